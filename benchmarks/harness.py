@@ -1,0 +1,70 @@
+"""How a benchmark is timed and reported: best of several runs, peak memory of one more, ratios to a floor of the same run."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. `bound` is the ratio the project promises (None: shown for comparison only)."""
+
+    what: str
+    seconds: float
+    ratio: float
+    ratio_to: str
+    bound: float | None = None
+    at_least: bool = False  # the promise is ratio >= bound (we are that much faster), not ratio <= bound
+
+    @property
+    def holds(self) -> bool | None:
+        if self.bound is None:
+            return None
+        return self.ratio >= self.bound if self.at_least else self.ratio <= self.bound
+
+
+def seconds(work: Callable[[], object], repeat: int = 5) -> float:
+    """Best wall time of `repeat` runs."""
+    best = float("inf")
+    for _ in range(repeat):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def seconds_together(*works: Callable[[], object], repeat: int = 5) -> list[float]:
+    """Best wall time of each work, the runs interleaved so that a busy machine slows all of them alike."""
+    best = [float("inf")] * len(works)
+    for _ in range(repeat):
+        for i, work in enumerate(works):
+            best[i] = min(best[i], seconds(work, repeat=1))
+    return best
+
+
+def peak_extra_bytes(work: Callable[[], object]) -> int:
+    """Highest resident memory while `work` runs, above what was resident before (sampled every 2 ms)."""
+    page = 4096
+    statm = Path("/proc/self/statm")
+
+    def resident() -> int:
+        return int(statm.read_text().split()[1]) * page
+
+    done = threading.Event()
+    before = peak = resident()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.002):
+            peak = max(peak, resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    result = work()
+    peak = max(peak, resident())
+    done.set()
+    watcher.join()
+    del result
+    return peak - before
