@@ -1,0 +1,194 @@
+"""Predictions: what a classifier said, and what was true. Checked once, here; everything after trusts it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truecal.errors import InputError
+from truecal.predictions.border import (
+    as_array,
+    as_floats,
+    check_classes,
+    check_clusters,
+    check_finite,
+    check_labels,
+    check_probabilities,
+    check_weights,
+    refuse_empty,
+    refuse_outside_unit,
+    refuse_swapped,
+)
+from truecal.predictions.softmax import sigmoid, softmax
+from truecal.types import Float64s, Floats, Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Probabilities and labels, row by row, with optional weights, clusters and further columns.
+
+    Attributes
+    ----------
+    probs : (n,) array of P(positive class) for binary predictions, or (n, k) array of class probabilities.
+    labels : (n,) class indices.
+    weights : (n,) or None. Whole numbers count repetitions, others are importance weights.
+    clusters : (n,) cluster numbers or None. Rows of one cluster (a patient, a question) are not independent.
+    classes : class names in the order of the columns, or None.
+    columns : further columns to select or group by.
+
+    >>> import truecal as tc
+    >>> tc.Predictions.from_probs([0.9, 0.2, 0.7], [1, 0, 1])
+    Predictions(3 rows, binary)
+    >>> tc.Predictions.from_logits([[2.0, 0.0, -1.0], [0.0, 1.0, 0.0]], ["cat", "dog"], classes=["cat", "dog", "fox"])
+    Predictions(2 rows, 3 classes)
+    """
+
+    probs: Floats
+    labels: Indices
+    weights: Float64s | None = None
+    clusters: Indices | None = None
+    classes: tuple[object, ...] | None = None
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def from_probs(
+        cls,
+        probs: ArrayLike,
+        labels: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+        classes: Sequence[object] | None = None,
+        columns: Mapping[str, ArrayLike] | None = None,
+    ) -> "Predictions":
+        """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be."""
+        refuse_swapped(labels, probs)
+        p = as_floats(probs, "probabilities")
+        if p.ndim not in (1, 2):
+            raise InputError(f"probabilities must be one- or two-dimensional, not of shape {p.shape}")
+        refuse_empty(len(p), "probabilities")
+        if p.ndim == 1:
+            refuse_outside_unit(p, "probabilities")
+        else:
+            check_probabilities(p)
+        return cls._checked(p, labels, weights, clusters, classes, columns)
+
+    @classmethod
+    def from_logits(
+        cls,
+        logits: ArrayLike,
+        labels: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+        classes: Sequence[object] | None = None,
+        columns: Mapping[str, ArrayLike] | None = None,
+    ) -> "Predictions":
+        """From logits: 2-D through a softmax, 1-D (the log odds of the positive class) through a sigmoid, both in float64."""
+        refuse_swapped(labels, logits)
+        z = as_floats(logits, "logits")
+        if z.ndim not in (1, 2) or (z.ndim == 2 and z.shape[1] < 2):
+            raise InputError(f"logits must be 1-D (binary) or have one column per class, not of shape {z.shape}")
+        refuse_empty(len(z), "logits")
+        check_finite(z)
+        p = sigmoid(z) if z.ndim == 1 else softmax(z)
+        return cls._checked(p, labels, weights, clusters, classes, columns)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: str,
+        probs: str | Sequence[str] | None = None,
+        logits: str | Sequence[str] | None = None,
+        weights: str | None = None,
+        clusters: str | None = None,
+        classes: Sequence[object] | None = None,
+    ) -> "Predictions":
+        """From columns of a pandas, polars, pyarrow or any other narwhals-compatible frame.
+
+        `probs` (or `logits`) names one column (P(positive)), a pattern such as "p_*", or a list of columns in class order. With
+        a pattern, the part matched by the star names the classes. All other columns are kept for selecting and grouping.
+
+        >>> import pandas as pd, truecal as tc
+        >>> frame = pd.DataFrame({"y": ["a", "b"], "p_a": [0.9, 0.3], "p_b": [0.1, 0.7], "site": ["x", "y"]})
+        >>> tc.Predictions.from_frame(frame, label="y", probs="p_*").classes
+        ('a', 'b')
+        """
+        from truecal.predictions.frames import from_frame
+
+        return from_frame(
+            frame, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
+        )
+
+    @classmethod
+    def _checked(
+        cls,
+        p: Floats,
+        labels: ArrayLike,
+        weights: ArrayLike | None,
+        clusters: ArrayLike | None,
+        classes: Sequence[object] | None,
+        columns: Mapping[str, ArrayLike] | None,
+    ) -> "Predictions":
+        rows, count = len(p), 2 if p.ndim == 1 else p.shape[1]
+        names = check_classes(classes, count)
+        kept: dict[str, NDArray[Any]] = {}
+        for name, values in (columns or {}).items():
+            kept[name] = as_array(values, f"column {name!r}")
+            if kept[name].shape[:1] != (rows,):
+                raise InputError(f"column {name!r} has {len(kept[name])} values but there are {rows} rows")
+        return cls(
+            p,
+            check_labels(labels, rows, names, count),
+            None if weights is None else check_weights(weights, (rows,)),
+            None if clusters is None else check_clusters(clusters, rows),
+            names,
+            MappingProxyType(kept),
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def binary(self) -> bool:
+        """Whether probabilities are one-dimensional: P(positive)."""
+        return self.probs.ndim == 1
+
+    @property
+    def class_count(self) -> int:
+        return 2 if self.binary else int(self.probs.shape[1])
+
+    def class_index(self, name: object) -> int:
+        """The column of a class given by name, or by index where classes have no names."""
+        if self.classes is not None and name in self.classes:
+            return self.classes.index(name)
+        if isinstance(name, (int, np.integer)) and not isinstance(name, bool) and 0 <= int(name) < self.class_count:
+            return int(name)
+        known = "" if self.classes is None else f" ({', '.join(map(str, self.classes[:10]))}...)"
+        raise InputError(f"there is no class {name!r} among the {self.class_count} classes{known}")
+
+    def class_name(self, index: int) -> str:
+        return str(index if self.classes is None else self.classes[index])
+
+    def take(self, rows: NDArray[np.bool_] | Indices) -> "Predictions":
+        """Some of the rows, in the order asked for."""
+        return replace(
+            self,
+            probs=self.probs[rows],
+            labels=self.labels[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            clusters=None if self.clusters is None else self.clusters[rows],
+            columns=MappingProxyType({name: values[rows] for name, values in self.columns.items()}),
+        )
+
+    def __repr__(self) -> str:
+        kind = "binary" if self.binary else f"{self.class_count} classes"
+        extra = "".join(
+            f", {what}" for what, there in (("weighted", self.weights), ("clustered", self.clusters)) if there is not None
+        )
+        return f"Predictions({len(self)} rows, {kind}{extra})"

@@ -1,0 +1,338 @@
+"""The Profile: ascending scores, their outcomes and weights, and prefix sums over them, with a leading batch axis.
+
+Its rows come from a lens (or straight from arrays); every one-dimensional estimator reads nothing else. Sorting is paid once,
+here; whatever an estimator asks for afterwards is a difference of two prefix sums.
+
+Shapes: a profile holds `batch` datasets of `rows` rows each. Scores may be shared by the whole batch (shape (1, rows)) while
+weights differ, which is how a bootstrap resamples without sorting again.
+
+A row usually is one prediction. It may also stand for many (a cell of a sketch, a group of tied scores): then its weight is
+their number, its score and outcome are their means, and `squares` / `products` keep the means of c*c and c*y.
+
+Ties have no order. A place that falls inside a group of equal scores takes the same share of the group's ones as of its rows,
+so no answer depends on the order in which rows arrived, and a row of weight 3 equals three rows.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truecal.errors import InputError
+from truecal.predictions.border import check_outcomes, check_scores, check_weights
+from truecal.profile.packed_sort import packed_sort
+from truecal.types import Float64s, Floats, Indices
+
+Sum = Literal["w", "c", "y", "cc", "cy"]
+_DENSE_ROWS = 65_536  # up to here the extents of all tie groups are tabulated; beyond, each is searched for
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Places in the sorted rows, shape (batch or 1, q): `fraction` of the way from prefix index `below` to `above`.
+
+    Most cuts fall between two rows and have `below == above` (then `fraction` is None). One that falls inside a group of
+    equal scores, or inside a row of weight above 1, keeps the ends of that group.
+    """
+
+    below: Indices
+    above: Indices
+    fraction: Float64s | None = None
+
+    def keep_ties(self) -> "Cut":
+        """Move every cut that splits a group of equal scores to the nearer end of the group (up when halfway)."""
+        if self.fraction is None:
+            return self
+        place = np.where(self.fraction >= 0.5, self.above, self.below)
+        place = np.where(self.fraction == 0, self.below, place)
+        return Cut(place, place)
+
+
+class Profile:
+    """Sorted scores with prefix sums. Build one with :meth:`from_arrays` or a lens.
+
+    >>> import truecal as tc
+    >>> profile = tc.Profile.from_arrays([0.9, 0.2, 0.9, 0.6], [1, 0, 0, 1])
+    >>> profile.scores
+    array([[0.2, 0.6, 0.9, 0.9]])
+    >>> profile.rows, profile.batch, profile.size
+    (4, 1, array([4.]))
+    """
+
+    def __init__(
+        self,
+        scores: Floats,
+        outcomes: NDArray[np.uint8] | Float64s,
+        weights: Float64s | None = None,
+        squares: Float64s | None = None,
+        products: Float64s | None = None,
+        *,
+        single: bool = False,
+    ) -> None:
+        """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers."""
+        self.scores = scores
+        self.outcomes = outcomes
+        self.weights = weights
+        self.squares = squares
+        self.products = products
+        self.single = single
+        self.rows = scores.shape[1]
+        self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
+        self._prefix: dict[str, NDArray[np.number]] = {"c": self._accumulate("c"), "y": self._accumulate("y")}
+
+    # ------------------------------------------------------------------ making one
+
+    @classmethod
+    def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Profile":
+        """Sort scores in [0, 1] with their 0/1 outcomes; (m, n) arrays give a batch of m datasets.
+
+        Whole-number weights count repetitions. Other weights are importance weights: only their ratios matter, and the sample
+        size is Kish's effective size (sum w)^2 / sum w^2. A row of weight zero counts as absent.
+        """
+        c = check_scores(scores)
+        y = check_outcomes(outcomes, c.shape)
+        single = c.ndim == 1
+        c, y = np.atleast_2d(c), np.atleast_2d(y)
+        if weights is None:
+            return cls(*packed_sort(c, y), single=single)
+        w = np.atleast_2d(check_weights(weights, c.shape if not single else c.shape[1:]))
+        if single and not w.all():
+            c, y, w = c[w > 0][None], y[w > 0][None], w[w > 0][None]
+        order = np.argsort(c, axis=-1)
+        c, y, w = (np.take_along_axis(a, order, axis=-1) for a in (c, y, w))
+        return cls(np.abs(c), y, w, single=single)  # abs: -0.0 becomes 0.0
+
+    def __add__(self, other: "Profile") -> "Profile":
+        """All rows of both: exactly the profile of the joined data."""
+        if not isinstance(other, Profile):
+            return NotImplemented
+        if self.batch != other.batch or self.single != other.single:
+            raise InputError(f"profiles of {self.batch} and {other.batch} datasets cannot be added; add like to like")
+        plain = all(p.weights is None and p.outcomes.dtype == np.uint8 for p in (self, other))
+        shape = (self.batch, -1)
+
+        def both(mine: NDArray[np.number], others: NDArray[np.number]) -> NDArray[np.number]:
+            spread = [np.broadcast_to(a, (self.batch, a.shape[1])) for a in (mine, others)]
+            return np.concatenate(spread, axis=1)
+
+        scores = both(self.scores, other.scores)
+        outcomes = both(self.outcomes, other.outcomes)
+        if plain:
+            return Profile(*packed_sort(scores, outcomes), single=self.single)
+        order = np.argsort(scores, axis=-1)
+
+        def sorted_(a: NDArray[np.number]) -> NDArray[np.number]:
+            return np.take_along_axis(a, order, axis=-1)
+
+        weights = both(*(np.ones(p.scores.shape) if p.weights is None else p.weights for p in (self, other)))
+        aggregated = any(p.squares is not None for p in (self, other))
+        squares = sorted_(both(self._mean("cc"), other._mean("cc"))) if aggregated else None
+        products = sorted_(both(self._mean("cy"), other._mean("cy"))) if aggregated else None
+        return Profile(
+            sorted_(scores).reshape(shape),
+            sorted_(outcomes),
+            sorted_(weights),
+            squares,
+            products,
+            single=self.single,
+        )
+
+    def __radd__(self, other: object) -> "Profile":
+        """So that sum(parts) works."""
+        if other == 0:
+            return self
+        return NotImplemented
+
+    def coarsen(self, cells: int) -> "Profile":
+        """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact."""
+        if self.rows <= cells:
+            return self
+        cut = self.mass_cut(cells)
+        w, c, y, cc, cy = (np.diff(self.sums(name, cut), axis=1) for name in ("w", "c", "y", "cc", "cy"))
+        if self.batch == 1:
+            w, c, y, cc, cy = (a[:, w[0] > 0] for a in (w, c, y, cc, cy))
+        filled = w > 0
+        safe = np.where(filled, w, 1.0)
+        at = np.minimum(np.broadcast_to(cut.below, (self.batch, cells + 1))[:, :-1], self.rows - 1) if not filled.all() else None
+        scores = c / safe if at is None else np.where(filled, c / safe, _gather(self.scores, at))
+        scores = np.clip(np.maximum.accumulate(scores, axis=1), 0.0, 1.0)  # means of equal scores may differ in the last bit
+        return Profile(scores, y / safe, w, cc / safe, cy / safe, single=self.single)
+
+    # ------------------------------------------------------------------ how much there is
+
+    @cached_property
+    def total(self) -> Float64s:
+        """Sum of weights of each dataset, shape (batch,)."""
+        if self.weights is None:
+            return np.full(self.batch, float(self.rows))
+        return np.broadcast_to(self.weights.sum(axis=1), (self.batch,))
+
+    @cached_property
+    def counted(self) -> bool:
+        """Whether weights are repetition counts (all whole numbers), or there are none."""
+        return self.weights is None or bool((self.weights == np.rint(self.weights)).all())
+
+    @cached_property
+    def size(self) -> Float64s:
+        """Sample size of each dataset: the number of rows, the sum of counts, or Kish's effective size."""
+        if self.counted or self.weights is None:
+            return self.total
+        return np.broadcast_to(self.weights.sum(axis=1) ** 2 / (self.weights**2).sum(axis=1), (self.batch,))
+
+    # ------------------------------------------------------------------ prefix sums
+
+    def _mean(self, name: Sum) -> NDArray[np.number]:
+        if name == "c":
+            return self.scores
+        if name == "y":
+            return self.outcomes
+        if name == "cc" and self.squares is not None:
+            return self.squares
+        if name == "cy" and self.products is not None:
+            return self.products
+        c = self.scores.astype(np.float64, copy=False)
+        return c * (c if name == "cc" else self.outcomes)
+
+    def _accumulate(self, name: Sum) -> NDArray[np.number]:
+        values = self._mean(name)
+        if self.weights is not None:
+            values = self.weights * values
+        counting = values.dtype == np.uint8
+        dtype = (np.int32 if self.rows < 2**31 else np.int64) if counting else np.float64
+        prefix = np.empty((values.shape[0], self.rows + 1), dtype)
+        prefix[:, 0] = 0
+        np.cumsum(values, axis=1, dtype=dtype, out=prefix[:, 1:])
+        return prefix
+
+    def prefix(self, name: Sum) -> NDArray[np.number]:
+        """Sums over the first i rows of w, w*c, w*y, w*c*c or w*c*y, shape (batch or 1, rows + 1)."""
+        if name not in self._prefix:
+            if name == "w":
+                w = np.ones((1, self.rows)) if self.weights is None else self.weights
+                prefix = np.zeros((w.shape[0], self.rows + 1))
+                np.cumsum(w, axis=1, out=prefix[:, 1:])
+                self._prefix[name] = prefix
+            else:
+                self._prefix[name] = self._accumulate(name)
+        return self._prefix[name]
+
+    def sums(self, name: Sum, cut: Cut) -> Float64s:
+        """Sum over everything below each cut, shape (batch, q)."""
+        if name == "w" and self.weights is None:
+            low, high = cut.below, cut.above
+        else:
+            prefix = self.prefix(name)
+            low = _gather(prefix, cut.below)
+            high = low if cut.fraction is None else _gather(prefix, cut.above)
+        below = low.astype(np.float64)
+        if cut.fraction is not None:
+            below = below + cut.fraction * (high - below)
+        return np.broadcast_to(below, (self.batch, below.shape[1]))
+
+    # ------------------------------------------------------------------ cuts: the one edge rule, the one tie rule
+
+    def width_cut(self, bins: int, closed: Literal["left", "right"] = "left") -> Cut:
+        """Cuts at 0, 1/b, ..., 1: bin j is [j/b, (j+1)/b) with the last one closed, or (j/b, (j+1)/b] with the first one closed.
+
+        Edges are j/b rounded to the precision of the scores, so that 0.7 falls into the same bin in every precision.
+        """
+        edges = (np.arange(bins + 1) / bins).astype(self.scores.dtype)
+        place = self.places(edges, closed)
+        place[:, 0], place[:, -1] = 0, self.rows
+        return Cut(place, place)
+
+    def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
+        """How many rows lie below each value (side "right": at or below), shape (batch or 1, q)."""
+        values = np.atleast_2d(values).astype(self.scores.dtype, copy=False)
+        scores = self.scores
+        count = max(scores.shape[0], values.shape[0])
+        found = np.empty((count, values.shape[1]), np.intp)
+        for i in range(count):
+            found[i] = np.searchsorted(scores[i % scores.shape[0]], values[i % values.shape[0]], side)
+        return found
+
+    def mass_cut(self, bins: int, ties: Literal["keep", "split"] = "keep") -> Cut:
+        """Cuts at ceil(k n / b) rows, k = 0..b; with importance weights at k/b of the total weight.
+
+        "keep": a group of equal scores that a cut would split goes whole to the side that holds the larger part of it.
+        "split": the cut stays where it is and the group's rows and ones are shared in proportion.
+        """
+        k = np.arange(bins + 1)
+        if self.weights is None:
+            cut = self.at_count(-(-k * self.rows // bins)[None, :])
+        elif self.counted:
+            cut = self.at_mass(np.ceil(k * self.total[:, None] / bins))
+        else:
+            cut = self.at_mass(k * self.total[:, None] / bins)
+        return cut.keep_ties() if ties == "keep" else cut
+
+    @cached_property
+    def has_ties(self) -> bool:
+        """Whether any two rows of one dataset have the same score."""
+        return bool((self.scores[:, 1:] == self.scores[:, :-1]).any())
+
+    def at_count(self, rows: Indices) -> Cut:
+        """Cuts after the given numbers of rows, shape (batch or 1, q)."""
+        if not self.has_ties:
+            return Cut(rows, rows)
+        rows = np.broadcast_to(rows, (self.scores.shape[0], rows.shape[1]))
+        inner = np.clip(rows, 1, self.rows - 1)
+        inside = (_gather(self.scores, inner - 1) == _gather(self.scores, inner)) & (rows == inner)
+        first, last = self._group(inner)
+        below, above = np.where(inside, first, rows), np.where(inside, last, rows)
+        return Cut(below, above, np.where(inside, (rows - below) / np.maximum(above - below, 1), 0.0))
+
+    def at_mass(self, mass: Float64s) -> Cut:
+        """Cuts below which the weights sum to the given values, shape (batch, q). Rows of a weighted profile can be split."""
+        prefix = self.prefix("w")
+        row = np.empty((self.batch, mass.shape[1]), np.intp)
+        for i in range(self.batch):
+            row[i] = np.searchsorted(prefix[i % prefix.shape[0]], mass[i % mass.shape[0]], "right") - 1
+        row = np.clip(row, 0, self.rows - 1)
+        first, last = self._group(row)
+        low, high = _gather(prefix, first), _gather(prefix, last)
+        fraction = np.clip((mass - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
+        ended, begun = fraction >= 1, fraction <= 0
+        below = np.where(ended, last, first)
+        return Cut(below, np.where(begun, first, last), np.where(ended | begun, 0.0, fraction))
+
+    def _group(self, row: Indices) -> tuple[Indices, Indices]:
+        """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
+        if self.rows <= _DENSE_ROWS:
+            first, last = self._groups
+            return _gather(first, row), _gather(last, row)
+        row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
+        scores = _gather(self.scores, row)
+        return self.places(scores, "left"), self.places(scores, "right")
+
+    @cached_property
+    def _groups(self) -> tuple[Indices, Indices]:
+        fresh = self.scores[:, 1:] != self.scores[:, :-1]
+        edge = np.ones((fresh.shape[0], 1), bool)
+        index = np.arange(self.rows)
+        first = np.maximum.accumulate(np.where(np.hstack([edge, fresh]), index, 0), axis=1)
+        ends = np.where(np.hstack([fresh, edge]), index + 1, self.rows)
+        last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
+        return first, last
+
+    @cached_property
+    def distinct(self) -> NDArray[np.intp]:
+        """Number of distinct scores in each dataset, shape (batch,)."""
+        fresh = np.count_nonzero(self.scores[:, 1:] != self.scores[:, :-1], axis=1) + 1
+        return np.broadcast_to(fresh, (self.batch,))
+
+    def __repr__(self) -> str:
+        many = "" if self.batch == 1 else f"{self.batch} datasets of "
+        weighted = "" if self.weights is None else ", weighted"
+        return f"Profile({many}{self.rows} rows{weighted})"
+
+
+def _gather(table: NDArray[np.number], index: Indices) -> NDArray[np.number]:
+    """table[i, index[i, j]], where either may be shared by the whole batch."""
+    if index.shape[0] == 1:
+        return table[:, index[0]]
+    if table.shape[0] == 1:
+        return table[0][index]
+    return np.take_along_axis(table, index, axis=1)
