@@ -1,0 +1,31 @@
+"""The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
+
+from truecal.lab.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power
+from truecal.lab.fit_world import WorldFit, fit_world
+from truecal.lab.multiclass import DirichletWorld, TopLabelWorld
+from truecal.lab.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
+from truecal.lab.score_distributions import Beta, Discrete, Mixture, Scores, Uniform
+from truecal.lab.world import World
+
+__all__ = [
+    "GLM",
+    "KNN_REGIONS",
+    "PAPER_WORLDS",
+    "AnyCurve",
+    "Beta",
+    "Blend",
+    "Curve",
+    "DirichletWorld",
+    "Discrete",
+    "Identity",
+    "Logistic",
+    "Mixture",
+    "Power",
+    "Scores",
+    "TopLabelWorld",
+    "Uniform",
+    "World",
+    "WorldFit",
+    "dataset_of",
+    "fit_world",
+]
