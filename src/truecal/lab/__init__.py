@@ -5,6 +5,7 @@ from truecal.lab.fit_world import WorldFit, fit_world
 from truecal.lab.multiclass import DirichletWorld, TopLabelWorld
 from truecal.lab.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
 from truecal.lab.score_distributions import Beta, Discrete, Mixture, Scores, Uniform
+from truecal.lab.trials import Trial, bias, table_of, trials
 from truecal.lab.world import World
 
 __all__ = [
@@ -23,9 +24,13 @@ __all__ = [
     "Power",
     "Scores",
     "TopLabelWorld",
+    "Trial",
     "Uniform",
     "World",
     "WorldFit",
+    "bias",
     "dataset_of",
     "fit_world",
+    "table_of",
+    "trials",
 ]

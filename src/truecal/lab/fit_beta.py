@@ -1,8 +1,8 @@
 """Maximum likelihood for Beta scores, when the largest (or smallest) scores were rounded to exactly 1 (or 0).
 
-A Beta density is infinite or zero at its ends, so a score of exactly 1 has no likelihood of its own. It is not dropped and
-not moved: it is what it is, a score known only to lie within the rounding error of 1, and enters as the probability of
-that, P(1-c < resolution). Moving it to some small floor instead makes the answer depend on the floor.
+A Beta density is infinite or zero at its ends, so a score of exactly 1 has no likelihood of its own. It is neither
+dropped nor moved: it is a score known only to lie within the rounding error of 1, and enters as the probability of that,
+P(1-c < resolution). Moving it to some small floor instead makes the answer depend on the floor.
 """
 
 from collections.abc import Callable
@@ -45,8 +45,10 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
 
     >>> c = np.random.default_rng(0).beta(2.0, 0.3, 5000)
     >>> fit = fit_beta(c, np.ones(5000))
-    >>> abs(fit.scores.alpha - 2.0) < 3 * fit.alpha_standard_error, abs(fit.scores.beta - 0.3) < 3 * fit.beta_standard_error
-    (True, True)
+    >>> abs(fit.scores.alpha - 2.0) < 3 * fit.alpha_standard_error
+    True
+    >>> abs(fit.scores.beta - 0.3) < 3 * fit.beta_standard_error
+    True
     """
     from scipy.optimize import minimize
     from scipy.special import betainc, betaln
@@ -71,16 +73,14 @@ def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) 
                 value += count * np.log(betainc(here, there, eps))
         return -float(value) / float(weights.sum())
 
-    best = minimize(loss, np.log(_moments(scores[inside], w)), method="Nelder-Mead", options=_TIGHT)
+    tight = {"xatol": 1e-8, "fatol": 1e-13, "maxiter": 4000, "maxfev": 4000}
+    best = minimize(loss, np.log(_moments(scores[inside], w)), method="Nelder-Mead", options=tight)  # type: ignore[call-overload]
     if not best.success:
         raise InputError(f"the Beta fit did not settle: {best.message}")
     alpha, beta = np.exp(best.x)
     errors = np.array([alpha, beta]) * np.sqrt(np.diag(np.linalg.inv(_hessian(loss, best.x))) / weights.sum())
     total = -float(best.fun) * float(weights.sum())
     return BetaFit(Beta(float(alpha), float(beta)), float(errors[0]), float(errors[1]), total, zeros, ones, eps)
-
-
-_TIGHT = {"xatol": 1e-8, "fatol": 1e-13, "maxiter": 4000, "maxfev": 4000}
 
 
 def _moments(scores: Array, weights: Array) -> Array:

@@ -1,9 +1,9 @@
 """Maximum likelihood for the calibration curves g(T) = b0 + b1 t(c), all links and transforms, compared by AIC.
 
 Roelofs et al., appendix A, equation 9. The likelihood of every link here is concave in (b0, b1). A log or logflip link
-needs b0 + b1 t <= 0 for every score. With t = log c or log(1-c), both in (-inf, 0], that is b0 <= 0 <= b1, and makes T rise
-with c only when t is the link itself; with t = logit c no b1 but 0 will do. So log goes with log, logflip with logflip, and
-logit with all three: the pairs that can be a rising calibration curve.
+needs b0 + b1 t <= 0 for every score. With t = log c or log(1-c), both in (-inf, 0], that is b0 <= 0 <= b1, and makes T
+rise with c only when t is the link itself; with t = logit c no b1 but 0 will do. So log goes with log, logflip with
+logflip, and logit with all three: the pairs that can be a rising calibration curve.
 """
 
 from dataclasses import dataclass

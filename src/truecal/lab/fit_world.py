@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Goodness:
-    """Does the world look like the data? Equal-width ECE (15 bins) on the data and on simulated data of the same size."""
+    """Does the world look like the data? Equal-width ECE on the data, and averaged over simulated data of that size."""
 
     on_data: float
     simulated: float
@@ -27,7 +27,7 @@ class Goodness:
     @property
     def standard_error(self) -> float:
         """Monte-Carlo error of `simulated`."""
-        return self.simulated_std / self.m**0.5
+        return float(self.simulated_std / np.sqrt(self.m))
 
     @property
     def z(self) -> float:

@@ -145,6 +145,14 @@ class Profile:
             return self
         return NotImplemented
 
+    def take(self, datasets: Indices | NDArray[np.bool_]) -> "Profile":
+        """Some of the datasets of a batch."""
+
+        def some(a: NDArray[np.number] | None) -> NDArray[np.number] | None:
+            return a if a is None or a.shape[0] != self.batch else a[datasets]
+
+        return Profile(*map(some, (self.scores, self.outcomes, self.weights, self.squares, self.products)), single=False)
+
     def coarsen(self, cells: int) -> "Profile":
         """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact."""
         if self.rows <= cells:
@@ -245,7 +253,7 @@ class Profile:
 
     def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
         """How many rows lie below each value (side "right": at or below), shape (batch or 1, q)."""
-        values = np.atleast_2d(values).astype(self.scores.dtype, copy=False)
+        values = np.atleast_2d(values)
         scores = self.scores
         count = max(scores.shape[0], values.shape[0])
         found = np.empty((count, values.shape[1]), np.intp)

@@ -1,0 +1,115 @@
+"""The Estimate: a calibration error that does not travel alone."""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truecal.estimate.bins import Bins
+from truecal.types import Float64s
+
+if TYPE_CHECKING:
+    from truecal.estimate.estimator import Estimator
+
+Number = float | Float64s  # a number, or one per dataset of a batch
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval: `low` to `high` holds the true error with probability `level`, by `method`."""
+
+    low: Number
+    high: Number
+    level: float
+    method: str
+
+    def __contains__(self, value: object) -> bool:
+        return bool(np.all((np.asarray(self.low) <= value) & (np.asarray(self.high) >= value)))  # type: ignore[operator]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A fitted calibration curve: at confidence `score` the outcome happens with probability `outcome`."""
+
+    score: Float64s
+    outcome: Float64s
+    weight: Float64s  # share of the data at each point
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How far confidence is from the truth, with everything needed to judge that number.
+
+    Attributes
+    ----------
+    value : the error on the scale of probabilities, in [0, 1] (an array for a batch).
+    power : the signed estimate of the error to the power `norm`; a debiased one may be negative, which `value` shows as 0.
+    interval : confidence interval, or None where the estimator has none.
+    p_value : probability of data this far off if the model were perfectly calibrated, or None when not tested.
+    n : number of predictions judged (sum of counts when weights are counts).
+    effective_n : sample size in the statistics; below `n` only under importance weights.
+    estimator, lens, norm : how it was measured.
+    bins : the bins behind it (counts, means, per-bin intervals), or None for an estimator without bins.
+    curve : the fitted calibration curve, or None.
+    direction : mean confidence minus frequency; positive means overconfident.
+    warnings : what to know before quoting the number.
+    parts : per-class values under a class-wise lens, else None.
+    """
+
+    value: Number
+    power: Number
+    n: int
+    effective_n: Number
+    estimator: "Estimator"
+    norm: float
+    direction: Number
+    lens: str = "scores"
+    interval: Interval | None = None
+    p_value: Number | None = None
+    bins: Bins | None = None
+    curve: Curve | None = None
+    warnings: tuple[str, ...] = ()
+    parts: Float64s | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def but(self, **changes: Any) -> "Estimate":
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+    @property
+    def metric(self) -> str:
+        """What kind of average the value is, in words."""
+        return norm_name(self.norm)
+
+    def __str__(self) -> str:
+        name = type(self.estimator).__name__
+        if np.ndim(self.value):
+            values = np.asarray(self.value)
+            return f"{self.metric}, {len(values)} datasets: mean {values.mean():.4f} ({name}, n={self.n} each)"
+        value, direction = float(self.value), float(self.direction)
+        line = f"{self.metric} {value:.4f}"
+        if self.interval is not None:
+            line += f" [{float(self.interval.low):.4f}, {float(self.interval.high):.4f}] at {self.interval.level:.0%}"
+        facts = [name, self.lens, f"n={self.n}"]
+        if self.bins is not None:
+            facts.append(f"{self.bins.filled} bins")
+        if self.p_value is not None:
+            facts.append(f"p={float(self.p_value):.3g}")
+        line += f" ({', '.join(facts)})"
+        if value > 0 and abs(direction) >= 0.0005:
+            line += f"; {'over' if direction > 0 else 'under'}confident by {abs(direction):.4f} on average"
+        return line + "".join(f"; warning: {w}" for w in self.warnings)
+
+
+def norm_name(norm: float) -> str:
+    """The words for an average of a given power."""
+    if norm == 1:
+        return "mean absolute calibration error"
+    if norm == 2:
+        return "root-mean-square calibration error"
+    if norm == np.inf:
+        return "maximum calibration error"
+    return f"l{norm:g} calibration error"

@@ -1,0 +1,42 @@
+"""Smoothing on [0, 1] with reflection at both ends, on a regular grid.
+
+The data are gathered into cells of equal width, represented by their midpoints. Mirroring at 0 and 1 makes the sequence even
+and periodic, so that convolution with any symmetric kernel is a product in the discrete cosine transform: no end is halved, no
+mass is lost.
+"""
+
+import numpy as np
+
+from truecal.profile import Profile
+from truecal.types import Float64s
+
+
+def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
+    """Weight, sum of scores and sum of outcomes in each of `cells` cells of equal width, as shares of the total."""
+    cut = profile.width_cut(cells)
+    weight, score, outcome = (np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y"))
+    return weight, score, outcome
+
+
+def midpoints(cells: int) -> Float64s:
+    return (np.arange(cells) + 0.5) / cells
+
+
+def smooth(values: Float64s, response: Float64s) -> Float64s:
+    """Convolve with the kernel whose response to the k-th cosine is response[..., k]."""
+    from scipy.fft import dct, idct
+
+    return idct(dct(values, type=2, axis=-1) * response, type=2, axis=-1)
+
+
+def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
+    """Response of a Gaussian of standard deviation sigma, shape (batch, cells)."""
+    frequency = np.pi * np.arange(cells)
+    return np.exp(-0.5 * (sigma[:, None] * frequency) ** 2)
+
+
+def sampled_response(kernel: Float64s) -> Float64s:
+    """Response of a kernel sampled at cell distances 0, 1, ..., cells (last axis), normalised to keep total mass."""
+    mirrored = np.concatenate([kernel, kernel[..., -2:0:-1]], axis=-1)
+    response = np.fft.rfft(mirrored, axis=-1).real[..., :-1]
+    return response / response[..., :1]

@@ -1,0 +1,89 @@
+"""Cells of neighbouring ranks, and polynomials orthonormal over them: the ground RankSeries stands on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.profile import Profile
+from truecal.types import Float64s
+
+_CELLS = 4096  # more rows than this are joined into so many cells of equal mass
+_MOST_TERMS = 64
+_SMALLEST_NORM = 1e-6
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Neighbouring rows taken together, shape (m, G); equal scores share one mid-rank, so ties form one cell in effect."""
+
+    n: Float64s  # (m,) sample size
+    count: Float64s  # rows in each cell
+    share: Float64s  # count / n
+    residual: Float64s  # sum of y - c
+    square: Float64s  # sum of (y - c)^2
+    score: Float64s  # mean c
+    chance: Float64s  # mean c (1 - c): the variance of an outcome under calibration
+    rank: Float64s  # mean mid-rank / n
+    distinct: Float64s  # (m,) how many different ranks there are
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Functions orthonormal under the cells' shares, shape (m, K, G); beyond a dataset's own number of terms they are zero."""
+
+    phi: Float64s
+
+
+def rank_cells(profile: Profile) -> Cells:
+    """One cell per row up to 4096 rows, then 4096 of equal mass."""
+    if profile.rows <= _CELLS:
+        rows = np.arange(profile.rows + 1)[None, :]
+        cut = profile.at_count(rows) if profile.weights is None else profile.at_mass(
+            np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1))
+        )
+        distinct = profile.distinct
+    else:
+        cut = profile.mass_cut(_CELLS, "split")
+        distinct = np.minimum(profile.distinct, _CELLS)
+    scale = (profile.size / profile.total)[:, None]
+    count, c, y, cc, cy = (np.diff(profile.sums(name, cut), axis=1) * scale for name in ("w", "c", "y", "cc", "cy"))
+    safe = np.where(count > 0, count, 1.0)
+    n = profile.size
+    below, above = profile.sums("w", type(cut)(cut.below, cut.below)), profile.sums("w", type(cut)(cut.above, cut.above))
+    here = profile.sums("w", cut)
+    # integral of the mid-rank up to the cut: t^2/2 at the end of a group, on the chord within it
+    area = below**2 / 2 + (here - below) * (below + above) / 2
+    rank = np.diff(area, axis=1) * scale / safe / profile.total[:, None]
+    return Cells(
+        n=n,
+        count=count,
+        share=count / n[:, None],
+        residual=y - c,
+        square=np.maximum(y - 2 * cy + cc, 0.0),
+        score=np.clip(c / safe, 0.0, 1.0),
+        chance=np.maximum(c - cc, 0.0) / safe,
+        rank=rank,
+        distinct=distinct.astype(float),
+    )
+
+
+def rank_basis(cells: Cells) -> Basis:
+    """Orthonormal polynomials in the rank, by the three-term recurrence; K = min(64, max(3, sqrt(n)/2)) terms, the constant included."""
+    most = np.minimum(np.minimum(_MOST_TERMS, np.maximum(3, np.floor(np.sqrt(cells.n) / 2))), cells.distinct).astype(int)
+    share = cells.share
+    x = cells.rank - (share * cells.rank).sum(axis=1, keepdims=True)
+    phi = np.zeros((len(share), int(most.max()), share.shape[1]))
+    phi[:, 0] = 1.0
+    alive = np.ones(len(share), bool)
+    last_norm = np.zeros((len(share), 1))
+    for j in range(1, phi.shape[1]):
+        now = phi[:, j - 1]
+        slope = (share * x * now**2).sum(axis=1, keepdims=True)
+        new = (x - slope) * now
+        if j > 1:
+            new -= last_norm * phi[:, j - 2]
+        norm = np.sqrt((share * new**2).sum(axis=1, keepdims=True))
+        alive &= (norm[:, 0] >= _SMALLEST_NORM) & (j < most)
+        phi[:, j] = np.where(alive[:, None], new / np.where(norm > 0, norm, 1.0), 0.0)
+        last_norm = norm
+    return Basis(phi)

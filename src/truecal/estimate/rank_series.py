@@ -1,0 +1,242 @@
+"""The rank-series estimator: truecal's default."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate.estimate import Curve, Estimate, Interval
+from truecal.estimate.estimator import Estimator, Findings, check_norm
+from truecal.estimate.rank_basis import Basis, Cells, rank_basis, rank_cells
+from truecal.profile import Profile
+from truecal.types import Float64s
+
+_BUDGET = 1 << 23  # basis values held at once (64 MiB): larger batches are worked through in parts
+_LARGEST_LEVERAGE = 0.95
+_GATE = 1.645  # the Jensen correction applies only to an error that stands out of the noise
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The selected series of every dataset of a part of a batch."""
+
+    cells: Cells
+    basis: Basis
+    beta: Float64s  # (m, K) coefficients
+    chosen: Float64s  # (m, K) 1 for the terms kept
+    power: Float64s  # (m,) theta at the chosen number of terms
+    full: Float64s  # (m,) theta with all terms
+    gap: Float64s  # (m, G) fitted outcome rate minus score
+    leverage: Float64s  # (m, G)
+    noise: Float64s  # (m,) b: the variance of theta grows by b * theta ...
+    spread: Float64s  # (m,) e: ... + e * theta^2
+    value: Float64s  # (m,) root, Jensen-corrected
+
+
+@dataclass(frozen=True)
+class RankSeries(Estimator):
+    r"""Root-mean-square calibration error from a series in the rank of the score, chosen and debiased by leaving one out.
+
+    With r = y - c and m(c) = E[y|c] - c, the squared error is E[m^2]. Regress r on polynomials orthonormal in the *rank* of c, so
+    that skewed scores need no tuning, and estimate E[m^2] by mean(r_i m_{-i}(c_i)): the fit at i without row i, in which the
+    noise of the label cancels. The number of terms minimises an estimate of the risk -theta_k + 2 (L_k - theta_k)_+, where L_k is
+    mean(m_{-i}^2). This is a Neyman smooth test turned into an estimator.
+
+    norm=1 scales the value by mean|m| / rms(m) of the fitted curve. The interval inverts (X - t)^2 <= z^2 (a + b t + e t^2): `a`
+    is the variance under calibration, so that it covers the truth of a calibrated model as well. The curve is c + m(c).
+
+    Weak spots: steps and wiggles need more terms than small n can pay for (bias to -0.05 at n = 200), a discontinuous curve at
+    n >= 100,000 is smoothed by the cap of 64 terms, and strongly miscalibrated models at n = 100 are covered 82 % of the time at
+    nominal 90 %.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> c = rng.random(2000)
+    >>> est = tc.RankSeries()(tc.Profile.from_arrays(c, rng.random(2000) < c**1.5))  # true error 0.1155
+    >>> round(est.value, 3), round(est.interval.low, 3), round(est.interval.high, 3)
+    (0.111, 0.092, 0.132)
+    """
+
+    norm: float = 2
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_norm(self.norm, (1, 2))
+        if not 0 < self.level < 1:
+            raise InputError(f"level must lie strictly between 0 and 1, not {self.level!r}")
+
+    @property
+    def power_norm(self) -> float:
+        return self.norm
+
+    def find(self, profile: Profile) -> Findings:
+        power = np.concatenate([self._power(fit) for fit in _fits(profile)])
+        return Findings(power)
+
+    def _power(self, fit: _Fit) -> Float64s:
+        value = fit.value * _shape(fit, self.norm)
+        return np.where(fit.value > 0, value**self.norm, np.minimum(fit.power, 0.0))
+
+    def __call__(self, profile: Profile) -> Estimate:
+        power, low, high = [], [], []
+        curve = None
+        for fit in _fits(profile):
+            shape = _shape(fit, self.norm)
+            value = fit.value * shape
+            bottom, top = _interval(fit, self.level)
+            power.append(self._power(fit))
+            low.append(np.minimum(bottom * shape, value))
+            high.append(np.minimum(np.maximum(top * shape, value), 1.0))
+            if profile.single:
+                curve = Curve(fit.cells.score[0], np.clip(fit.cells.score[0] + fit.gap[0], 0.0, 1.0), fit.cells.share[0])
+        lows, highs = np.concatenate(low), np.concatenate(high)
+        interval = Interval(
+            float(lows[0]) if profile.single else lows,
+            float(highs[0]) if profile.single else highs,
+            self.level,
+            "rank series",
+        )
+        extra = {"interval": interval, "curve": curve}
+        return self.report(profile, Findings(np.concatenate(power), None, _warnings(profile), extra))
+
+    def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Float64s:
+        """p-value of every dataset for the hypothesis that the scores are perfectly calibrated, shape (batch,).
+
+        S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration, compared with
+        its distribution when outcomes are redrawn from the scores.
+        """
+        generator = np.random.default_rng(rng)
+        return np.concatenate([_test(fit, resamples, generator) for fit in _fits(profile)])
+
+
+def _warnings(profile: Profile) -> tuple[str, ...]:
+    notes = []
+    if profile.size.min() < 50:
+        notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")
+    if (profile.distinct == 1).any():
+        notes.append("all scores are equal, so this is |mean score - mean outcome|")
+    return tuple(notes)
+
+
+def _fits(profile: Profile) -> list[_Fit]:
+    """The fits of a batch, in parts that bound the memory."""
+    terms = int(np.minimum(64, np.maximum(3, np.sqrt(profile.size.max()) // 2)))
+    step = max(1, _BUDGET // (terms * min(profile.rows, 4096)))
+    if step >= profile.batch:
+        return [_fit(profile)]
+    return [_fit(profile.take(np.arange(i, min(i + step, profile.batch)))) for i in range(0, profile.batch, step)]
+
+
+def _fit(profile: Profile) -> _Fit:
+    cells = rank_cells(profile)
+    basis = rank_basis(cells)
+    n = cells.n[:, None]
+    terms = basis.phi.shape[1]
+    beta = np.einsum("mkg,mg->mk", basis.phi, cells.residual) / n
+    theta, risk = np.empty((terms, len(n))), np.empty((terms, len(n)))
+    gap, leverage = np.zeros_like(cells.residual), np.zeros_like(cells.residual)
+    for k in range(terms):
+        phi = basis.phi[:, k]
+        gap += beta[:, k, None] * phi
+        leverage += phi * phi / n
+        free = 1 - leverage
+        inverse = np.where(free >= 1 - _LARGEST_LEVERAGE, 1 / np.where(free > 0, free, 1.0), 0.0)
+        loo = (gap * cells.residual - leverage * cells.square) * inverse  # sum of r_i m_{-i} over the cell
+        norm = (cells.count * gap**2 - 2 * gap * leverage * cells.residual + leverage**2 * cells.square) * inverse**2
+        theta[k] = loo.sum(axis=1) / cells.n
+        risk[k] = -theta[k] + 2 * np.maximum(norm.sum(axis=1) / cells.n - theta[k], 0.0)
+    best = risk.argmin(axis=0)
+    chosen = (np.arange(terms) <= best[:, None]).astype(float)
+    gap = np.einsum("mk,mkg->mg", beta * chosen, basis.phi)
+    leverage = np.einsum("mk,mkg,mkg->mg", chosen, basis.phi, basis.phi) / n
+    power = theta[best, np.arange(len(best))]
+
+    rate = np.clip(cells.score + gap, 0.0, 1.0)
+    variance = rate * (1 - rate)
+    second, fourth = ((cells.share * gap**p).sum(axis=1) for p in (2, 4))
+    flat = second <= 0
+    safe = np.where(flat, 1.0, second)
+    noise = np.where(flat, 4 * (cells.share * variance).sum(axis=1), 4 * (cells.share * gap**2 * variance).sum(axis=1) / safe)
+    noise = noise / cells.n
+    spread = np.where(flat, 0.0, (fourth / safe**2 - 1) / cells.n)
+
+    value = np.sqrt(np.maximum(power, 0.0))
+    most = int(best.max()) + 1
+    calibrated = _covariance(cells, Basis(basis.phi[:, :most]), cells.chance) * (chosen[:, :most, None] * chosen[:, None, :most])
+    stands_out = power > _GATE * np.sqrt(2 * (calibrated**2).sum(axis=(1, 2)))
+    jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)
+    value = np.where(stands_out, value * jensen, value)
+    return _Fit(cells, basis, beta, chosen, power, theta[-1], gap, leverage, noise, spread, np.minimum(value, 1.0))
+
+
+def _covariance(cells: Cells, basis: Basis, variance: Float64s) -> Float64s:
+    """Covariance of beta when outcomes have the given variance in every cell, shape (m, K, K)."""
+    weighted = basis.phi * (cells.count * variance)[:, None, :]
+    return (weighted @ basis.phi.transpose(0, 2, 1)) / cells.n[:, None, None] ** 2
+
+
+def _shape(fit: _Fit, norm: float) -> Float64s:
+    """mean|m| / rms(m) for norm 1."""
+    if norm == 2:
+        return np.ones(len(fit.value))
+    rms = np.sqrt((fit.cells.share * fit.gap**2).sum(axis=1))
+    return np.where(rms > 0, (fit.cells.share * np.abs(fit.gap)).sum(axis=1) / np.where(rms > 0, rms, 1.0), 1.0)
+
+
+def _interval(fit: _Fit, level: float) -> tuple[Float64s, Float64s]:
+    """All t >= 0 with (X - t)^2 <= z^2 (a + b t + e t^2), as square roots."""
+    from scipy.special import ndtri
+
+    z2 = float(ndtri(0.5 + level / 2)) ** 2
+    rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
+    shrunk = (rate + fit.leverage / 2) / (1 + fit.leverage)
+    spans = [
+        (_covariance(fit.cells, fit.basis, variance) ** 2).sum(axis=(1, 2))
+        for variance in (fit.cells.chance, shrunk * (1 - shrunk))
+    ]
+    a = 2 * np.maximum(*spans)
+    x = np.maximum(fit.full, 0.0)
+    lead = np.maximum(1 - z2 * fit.spread, 0.05)
+    half = x + z2 * fit.noise / 2
+    root = np.sqrt(np.maximum(half**2 - lead * (x**2 - z2 * a), 0.0))
+    return np.sqrt(np.maximum(half - root, 0.0) / lead), np.sqrt((half + root) / lead)
+
+
+def _test(fit: _Fit, resamples: int, generator: np.random.Generator) -> Float64s:
+    cells = fit.cells
+    p = np.empty(len(cells.n))
+    covariance = _covariance(cells, fit.basis, cells.chance)
+    for i in range(len(p)):
+        v = covariance[i]
+        mean = np.diag(v)
+        scale = np.sqrt(2 * np.cumsum(np.cumsum(v**2, axis=0), axis=1).diagonal())
+        usable = scale > 0
+        if not usable.any():
+            impossible = bool((np.abs(cells.residual[i]) > 1e-12).any())  # scores of 0 and 1 only: any miss refutes them
+            p[i] = 1 / (resamples + 1) if impossible else 1.0
+            continue
+
+        def statistic(beta: Float64s, mean: Float64s = mean, scale: Float64s = scale, usable: object = usable) -> Float64s:
+            return (np.cumsum(beta**2 - mean, axis=-1)[..., usable] / scale[usable]).max(axis=-1)
+
+        redrawn = _redraw(cells, i, resamples, generator) @ fit.basis.phi[i].T / cells.n[i]
+        reached = statistic(redrawn) >= statistic(fit.beta[i]) * (1 - 1e-12)
+        p[i] = (1 + np.count_nonzero(reached)) / (resamples + 1)
+    return p
+
+
+def _redraw(cells: Cells, i: int, resamples: int, generator: np.random.Generator) -> Float64s:
+    """Residual sums of the cells of dataset i when outcomes are drawn from the scores, shape (resamples, G).
+
+    Cells of many rows are normal; the others binomial. Single rows (the usual case up to 4096 rows) are Bernoulli.
+    """
+    n, c, variance = cells.count[i], cells.score[i], cells.count[i] * cells.chance[i]
+    if (n == 1).all():
+        return (generator.random((resamples, len(n))) < c) - c
+    many = variance > 25
+    drawn = np.empty((resamples, len(n)))
+    drawn[:, many] = generator.standard_normal((resamples, int(many.sum()))) * np.sqrt(variance[many])
+    whole = np.rint(n[~many]).astype(np.int64)
+    size = np.where(whole > 0, n[~many] / np.maximum(whole, 1), 0.0)  # importance weights: cells of fractional size
+    drawn[:, ~many] = size * (generator.binomial(whole, c[~many], (resamples, len(whole))) - whole * c[~many])
+    return drawn

@@ -1,0 +1,21 @@
+"""Recalibrators on the scikit-learn contract, cross-fitted evaluation, and promises that can be checked."""
+
+from truecal.recalibrate.beta import BetaCalibration
+from truecal.recalibrate.bias_corrected import BiasCorrectedTemperature
+from truecal.recalibrate.histogram import HistogramBinning
+from truecal.recalibrate.isotonic import IsotonicCalibration
+from truecal.recalibrate.platt import PlattScaling
+from truecal.recalibrate.scaling_binning import ScalingBinning
+from truecal.recalibrate.temperature import TemperatureScaling
+from truecal.recalibrate.vector import VectorScaling
+
+__all__ = [
+    "BetaCalibration",
+    "BiasCorrectedTemperature",
+    "HistogramBinning",
+    "IsotonicCalibration",
+    "PlattScaling",
+    "ScalingBinning",
+    "TemperatureScaling",
+    "VectorScaling",
+]

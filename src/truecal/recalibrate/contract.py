@@ -1,0 +1,148 @@
+"""The contract every recalibrator keeps: scikit-learn's fit / predict_proba, a declared input, and JSON that is exact.
+
+    Recalibrator                             fit, predict_proba, predict, recalibrate, to_json, from_json
+    ├── SoftmaxScaling (softmax_scaling.py)  temperature, bias-corrected temperature, vector scaling
+    └── ScoreMapping   (lift.py)             Platt, beta, isotonic, histogram binning, scaling-binning
+
+`fit` checks the input once and hands clean arrays to `_learn`; `predict_proba` does the same for `_apply`.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from truecal.errors import InputError, TruecalWarning
+from truecal.predictions import Predictions
+from truecal.predictions.border import check_classes, check_labels, check_weights
+from truecal.recalibrate import serial
+from truecal.recalibrate.leakage import RowsSeen
+from truecal.recalibrate.outputs import Input, read_outputs
+from truecal.types import Float64s, Floats, Indices
+
+
+class Recalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What all recalibrators share. Labels are class indices 0..K-1 of the K columns, or the names given in `classes`."""
+
+    input: Input
+    classes: Sequence[object] | None
+
+    # ------------------------------------------------------------------ what a recalibrator defines
+
+    def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        """Learn from checked outputs of shape (n, K), K >= 2."""
+        raise NotImplementedError
+
+    def _apply(self, outputs: Floats) -> Float64s:
+        """Recalibrated probabilities of checked outputs."""
+        raise NotImplementedError
+
+    def _state(self) -> dict[str, Any]:
+        """What was learned, as plain numbers and lists."""
+        raise NotImplementedError
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Take up a state written by `_state`; refuse one that cannot be right."""
+        raise NotImplementedError
+
+    def check_params(self) -> None:
+        """Refuse settings that cannot be meant."""
+        one_of("input", self.input, get_args(Input))
+
+    # ------------------------------------------------------------------ scikit-learn's side
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the map from model outputs `X` and true labels `y`.
+
+        Parameters
+        ----------
+        X : (n,) or (n, 1) outputs for the positive class, or (n, K) with one column per class, of the declared `input`.
+        y : (n,) labels.
+        sample_weight : (n,) non-negative weights; a weight of 2 is the same as the row occurring twice.
+        """
+        self.check_params()
+        validate_data(self, _as_columns(X), skip_check_array=True)
+        outputs = read_outputs(X, self.input)
+        rows, count = outputs.shape
+        names = check_classes(self.classes, count)
+        labels = check_labels(y, rows, names, count)
+        weights = None if sample_weight is None else check_weights(sample_weight, (rows,))
+        self.rows_seen_ = RowsSeen.of(outputs, labels)
+        if weights is not None and not weights.all():
+            kept = weights > 0
+            outputs, labels, weights = outputs[kept], labels[kept], weights[kept]
+        self.classes_: NDArray[Any] = np.arange(count) if names is None else np.array(names)
+        seen = np.bincount(labels, minlength=count)
+        if np.count_nonzero(seen) < 2:
+            name = self.classes_[int(seen.argmax())]
+            raise InputError(f"y holds only one class ({name!r}); a recalibrator needs rows of at least two classes")
+        self.unseen_: list[int] = np.flatnonzero(seen == 0).tolist()
+        self._learn(outputs, labels, weights)
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> Float64s:
+        """Recalibrated class probabilities, shape (n, K), in float64."""
+        check_is_fitted(self, "classes_")
+        validate_data(self, _as_columns(X), skip_check_array=True, reset=False)
+        outputs = read_outputs(X, self.input)
+        if outputs.shape[1] != len(self.classes_):
+            raise InputError(
+                f"X has {outputs.shape[1]} classes, but this recalibrator was fitted on {len(self.classes_)}"
+            )
+        return self._apply(outputs)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The class of largest recalibrated probability."""
+        probs = self.predict_proba(X)
+        return self.classes_[probs.argmax(axis=1)]
+
+    # ------------------------------------------------------------------ truecal's side
+
+    def recalibrate(self, preds: Predictions, X: ArrayLike | None = None) -> Predictions:
+        """The same rows with recalibrated probabilities. `X` holds the logits, for a recalibrator of input="logits"."""
+        if X is None:
+            if self.input != "probs":
+                raise InputError('Predictions hold probabilities; pass the logits as X, or declare input="probs"')
+            X = preds.probs
+        probs = self.predict_proba(X)
+        return replace(preds, probs=probs[:, 1] if preds.binary else probs)
+
+    def to_json(self) -> str:
+        """Everything that `predict_proba` needs, as human-readable JSON; floats survive bit for bit."""
+        check_is_fitted(self, "classes_")
+        return serial.write(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The recalibrator that `to_json` wrote. A text that was damaged or edited into nonsense is refused."""
+        made = serial.read(text)
+        if not isinstance(made, cls):
+            raise InputError(
+                f"this is a {type(made).__name__}, not a {cls.__name__}; use {type(made).__name__}.from_json"
+            )
+        return made
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(f"{type(self).__name__}: {message}", TruecalWarning, stacklevel=4)
+
+
+def _as_columns(X: ArrayLike) -> Any:
+    """What scikit-learn's bookkeeping of column counts and names expects: never one-dimensional."""
+    return X if hasattr(X, "columns") or np.ndim(X) != 1 else np.asarray(X)[:, None]
+
+
+def one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """Refuse a setting that is not among its choices."""
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+def at_least(name: str, value: object, low: int) -> None:
+    """Refuse a setting that is not a whole number of at least `low`."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
+        raise InputError(f"{name} must be a whole number of at least {low}, not {value!r}")

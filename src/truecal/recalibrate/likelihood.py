@@ -1,0 +1,170 @@
+"""The log likelihood of scaled logits, in blocks of rows: what temperature, bias-corrected and vector scaling maximise.
+
+Rows come validated from the contract. Blocks keep the working memory at a few megabytes whatever the size of the
+logits, and one pass costs about one row-wise logsumexp. Sums over rows are float64; a row's own sums keep the precision
+of the logits.
+
+A probability of exactly 0 has no logarithm; it is written as LOG_ZERO, so far below every other logit that its softmax
+is exactly 0 under every positive scale, and it takes no part in a row's support.
+
+Targets are one-hot labels, unless no finite optimum exists for them. Then they are smoothed by Laplace's rule: with
+total weight n and K classes, the true class gets (n + 1) / (n + K) and every other class 1 / (n + K) (shared over the
+row's support). All targets are then positive, so the optimum is finite. It is the multiclass form of the targets of
+Platt (1999, section 2.2).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.predictions.softmax import softmax
+from truecal.types import Float64s, Floats, Indices
+
+LOG_ZERO = -1e30
+_BLOCK_BYTES = 1 << 19  # two such blocks fit in a level-2 cache
+
+
+@dataclass(frozen=True)
+class LabelledLogits:
+    """Logits of shape (n, K) with their row maxima, labels and weights, and the share `smoothing` of the target given to all classes."""
+
+    logits: Floats
+    labels: Indices
+    weights: Float64s | None
+    peak: Floats
+    has_zeros: bool
+    smoothing: float = 0.0
+
+    @classmethod
+    def of(cls, logits: Floats, labels: Indices, weights: Float64s | None) -> "LabelledLogits":
+        return cls(logits, labels, weights, logits.max(axis=1), bool(logits.min() <= LOG_ZERO))
+
+    @property
+    def total(self) -> float:
+        """Sum of weights."""
+        return float(len(self.labels) if self.weights is None else self.weights.sum())
+
+    def smoothed(self) -> "LabelledLogits":
+        """The same rows with Laplace's targets."""
+        classes = self.logits.shape[1]
+        return replace(self, smoothing=classes / (self.total + classes))
+
+    def sample(self, rows: int) -> "LabelledLogits":
+        """About `rows` evenly spaced rows, to find where a search should start."""
+        every = slice(None, None, max(1, len(self.labels) // rows))
+        weights = None if self.weights is None else self.weights[every]
+        return replace(
+            self, logits=self.logits[every], labels=self.labels[every], weights=weights, peak=self.peak[every]
+        )
+
+    def blocks(self, itemsize: int) -> Iterator[slice]:
+        """Slices of rows small enough to stay in the cache."""
+        step = max(1, _BLOCK_BYTES // (itemsize * self.logits.shape[1]))
+        return (slice(i, i + step) for i in range(0, len(self.labels), step))
+
+    def add(self, rows: slice, values: Float64s) -> float:
+        """Weighted sum of one value per row."""
+        return float(values.sum() if self.weights is None else values @ self.weights[rows])
+
+    def support(self, rows: slice) -> NDArray[np.bool_]:
+        """Which classes of each row have a probability above 0."""
+        return self.logits[rows] > LOG_ZERO
+
+    def even(self, rows: slice) -> Float64s:
+        """The uniform distribution over each row's support."""
+        support = self.support(rows)
+        return support / support.sum(axis=1, keepdims=True)
+
+    def label_gap(self) -> Float64s:
+        """How far each label's logit lies below the row's largest; at most 0."""
+        own = np.take_along_axis(self.logits, self.labels[:, None], axis=1)[:, 0]
+        return own.astype(np.float64) - self.peak
+
+    def reward(self) -> float:
+        """Weighted sum over rows of the target's shifted logit, the linear term of the log likelihood."""
+        linear = self.add(slice(None), self.label_gap())
+        if not self.smoothing:
+            return linear
+        mean = 0.0
+        for rows in self.blocks(8):
+            shifted = self.logits[rows] - self.peak[rows, None].astype(np.float64)
+            mean += self.add(rows, np.einsum("ij,ij->i", self.even(rows), shifted))
+        return (1 - self.smoothing) * linear + self.smoothing * mean
+
+    def spread(self) -> float:
+        """Largest difference between two logits of one row, probabilities of 0 aside."""
+        widest = 0.0
+        for rows in self.blocks(self.logits.itemsize):
+            block = self.logits[rows]
+            low = block.min(axis=1, where=self.support(rows), initial=np.inf) if self.has_zeros else block.min(axis=1)
+            widest = max(widest, float((self.peak[rows].astype(np.float64) - low).max()))
+        return widest
+
+
+def temperature_terms(data: LabelledLogits, inverse: float) -> tuple[float, float, float]:
+    """Sums over rows of log Z and its two derivatives by the inverse temperature b; Z_i = sum_k exp(b (z_ik - max_k
+    z_ik)).
+
+    The derivatives are the mean and the variance of the shifted logits under the softmax at inverse temperature b.
+    """
+    logits = data.logits
+    kind = logits.dtype.type
+    log_z = slope = curvature = 0.0
+    for rows in data.blocks(logits.itemsize):
+        shifted = logits[rows] - data.peak[rows, None]
+        mass = shifted * kind(inverse)
+        np.exp(mass, out=mass)
+        z = mass.sum(axis=1).astype(np.float64)
+        mass *= shifted
+        first = mass.sum(axis=1).astype(np.float64) / z
+        second = np.einsum("ij,ij->i", mass, shifted).astype(np.float64) / z
+        log_z += data.add(rows, np.log(z))
+        slope += data.add(rows, first)
+        curvature += data.add(rows, np.maximum(second - first * first, 0.0))
+    return log_z, slope, curvature
+
+
+def affine_loss(data: LabelledLogits, scale: Float64s, bias: Float64s) -> tuple[float, Float64s, Float64s, bool]:
+    """Mean negative log likelihood of softmax(scale * z + bias), its gradients by scale and by bias, and "all labels
+    lead".
+
+    The last value says whether every row gives its label a strictly larger probability than any other class: then
+    scaling all parameters up increases the likelihood for ever, and no finite optimum exists.
+    """
+    total, classes = data.total, data.logits.shape[1]
+    loss, separated = 0.0, True
+    by_scale, by_bias = np.zeros(classes), np.zeros(classes)
+    for rows in data.blocks(8):
+        raw = data.logits[rows].astype(np.float64)
+        value = raw * scale + bias
+        label = data.labels[rows]
+        index = np.arange(len(label))
+        own = value[index, label]
+        if separated:
+            separated = bool((np.count_nonzero(value >= own[:, None], axis=1) == 1).all())
+        top = value.max(axis=1, keepdims=True)
+        excess = np.exp(value - top)
+        z = excess.sum(axis=1, keepdims=True)
+        excess /= z
+        excess[index, label] -= 1 - data.smoothing
+        reward = (1 - data.smoothing) * own
+        if data.smoothing:
+            even = data.smoothing * data.even(rows)
+            reward += np.einsum("ij,ij->i", even, value)
+            excess -= even
+        loss += data.add(rows, (top + np.log(z))[:, 0] - reward)
+        if data.weights is not None:
+            excess *= data.weights[rows, None]
+        by_bias += excess.sum(axis=0)
+        by_scale += np.einsum("ij,ij->j", excess, raw)
+    return loss / total, by_scale / total, by_bias / total, separated
+
+
+def scaled_softmax(logits: Floats, scale: float | Float64s, bias: float | Float64s = 0.0) -> Float64s:
+    """softmax(scale * z + bias) by rows, in float64; a probability of exactly 0 stays 0."""
+    value = np.asarray(logits, np.float64) * scale + bias
+    if logits.min() <= LOG_ZERO:
+        value[logits <= LOG_ZERO] = -np.inf
+    return softmax(value)
