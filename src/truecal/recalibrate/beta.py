@@ -19,7 +19,7 @@ from truecal.types import Float64s
 
 @dataclass(frozen=True)
 class BetaMap:
-    """sigmoid(a ln p - b ln(1 - p) + c) of probabilities, or of log odds when `odds`; probabilities within [clip, 1 - clip]."""
+    """sigmoid(a ln p - b ln(1 - p) + c), of probabilities or (`odds`) of log odds."""
 
     a: float
     b: float
@@ -137,13 +137,13 @@ class BetaCalibration(ScoreMapping):
         zeros = float(weights.sum()) - ones
         if level[outcomes == 0].max(initial=-np.inf) <= level[outcomes == 1].min(initial=np.inf):
             self._warn(
-                "a threshold separates the outcomes perfectly (or they are all alike), so the likelihood has no finite optimum; "
-                "Platt's targets were used"
+                "a threshold separates the outcomes perfectly (or they are all alike), so the likelihood has no "
+                "finite optimum; Platt's targets were used"
             )
             targets = np.where(outcomes > 0, (ones + 1) / (ones + 2), 1 / (zeros + 2))
         features = level[:, None] if self.parameters == 2 else np.column_stack([log_p, -log_q])
         *slopes, c = fit_rising_logistic(features, targets, weights).tolist()
-        if not any(slopes) and level.max() > level.min() and 0 < ones and 0 < zeros:
+        if not any(slopes) and level.max() > level.min() and ones > 0 and zeros > 0:
             self._warn("the scores do not rise with the outcomes; the map is constant")
         return BetaMap(slopes[0], slopes[-1], c, odds, self.clip)
 
@@ -152,8 +152,8 @@ class BetaCalibration(ScoreMapping):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise InputError(
-                f"row {row} has a probability of exactly {int(at_one[row])} and the opposite outcome, which no beta curve can "
-                'explain; pass the logits (input="logits"), or clip=1e-7 to move probabilities into [1e-7, 1 - 1e-7]'
+                f"row {row} has a probability of exactly {int(at_one[row])} and the opposite outcome, which no beta "
+                'curve can explain; pass the logits (input="logits"), or clip=1e-7 to move probabilities off 0 and 1'
             )
 
     def read_map(self, state: Mapping[str, Any]) -> BetaMap:

@@ -59,7 +59,7 @@ class BiasCorrectedTemperature(SoftmaxScaling):
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = self._labelled(outputs, labels, weights)
         start = np.array([fit_inverse_temperature(data).value])
-        scale, bias, smoothed = maximise_likelihood(data, start, scales=1)
+        scale, bias, smoothed = maximise_likelihood(data, start)
         if smoothed:
             self._warn_smoothed()
         self.temperature_ = float(1.0 / scale[0])

@@ -27,7 +27,7 @@ from truecal.types import Float64s, Floats, Indices
 
 
 class Recalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What all recalibrators share. Labels are class indices 0..K-1 of the K columns, or the names given in `classes`."""
+    """What all recalibrators share. Labels are the indices 0..K-1 of the columns, or the names given in `classes`."""
 
     input: Input
     classes: Sequence[object] | None
@@ -99,7 +99,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class of largest recalibrated probability."""
         probs = self.predict_proba(X)
-        return self.classes_[probs.argmax(axis=1)]
+        names: NDArray[Any] = self.classes_[probs.argmax(axis=1)]
+        return names
 
     # ------------------------------------------------------------------ truecal's side
 

@@ -48,7 +48,8 @@ def mass_edges(profile: Profile, bins: int) -> Float64s:
     at = at[(at > 0) & (at < len(scores))]
     low, high = scores[at - 1], scores[at]
     middle = low + (high - low) / 2
-    return np.where(middle > low, middle, high)
+    edges: Float64s = np.where(middle > low, middle, high)
+    return edges
 
 
 class HistogramBinning(ScoreMapping):

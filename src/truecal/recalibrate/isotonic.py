@@ -25,7 +25,7 @@ class RisingMap:
             return np.full(len(scores), self.y[0])
         left = right - 1
         share = np.clip((scores - self.x[left]) / (self.x[right] - self.x[left]), 0.0, 1.0)
-        # every operation is monotone in floating point, and the minimum joins the pieces: no rounding can reverse two scores
+        # each operation is monotone in floating point and the minimum joins the pieces: rounding reverses no two scores
         return np.minimum(self.y[left] + share * (self.y[right] - self.y[left]), self.y[right])
 
     def state(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ _BLOCK_BYTES = 1 << 19  # two such blocks fit in a level-2 cache
 
 @dataclass(frozen=True)
 class LabelledLogits:
-    """Logits of shape (n, K) with their row maxima, labels and weights, and the share `smoothing` of the target given to all classes."""
+    """Logits (n, K) with row maxima, labels and weights; `smoothing` is the share of the target that all classes get."""
 
     logits: Floats
     labels: Indices
@@ -75,12 +75,14 @@ class LabelledLogits:
     def even(self, rows: slice) -> Float64s:
         """The uniform distribution over each row's support."""
         support = self.support(rows)
-        return support / support.sum(axis=1, keepdims=True)
+        shares: Float64s = support / support.sum(axis=1, keepdims=True)
+        return shares
 
     def label_gap(self) -> Float64s:
         """How far each label's logit lies below the row's largest; at most 0."""
         own = np.take_along_axis(self.logits, self.labels[:, None], axis=1)[:, 0]
-        return own.astype(np.float64) - self.peak
+        gap: Float64s = own.astype(np.float64) - self.peak
+        return gap
 
     def reward(self) -> float:
         """Weighted sum over rows of the target's shifted logit, the linear term of the log likelihood."""

@@ -1,4 +1,4 @@
-"""Two small Newton solvers that cannot run away: the inverse temperature (one unknown) and a logistic curve (up to three)."""
+"""Two Newton solvers that cannot run away: for the inverse temperature, and for a logistic curve."""
 
 from dataclasses import dataclass
 from math import exp, log

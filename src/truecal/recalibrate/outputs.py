@@ -79,7 +79,7 @@ def class_scores(outputs: Floats, kind: Input) -> Float64s:
     mass = np.exp(scores - peak)
     rest = mass.sum(axis=1, keepdims=True) - mass
     rest[rows, leader] = 1.0  # replaced below: the difference of two nearly equal sums
-    odds = scores - peak - np.log(rest)
+    odds: Float64s = scores - peak - np.log(rest)
     others = scores.copy()
     others[rows, leader] = -np.inf
     second = others.max(axis=1)
@@ -89,4 +89,5 @@ def class_scores(outputs: Floats, kind: Input) -> Float64s:
 
 def top_class(outputs: Floats) -> Indices:
     """The class of the largest output of each row (the first one of equals)."""
-    return outputs.argmax(axis=1)
+    top: Indices = outputs.argmax(axis=1)
+    return top

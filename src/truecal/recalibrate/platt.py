@@ -73,7 +73,7 @@ class PlattScaling(ScoreMapping):
         zeros = float(weights.sum()) - ones
         targets = np.where(outcomes > 0, (ones + 1) / (ones + 2), 1 / (zeros + 2))
         slope, intercept = fit_rising_logistic(scores[:, None], targets, weights)
-        if slope == 0 and scores.max() > scores.min() and 0 < ones and 0 < zeros:
+        if slope == 0 and scores.max() > scores.min() and ones > 0 and zeros > 0:
             self._warn("the scores do not rise with the outcomes; the map is constant")
         return LogisticMap(float(slope), float(intercept))
 

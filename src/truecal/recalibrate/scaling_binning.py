@@ -14,7 +14,7 @@ from truecal.recalibrate.contract import at_least, one_of
 from truecal.recalibrate.histogram import StepMap, mass_edges, read_steps
 from truecal.recalibrate.lift import Multiclass, ScoreMap, ScoreMapping
 from truecal.recalibrate.outputs import Input
-from truecal.types import Float64s, Floats
+from truecal.types import Float64s, Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +121,8 @@ class ScalingBinning(ScoreMapping):
         edges = mass_edges(Profile.from_arrays(values[second], outcomes[second], weights[second]), self.bins)
         bin_of, count = np.searchsorted(edges, values, side="right"), len(edges) + 1
 
-        def means(rows: Any) -> tuple[Float64s, Float64s]:
-            mass = np.bincount(bin_of[rows], weights[rows], count)
+        def means(rows: Indices) -> tuple[Float64s, Float64s]:
+            mass = np.bincount(bin_of[rows], weights[rows], count).astype(np.float64)
             total = np.bincount(bin_of[rows], (weights * values)[rows], count)
             return mass, total / np.where(mass > 0, mass, 1.0)
 

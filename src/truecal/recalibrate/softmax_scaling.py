@@ -1,4 +1,4 @@
-"""What temperature, bias-corrected temperature and vector scaling have in common: softmax(scale * z + bias), also in torch."""
+"""What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias), also in torch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,8 @@ class SoftmaxScaling(Recalibrator):
             if (own <= LOG_ZERO).any():
                 row = int(np.flatnonzero(own <= LOG_ZERO)[0])
                 raise InputError(
-                    f"row {row} gives its true class {self.classes_[labels[row]]!r} a probability of exactly 0, which no scaling "
-                    'can raise: pass the logits (input="logits"), or probabilities of higher precision'
+                    f"row {row} gives its true class {self.classes_[labels[row]]!r} a probability of exactly 0, "
+                    'which no scaling can raise: pass the logits (input="logits"), or probabilities of higher precision'
                 )
         return data
 
@@ -43,7 +43,7 @@ class SoftmaxScaling(Recalibrator):
         self._warn(f"{why}, so the likelihood has no finite optimum; targets were smoothed by Laplace's rule")
 
     def to_torch(self) -> "torch.nn.Module":
-        """A torch module that takes the same input and gives the recalibrated probabilities, for serving the fixed model."""
+        """A torch module from the same input to the recalibrated probabilities, for serving the fixed model."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self, "classes_")
@@ -72,40 +72,44 @@ class SoftmaxScaling(Recalibrator):
         return ScaledSoftmax()
 
 
-def maximise_likelihood(data: LabelledLogits, start: Float64s, scales: int) -> tuple[Float64s, Float64s, bool]:
-    """L-BFGS with the analytic gradient over `scales` scale parameters (1: shared by all classes; K: one each) and K
-    biases.
+def maximise_likelihood(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s, bool]:
+    """L-BFGS with the analytic gradient over scales (one shared by all classes, or K) and K biases.
 
     Returns scale, bias and whether Laplace's targets were needed. The problem is convex. Scales are optimised as
-    multiples of `start`, so that logits of any size give a well-conditioned problem. The bias is defined up to a
-    constant; its mean is 0.
+    multiples of `start`, so that logits of any size give a well-conditioned problem. The bias is defined up to a constant;
+    its mean is 0.
     """
-    from scipy.optimize import minimize
+    if (np.bincount(data.labels, minlength=data.logits.shape[1]) == 0).any():
+        data = data.smoothed()  # the bias of a class that never occurs would fall for ever
+    found = _lbfgs(data, start)
+    if found is None:
+        data = data.smoothed()
+        found = _lbfgs(data, start)
+        assert found is not None  # smoothed targets cannot be separated
+    scale, bias = found
+    return scale, bias - bias.mean(), bool(data.smoothing)
 
-    classes = data.logits.shape[1]
 
-    class _Separated(Exception):  # noqa: N818 - control flow, not an error
-        pass
+def _lbfgs(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s] | None:
+    """The optimum, or None as soon as some parameters put every label strictly first: then there is none."""
+    from scipy.optimize import Bounds, minimize
+
+    scales = len(start)
 
     def loss(theta: Float64s) -> tuple[float, Float64s]:
         value, by_scale, by_bias, separated = affine_loss(data, start * theta[:scales], theta[scales:])
         if separated and not data.smoothing:
-            raise _Separated
+            raise StopIteration
         by_scale = by_scale * start
         return value, np.concatenate([by_scale if scales > 1 else by_scale.sum(keepdims=True), by_bias])
 
-    theta = np.concatenate([np.ones(scales), np.zeros(classes)])
-    unseen = bool((np.bincount(data.labels, minlength=classes) == 0).any())
-    if unseen:
-        data = data.smoothed()
-    bounds = [(1e-6, None) if scales == 1 else (None, None)] * scales + [
-        (None, None)
-    ] * classes  # a temperature is positive
-    options = {"maxiter": 2000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9}
+    theta = np.concatenate([np.ones(scales), np.zeros(data.logits.shape[1])])
+    low = np.full(len(theta), -np.inf)
+    if scales == 1:
+        low[0] = 1e-6  # a temperature is positive
+    options: Any = {"maxiter": 2000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9}
     try:
-        found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    except _Separated:
-        data = data.smoothed()
-        found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    bias = found.x[scales:]
-    return start * found.x[:scales], bias - bias.mean(), bool(data.smoothing)
+        found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=Bounds(low, np.inf), options=options)
+    except StopIteration:
+        return None
+    return start * found.x[:scales], found.x[scales:]

@@ -59,7 +59,7 @@ class VectorScaling(SoftmaxScaling):
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = self._labelled(outputs, labels, weights)
         start = np.full(outputs.shape[1], fit_inverse_temperature(data).value)
-        self.scale_, self.bias_, smoothed = maximise_likelihood(data, start, scales=len(start))
+        self.scale_, self.bias_, smoothed = maximise_likelihood(data, start)
         if smoothed:
             self._warn_smoothed()
 
