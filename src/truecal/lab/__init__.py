@@ -1,6 +1,16 @@
 """The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
 
 from truecal.lab.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power
+from truecal.lab.detection import (
+    Coverage,
+    Detection,
+    SamplesNeeded,
+    coverage,
+    power,
+    power_curve,
+    samples_needed,
+    type_one,
+)
 from truecal.lab.fit_world import WorldFit, fit_world
 from truecal.lab.multiclass import DirichletWorld, TopLabelWorld
 from truecal.lab.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
@@ -15,13 +25,16 @@ __all__ = [
     "AnyCurve",
     "Beta",
     "Blend",
+    "Coverage",
     "Curve",
+    "Detection",
     "DirichletWorld",
     "Discrete",
     "Identity",
     "Logistic",
     "Mixture",
     "Power",
+    "SamplesNeeded",
     "Scores",
     "TopLabelWorld",
     "Trial",
@@ -29,8 +42,13 @@ __all__ = [
     "World",
     "WorldFit",
     "bias",
+    "coverage",
     "dataset_of",
     "fit_world",
+    "power",
+    "power_curve",
+    "samples_needed",
     "table_of",
     "trials",
+    "type_one",
 ]

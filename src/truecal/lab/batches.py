@@ -207,7 +207,7 @@ def _refuse_bad_cells(cells: Sequence[Cell], workers: int, cache: object) -> Non
 
 
 def _pilot(cells: Sequence[Cell], entropy: int) -> None:
-    """Put every measure to a few datasets of every world, smallest n, so that what cannot work fails before long work."""
+    """Put every measure to a few datasets of every world: what cannot work must fail before long work starts."""
     smallest: dict[tuple[int, int], Cell] = {}
     for cell in cells:
         key = (id(cell.world), hash(tuple(m.name for m in cell.measures)))

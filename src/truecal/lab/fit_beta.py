@@ -1,8 +1,8 @@
 """Maximum likelihood for Beta scores, when the largest (or smallest) scores were rounded to exactly 1 (or 0).
 
 A Beta density is infinite or zero at its ends, so a score of exactly 1 has no likelihood of its own. It is neither
-dropped nor moved: it is a score known only to lie within the rounding error of 1, and enters as the probability of that,
-P(1-c < resolution). Moving it to some small floor instead makes the answer depend on the floor.
+dropped nor moved: it is a score known only to lie within the rounding error of 1, and enters as the probability of
+that, P(1-c < resolution). Moving it to some small floor instead makes the answer depend on the floor.
 """
 
 from collections.abc import Callable

@@ -8,7 +8,7 @@ from os import PathLike
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.estimate.estimator import Estimator
+from truecal.estimate import Estimator
 from truecal.lab.batches import Cell, run
 from truecal.lab.measures import Value
 from truecal.lab.quadrature import Array
