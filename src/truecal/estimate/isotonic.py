@@ -6,10 +6,10 @@ import numpy as np
 
 from truecal.estimate.estimate import Curve
 from truecal.estimate.estimator import Estimator, Findings
-from truecal.profile import Profile
+from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
-_STRIDES = (512, 64, 8, 1)  # coarse to fine
+_LENGTHS = (512, 64, 8)  # of the stretches looked at, coarse to fine
 
 
 @dataclass(frozen=True)
@@ -53,34 +53,34 @@ def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:
     what is left is looked at eight times as finely, and so on. Only points near the minorant are ever visited one by one.
     """
     rows = profile.rows
-    points: Indices = np.array([0, rows])
-    for stride in _STRIDES:
-        if stride > 1 and stride * 8 > rows:
-            continue
-        points = _refine(points, stride, profile)
-    weight, outcome = _sums(profile, points)
-    return points, np.diff(weight), np.diff(outcome)
-
-
-def _refine(hull: Indices, stride: int, profile: Profile) -> Indices:
-    """The minorant of the points on a finer grid, given the vertices of a coarser one (which stay among the candidates)."""
-    grid = np.arange(0, profile.rows, stride)
-    coarse = stride * 8
-    if len(hull) > 2 and coarse <= _STRIDES[0]:
-        starts = np.arange(0, profile.rows, coarse)
-        ends = np.minimum(starts + coarse, profile.rows)
+    length = next((step for step in _LENGTHS if step * 8 <= rows), 1)
+    starts = np.arange(0, rows, length)
+    hull = _lower(profile, np.array([0, rows]), starts)
+    while length > 1:
         weight, outcome = _sums(profile, hull)
-        least = _sums(profile, starts)[1]  # outcomes only grow, so no point of the stretch lies below its first
-        most = np.interp(_sums(profile, ends)[0], weight, outcome)  # and the minorant only grows too
-        near = np.flatnonzero(least < most)
-        grid = (starts[near][:, None] + np.arange(0, coarse, stride)).ravel()
-        grid = grid[grid < profile.rows]
-    candidates = np.union1d(grid, hull)
+        ends = np.minimum(starts + length, rows)
+        least = _sums(profile, starts)[1]  # outcomes only add up, so no point of a stretch lies below its first
+        most = np.interp(_sums(profile, ends)[0], weight, outcome)  # and the minorant only rises
+        stride = length // 8
+        starts = (starts[least < most][:, None] + np.arange(0, length, stride)).ravel()
+        starts = starts[starts < rows]
+        hull = _lower(profile, hull, starts)
+        length = stride
+    weight, outcome = _sums(profile, hull)
+    return hull, np.diff(weight), np.diff(outcome)
+
+
+def _lower(profile: Profile, hull: Indices, points: Indices) -> Indices:
+    """Vertices of the minorant of some more points and the vertices known so far."""
+    scores = profile.scores[0]
+    points = points[points > 0]
+    points = points[scores[points - 1] < scores[points]]  # within equal scores the fit cannot change
+    candidates = np.sort(np.concatenate([points, hull]))
     return candidates[_minorant(*_sums(profile, candidates))]
 
 
 def _sums(profile: Profile, points: Indices) -> tuple[Float64s, Float64s]:
-    cut = profile.at_count(points[None, :])
+    cut = Cut(points[None, :], points[None, :])
     return profile.sums("w", cut)[0], profile.sums("y", cut)[0]
 
 
@@ -92,7 +92,7 @@ def _minorant(weight: Float64s, outcome: Float64s) -> Indices:
     some = np.flatnonzero(step > 0)
     slope = np.diff(outcome)[some] / step[some]
     blocks = isotonic_regression(slope, weights=step[some]).blocks
-    return np.unique(np.concatenate([[0], some[blocks[1:-1]], [len(weight) - 1]]))
+    return np.concatenate([[0], some[blocks[1:-1]], [len(weight) - 1]])
 
 
 def _curve(profile: Profile, edges: Indices) -> Curve:

@@ -63,7 +63,7 @@ class NearestECE(Estimator):
 
     def find(self, profile: Profile) -> Findings:
         k = self.count(profile)
-        fine = profile.coarsen(_CELLS)
+        fine = profile.coarsen(_CELLS, moments=False)
         everywhere = fine.at_count(np.arange(fine.rows + 1)[None, :])
         if fine.weights is not None and fine.has_ties:  # at_count shares by rows; weighted ties share by weight
             everywhere = fine.at_mass(np.broadcast_to(fine.prefix("w"), (fine.batch, fine.rows + 1)))
@@ -100,7 +100,7 @@ def _gaps_by_weight(c: Float64s, weight: Float64s, score: Float64s, outcome: Flo
     """The same when rows have weights: windows hold a given weight and may begin and end within a row."""
     total = weight[-1]
     width = min(width, float(total))
-    starts = np.unique(np.concatenate([weight[:-1], weight[1:] - width]))
+    starts = np.sort(np.concatenate([weight[:-1], weight[1:] - width]))
     starts = starts[(starts >= 0) & (starts < total - width)]
     last = len(c) - 1
     left = np.clip(np.searchsorted(weight, starts, "right") - 1, 0, last)

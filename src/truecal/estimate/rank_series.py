@@ -171,8 +171,12 @@ def _fit(profile: Profile) -> _Fit:
 
 def _covariance(cells: Cells, basis: Basis, variance: Float64s) -> Float64s:
     """Covariance of beta when outcomes have the given variance in every cell, shape (m, K, K)."""
-    weighted = basis.phi * (cells.count * variance)[:, None, :]
-    return (weighted @ basis.phi.transpose(0, 2, 1)) / cells.n[:, None, None] ** 2
+    phi, weight = basis.phi, cells.count * variance
+    total = np.zeros((*phi.shape[:2], phi.shape[1]))
+    for start in range(0, phi.shape[2], 128):  # small products stay on one thread: waking a second costs more than it brings
+        part = phi[:, :, start : start + 128]
+        total += (part * weight[:, None, start : start + 128]) @ part.transpose(0, 2, 1)
+    return total / cells.n[:, None, None] ** 2
 
 
 def _shape(fit: _Fit, norm: float) -> Float64s:

@@ -13,7 +13,7 @@ from truecal.profile import Cut, Profile
 from truecal.types import Float64s
 
 _TOLERANCE = 1e-12  # a fall this small is rounding, not a violation
-_LONG = 64  # after so many bins it pays to ask whether any number of bins would do
+_LONG = 1024  # after so many bins it pays to ask whether any number of bins would do
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ Ties have no order. A place that falls inside a group of equal scores takes the 
 so no answer depends on the order in which rows arrived, and a row of weight 3 equals three rows.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -26,7 +28,8 @@ from truecal.profile.packed_sort import packed_sort
 from truecal.types import Float64s, Floats, Indices
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
-_DENSE_ROWS = 65_536  # up to here the extents of all tie groups are tabulated; beyond, each is searched for
+_DENSE_ROWS = 65_536  # up to here tie groups and sums of c*c and c*y are tabulated row by row; beyond, where asked for
+_BLOCK = 256  # rows summed together in the sparse table of c*c and c*y of a large profile
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,8 @@ class Profile:
 
         weights = both(*(np.ones(p.scores.shape) if p.weights is None else p.weights for p in (self, other)))
         aggregated = any(p.squares is not None for p in (self, other))
-        squares = sorted_(both(self._mean("cc"), other._mean("cc"))) if aggregated else None
-        products = sorted_(both(self._mean("cy"), other._mean("cy"))) if aggregated else None
+        squares = sorted_(both(self._means("cc"), other._means("cc"))) if aggregated else None
+        products = sorted_(both(self._means("cy"), other._means("cy"))) if aggregated else None
         return Profile(
             sorted_(scores).reshape(shape),
             sorted_(outcomes),
@@ -153,20 +156,39 @@ class Profile:
 
         return Profile(*map(some, (self.scores, self.outcomes, self.weights, self.squares, self.products)), single=False)
 
-    def coarsen(self, cells: int) -> "Profile":
-        """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact."""
+    def coarsen(self, cells: int, *, moments: bool = True) -> "Profile":
+        """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact.
+
+        Without `moments` the cells forget the sums of c*c and c*y, which are then those of the cell's mean.
+        """
         if self.rows <= cells:
             return self
         cut = self.mass_cut(cells)
-        w, c, y, cc, cy = (np.diff(self.sums(name, cut), axis=1) for name in ("w", "c", "y", "cc", "cy"))
+        names: tuple[Sum, ...] = ("w", "c", "y", "cc", "cy") if moments else ("w", "c", "y")
+        sums = [np.diff(self.sums(name, cut), axis=1) for name in names]
         if self.batch == 1:
-            w, c, y, cc, cy = (a[:, w[0] > 0] for a in (w, c, y, cc, cy))
-        filled = w > 0
-        safe = np.where(filled, w, 1.0)
-        at = np.minimum(np.broadcast_to(cut.below, (self.batch, cells + 1))[:, :-1], self.rows - 1) if not filled.all() else None
-        scores = c / safe if at is None else np.where(filled, c / safe, _gather(self.scores, at))
-        scores = np.clip(np.maximum.accumulate(scores, axis=1), 0.0, 1.0)  # means of equal scores may differ in the last bit
-        return Profile(scores, y / safe, w, cc / safe, cy / safe, single=self.single)
+            sums = [a[:, sums[0][0] > 0] for a in sums]
+        weight = sums[0]
+        filled = weight > 0
+        score, outcome, *second = (a / np.where(filled, weight, 1.0) for a in sums[1:])
+        if not filled.all():  # an empty cell of a batch stands at the score where it would be
+            at = np.minimum(np.broadcast_to(cut.below, (self.batch, cells + 1))[:, :-1], self.rows - 1)
+            score = np.where(filled, score, _gather(self.scores, at))
+        score = np.clip(np.maximum.accumulate(score, axis=1), 0.0, 1.0)  # means of equal scores may differ in the last bit
+        return Profile(score, outcome, weight, *second, single=self.single)
+
+    def save(self, path: str | Path) -> None:
+        """Write to a versioned npz file, atomically."""
+        from truecal.profile.save import save_profile
+
+        save_profile(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> "Profile":
+        """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
+        from truecal.profile.save import load_profile
+
+        return load_profile(path)
 
     # ------------------------------------------------------------------ how much there is
 
@@ -191,22 +213,13 @@ class Profile:
 
     # ------------------------------------------------------------------ prefix sums
 
-    def _mean(self, name: Sum) -> NDArray[np.number]:
-        if name == "c":
-            return self.scores
-        if name == "y":
-            return self.outcomes
-        if name == "cc" and self.squares is not None:
-            return self.squares
-        if name == "cy" and self.products is not None:
-            return self.products
-        c = self.scores.astype(np.float64, copy=False)
-        return c * (c if name == "cc" else self.outcomes)
-
     def _accumulate(self, name: Sum) -> NDArray[np.number]:
-        values = self._mean(name)
-        if self.weights is not None:
-            values = self.weights * values
+        if name in ("cc", "cy"):
+            values: NDArray[np.number] = self._products(name, lambda a: a)
+        else:
+            values = self.scores if name == "c" else self.outcomes
+            if self.weights is not None:
+                values = self.weights * values
         counting = values.dtype == np.uint8
         dtype = (np.int32 if self.rows < 2**31 else np.int64) if counting else np.float64
         prefix = np.empty((values.shape[0], self.rows + 1), dtype)
@@ -228,16 +241,54 @@ class Profile:
 
     def sums(self, name: Sum, cut: Cut) -> Float64s:
         """Sum over everything below each cut, shape (batch, q)."""
-        if name == "w" and self.weights is None:
-            low, high = cut.below, cut.above
-        else:
-            prefix = self.prefix(name)
-            low = _gather(prefix, cut.below)
-            high = low if cut.fraction is None else _gather(prefix, cut.above)
-        below = low.astype(np.float64)
+        below = self._sums_at(name, cut.below)
         if cut.fraction is not None:
-            below = below + cut.fraction * (high - below)
+            below = below + cut.fraction * (self._sums_at(name, cut.above) - below)
         return np.broadcast_to(below, (self.batch, below.shape[1]))
+
+    def _sums_at(self, name: Sum, index: Indices) -> Float64s:
+        """Sum over the first index[i, j] rows."""
+        if name == "w" and self.weights is None:
+            return index.astype(np.float64)
+        if name in ("w", "c", "y") or self.rows <= _DENSE_ROWS or index.shape[1] * _BLOCK > self.rows:
+            return _gather(self.prefix(name), index).astype(np.float64)
+        start = index // _BLOCK * _BLOCK
+        rows = start[:, :, None] + np.arange(_BLOCK)
+        flat = np.minimum(rows, self.rows - 1).reshape(len(index), -1)
+        values = self._products(name, lambda a: _gather(a, flat))
+        values = values.reshape(-1, *rows.shape[1:])
+        rest = np.where(rows < index[:, :, None], values, 0.0).sum(axis=2)
+        return _gather(self._block_sums(name), start // _BLOCK) + rest
+
+    def _block_sums(self, name: Sum) -> Float64s:
+        """Sums of w*c*c or w*c*y over the first i blocks of rows: a prefix sum at a 256th of the size and a third of the cost."""
+        key = f"{name} of blocks"
+        if key not in self._prefix:
+            shape = self._products(name, lambda a: a[:, :1]).shape[0]
+            blocks = -(-self.rows // _BLOCK)
+            table = np.zeros((shape, blocks + 1))
+            step = _BLOCK * 256
+            for start in range(0, self.rows, step):
+                values = self._products(name, lambda a, start=start: a[:, start : start + step])
+                at = np.arange(0, values.shape[1], _BLOCK)
+                table[:, start // _BLOCK + 1 :][:, : len(at)] = np.add.reduceat(values, at, axis=1)
+            self._prefix[key] = np.cumsum(table, axis=1, out=table)
+        return self._prefix[key]
+
+    def _means(self, name: Sum) -> Float64s:
+        """Mean of c*c or c*y of every row."""
+        unweighted = Profile(self.scores, self.outcomes, None, self.squares, self.products)
+        return unweighted._products(name, lambda a: a)
+
+    def _products(self, name: Sum, part: Callable[[NDArray[np.number]], NDArray[np.number]]) -> Float64s:
+        """w*c*c or w*c*y of a part of the rows."""
+        held = self.squares if name == "cc" else self.products
+        if held is not None:
+            values = part(held)
+        else:
+            c = part(self.scores).astype(np.float64, copy=False)
+            values = c * (c if name == "cc" else part(self.outcomes))
+        return values if self.weights is None else part(self.weights) * values
 
     # ------------------------------------------------------------------ cuts: the one edge rule, the one tie rule
 

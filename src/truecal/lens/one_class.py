@@ -1,0 +1,43 @@
+"""Judge the probability of one class."""
+
+from dataclasses import dataclass
+
+from truecal.errors import InputError
+from truecal.lens.lens import Lens
+from truecal.predictions import Predictions
+from truecal.profile import Profile
+
+
+@dataclass(frozen=True)
+class OneClass(Lens):
+    """Score: the probability of a class, by name or index. Outcome: whether it was the label.
+
+    Without a class: the positive class of binary predictions.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], ["a", "b"], classes=["a", "b", "c"])
+    >>> tc.OneClass("b")(preds).scores
+    array([[0.2, 0.3]])
+    """
+
+    name: object = None
+
+    def index(self, preds: Predictions) -> int:
+        if self.name is not None:
+            return preds.class_index(self.name)
+        if preds.class_count != 2:
+            raise InputError(f"say which of the {preds.class_count} classes to judge: OneClass(name)")
+        return 1
+
+    def __call__(self, preds: Predictions) -> Profile:
+        index = self.index(preds)
+        if preds.binary:
+            score = preds.probs if index == 1 else 1 - preds.probs
+        else:
+            score = preds.probs[:, index]
+        return Profile.from_arrays(score, preds.labels == index, preds.weights)
+
+    def describe(self, preds: Predictions) -> str:
+        if self.name is None and preds.classes is None:
+            return "positive class"
+        return f"class {preds.class_name(self.index(preds))}"

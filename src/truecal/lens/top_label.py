@@ -1,0 +1,34 @@
+"""Judge the predicted class only: is it right as often as it is confident?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.lens.lens import Lens
+from truecal.predictions import Predictions
+from truecal.profile import Profile
+
+
+@dataclass(frozen=True)
+class TopLabel(Lens):
+    """Score: the largest probability of a row. Outcome: whether that class was the label (the first of equals counts).
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], [0, 1])
+    >>> profile = tc.TopLabel()(preds)
+    >>> profile.scores, profile.outcomes
+    (array([[0.4, 0.7]]), array([[0, 1]], dtype=uint8))
+    """
+
+    def __call__(self, preds: Predictions) -> Profile:
+        p = preds.probs
+        if preds.binary:
+            predicted = p >= 0.5
+            confidence = np.where(predicted, p, 1 - p)
+        else:
+            predicted = p.argmax(axis=1)
+            confidence = p[np.arange(len(p)), predicted]
+        return Profile.from_arrays(confidence, predicted == preds.labels, preds.weights)
+
+    def describe(self, preds: Predictions) -> str:
+        return "top label"

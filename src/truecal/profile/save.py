@@ -1,0 +1,53 @@
+"""Profiles on disk: a versioned npz file, written whole or not at all, read without pickle."""
+
+import os
+import tempfile
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from truecal.errors import FileError
+from truecal.profile.profile import Profile
+
+_FORMAT, _VERSION = "truecal.profile", 1
+_ARRAYS = ("scores", "outcomes", "weights", "squares", "products")
+
+
+def save_profile(profile: Profile, path: str | Path) -> None:
+    """Write a profile; the file at `path` is replaced in one step."""
+    target = Path(path)
+    arrays = {name: array for name in _ARRAYS if (array := getattr(profile, name)) is not None}
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, format=np.array(_FORMAT), version=np.array(_VERSION), single=np.array(profile.single), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load_profile(path: str | Path) -> Profile:
+    """Read what save_profile wrote."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileError(f"there is no file {file}")
+    try:
+        with np.load(file, allow_pickle=False) as held:
+            arrays = {name: held[name] for name in held.files}
+    except (BadZipFile, OSError, EOFError, ValueError) as error:
+        raise FileError(f"{file.name} is damaged or not a saved profile") from error
+    if str(arrays.get("format")) != _FORMAT or not {"version", "single", "scores", "outcomes"} <= arrays.keys():
+        raise FileError(f"{file.name} is not a saved profile")
+    if int(arrays["version"]) > _VERSION:
+        raise FileError(f"{file.name} was written by a newer truecal (version {int(arrays['version'])} of the format)")
+    parts = [arrays.get(name) for name in _ARRAYS]
+    scores = parts[0]
+    if scores is None or scores.ndim != 2 or not scores.size or not (np.diff(scores, axis=1) >= 0).all():
+        raise FileError(f"{file.name} is damaged: its scores are not sorted")
+    if any(a is not None and (a.ndim != 2 or a.shape[1] != scores.shape[1]) for a in parts):
+        raise FileError(f"{file.name} is damaged: its arrays do not match")
+    return Profile(*parts, single=bool(arrays["single"]))  # type: ignore[arg-type]
