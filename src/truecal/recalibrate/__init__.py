@@ -2,6 +2,8 @@
 
 from truecal.recalibrate.beta import BetaCalibration
 from truecal.recalibrate.bias_corrected import BiasCorrectedTemperature
+from truecal.recalibrate.classifier import RecalibratedClassifier
+from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.histogram import HistogramBinning
 from truecal.recalibrate.isotonic import IsotonicCalibration
 from truecal.recalibrate.platt import PlattScaling
@@ -15,6 +17,8 @@ __all__ = [
     "HistogramBinning",
     "IsotonicCalibration",
     "PlattScaling",
+    "RecalibratedClassifier",
+    "Recalibrator",
     "ScalingBinning",
     "TemperatureScaling",
     "VectorScaling",

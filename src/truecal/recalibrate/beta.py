@@ -135,7 +135,9 @@ class BetaCalibration(ScoreMapping):
         targets = outcomes
         ones = float(weights @ outcomes)
         zeros = float(weights.sum()) - ones
-        if level[outcomes == 0].max(initial=-np.inf) <= level[outcomes == 1].min(initial=np.inf):
+        varies = bool(level.max() > level.min())
+        highest_zero, lowest_one = level[outcomes == 0].max(initial=-np.inf), level[outcomes == 1].min(initial=np.inf)
+        if highest_zero <= lowest_one and (varies or not (ones and zeros)):
             self._warn(
                 "a threshold separates the outcomes perfectly (or they are all alike), so the likelihood has no "
                 "finite optimum; Platt's targets were used"
@@ -143,7 +145,7 @@ class BetaCalibration(ScoreMapping):
             targets = np.where(outcomes > 0, (ones + 1) / (ones + 2), 1 / (zeros + 2))
         features = level[:, None] if self.parameters == 2 else np.column_stack([log_p, -log_q])
         *slopes, c = fit_rising_logistic(features, targets, weights).tolist()
-        if not any(slopes) and level.max() > level.min() and ones > 0 and zeros > 0:
+        if not any(slopes) and varies and ones > 0 and zeros > 0:
             self._warn("the scores do not rise with the outcomes; the map is constant")
         return BetaMap(slopes[0], slopes[-1], c, odds, self.clip)
 

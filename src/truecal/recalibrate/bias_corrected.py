@@ -44,12 +44,12 @@ class BiasCorrectedTemperature(SoftmaxScaling):
     >>> import numpy as np
     >>> from truecal.recalibrate import BiasCorrectedTemperature
     >>> rng = np.random.default_rng(0)
-    >>> logits = rng.normal(size=(5000, 3))
+    >>> logits = rng.normal(size=(20_000, 3))
     >>> truth = np.exp(2 * logits + [0.5, 0.0, -0.5])
-    >>> labels = (rng.random((5000, 1)) > (truth / truth.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
+    >>> labels = (rng.random((20_000, 1)) > (truth / truth.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
     >>> fixed = BiasCorrectedTemperature(input="logits").fit(logits, labels)
     >>> round(fixed.temperature_, 2), fixed.bias_.round(1)
-    (0.5, array([ 0.5, -0. , -0.5]))
+    (0.5, array([ 0.5,  0. , -0.5]))
     """
 
     def __init__(self, *, input: Input = "logits", classes: Sequence[object] | None = None) -> None:  # noqa: A002

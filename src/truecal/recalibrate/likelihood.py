@@ -28,7 +28,7 @@ _BLOCK_BYTES = 1 << 19  # two such blocks fit in a level-2 cache
 
 @dataclass(frozen=True)
 class LabelledLogits:
-    """Logits (n, K) with row maxima, labels and weights; `smoothing` is the share of the target that all classes get."""
+    """Logits (n, K) with row maxima, labels and weights; `smoothing` is the share of a target that all classes get."""
 
     logits: Floats
     labels: Indices

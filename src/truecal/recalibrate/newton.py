@@ -53,7 +53,8 @@ def _root(data: LabelledLogits, lowest: float, start: float) -> float:
     """The b where the derivative of minus log likelihood is 0, or `lowest` when it is already positive there."""
     reward = data.reward()
     low, high = -np.inf, np.inf  # log b where the derivative is known to be negative, positive
-    u = log(start)
+    floor = log(lowest)
+    u = max(log(start), floor)
     for _ in range(200):
         b = exp(u)
         _, slope, curvature = temperature_terms(data, b)
@@ -62,7 +63,7 @@ def _root(data: LabelledLogits, lowest: float, start: float) -> float:
             low = u
         else:
             high = u
-            if b <= lowest:
+            if u <= floor:
                 return lowest
         if derivative == 0:
             return b
@@ -74,11 +75,10 @@ def _root(data: LabelledLogits, lowest: float, start: float) -> float:
         if not low < after < high:
             after = (low + high) / 2
             step = after - u
-        after = max(after, log(lowest))
-        u = after
-        if abs(step) < _STEP or after in (low, high):
+        u = max(after, floor)
+        if abs(step) < _STEP or u in (low, high):
             break
-    return max(exp(u), lowest)
+    return exp(u)
 
 
 def fit_logistic(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:

@@ -71,8 +71,8 @@ def class_scores(outputs: Floats, kind: Input) -> Float64s:
     if kind == "probs":
         return scores
     if scores.shape[1] == 2:
-        odds = scores[:, 1] - scores[:, 0]
-        return np.column_stack([-odds, odds])
+        difference = scores[:, 1] - scores[:, 0]
+        return np.column_stack([-difference, difference])
     rows = np.arange(len(scores))
     leader = scores.argmax(axis=1)
     peak = scores[rows, leader][:, None]

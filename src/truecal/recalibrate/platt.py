@@ -60,7 +60,7 @@ class PlattScaling(ScoreMapping):
     >>> from truecal.recalibrate import PlattScaling
     >>> fixed = PlattScaling(input="logits").fit([-2.0, -1.0, 0.0, 1.0, 2.0, 3.0], [0, 1, 0, 0, 1, 1])
     >>> round(fixed.maps_[0].slope, 3), round(fixed.maps_[0].intercept, 3)
-    (0.371, -0.185)
+    (0.361, -0.181)
     """
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> LogisticMap:

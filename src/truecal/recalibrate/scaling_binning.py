@@ -69,7 +69,7 @@ class ScalingBinning(ScoreMapping):
     >>> y = rng.random(3000) < s**2
     >>> fixed = ScalingBinning(bins=4).fit(s, y).predict_proba(s)[:, 1]
     >>> np.unique(fixed).round(2)
-    array([0.02, 0.14, 0.4 , 0.77])
+    array([0.03, 0.14, 0.36, 0.78])
     """
 
     def __init__(

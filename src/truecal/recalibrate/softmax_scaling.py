@@ -76,8 +76,8 @@ def maximise_likelihood(data: LabelledLogits, start: Float64s) -> tuple[Float64s
     """L-BFGS with the analytic gradient over scales (one shared by all classes, or K) and K biases.
 
     Returns scale, bias and whether Laplace's targets were needed. The problem is convex. Scales are optimised as
-    multiples of `start`, so that logits of any size give a well-conditioned problem. The bias is defined up to a constant;
-    its mean is 0.
+    multiples of `start`, so that logits of any size give a well-conditioned problem. The bias is defined up to a
+    constant; its mean is 0.
     """
     if (np.bincount(data.labels, minlength=data.logits.shape[1]) == 0).any():
         data = data.smoothed()  # the bias of a class that never occurs would fall for ever

@@ -45,9 +45,9 @@ class VectorScaling(SoftmaxScaling):
     >>> import numpy as np
     >>> from truecal.recalibrate import VectorScaling
     >>> rng = np.random.default_rng(0)
-    >>> logits = rng.normal(size=(5000, 3))
+    >>> logits = rng.normal(size=(20_000, 3))
     >>> truth = np.exp(logits * [2.0, 1.0, 0.5])
-    >>> labels = (rng.random((5000, 1)) > (truth / truth.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
+    >>> labels = (rng.random((20_000, 1)) > (truth / truth.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
     >>> VectorScaling(input="logits").fit(logits, labels).scale_.round(1)
     array([2. , 1. , 0.5])
     """

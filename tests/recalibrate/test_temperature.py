@@ -1,0 +1,159 @@
+"""Temperature scaling against a naive search, and on data where other solvers fail."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from sklearn.calibration import _TemperatureScaling
+
+from truecal.errors import InputError, TruecalWarning
+from truecal.recalibrate import TemperatureScaling
+
+
+def draw(
+    n: int, classes: int, temperature: float, seed: int = 0, sharpness: float = 3.0
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Logits that are right once divided by `temperature`."""
+    rng = np.random.default_rng(seed)
+    true = sharpness * rng.normal(size=(n, classes))
+    gumbel = rng.gumbel(size=true.shape)
+    return true * temperature, (true + gumbel).argmax(axis=1)
+
+
+def loss(logits: NDArray[np.float64], labels: NDArray[np.int64], temperature: float) -> float:
+    return float(-log_softmax(logits / temperature, axis=1)[np.arange(len(labels)), labels].mean())
+
+
+@given(st.integers(0, 10_000), st.floats(-3, 3), st.integers(2, 6), st.integers(20, 200))
+@settings(max_examples=60, deadline=None)
+def test_finds_the_minimum_of_the_log_loss(seed: int, exponent: float, classes: int, n: int) -> None:
+    logits, labels = draw(n, classes, 10**exponent, seed, sharpness=1.0)
+    if (logits.argmax(axis=1) == labels).all() or len(np.unique(labels)) < 2:
+        return
+
+    def naive(log_t: float) -> float:
+        return loss(logits, labels, np.exp(log_t))
+
+    centre = exponent * np.log(10)
+    best = minimize_scalar(naive, bounds=(centre - 7, centre + 7), method="bounded", options={"xatol": 1e-10})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruecalWarning)  # uninformative draws: compared by their loss all the same
+        found = TemperatureScaling().fit(logits, labels).temperature_
+    assert loss(logits, labels, found) <= best.fun + 1e-6
+
+
+@pytest.mark.parametrize("temperature", [1.1e-3, 0.02, 0.5, 1.0, 2.0, 40.0, 900.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_recovers_any_temperature(temperature: float, dtype: type) -> None:
+    logits, labels = draw(20_000, 5, temperature)
+    found = TemperatureScaling().fit(logits.astype(dtype), labels).temperature_
+    assert_allclose(found, temperature, rtol=0.03)
+    exact = TemperatureScaling().fit(logits.astype(dtype).astype(np.float64), labels).temperature_
+    assert_allclose(found, exact, rtol=1e-5)
+
+
+def test_float32_logits_of_size_ten_thousand() -> None:
+    logits, labels = draw(5000, 10, 2500.0)
+    assert np.abs(logits).max() > 1e4
+    shifted = (logits + 3e4).astype(np.float32)
+    found = TemperatureScaling().fit(shifted, labels).temperature_
+    assert_allclose(found, TemperatureScaling().fit(shifted.astype(np.float64), labels).temperature_, rtol=1e-5)
+    assert_allclose(found, 2500.0, rtol=0.05)
+
+
+def test_separable_data_gets_laplace_targets_and_a_warning() -> None:
+    logits = np.array([[3.0, 0, 0], [0, 2, 0], [0, 0, 4], [1, 0, 0]])
+    labels = np.array([0, 1, 2, 0])
+    with pytest.warns(TruecalWarning, match="no finite optimum .T goes to 0."):
+        found = TemperatureScaling().fit(logits, labels).temperature_
+    targets = (4 * np.eye(3)[labels] + 1) / (4 + 3)
+
+    def naive(log_t: float) -> float:
+        return float(-(targets * log_softmax(logits / np.exp(log_t), axis=1)).sum())
+
+    best = minimize_scalar(naive, bounds=(-8, 8), method="bounded", options={"xatol": 1e-10})
+    assert_allclose(found, np.exp(best.x), rtol=1e-6)
+
+
+def test_uninformative_and_constant_logits_say_so() -> None:
+    logits = np.array([[3.0, 0.0], [0.0, 3.0], [3.0, 0.0]])
+    with pytest.warns(TruecalWarning, match="T goes to infinity"):
+        fixed = TemperatureScaling().fit(logits, [1, 0, 1])
+    assert fixed.temperature_ == 3000.0
+    assert_allclose(fixed.predict_proba(logits), 0.5, atol=5e-4)
+    with pytest.warns(TruecalWarning, match="T was set to 1$"):
+        TemperatureScaling().fit(np.ones((4, 3)), [0, 1, 2, 0])
+
+
+def test_probabilities_of_zero_stay_zero_and_take_no_part() -> None:
+    logits, labels = draw(300, 3, 2.0)
+    probs = np.exp(log_softmax(logits, axis=1))
+    padded = np.column_stack([probs, np.zeros(len(probs))])
+    plain = TemperatureScaling(input="probs").fit(probs, labels)
+    fixed = TemperatureScaling(input="probs").fit(padded, labels)
+    assert_allclose(fixed.temperature_, plain.temperature_, rtol=1e-9)
+    assert_allclose(fixed.predict_proba(padded)[:, :3], plain.predict_proba(probs), rtol=1e-9)
+    assert (fixed.predict_proba(padded)[:, 3] == 0).all()
+    ruled_out = np.column_stack([logits, np.full(len(logits), -np.inf)])
+    assert_allclose(TemperatureScaling().fit(ruled_out, labels).temperature_, plain.temperature_, rtol=1e-9)
+    labels[7] = 3
+    with pytest.raises(InputError, match=r"row 7 gives its true class .*3.* a probability of exactly 0"):
+        TemperatureScaling(input="probs").fit(padded, labels)
+
+
+def test_separable_with_zeros_still_finite() -> None:
+    probs = np.array([[0.7, 0.3, 0.0], [0.2, 0.8, 0.0], [0.6, 0.4, 0.0]])
+    with pytest.warns(TruecalWarning, match="no finite optimum"):
+        fixed = TemperatureScaling(input="probs").fit(probs, [0, 1, 0])
+    assert 0 < fixed.temperature_ < 1
+
+
+def test_logits_and_their_probabilities_agree() -> None:
+    logits, labels = draw(1000, 4, 1.5)
+    from_logits = TemperatureScaling().fit(logits, labels)
+    probs = np.exp(log_softmax(logits, axis=1))
+    from_probs = TemperatureScaling(input="probs").fit(probs, labels)
+    assert_allclose(from_logits.temperature_, from_probs.temperature_, rtol=1e-8)
+    assert_allclose(from_logits.predict_proba(logits), from_probs.predict_proba(probs), rtol=1e-7)
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 5.0])
+def test_agrees_with_scikit_learn(temperature: float) -> None:
+    logits, labels = draw(3000, 6, temperature)
+    theirs = _TemperatureScaling().fit(logits, labels.astype(float))
+    ours = TemperatureScaling().fit(logits, labels)
+    assert_allclose(1 / ours.temperature_, theirs.beta_, rtol=1e-4)
+    assert_allclose(ours.predict_proba(logits), theirs.predict(logits), atol=1e-5)
+    assert loss(logits, labels, ours.temperature_) <= loss(logits, labels, 1 / float(theirs.beta_)) + 1e-12
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_never_changes_the_predicted_class(seed: int) -> None:
+    logits, labels = draw(60, 4, 3.0, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruecalWarning)
+        fixed = TemperatureScaling().fit(logits, labels)
+    assert (fixed.predict(logits) == logits.argmax(axis=1)).all()
+
+
+def test_a_large_fit_reads_few_rows_more_than_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    from truecal.recalibrate import newton
+
+    rows: list[int] = []
+    terms = newton.temperature_terms
+
+    def counted(data: newton.LabelledLogits, inverse: float) -> tuple[float, float, float]:
+        rows.append(len(data.labels))
+        return terms(data, inverse)
+
+    monkeypatch.setattr(newton, "temperature_terms", counted)
+    logits, labels = draw(40_000, 3, 2.0)
+    TemperatureScaling().fit(logits, labels)
+    assert rows.count(40_000) <= 3
