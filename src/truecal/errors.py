@@ -1,11 +1,11 @@
 """Every exception and warning of truecal.
 
-    TruecalError
-    ├── InputError            (also a ValueError)   what was passed in cannot be judged; the message names the row and the remedy
-    │   └── FileError                               a file is missing, damaged, or of a version this release cannot read
-    └── MissingExtraError     (also an ImportError) an optional package is needed; the message says how to install it
+TruecalError
+├── InputError            (also a ValueError)   what was passed in cannot be judged; the message names the row and the remedy
+│   └── FileError                               a file is missing, damaged, or of a version this release cannot read
+└── MissingExtraError     (also an ImportError) an optional package is needed; the message says how to install it
 
-    TruecalWarning            (also a UserWarning)  the answer stands, but read it with care
+TruecalWarning            (also a UserWarning)  the answer stands, but read it with care
 """
 
 

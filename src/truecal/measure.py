@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, RankSeries
-from truecal.estimate.estimator import Findings
 from truecal.lens import Lens, OneClass, TopLabel
 from truecal.predictions import Predictions
 
@@ -42,7 +41,7 @@ def calibration_error(
     >>> p = rng.random(1000)
     >>> est = tc.calibration_error(rng.random(1000) < p, p)
     >>> print(est)
-    root-mean-square calibration error 0.0000 [0.0000, 0.0327] at 95% (RankSeries, positive class, n=1000, p=0.791)
+    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, positive class, n=1000, p=0.814)
     """
     preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, clusters=clusters, classes=classes)
     return measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
@@ -114,7 +113,9 @@ def _notes(preds: Predictions) -> list[str]:
     if preds.weights is not None:
         whole = bool((preds.weights == np.rint(preds.weights)).all())
         if whole and preds.weights.max() > 1:
-            notes.append(f"weights are whole numbers and count as repetitions: {len(preds)} rows stand for {preds.weights.sum():g}")
+            notes.append(
+                f"weights are whole numbers and count as repetitions: {len(preds)} rows stand for {preds.weights.sum():g}"
+            )
     if preds.clusters is not None:
         notes.append("interval and test take rows as independent; with clusters they are too narrow")
     return notes

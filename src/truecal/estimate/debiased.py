@@ -72,7 +72,9 @@ class DebiasedECE(Estimator):
         share = np.where(usable, bins.share, 0.0)
         covered = share.sum(axis=1)
         power = np.where(
-            covered > 0, (share * terms).sum(axis=1) / np.where(covered > 0, covered, 1.0), (bins.share * bins.gap**2).sum(axis=1)
+            covered > 0,
+            (share * terms).sum(axis=1) / np.where(covered > 0, covered, 1.0),
+            (bins.share * bins.gap**2).sum(axis=1),
         )
         return Findings(power, bins, _warnings(self.bins, used, covered))
 

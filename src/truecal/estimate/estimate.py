@@ -24,7 +24,7 @@ class Interval:
     method: str
 
     def __contains__(self, value: object) -> bool:
-        return bool(np.all((np.asarray(self.low) <= value) & (np.asarray(self.high) >= value)))  # type: ignore[operator]
+        return bool(np.all((np.asarray(self.low) <= np.asarray(value)) & (np.asarray(self.high) >= np.asarray(value))))
 
 
 @dataclass(frozen=True)

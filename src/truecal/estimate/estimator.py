@@ -53,8 +53,8 @@ class Estimator(ABC):
         """Dress up findings as an Estimate."""
         if not isinstance(profile, Profile):
             raise InputError(
-                f"{type(self).__name__} measures a Profile, not {type(profile).__name__}; use tc.calibration_error(y_true, y_prob), "
-                "or a lens such as tc.TopLabel()(predictions)"
+                f"{type(self).__name__} measures a Profile, not {type(profile).__name__}; "
+                "use tc.calibration_error(y_true, y_prob), or a lens such as tc.TopLabel()(predictions)"
             )
 
         def shown(values: Float64s) -> float | Float64s:

@@ -14,7 +14,9 @@ from truecal.types import Float64s
 def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
     """Weight, sum of scores and sum of outcomes in each of `cells` cells of equal width, as shares of the total."""
     cut = profile.width_cut(cells)
-    weight, score, outcome = (np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y"))
+    weight, score, outcome = (
+        np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y")
+    )
     return weight, score, outcome
 
 

@@ -21,8 +21,10 @@ class IsotonicError(Estimator):
 
     >>> import truecal as tc
     >>> est = tc.IsotonicError()(tc.Profile.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]))
-    >>> round(est.power, 3), est.curve.outcome  # Brier 0.2; the fit (0, 1/2, 1/2, 1) has Brier 0.125
-    (0.075, array([0. , 0.5, 0.5, 1. ]))
+    >>> round(est.power, 3)  # Brier 0.2; the fit (0, 1/2, 1/2, 1) has Brier 0.125
+    0.075
+    >>> est.curve.score, est.curve.outcome  # the ends of each step
+    (array([0.2, 0.2, 0.4, 0.6, 0.8, 0.8]), array([0. , 0. , 0.5, 0.5, 1. , 1. ]))
     """
 
     @property

@@ -24,7 +24,7 @@ class KernelDensityECE(Estimator):
     >>> import truecal as tc
     >>> scores = [i / 100 for i in range(100)]
     >>> round(tc.KernelDensityECE(norm=1)(tc.Profile.from_arrays(scores, [1] * 100)).value, 3)
-    0.505
+    0.504
     """
 
     norm: float = 2

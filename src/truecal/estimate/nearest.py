@@ -90,7 +90,9 @@ def _gaps_by_rows(c: Float64s, score: Float64s, outcome: Float64s, k: int) -> Fl
         start = np.zeros(len(c), np.intp)
         k = len(c)
     else:
-        middle = (c[:-k].astype(np.float64) + c[k:]) / 2  # a window leaves row s for row s + k once the score passes their middle
+        middle = (
+            c[:-k].astype(np.float64) + c[k:]
+        ) / 2  # a window leaves row s for row s + k once the score passes their middle
         start = np.searchsorted(middle, c)
     surplus = score - outcome
     return np.abs(surplus[start + k] - surplus[start]) / k
@@ -112,7 +114,7 @@ def _gaps_by_weight(c: Float64s, weight: Float64s, score: Float64s, outcome: Flo
 
 
 def _share_in(profile: Profile, region: tuple[float, float]) -> Float64s:
-    low, high = (profile.places(np.array([edge]), side) for edge, side in zip(region, ("left", "right"), strict=True))
+    low, high = profile.places(np.array(region[:1]), "left"), profile.places(np.array(region[1:]), "right")
     inside = profile.sums("w", Cut(high, high)) - profile.sums("w", Cut(low, low))
     return inside[:, 0] / profile.total
 

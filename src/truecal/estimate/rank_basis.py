@@ -38,8 +38,10 @@ def rank_cells(profile: Profile) -> Cells:
     """One cell per row up to 4096 rows, then 4096 of equal mass."""
     if profile.rows <= _CELLS:
         rows = np.arange(profile.rows + 1)[None, :]
-        cut = profile.at_count(rows) if profile.weights is None else profile.at_mass(
-            np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1))
+        cut = (
+            profile.at_count(rows)
+            if profile.weights is None
+            else profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
         )
         distinct = profile.distinct
     else:
@@ -49,7 +51,10 @@ def rank_cells(profile: Profile) -> Cells:
     count, c, y, cc, cy = (np.diff(profile.sums(name, cut), axis=1) * scale for name in ("w", "c", "y", "cc", "cy"))
     safe = np.where(count > 0, count, 1.0)
     n = profile.size
-    below, above = profile.sums("w", type(cut)(cut.below, cut.below)), profile.sums("w", type(cut)(cut.above, cut.above))
+    below, above = (
+        profile.sums("w", type(cut)(cut.below, cut.below)),
+        profile.sums("w", type(cut)(cut.above, cut.above)),
+    )
     here = profile.sums("w", cut)
     # integral of the mid-rank up to the cut: t^2/2 at the end of a group, on the chord within it
     area = below**2 / 2 + (here - below) * (below + above) / 2
@@ -68,8 +73,10 @@ def rank_cells(profile: Profile) -> Cells:
 
 
 def rank_basis(cells: Cells) -> Basis:
-    """Orthonormal polynomials in the rank, by the three-term recurrence; K = min(64, max(3, sqrt(n)/2)) terms, the constant included."""
-    most = np.minimum(np.minimum(_MOST_TERMS, np.maximum(3, np.floor(np.sqrt(cells.n) / 2))), cells.distinct).astype(int)
+    """Orthonormal polynomials in the rank, by the three-term recurrence: min(64, max(3, sqrt(n)/2)) terms, constant included."""
+    most = np.minimum(np.minimum(_MOST_TERMS, np.maximum(3, np.floor(np.sqrt(cells.n) / 2))), cells.distinct).astype(
+        int
+    )
     share = cells.share
     x = cells.rank - (share * cells.rank).sum(axis=1, keepdims=True)
     phi = np.zeros((len(share), int(most.max()), share.shape[1]))

@@ -85,10 +85,10 @@ class SweepECE(Estimator):
 def _rises(bins: Bins) -> NDArray[np.bool_]:
     """Whether the outcome rates of the filled bins are non-decreasing, per dataset."""
     if (bins.weight > 0).all():
-        return (np.diff(bins.rate, axis=1) >= -_TOLERANCE).all(axis=1)
+        return np.all(np.diff(bins.rate, axis=1) >= -_TOLERANCE, axis=1)
     filled = bins.weight > 0
     highest = np.maximum.accumulate(np.where(filled, bins.rate, -np.inf), axis=1)
-    return (~filled | (bins.rate >= highest - _TOLERANCE)).all(axis=1)
+    return np.all(~filled | (bins.rate >= highest - _TOLERANCE), axis=1)
 
 
 def _finest(profile: Profile) -> Bins:

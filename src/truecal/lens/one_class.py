@@ -31,10 +31,7 @@ class OneClass(Lens):
 
     def __call__(self, preds: Predictions) -> Profile:
         index = self.index(preds)
-        if preds.binary:
-            score = preds.probs if index == 1 else 1 - preds.probs
-        else:
-            score = preds.probs[:, index]
+        score = preds.class_probs(index)
         return Profile.from_arrays(score, preds.labels == index, preds.weights)
 
     def describe(self, preds: Predictions) -> str:

@@ -129,7 +129,9 @@ def check_clusters(clusters: ArrayLike, rows: int) -> Indices:
     """Cluster numbers 0..k-1 for any labels (numbers, strings) that mark rows which belong together."""
     labels = as_array(clusters, "clusters")
     if labels.shape != (rows,):
-        raise InputError(f"clusters have shape {labels.shape} but there are {rows} rows; give one cluster label per row")
+        raise InputError(
+            f"clusters have shape {labels.shape} but there are {rows} rows; give one cluster label per row"
+        )
     if labels.dtype == object:
         labels = labels.astype(str)
     if labels.dtype.kind == "f" and np.isnan(labels).any():
@@ -141,7 +143,7 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
     """Class names, one per column, all different."""
     if classes is None:
         return None
-    names = tuple(as_array(classes, "classes").tolist()) if not isinstance(classes, (list, tuple)) else tuple(classes)
+    names = tuple(classes.tolist()) if isinstance(classes, np.ndarray) else tuple(classes)
     if len(names) != count:
         raise InputError(f"{len(names)} class names were given for {count} classes")
     if len(set(names)) != count:
@@ -164,7 +166,9 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
     if classes is not None:
         return _labels_by_name(y, classes)
     if y.dtype.kind not in "iubf":
-        raise InputError(f"labels are {y.dtype.name} (first {y.flat[0]!r}); pass classes=[...] in the order of the columns")
+        raise InputError(
+            f"labels are {y.dtype.name} (first {y.flat[0]!r}); pass classes=[...] in the order of the columns"
+        )
     if y.dtype.kind == "f":
         wrong = ~(y == np.floor(y)) | ~np.isfinite(y)
         if wrong.any():
@@ -204,14 +208,13 @@ def check_probabilities(probs: Floats) -> None:
         raise InputError("probabilities have one column; pass a 1-D array of P(positive), or one column per class")
     tolerance = 1e-2 if probs.dtype == np.float16 else SUM_TOLERANCE
     step = max(1, _BLOCK_BYTES // (count * probs.dtype.itemsize))
-    ones = np.ones(count, np.float32 if probs.dtype == np.float32 else np.float64)
+    ones: Floats = np.ones(count, np.float32 if probs.dtype == np.float32 else np.float64)
     for start in range(0, rows, step):
         block = probs[start : start + step]
         low = block.min()
         off = np.abs(block @ ones - 1)
-        if low >= 0 and off.max() <= tolerance:  # then no entry can exceed 1 by more than the tolerance; NaN fails both
-            if block.max() <= 1:
-                continue
+        if low >= 0 and off.max() <= tolerance and block.max() <= 1:  # NaN fails all of them
+            continue
         refuse_outside_unit(probs, "probabilities")
         row = start + int(off.argmax())
         total = float(probs[row].sum(dtype=np.float64))
@@ -229,9 +232,10 @@ def check_finite(logits: Floats) -> None:
     if wrong.any():
         at = _first(wrong)
         raise InputError(f"logits: {_where(at)} is {logits[at]}; remove or repair such rows before measuring")
-    ruled_out = np.isneginf(logits).all(axis=-1) if logits.ndim == 2 else np.isneginf(logits)
-    if logits.ndim == 2 and ruled_out.any():
-        raise InputError(f"logits: every class of row {_first(ruled_out)[0]} is -inf")
+    if logits.ndim == 2:
+        ruled_out = np.flatnonzero(np.isneginf(logits).all(axis=1))
+        if len(ruled_out):
+            raise InputError(f"logits: every class of row {ruled_out[0]} is -inf")
 
 
 def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike) -> None:
@@ -243,4 +247,6 @@ def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike) -> None:
     fractional = labels.dtype.kind == "f" and bool(((labels > 0) & (labels < 1)).any())
     whole = bool((probs == np.floor(probs)).all()) if probs.ndim == 1 else False
     if fractional and (two_d_first or (labels.ndim == 1 and whole)):
-        raise InputError("y_true holds fractions and y_prob whole numbers: the arguments are swapped; y_true comes first")
+        raise InputError(
+            "y_true holds fractions and y_prob whole numbers: the arguments are swapped; y_true comes first"
+        )

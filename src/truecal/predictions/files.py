@@ -31,7 +31,9 @@ def read(
     if not file.is_file():
         raise FileError(f"there is no file {file}")
     if file.suffix == ".npz":
-        return _read_npz(file, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes)
+        return _read_npz(
+            file, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
+        )
     return Predictions.from_frame(
         read_frame(file), label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
     )

@@ -63,7 +63,9 @@ def from_frame(
         nulls = table[name].null_count()
         if nulls:
             row = int(np.flatnonzero(table[name].is_null().to_numpy())[0])
-            raise InputError(f"column {name!r} has {nulls} missing values, the first in row {row}; drop or fill those rows")
+            raise InputError(
+                f"column {name!r} has {nulls} missing values, the first in row {row}; drop or fill those rows"
+            )
     values = table[names[0]].to_numpy() if len(names) == 1 else table.select(names).to_numpy()
     build = Predictions.from_probs if probs is not None else Predictions.from_logits
     rest = [name for name in table.columns if name not in {*names, *single}]

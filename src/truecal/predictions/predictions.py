@@ -172,6 +172,12 @@ class Predictions:
         known = "" if self.classes is None else f" ({', '.join(map(str, self.classes[:10]))}...)"
         raise InputError(f"there is no class {name!r} among the {self.class_count} classes{known}")
 
+    def class_probs(self, index: int) -> Floats:
+        """The probability of one class in every row."""
+        if not self.binary:
+            return self.probs[:, index]
+        return self.probs if index == 1 else 1 - self.probs
+
     def class_name(self, index: int) -> str:
         return str(index if self.classes is None else self.classes[index])
 
@@ -189,6 +195,8 @@ class Predictions:
     def __repr__(self) -> str:
         kind = "binary" if self.binary else f"{self.class_count} classes"
         extra = "".join(
-            f", {what}" for what, there in (("weighted", self.weights), ("clustered", self.clusters)) if there is not None
+            f", {what}"
+            for what, there in (("weighted", self.weights), ("clustered", self.clusters))
+            if there is not None
         )
         return f"Predictions({len(self)} rows, {kind}{extra})"

@@ -5,12 +5,18 @@ is 0x3FF0... in float64, 0x3F80... in float32, 0x3C00 in float16). So the patter
 free for the outcome, no bit of the score is lost, ties stay exact ties, and one plain unsigned sort replaces an argsort.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.types import Floats
 
-_UNSIGNED = {np.dtype(np.float16): np.uint16, np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
+_UNSIGNED: dict[np.dtype[Any], type[Any]] = {
+    np.dtype(np.float16): np.uint16,
+    np.dtype(np.float32): np.uint32,
+    np.dtype(np.float64): np.uint64,
+}
 
 
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
@@ -19,7 +25,9 @@ def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, ND
     The inputs are left as they are. Scores must lie in [0, 1].
     """
     unsigned = _UNSIGNED[scores.dtype]
-    packed = np.left_shift(np.ascontiguousarray(scores).view(unsigned), unsigned(1))  # drops the sign of -0.0 as well
+    packed: NDArray[Any] = np.left_shift(
+        np.ascontiguousarray(scores).view(unsigned), unsigned(1)
+    )  # drops the sign of -0.0 as well
     np.bitwise_or(packed, outcomes, out=packed)
     packed.sort(axis=-1)
     sorted_outcomes = np.bitwise_and(packed, unsigned(1)).astype(np.uint8)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,7 +83,7 @@ class Profile:
         self.single = single
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
-        self._prefix: dict[str, NDArray[np.number]] = {"c": self._accumulate("c"), "y": self._accumulate("y")}
+        self._prefix: dict[str, NDArray[Any]] = {"c": self._accumulate("c"), "y": self._accumulate("y")}
 
     # ------------------------------------------------------------------ making one
 
@@ -104,8 +104,11 @@ class Profile:
         if single and not w.all():
             c, y, w = c[w > 0][None], y[w > 0][None], w[w > 0][None]
         order = np.argsort(c, axis=-1)
-        c, y, w = (np.take_along_axis(a, order, axis=-1) for a in (c, y, w))
-        return cls(np.abs(c), y, w, single=single)  # abs: -0.0 becomes 0.0
+
+        def sorted_(a: NDArray[Any]) -> NDArray[Any]:
+            return np.take_along_axis(a, order, axis=-1)
+
+        return cls(np.abs(sorted_(c)), sorted_(y), sorted_(w), single=single)  # abs: -0.0 becomes 0.0
 
     def __add__(self, other: "Profile") -> "Profile":
         """All rows of both: exactly the profile of the joined data."""
@@ -116,7 +119,7 @@ class Profile:
         plain = all(p.weights is None and p.outcomes.dtype == np.uint8 for p in (self, other))
         shape = (self.batch, -1)
 
-        def both(mine: NDArray[np.number], others: NDArray[np.number]) -> NDArray[np.number]:
+        def both(mine: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
             spread = [np.broadcast_to(a, (self.batch, a.shape[1])) for a in (mine, others)]
             return np.concatenate(spread, axis=1)
 
@@ -126,7 +129,7 @@ class Profile:
             return Profile(*packed_sort(scores, outcomes), single=self.single)
         order = np.argsort(scores, axis=-1)
 
-        def sorted_(a: NDArray[np.number]) -> NDArray[np.number]:
+        def sorted_(a: NDArray[Any]) -> NDArray[Any]:
             return np.take_along_axis(a, order, axis=-1)
 
         weights = both(*(np.ones(p.scores.shape) if p.weights is None else p.weights for p in (self, other)))
@@ -151,10 +154,10 @@ class Profile:
     def take(self, datasets: Indices | NDArray[np.bool_]) -> "Profile":
         """Some of the datasets of a batch."""
 
-        def some(a: NDArray[np.number] | None) -> NDArray[np.number] | None:
+        def some(a: Any) -> Any:
             return a if a is None or a.shape[0] != self.batch else a[datasets]
 
-        return Profile(*map(some, (self.scores, self.outcomes, self.weights, self.squares, self.products)), single=False)
+        return Profile(*map(some, (self.scores, self.outcomes, self.weights, self.squares, self.products)))
 
     def coarsen(self, cells: int, *, moments: bool = True) -> "Profile":
         """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact.
@@ -174,7 +177,9 @@ class Profile:
         if not filled.all():  # an empty cell of a batch stands at the score where it would be
             at = np.minimum(np.broadcast_to(cut.below, (self.batch, cells + 1))[:, :-1], self.rows - 1)
             score = np.where(filled, score, _gather(self.scores, at))
-        score = np.clip(np.maximum.accumulate(score, axis=1), 0.0, 1.0)  # means of equal scores may differ in the last bit
+        score = np.clip(
+            np.maximum.accumulate(score, axis=1), 0.0, 1.0
+        )  # means of equal scores may differ in the last bit
         return Profile(score, outcome, weight, *second, single=self.single)
 
     def save(self, path: str | Path) -> None:
@@ -213,9 +218,9 @@ class Profile:
 
     # ------------------------------------------------------------------ prefix sums
 
-    def _accumulate(self, name: Sum) -> NDArray[np.number]:
+    def _accumulate(self, name: Sum) -> NDArray[Any]:
         if name in ("cc", "cy"):
-            values: NDArray[np.number] = self._products(name, lambda a: a)
+            values: NDArray[Any] = self._products(name, lambda a: a)
         else:
             values = self.scores if name == "c" else self.outcomes
             if self.weights is not None:
@@ -227,7 +232,7 @@ class Profile:
         np.cumsum(values, axis=1, dtype=dtype, out=prefix[:, 1:])
         return prefix
 
-    def prefix(self, name: Sum) -> NDArray[np.number]:
+    def prefix(self, name: Sum) -> NDArray[Any]:
         """Sums over the first i rows of w, w*c, w*y, w*c*c or w*c*y, shape (batch or 1, rows + 1)."""
         if name not in self._prefix:
             if name == "w":
@@ -269,7 +274,8 @@ class Profile:
             table = np.zeros((shape, blocks + 1))
             step = _BLOCK * 256
             for start in range(0, self.rows, step):
-                values = self._products(name, lambda a, start=start: a[:, start : start + step])
+                rows = slice(start, start + step)
+                values = self._products(name, lambda a: a[:, rows])  # noqa: B023 (used at once)
                 at = np.arange(0, values.shape[1], _BLOCK)
                 table[:, start // _BLOCK + 1 :][:, : len(at)] = np.add.reduceat(values, at, axis=1)
             self._prefix[key] = np.cumsum(table, axis=1, out=table)
@@ -280,7 +286,7 @@ class Profile:
         unweighted = Profile(self.scores, self.outcomes, None, self.squares, self.products)
         return unweighted._products(name, lambda a: a)
 
-    def _products(self, name: Sum, part: Callable[[NDArray[np.number]], NDArray[np.number]]) -> Float64s:
+    def _products(self, name: Sum, part: Callable[[NDArray[Any]], NDArray[Any]]) -> Float64s:
         """w*c*c or w*c*y of a part of the rows."""
         held = self.squares if name == "cc" else self.products
         if held is not None:
@@ -388,7 +394,7 @@ class Profile:
         return f"Profile({many}{self.rows} rows{weighted})"
 
 
-def _gather(table: NDArray[np.number], index: Indices) -> NDArray[np.number]:
+def _gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
     """table[i, index[i, j]], where either may be shared by the whole batch."""
     if index.shape[0] == 1:
         return table[:, index[0]]

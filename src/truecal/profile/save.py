@@ -21,7 +21,9 @@ def save_profile(profile: Profile, path: str | Path) -> None:
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, format=np.array(_FORMAT), version=np.array(_VERSION), single=np.array(profile.single), **arrays)
+            np.savez(
+                file, format=np.array(_FORMAT), version=np.array(_VERSION), single=np.array(profile.single), **arrays
+            )
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

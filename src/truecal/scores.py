@@ -1,0 +1,234 @@
+"""Proper scores and the plain summaries people quote beside a calibration error.
+
+Whole predictions (all classes) are scored by the functions on Predictions; one score per row (a Profile) by the others.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import RankSeries
+from truecal.estimate.isotonic import isotonic_blocks
+from truecal.lens import TopLabel
+from truecal.predictions import Predictions
+from truecal.profile import Profile
+from truecal.types import Float64s
+
+_BLOCK = 1 << 20  # probabilities looked at together
+_FIT_CELLS = 65_536  # a logistic fit to more rows is made on so many cells
+
+
+def _mean(values: Float64s, preds: Predictions) -> float:
+    return float(np.average(values, weights=preds.weights))
+
+
+def log_loss(preds: Predictions) -> float:
+    """Mean of -ln(probability of the label), in nats. Infinite when a label had probability 0: nothing is clipped.
+
+    >>> import truecal as tc
+    >>> round(log_loss(tc.Predictions.from_probs([0.9, 0.2], [1, 0])), 4)
+    0.1643
+    """
+    if preds.binary:
+        p = preds.probs.astype(np.float64, copy=False)
+        hit = np.where(preds.labels == 1, p, 1 - p)
+    else:
+        hit = preds.probs[np.arange(len(preds)), preds.labels].astype(np.float64)
+    with np.errstate(divide="ignore"):
+        return _mean(-np.log(hit), preds)
+
+
+def brier(preds: Predictions) -> float:
+    """Mean squared distance of the probabilities from the outcome.
+
+    Binary: mean (p - y)^2, in [0, 1]. Many classes: summed over the classes, in [0, 2] (Brier 1950), so that two columns give
+    twice the binary score.
+
+    >>> import truecal as tc
+    >>> round(brier(tc.Predictions.from_probs([0.9, 0.2], [1, 0])), 4)
+    0.025
+    """
+    if preds.binary:
+        return _mean((preds.probs.astype(np.float64) - preds.labels) ** 2, preds)
+    squares = np.empty(len(preds))
+    step = max(1, _BLOCK // preds.class_count)
+    for start in range(0, len(preds), step):
+        block = preds.probs[start : start + step].astype(np.float64)
+        block[np.arange(len(block)), preds.labels[start : start + step]] -= 1
+        squares[start : start + step] = np.einsum("ij,ij->i", block, block)
+    return _mean(squares, preds)
+
+
+def accuracy(preds: Predictions) -> float:
+    """How often the most probable class was the label."""
+    return _rates(TopLabel()(preds))[1]
+
+
+def mean_confidence(preds: Predictions) -> float:
+    """Mean probability of the most probable class."""
+    return _rates(TopLabel()(preds))[0]
+
+
+def _rates(profile: Profile) -> tuple[float, float]:
+    whole = profile.at_count(np.array([[profile.rows]]))
+    return tuple(float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """Brier score = miscalibration - discrimination + uncertainty."""
+
+    brier: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+def decompose(profile: Profile) -> Decomposition:
+    """CORP decomposition of the Brier score of one-dimensional scores (Dimitriadis, Gneiting and Jordan 2021).
+
+    Miscalibration: what the isotonic recalibration of the scores would save. Discrimination: how much better the recalibrated
+    scores are than a constant. Uncertainty: the score of that constant. Each is at least zero.
+
+    >>> import truecal as tc
+    >>> d = decompose(tc.Profile.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]))
+    >>> round(d.brier, 3), round(d.miscalibration, 3), round(d.discrimination, 3), d.uncertainty
+    (0.2, 0.075, 0.125, 0.25)
+    """
+    if profile.batch != 1:
+        raise InputError(f"decompose takes one dataset, not a batch of {profile.batch}; use profile.take([i])")
+    whole = profile.at_count(np.array([[profile.rows]]))
+    total = float(profile.total[0])
+    outcome, square, product = (float(profile.sums(name, whole)[0, 0]) / total for name in ("y", "cc", "cy"))
+    _, weight, ones = isotonic_blocks(profile)
+    heavy = weight > 0
+    fitted = float((ones[heavy] ** 2 / weight[heavy]).sum()) / total
+    score = outcome - 2 * product + square
+    return Decomposition(
+        score, max(score - (outcome - fitted), 0.0), max(fitted - outcome**2, 0.0), outcome * (1 - outcome)
+    )
+
+
+@dataclass(frozen=True)
+class CalibrationLine:
+    """Cox's logistic recalibration: logit P(y) = intercept + slope * logit(c); 0 and 1 mean calibrated.
+
+    A slope below 1 means scores too extreme (overconfident). `intercept` is fitted with the slope held at 1 (calibration in the
+    large): negative means scores too high. Scores of exactly 0 or 1 have no logit: `left_out` is the share of them.
+    """
+
+    slope: float
+    intercept: float
+    left_out: float
+
+
+def calibration_line(profile: Profile) -> CalibrationLine:
+    """Calibration slope and intercept (Cox 1958) by maximum likelihood.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=20000)
+    >>> y = rng.random(20000) < 1 / (1 + np.exp(-z))
+    >>> line = calibration_line(tc.Profile.from_arrays(1 / (1 + np.exp(-2 * z)), y))  # twice too extreme
+    >>> round(line.slope, 1), line.left_out
+    (0.5, 0.0)
+    """
+    if profile.batch != 1:
+        raise InputError(f"calibration_line takes one dataset, not a batch of {profile.batch}; use profile.take([i])")
+    cells = profile.coarsen(_FIT_CELLS)
+    c = cells.scores[0].astype(np.float64)
+    w = np.ones(len(c)) if cells.weights is None else cells.weights[0]
+    y = cells.outcomes[0].astype(np.float64)
+    inner = (c > 0) & (c < 1)
+    left_out = float(w[~inner].sum() / w.sum())
+    c, w, y = c[inner], w[inner], y[inner]
+    ones, zeros = c[(y > 0) & (w > 0)], c[(y < 1) & (w > 0)]
+    if not len(ones) or not len(zeros):
+        raise InputError("the calibration line needs both outcomes among scores strictly between 0 and 1")
+    if ones.min() == ones.max() == zeros.min() == zeros.max():
+        raise InputError("the calibration line needs at least two different scores")
+    z = np.log(c) - np.log1p(-c)
+    intercept = _logistic(np.ones((len(z), 1)), z, w, y)[0]
+    if ones.min() >= zeros.max() or ones.max() <= zeros.min():
+        slope = (
+            np.inf if ones.min() >= zeros.max() else -np.inf
+        )  # a threshold separates the outcomes: no finite optimum
+    else:
+        slope = _logistic(np.stack([np.ones(len(z)), z], axis=1), np.zeros(len(z)), w, y)[1]
+    return CalibrationLine(float(slope), float(intercept), left_out)
+
+
+def _logistic(design: Float64s, offset: Float64s, weight: Float64s, y: Float64s) -> Float64s:
+    """Maximum-likelihood coefficients of a logistic regression with an optimum: Newton steps, halved until they improve."""
+
+    def loss(beta: Float64s) -> float:
+        z = offset + design @ beta
+        return float((weight * (np.logaddexp(0, z) - y * z)).sum())
+
+    beta = np.zeros(design.shape[1])
+    now = loss(beta)
+    for _ in range(100):
+        z = offset + design @ beta
+        p = 0.5 * (1 + np.tanh(z / 2))
+        gradient = design.T @ (weight * (p - y))
+        curvature = (design * (weight * p * (1 - p))[:, None]).T @ design
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        size = 1.0
+        while (then := loss(beta - size * step)) > now and size > 1e-10:
+            size /= 2
+        beta, gain, now = beta - size * step, now - then, then
+        if gain <= 1e-14 * (1 + abs(now)):
+            break
+    return beta
+
+
+@dataclass(frozen=True)
+class CurveDistance:
+    """Distances of the smooth calibration curve from the diagonal, over the data: mean (ICI), median, 90th percentile, maximum."""
+
+    ici: float
+    e50: float
+    e90: float
+    emax: float
+
+
+def curve_distance(profile: Profile) -> CurveDistance:
+    """ICI, E50, E90 and Emax (Austin and Steyerberg 2019), with the rank-series curve in place of loess.
+
+    >>> import truecal as tc
+    >>> round(curve_distance(tc.Profile.from_arrays([0.5] * 100, [1] * 70 + [0] * 30)).ici, 6)
+    0.2
+    """
+    if profile.batch != 1:
+        raise InputError(f"curve_distance takes one dataset, not a batch of {profile.batch}; use profile.take([i])")
+    curve = RankSeries()(profile).curve
+    if curve is None:
+        raise InputError("curve_distance takes one dataset made from one-dimensional arrays")
+    gap = np.abs(curve.outcome - curve.score)
+    order = np.argsort(gap)
+    reached = np.cumsum(curve.weight[order])
+    e50, e90 = (float(gap[order[min(np.searchsorted(reached, q * reached[-1]), len(gap) - 1)]]) for q in (0.5, 0.9))
+    return CurveDistance(float((curve.weight * gap).sum() / reached[-1]), e50, e90, float(gap[curve.weight > 0].max()))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What people quote beside a calibration error."""
+
+    n: int
+    accuracy: float
+    mean_confidence: float
+    log_loss: float
+    brier: float
+
+    @property
+    def overconfidence(self) -> float:
+        """Mean confidence minus accuracy; negative means underconfident."""
+        return self.mean_confidence - self.accuracy
+
+
+def summary(preds: Predictions) -> Summary:
+    """Accuracy, confidence, log loss and Brier score of a set of predictions."""
+    confidence, right = _rates(TopLabel()(preds))
+    return Summary(len(preds), right, confidence, log_loss(preds), brier(preds))
