@@ -5,12 +5,14 @@ from math import sqrt
 from os import PathLike
 
 import numpy as np
+import numpy.typing as npt
 
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lab.batches import Cell, run
 from truecal.lab.curves import Power
 from truecal.lab.measures import Bounds, HasTest, PValue, Value
+from truecal.lab.quadrature import Array
 from truecal.lab.score_distributions import Uniform
 from truecal.lab.world import Seed, World
 
@@ -73,16 +75,23 @@ def coverage(
     """
     if not 0 < level < 1:
         raise InputError(f"level must be between 0 and 1, not {level!r}")
-    if not hasattr(estimator, "level"):
+    asked = at_level(estimator, level)
+    if asked is None:
         raise InputError(f"{type(estimator).__name__} offers no interval, so it has no coverage")
-    asked = replace(estimator, level=level)  # type: ignore[call-arg]
     cell = Cell("world", world, n, m, (Bounds(asked),))
     ((bounds,),) = run([cell], rng=rng, workers=workers, cache=cache)
     truth = world.true_error(estimator.power_norm)
-    _, low, high = bounds
-    # The truth is known to about 1e-9: a calibrated world must count as covered by an interval that starts at 0.
-    held = (low <= truth + 1e-9) & (truth - 1e-9 <= high)
-    return Coverage(int(held.sum()), m, level, truth, float(np.mean(high - low)))
+    return Coverage(int(held(bounds, truth).sum()), m, level, truth, float(np.mean(bounds[2] - bounds[1])))
+
+
+def at_level(estimator: Estimator, level: float) -> Estimator | None:
+    """The same estimator with its interval at this level; None if it has no interval."""
+    return replace(estimator, level=level) if hasattr(estimator, "level") else None  # type: ignore[call-arg]
+
+
+def held(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
+    """Which intervals, given as rows (value, low, high), hold the truth; the truth is known to about 1e-9."""
+    return np.asarray((bounds[1] <= truth + 1e-9) & (truth - 1e-9 <= bounds[2]))
 
 
 def type_one(

@@ -1,0 +1,77 @@
+"""The few kinds of picture the experiments need, drawn on a matplotlib figure from plain numbers."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# One line: x, y and, where known, the half-width of its band.
+Line = tuple[Sequence[float], Sequence[float]] | tuple[Sequence[float], Sequence[float], Sequence[float]]
+_STYLES = ("-", "--", ":", "-.")
+
+
+def panels(figure: "Figure", count: int, *, columns: int = 3, share_y: bool = True) -> "list[Axes]":
+    """A grid of axes, unused ones removed."""
+    columns = min(columns, count)
+    grid = figure.subplots(-(-count // columns), columns, sharey=share_y, squeeze=False)
+    for spare in grid.flat[count:]:
+        spare.remove()
+    return list(grid.flat[:count])
+
+
+def lines(
+    axes: "Axes",
+    curves: Mapping[str, Line],
+    *,
+    title: str = "",
+    x: str,
+    y: str,
+    log_x: bool = False,
+    zero: bool = False,
+    legend: bool = True,
+) -> None:
+    """Labelled lines with bands; `zero` marks y = 0, where an unbiased estimator lies."""
+    if zero:
+        axes.axhline(0.0, color="green", linewidth=0.8)
+    for i, (label, line) in enumerate(curves.items()):
+        xs, ys = np.asarray(line[0]), np.asarray(line[1])
+        (drawn,) = axes.plot(xs, ys, _STYLES[i // 10 % 4], marker=".", linewidth=1.2, markersize=4, label=label)
+        if len(line) == 3:
+            band = np.asarray(line[2])
+            axes.fill_between(xs, ys - band, ys + band, color=drawn.get_color(), alpha=0.2, linewidth=0)
+    if log_x:
+        axes.set_xscale("log")
+    axes.set(title=title, xlabel=x, ylabel=y)
+    if legend:
+        axes.legend(fontsize="small")
+
+
+def heat(
+    axes: "Axes",
+    numbers: Sequence[Sequence[float]],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str = "",
+    x: str,
+    y: str,
+) -> None:
+    """A table of numbers, coloured by sign and size."""
+    values = np.asarray(numbers, dtype=float)
+    limit = float(np.abs(values).max()) or 1.0
+    axes.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+    for (i, j), value in np.ndenumerate(values):
+        axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize="small")
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set(title=title, xlabel=x, ylabel=y)
+
+
+def bars(axes: "Axes", edges: Sequence[float], heights: Sequence[float], *, title: str = "", x: str, y: str) -> None:
+    """A histogram from its edges and heights."""
+    axes.stairs(heights, edges, fill=True, alpha=0.6)
+    axes.set(title=title, xlabel=x, ylabel=y)

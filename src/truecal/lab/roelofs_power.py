@@ -1,0 +1,59 @@
+"""Roelofs et al., section 5.4 and Figure 8: how well can miscalibration be detected at all?"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from truecal.estimate import Estimator
+from truecal.lab.batches import Cell
+from truecal.lab.detection import Rate, power_curve
+from truecal.lab.drawing import lines, panels
+from truecal.lab.estimators import EM_SWEEP, EW, RANK_SERIES
+from truecal.lab.experiment import Experiment, Run
+from truecal.lab.measures import Value
+from truecal.lab.score_distributions import Uniform
+from truecal.lab.table import Field, Table
+from truecal.lab.world import World
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ALPHA = 0.05
+SIZES = (500, 2000, 10_000)
+ERRORS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.08, 0.12)
+
+
+def figure_8(
+    *, m: int = 1000, n: tuple[int, ...] = SIZES, errors: tuple[float, ...] = ERRORS, how: Run | None = None
+) -> Experiment:
+    """Chance of missing a miscalibration c^d of uniform scores, at type I error 5 %, by its size, for three estimators.
+
+    The critical value of each is the 95 % quantile of its estimates over m calibrated datasets of the same size.
+    """
+    how = how or Run()
+    estimators: dict[str, Estimator] = {"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}
+    questions = tuple(Value(e) for e in estimators.values())
+    worlds = {0.0: World(Uniform())} | {e: World(Uniform(), power_curve(e)) for e in errors}
+    cells = [Cell(f"TCE {error:g}", world, size, m, questions) for size in n for error, world in worlds.items()]
+    answers = {(cell.n, cell.name): found for cell, found in zip(cells, how.answers(cells), strict=True)}
+    rows: list[tuple[Field, ...]] = []
+    for size in n:
+        for k, name in enumerate(estimators):
+            critical = float(np.quantile(answers[size, "TCE 0"][k][0], 1 - ALPHA, method="higher"))
+            for error in errors:
+                detected = Rate(int(np.sum(answers[size, f"TCE {error:g}"][k][0] > critical)), m)
+                found = (detected.rate, detected.standard_error)
+                rows.append((name, size, error, worlds[error].curve.d, m, *found, 1 - found[0], critical))  # type: ignore[union-attr]
+    columns = ("estimator", "n", "true_error", "d", "m", "power", "power_se", "miss_rate", "critical_value")
+    table = Table(columns, tuple(rows))
+
+    def draw(figure: "Figure") -> None:
+        records = table.records()
+        for axes, size in zip(panels(figure, len(n)), n, strict=True):
+            curves = {}
+            for name in estimators:
+                part = [r for r in records if (r["estimator"], r["n"]) == (name, size)]
+                curves[name] = ([100 * float(r["true_error"]) for r in part], [float(r["miss_rate"]) for r in part])
+            lines(axes, curves, title=f"n = {size}", x="true error (%)", y="chance to miss it", log_x=True)
+
+    return Experiment("roelofs-fig8", "type II error at type I error 5 %", table, draw)
