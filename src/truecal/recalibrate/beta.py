@@ -138,10 +138,11 @@ class BetaCalibration(ScoreMapping):
         varies = bool(level.max() > level.min())
         highest_zero, lowest_one = level[outcomes == 0].max(initial=-np.inf), level[outcomes == 1].min(initial=np.inf)
         if highest_zero <= lowest_one and (varies or not (ones and zeros)):
-            self._warn(
-                "a threshold separates the outcomes perfectly (or they are all alike), so the likelihood has no "
-                "finite optimum; Platt's targets were used"
-            )
+            if ones and zeros:
+                self._warn(
+                    "a threshold separates the outcomes perfectly, so the likelihood has no finite optimum; "
+                    "Platt's targets were used"
+                )
             targets = np.where(outcomes > 0, (ones + 1) / (ones + 2), 1 / (zeros + 2))
         features = level[:, None] if self.parameters == 2 else np.column_stack([log_p, -log_q])
         *slopes, c = fit_rising_logistic(features, targets, weights).tolist()

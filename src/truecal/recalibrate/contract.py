@@ -66,6 +66,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : (n,) non-negative weights; a weight of 2 is the same as the row occurring twice.
         """
         self.check_params()
+        if y is None:
+            raise InputError("a recalibrator requires y to be passed, but the target y is None")
         validate_data(self, _as_columns(X), skip_check_array=True)
         outputs = read_outputs(X, self.input)
         rows, count = outputs.shape
@@ -79,8 +81,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_: NDArray[Any] = np.arange(count) if names is None else np.array(names)
         seen = np.bincount(labels, minlength=count)
         if np.count_nonzero(seen) < 2:
-            name = self.classes_[int(seen.argmax())]
-            raise InputError(f"y holds only one class ({name!r}); a recalibrator needs rows of at least two classes")
+            name = self._named([int(seen.argmax())])
+            raise InputError(f"y holds only one class ({name}); a recalibrator needs rows of at least two classes")
         self.unseen_: list[int] = np.flatnonzero(seen == 0).tolist()
         self._learn(outputs, labels, weights)
         return self
@@ -128,13 +130,21 @@ class Recalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return made
 
+    def _named(self, classes: Sequence[int]) -> str:
+        """Classes by name, for messages."""
+        names = self.classes_.tolist()
+        return ", ".join(repr(names[k]) for k in classes[:5]) + (", ..." if len(classes) > 5 else "")
+
     def _warn(self, message: str) -> None:
         warnings.warn(f"{type(self).__name__}: {message}", TruecalWarning, stacklevel=4)
 
 
 def _as_columns(X: ArrayLike) -> Any:
     """What scikit-learn's bookkeeping of column counts and names expects: never one-dimensional."""
-    return X if hasattr(X, "columns") or np.ndim(X) != 1 else np.asarray(X)[:, None]
+    if hasattr(X, "columns"):
+        return X
+    array = np.asarray(X)
+    return array[:, None] if array.ndim == 1 else array
 
 
 def one_of(name: str, value: object, choices: tuple[object, ...]) -> None:

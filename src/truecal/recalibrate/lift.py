@@ -50,7 +50,7 @@ class ScoreMapping(Recalibrator):
         self.classes = classes
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> ScoreMap:
-        """Learn one map from scores, 0/1 outcomes of both kinds, and positive weights."""
+        """Learn one map from scores, 0/1 outcomes (which may be all alike) and positive weights."""
         raise NotImplementedError
 
     def read_map(self, state: Mapping[str, Any]) -> ScoreMap:
@@ -74,10 +74,15 @@ class ScoreMapping(Recalibrator):
             self.maps_ = [self.fit_map(scores[:, 1], (labels == 1).astype(np.float64), each)]
         elif self.multiclass == "top-label":
             top = top_class(outputs)
-            self.maps_ = [self.fit_map(scores[np.arange(rows), top], (labels == top).astype(np.float64), each)]
+            right = (labels == top).astype(np.float64)
+            if right.min() == right.max():
+                self._warn(
+                    f"the largest output is {'always' if right[0] else 'never'} right; the map has only one outcome"
+                )
+            self.maps_ = [self.fit_map(scores[np.arange(rows), top], right, each)]
         else:
             if self.unseen_:
-                names = ", ".join(repr(self.classes_[k]) for k in self.unseen_[:5])
+                names = self._named(self.unseen_)
                 self._warn(f"class {names} never occurs in y; its map is learned from negative examples alone")
             self.maps_ = [self.fit_map(scores[:, k], (labels == k).astype(np.float64), each) for k in range(count)]
 

@@ -67,10 +67,8 @@ def _root(data: LabelledLogits, lowest: float, start: float) -> float:
                 return lowest
         if derivative == 0:
             return b
-        if curvature > 0:
-            step = float(np.clip(-derivative / (b * curvature), -2.0, 2.0))
-        else:
-            step = -2.0 if derivative > 0 else 2.0
+        step = -derivative / (b * curvature) if curvature > 0 else -np.inf if derivative > 0 else np.inf
+        step = min(max(step, -2.0), 2.0)
         after = u + step
         if not low < after < high:
             after = (low + high) / 2

@@ -32,14 +32,17 @@ class SoftmaxScaling(Recalibrator):
             if (own <= LOG_ZERO).any():
                 row = int(np.flatnonzero(own <= LOG_ZERO)[0])
                 raise InputError(
-                    f"row {row} gives its true class {self.classes_[labels[row]]!r} a probability of exactly 0, "
+                    f"row {row} gives its true class {self._named([labels[row]])} a probability of exactly 0, "
                     'which no scaling can raise: pass the logits (input="logits"), or probabilities of higher precision'
                 )
         return data
 
     def _warn_smoothed(self) -> None:
-        names = ", ".join(repr(self.classes_[k]) for k in self.unseen_[:5])
-        why = f"class {names} never occurs in y" if self.unseen_ else "the data can be separated perfectly"
+        why = (
+            f"class {self._named(self.unseen_)} never occurs in y"
+            if self.unseen_
+            else "the data can be separated perfectly"
+        )
         self._warn(f"{why}, so the likelihood has no finite optimum; targets were smoothed by Laplace's rule")
 
     def to_torch(self) -> "torch.nn.Module":
