@@ -1,0 +1,113 @@
+"""Names of estimators and lenses on the command line."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truecal.errors import InputError
+
+if TYPE_CHECKING:
+    from truecal.estimate import Estimator
+    from truecal.lens import Lens
+    from truecal.predictions import Predictions
+
+ESTIMATORS = {
+    "rank-series": "RankSeries",
+    "binned": "BinnedECE",
+    "label-binned": "LabelBinnedECE",
+    "debiased": "DebiasedECE",
+    "sweep": "SweepECE",
+    "nearest": "NearestECE",
+    "kernel-density": "KernelDensityECE",
+    "smooth": "SmoothECE",
+    "isotonic": "IsotonicError",
+}
+LENSES = ("auto", "top-label", "positive", "class-wise")
+
+
+def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--estimator with its settings, --lens, --level and --seed."""
+    for option in reversed(
+        (
+            click.option(
+                "--estimator",
+                type=click.Choice([*ESTIMATORS, "all"]),
+                default="rank-series",
+                show_default=True,
+                help="How to measure; 'all' shows every estimator side by side.",
+            ),
+            click.option("--bins", type=click.IntRange(1), help="Number of bins (binned, label-binned, debiased)."),
+            click.option("--scheme", type=click.Choice(["width", "mass"]), help="Bins of equal width or equal mass."),
+            click.option("--norm", metavar="P", help="1 mean absolute, 2 root mean square, inf maximum."),
+            lens_option,
+            level_option,
+            seed_option,
+        )
+    ):
+        command = option(command)
+    return command
+
+
+lens_option = click.option(
+    "--lens",
+    default="auto",
+    show_default=True,
+    metavar="LENS",
+    help="What is judged: auto (positive class of two, else top label), top-label, positive, class-wise, or class=NAME.",
+)
+level_option = click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Confidence level of intervals and gates.",
+)
+seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of resampling.")
+
+
+def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str | None) -> "Estimator":
+    """The estimator of a name with the settings given; a setting it does not have is refused."""
+    import truecal
+
+    kind = getattr(truecal, ESTIMATORS[name])
+    given = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
+    wanted = {option: value for option, value in given.items() if value is not None}
+    known = {field.name for field in fields(kind)}
+    for option in wanted:
+        if option not in known:
+            raise InputError(f"the {name} estimator has no --{option}")
+    made: Estimator = kind(**wanted)
+    return made
+
+
+def all_estimators() -> "dict[str, Estimator]":
+    """Every estimator with its defaults, by its name on the command line."""
+    return {name: make_estimator(name, bins=None, scheme=None, norm=None) for name in ESTIMATORS}
+
+
+def make_lens(name: str, preds: "Predictions") -> "Lens | None":
+    """The lens of a name; None leaves the choice to the library."""
+    from truecal.lens import ClassWise, OneClass, TopLabel
+
+    if name == "auto":
+        return None
+    if name == "top-label":
+        return TopLabel()
+    if name == "class-wise":
+        return ClassWise()
+    if name == "positive":
+        return OneClass()
+    if name.startswith("class="):
+        wanted: object = name.removeprefix("class=")
+        by_word = {str(known): known for known in preds.classes or range(preds.class_count)}
+        return OneClass(by_word.get(str(wanted), wanted))
+    raise InputError(f"there is no lens {name!r}; use {', '.join(LENSES)} or class=NAME")
+
+
+def _norm(text: str) -> float:
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError as error:
+        raise InputError(f"--norm must be a number of at least 1, or inf, not {text!r}") from error

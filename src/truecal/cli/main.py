@@ -1,0 +1,145 @@
+"""The `truecal` command: a group that loads a verb only when it is used, and the one place where errors become exit codes.
+
+Exit codes: 0 done (a gate passed), 1 a `--max-error` gate failed, 2 the input or the options cannot be used.
+"""
+
+import os
+import sys
+import warnings
+from importlib import import_module
+from typing import Any
+
+from truecal.errors import MissingExtraError, TruecalError, TruecalWarning
+
+try:
+    import click
+
+    _HAS_CLICK = True
+except ImportError:  # the package may be installed without its command line; `main` says so
+    _HAS_CLICK = False
+
+# Verb -> (module, attribute, one line for --help). The line is here so that --help needs no module of a verb.
+VERBS = {
+    "measure": ("truecal.cli.measure", "measure", "Measure the calibration error of predictions, with its interval."),
+    "report": ("truecal.cli.report", "report", "Write a self-contained HTML report."),
+    "verify": ("truecal.cli.verify", "verify", "Say whether the error can be promised to be below a threshold."),
+    "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
+    "recalibrate": ("truecal.cli.recalibrate", "recalibrate", "Fit a recalibrator, or apply a fitted one."),
+    "lab": ("truecal.cli.lab", "lab", "Simulate worlds whose true error is known."),
+    "demo": ("truecal.cli.demo", "demo", "Train classifiers, measure them, fix them, and write a report."),
+}
+
+_PIPE_CLOSED = "nobody reads the output any more (broken pipe)"
+
+
+def _group() -> Any:
+    class LazyGroup(click.Group):
+        """Imports the module of a verb when that verb is asked for."""
+
+        def list_commands(self, ctx: click.Context) -> list[str]:
+            return [name for name, (module, _, _) in VERBS.items() if _is_there(module)]
+
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+            if cmd_name not in VERBS or not _is_there(VERBS[cmd_name][0]):
+                return None
+            module, attribute, _ = VERBS[cmd_name]
+            command: click.Command = getattr(import_module(module), attribute)
+            return command
+
+        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, VERBS[name][2]) for name in self.list_commands(ctx)])
+
+    @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+    @click.version_option(None, "--version", package_name="truecal", message="truecal %(version)s")
+    def truecal() -> None:
+        """How far a classifier's confidence is from the truth, how sure that answer is, and what fixes it.
+
+        \b
+        truecal measure preds.parquet                     one number with its interval
+        truecal measure preds.csv --max-error 0.02        a gate for CI: exit 0 pass, 1 fail, 2 bad input
+        truecal report preds.parquet --out report.html    a page to forward
+
+        Shell completion: eval "$(_TRUECAL_COMPLETE=bash_source truecal)" (or zsh_source, fish_source).
+        """
+
+    return truecal
+
+
+def _is_there(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code; called by the `truecal` entry point."""
+    if not _HAS_CLICK:
+        return _fail(MissingExtraError.of("click and rich", "cli"))
+    with warnings.catch_warnings():
+        _show_warnings_as_lines()
+        try:
+            code = _group().main(args=arguments, prog_name="truecal", standalone_mode=False)
+            sys.stdout.flush()
+        except click.exceptions.Exit as stop:
+            return stop.exit_code
+        except click.Abort:
+            return _fail("interrupted", code=130)
+        except click.ClickException as error:
+            return _fail(error.format_message(), usage=getattr(error, "ctx", None))
+        except TruecalError as error:
+            return _fail(error)
+        except BrokenPipeError:
+            _silence_stdout()
+            return _fail(_PIPE_CLOSED)
+        except OSError as error:
+            return _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        except MemoryError:
+            return _fail("not enough memory for these predictions; measure a part of the rows or of the columns")
+        except Exception as error:  # a traceback must not reach a user; TRUECAL_DEBUG=1 asks for it
+            if os.environ.get("TRUECAL_DEBUG"):
+                raise
+            return _fail(
+                f"unexpected {type(error).__name__}: {error}",
+                hint="this is a mistake in truecal; TRUECAL_DEBUG=1 shows where",
+            )
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: object, *, usage: Any = None, hint: str = "", code: int = 2) -> int:
+    """One or two lines on stderr, and the exit code."""
+    line = " ".join(str(message).split())
+    if usage is not None:
+        hint = f"try: {usage.command_path} --help"
+    try:
+        print(f"truecal: {line}", *([f"  {hint}"] if hint else []), sep="\n", file=sys.stderr)
+    except BrokenPipeError:
+        _silence_stdout()
+    return code
+
+
+def _silence_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush does not complain about the closed pipe again."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass  # stdout is no real file (tests)
+    finally:
+        os.close(nothing)
+
+
+def _show_warnings_as_lines() -> None:
+    """truecal's own warnings become one line on stderr; those of other packages mean nothing to the user."""
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
+        if issubclass(category, TruecalWarning):
+            print(f"truecal: warning: {message}", file=sys.stderr)
+
+    warnings.showwarning = show
+    if not sys.warnoptions:
+        warnings.simplefilter("default", TruecalWarning)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

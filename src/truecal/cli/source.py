@@ -1,0 +1,165 @@
+"""Where predictions come from: the options every verb shares, and reading what they point at."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truecal.cli.columns import Choice, choose
+from truecal.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from truecal.predictions import Predictions
+
+_MAGIC = ((b"PAR1", ".parquet"), (b"PK\x03\x04", ".npz"), (b"{", ".jsonl"))
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the user said about the input."""
+
+    file: str
+    label: str | None = None
+    probs: str | None = None
+    logits: str | None = None
+    weight: str | None = None
+    cluster: str | None = None
+    by: str | None = None
+    class_names: str | None = None
+    quiet: bool = False
+
+    @property
+    def name(self) -> str:
+        return "standard input" if self.file == "-" else Path(self.file).name
+
+
+def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The argument FILE and the options that say which of its columns are what; the command receives one `source`."""
+
+    def received(file: str, score: str | None, probs: str | None, **options: Any) -> Any:
+        if sum(option is not None for option in (score, probs, options["logits"])) > 1:
+            raise click.UsageError("--score, --probs and --logits exclude each other; give one")
+        names = Source.__dataclass_fields__.keys() & options.keys()
+        source = Source(file, probs=probs if score is None else score, **{name: options.pop(name) for name in names})
+        return command(source=source, **options)
+
+    received.__doc__, received.__name__ = command.__doc__, command.__name__
+    if hasattr(command, "__click_params__"):
+        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
+    for option in reversed(INPUT):
+        received = option(received)
+    return received
+
+
+INPUT = (
+    click.argument("file", metavar="FILE"),
+    click.option("--label", metavar="COLUMN", help="Column of true labels: class indices or names."),
+    click.option("--score", metavar="COLUMN", help="Column of P(positive), for two classes."),
+    click.option("--probs", metavar="COLUMNS", help="Class probabilities, e.g. 'p_*' (npz: an array)."),
+    click.option("--logits", metavar="COLUMNS", help="The same as logits, e.g. 'z_*'."),
+    click.option("--weight", metavar="COLUMN", help="Column of row weights."),
+    click.option(
+        "--cluster", metavar="COLUMN", help="Rows that share a value here are not independent (patient, question)."
+    ),
+    click.option("--by", metavar="COLUMN", help="One answer per value of this column."),
+    click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
+    click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
+)
+
+
+def load(source: Source) -> "Predictions":
+    """Read and check the predictions; say on stderr what was read."""
+    with _as_file(source.file) as path:
+        preds, choice, columns = _load(path, source)
+    if not source.quiet:
+        click.echo(f"read {len(preds)} rows from {source.name}: {choice.describe(columns)}", err=True)
+    return preds
+
+
+def _load(path: Path, source: Source) -> "tuple[Predictions, Choice, list[str]]":
+    from truecal.predictions import Predictions, read
+    from truecal.predictions.files import read_frame
+
+    other = [name for name in (source.weight, source.cluster, source.by) if name is not None]
+    frame = None if path.suffix == ".npz" else read_frame(path)
+    columns = _npz_names(path) if frame is None else list(frame.columns)
+    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other)
+    if source.by is not None and (frame is None or source.by not in columns):
+        kinds = "npz files have no columns to group by" if frame is None else f"the columns are {', '.join(columns)}"
+        raise InputError(f"there is no column {source.by!r} for --by; {kinds}")
+    named: dict[str, Any] = {"label": choice.label, "weights": source.weight, "clusters": source.cluster}
+    where: dict[str, Any] = {"probs": choice.probs, "logits": choice.logits}
+    names = _class_names(source.class_names)
+    if frame is None:
+        return read(path, classes=names, **named, **where), choice, columns
+    if choice.label in columns and names is not None and frame[choice.label].dtype.is_numeric():
+        return _numbered(frame, names, named, where), choice, columns
+    if names is None and "*" not in (choice.probs or choice.logits or "") and _is_text(frame, choice.label):
+        first = frame[choice.label][0]
+        raise InputError(
+            f"labels are text (first {first!r}); list the classes with --class-names, the positive one last"
+        )
+    preds = Predictions.from_frame(frame, classes=names, **named, **where)
+    return preds, choice, columns
+
+
+def _is_text(frame: Any, column: str) -> bool:
+    return column in frame.columns and len(frame) > 0 and str(frame[column].dtype) in ("String", "Categorical", "Enum")
+
+
+def _numbered(frame: Any, names: Sequence[str], named: dict[str, Any], where: dict[str, Any]) -> "Predictions":
+    """Numeric labels with class names: the names are numbers too, or the labels are positions in the list of names."""
+    from truecal.predictions import Predictions
+    from truecal.predictions.border import check_classes
+
+    if all(name.lstrip("-").isdigit() for name in names):
+        return Predictions.from_frame(frame, classes=[int(name) for name in names], **named, **where)
+    preds = Predictions.from_frame(frame, **named, **where)
+    return replace(preds, classes=check_classes(names, preds.class_count))
+
+
+def _npz_names(path: Path) -> list[str]:
+    from zipfile import BadZipFile, ZipFile
+
+    if not path.is_file():
+        raise FileError(f"there is no file {path}")
+    try:
+        with ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except (BadZipFile, OSError) as error:
+        raise FileError(f"{path.name} is damaged or not an npz file") from error
+
+
+def _class_names(given: str | None) -> list[str] | None:
+    if given is None:
+        return None
+    if not given.startswith("@"):
+        return [name.strip() for name in given.split(",")]
+    try:
+        return Path(given[1:]).read_text().splitlines()
+    except OSError as error:
+        raise FileError(f"cannot read the class names in {given[1:]}: {error.strerror}") from error
+
+
+@contextmanager
+def _as_file(file: str) -> Iterator[Path]:
+    """The file itself, or standard input copied to a temporary file whose suffix tells its format."""
+    if file != "-":
+        path = Path(file)
+        if not path.is_file():
+            raise FileError(f"there is no file {path}")
+        yield path
+        return
+    data = sys.stdin.buffer.read()
+    if not data.strip():
+        raise FileError("standard input is empty")
+    suffix = next((suffix for magic, suffix in _MAGIC if data.lstrip().startswith(magic)), ".csv")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"stdin{suffix}"
+        path.write_bytes(data)
+        yield path
