@@ -11,7 +11,9 @@ from truecal.lab.detection import (
     samples_needed,
     type_one,
 )
+from truecal.lab.experiment import Experiment, Run
 from truecal.lab.fit_world import WorldFit, fit_world
+from truecal.lab.how_biased import HowBiased, how_biased
 from truecal.lab.multiclass import DirichletWorld, TopLabelWorld
 from truecal.lab.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
 from truecal.lab.score_distributions import Beta, Discrete, Mixture, Scores, Uniform
@@ -30,10 +32,13 @@ __all__ = [
     "Detection",
     "DirichletWorld",
     "Discrete",
+    "Experiment",
+    "HowBiased",
     "Identity",
     "Logistic",
     "Mixture",
     "Power",
+    "Run",
     "SamplesNeeded",
     "Scores",
     "TopLabelWorld",
@@ -45,6 +50,7 @@ __all__ = [
     "coverage",
     "dataset_of",
     "fit_world",
+    "how_biased",
     "power",
     "power_curve",
     "samples_needed",

@@ -1,0 +1,249 @@
+"""`truecal lab`: worlds whose true error is known, trials in them, and the papers' experiments done again."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truecal.cli.estimators import ESTIMATORS, lens_option, make_estimator, make_lens, seed_option
+from truecal.cli.output import answer, output_options
+from truecal.cli.source import Source, input_options, load
+
+if TYPE_CHECKING:
+    from truecal.lab.fit_world import WorldFit
+    from truecal.lab.table import Table
+
+_worlds_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
+
+
+def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--workers, --cache and --seed: how the simulations are run; only the seed changes the numbers."""
+    for option in (
+        seed_option,
+        click.option("--cache", metavar="FOLDER", help="Keep finished batches here; a later run takes them up."),
+        click.option("--workers", type=click.IntRange(1), help="Processes to use. [default: all cores]"),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def lab() -> None:
+    """Simulate worlds whose true calibration error is known.
+
+    \b
+    truecal lab bias preds.parquet           how biased is each estimator on data like mine?
+    truecal lab power --error 0.02           how many rows does it take to find an error of 0.02?
+    truecal lab paper roelofs-fig4 --quick   an experiment of a paper, done again
+    """
+
+
+@lab.command()
+@output_options
+def worlds(as_json: bool, out: str | None) -> None:
+    """List the papers' worlds with their true errors."""
+    from truecal.lab import PAPER_WORLDS, dataset_of
+    from truecal.lab.table import Table
+
+    rows = tuple(
+        (name, dataset_of(name), world.accuracy(), world.true_error(1), world.true_error(2))
+        for name, world in PAPER_WORLDS.items()
+    )
+    _answer("lab worlds", Table(("world", "dataset", "accuracy", "error_l1", "error_l2"), rows), as_json, out)
+
+
+@lab.command()
+@lens_option
+@output_options
+@input_options
+def fit(source: Source, lens: str, as_json: bool, out: str | None) -> None:
+    """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
+    from truecal.lab.table import Table
+
+    found = _fit(source, lens)
+    rows = tuple(
+        (c.name, c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error) for c in found.curves
+    )
+    table = Table(("curve", "aic", "b0", "b0_se", "b1", "b1_se"), rows)
+    beta, check = found.beta, found.goodness()
+    facts = {
+        "alpha": beta.scores.alpha,
+        "alpha_se": beta.alpha_standard_error,
+        "beta": beta.scores.beta,
+        "beta_se": beta.beta_standard_error,
+        "scores_of_0": beta.zeros,
+        "scores_of_1": beta.ones,
+        "resolution": beta.resolution,
+        "true_error": found.world.true_error(),
+        "ece_on_data": check.on_data,
+        "ece_simulated": check.simulated,
+        "ece_simulated_std": check.simulated_std,
+    }
+    text = "\n".join(f"{name:<18} {value:.6g}" for name, value in facts.items())
+    _answer("lab fit", table, as_json, out, facts=facts, text=f"{text}\n\n{table.text()}")
+
+
+@lab.command()
+@click.option("--n", type=click.IntRange(1), help="Rows of each simulated dataset. [default: as many as the data]")
+@click.option("--m", type=click.IntRange(2), default=200, show_default=True, help="Simulated datasets.")
+@lens_option
+@_run_options
+@output_options
+@input_options
+def bias(
+    source: Source,
+    n: int | None,
+    m: int,
+    lens: str,
+    seed: int,
+    cache: str | None,
+    workers: int | None,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
+    from truecal.lab import how_biased
+
+    preds = load(source)
+    found = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=seed, workers=_workers(workers), cache=cache)
+    best = found.fit.best
+    facts = {
+        "curve": best.name,
+        "true_error": found.fit.world.true_error(),
+        "ece_on_data": found.goodness.on_data,
+        "ece_simulated": found.goodness.simulated,
+        "ece_simulated_std": found.goodness.simulated_std,
+    }
+    _answer("lab bias", found.table, as_json, out, facts=facts, text=str(found))
+
+
+@lab.command()
+@click.option("--error", type=float, default=0.02, show_default=True, help="The true error to be found out.")
+@click.option("--target", type=float, default=0.8, show_default=True, help="Wanted probability to find it out.")
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Type I error.")
+@click.option("--estimator", type=click.Choice(list(ESTIMATORS)), default="rank-series", show_default=True)
+@click.option("--m", type=click.IntRange(2), default=400, show_default=True, help="Simulated datasets per n tried.")
+@click.option("--file", "file", metavar="FILE", help="Predictions whose scores and direction of error to take.")
+@_worlds_option
+@lens_option
+@_run_options
+@output_options
+def power(
+    error: float,
+    target: float,
+    alpha: float,
+    estimator: str,
+    m: int,
+    file: str | None,
+    world: str | None,
+    lens: str,
+    seed: int,
+    cache: str | None,
+    workers: int | None,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """How many rows does it take to find an error of this size?
+
+    Without --file or --world, scores are uniform and P(y) = c^d, as in Roelofs et al., section 5.4.
+    """
+    from truecal.lab import PAPER_WORLDS, samples_needed
+    from truecal.lab.table import Table
+
+    if file is not None and world is not None:
+        raise click.UsageError("--file and --world exclude each other; give one")
+    place = PAPER_WORLDS[world] if world is not None else None
+    if file is not None:
+        place = _fit(Source(file), lens).world
+    found = samples_needed(
+        make_estimator(estimator, bins=None, scheme=None, norm=None),
+        error=error,
+        world=place,
+        target=target,
+        alpha=alpha,
+        m=m,
+        rng=seed,
+        workers=_workers(workers),
+        cache=cache,
+    )
+    table = Table(("n", "power", "power_se"), tuple((n, d.rate, d.standard_error) for n, d in found.tried.items()))
+    said = f"an error of {error:g} is found with probability {target:g} from about n = {found.n} rows on ({estimator})"
+    facts = {"n": found.n, "error": error, "target": target, "alpha": alpha, "estimator": estimator}
+    _answer("lab power", table, as_json, out, facts=facts, text=f"{said}\n\n{table.text()}")
+
+
+@lab.command()
+@click.argument("name", metavar="[EXPERIMENT]", required=False)
+@click.option("--full/--quick", default=False, show_default=True, help="As many simulations as the paper, or few.")
+@click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where the table and figure go.")
+@click.option("--format", "table_format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
+@_run_options
+@output_options
+def paper(
+    name: str | None,
+    full: bool,
+    folder: str,
+    table_format: str,
+    seed: int,
+    cache: str | None,
+    workers: int | None,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """Do an experiment of a paper again, and write its table and figure; without a name, list the experiments."""
+    from truecal.lab.experiment import Run
+    from truecal.lab.papers import PAPERS
+    from truecal.lab.papers import paper as redo
+    from truecal.lab.table import Table
+
+    if name is None:
+        listed = tuple((known, entry.quick, entry.full) for known, entry in PAPERS.items())
+        _answer("lab paper", Table(("experiment", "quick", "full"), listed), as_json, out)
+        return
+    found = redo(name, full=full, how=Run(rng=seed, workers=_workers(workers), cache=cache))
+    written = [str(path) for path in found.write(folder, table_format=table_format)]
+    text = f"{found.title}\n\n{found.table.text()}\n\nwritten: {', '.join(written)}"
+    _answer("lab paper", found.table, as_json, out, facts={"title": found.title, "written": written}, text=text)
+
+
+@lab.command()
+@click.option("--full/--quick", default=False, show_default=True, help="250 datasets per world and n, or 10.")
+@click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where the table and figure go.")
+@_run_options
+@output_options
+@click.pass_context
+def leaderboard(context: click.Context, /, **options: Any) -> None:
+    """Rank every estimator by mean |bias|, RMSE and coverage over worlds whose true error is known."""
+    context.invoke(paper, name="leaderboard", table_format="csv", **options)
+
+
+def _fit(source: Source, lens: str) -> "WorldFit":
+    from truecal.lab import fit_world
+    from truecal.lens import OneClass, TopLabel
+
+    preds = load(source)
+    judged = make_lens(lens, preds) or (OneClass() if preds.binary else TopLabel())
+    return fit_world(judged(preds))
+
+
+def _workers(asked: int | None) -> int:
+    from os import cpu_count
+
+    return asked or cpu_count() or 1
+
+
+def _answer(
+    verb: str,
+    table: "Table",
+    as_json: bool,
+    out: str | None,
+    *,
+    facts: dict[str, Any] | None = None,
+    text: str | None = None,
+) -> None:
+    """The table, and what is to be said besides; numbers that are missing become null in JSON."""
+    from truecal.report.records import document
+
+    rows = [{key: None if value != value else value for key, value in row.items()} for row in table.records()]
+    content = {**(facts or {}), "rows": rows}
+    answer(document(verb, **content), table.text() if text is None else text, as_json=as_json, out=out)
