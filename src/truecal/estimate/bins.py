@@ -48,7 +48,7 @@ class Bins:
     @cached_property
     def rate(self) -> Float64s:
         """Mean outcome, 0 for empty bins, shape (batch, b)."""
-        return self.outcome_sum / self.safe
+        return np.clip(self.outcome_sum / self.safe, 0.0, 1.0)  # a sum of weights may pass its total in the last bit
 
     @property
     def filled(self) -> int:

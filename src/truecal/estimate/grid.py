@@ -7,13 +7,16 @@ mass is lost.
 
 import numpy as np
 
-from truecal.profile import Profile
+from truecal.profile import Cut, Profile
 from truecal.types import Float64s
 
 
 def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
-    """Weight, sum of scores and sum of outcomes in each of `cells` cells of equal width, as shares of the total."""
-    cut = profile.width_cut(cells)
+    """Weight, sum of scores and sum of outcomes in each of `cells` (a power of two) cells of equal width, as shares."""
+    edges = (np.arange(cells + 1) / cells).astype(np.float32)  # exact for a power of two, whatever the scores' precision
+    place = profile.places(edges, "left")
+    place[:, -1] = profile.rows
+    cut = Cut(place, place)
     weight, score, outcome = (
         np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y")
     )

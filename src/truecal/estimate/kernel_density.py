@@ -42,8 +42,9 @@ class KernelDensityECE(Estimator):
     def find(self, profile: Profile) -> Findings:
         h = self._bandwidths(profile)
         distance = np.arange(_CELLS + 1) / _CELLS
-        kernel = np.maximum(1 - (distance / (3 * h[:, None])) ** 2, 0.0) ** 3  # support 3h gives standard deviation h
-        response = sampled_response(kernel)
+        images = distance + 2.0 * np.arange(-2, 3)[:, None, None]  # the mirrored line repeats with period 2
+        reach = 3 * h[:, None]  # a support of 3h gives the standard deviation h
+        response = sampled_response((np.maximum(1 - (images / reach) ** 2, 0.0) ** 3).sum(axis=0))
         weight, _, outcome = cell_sums(profile, _CELLS)
         density = np.maximum(smooth(weight, response), 0.0)
         positive = smooth(outcome, response)

@@ -93,7 +93,8 @@ def _gaps_by_rows(c: Float64s, score: Float64s, outcome: Float64s, k: int) -> Fl
         middle = (
             c[:-k].astype(np.float64) + c[k:]
         ) / 2  # a window leaves row s for row s + k once the score passes their middle
-        start = np.searchsorted(middle, c)
+        row = np.arange(len(c))
+        start = np.clip(np.searchsorted(middle, c), row - k + 1, row)  # a row is its own neighbour, however middles round
     surplus = score - outcome
     return np.abs(surplus[start + k] - surplus[start]) / k
 
@@ -109,6 +110,8 @@ def _gaps_by_weight(c: Float64s, weight: Float64s, score: Float64s, outcome: Flo
     right = np.clip(np.searchsorted(weight, starts + width, "right") - 1, 0, last)
     middle = (c[left].astype(np.float64) + c[right]) / 2
     begin = np.append(starts, total - width)[np.searchsorted(middle, c)]
+    own = weight[:-1], weight[1:] - width  # the window holds its own row, or lies within it
+    begin = np.clip(begin, np.minimum(*own), np.maximum(*own))
     surplus = score - outcome
     return np.abs(np.interp(begin + width, weight, surplus) - np.interp(begin, weight, surplus)) / width
 

@@ -143,7 +143,7 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
     """Class names, one per column, all different."""
     if classes is None:
         return None
-    names = tuple(classes.tolist()) if isinstance(classes, np.ndarray) else tuple(classes)
+    names = tuple(np.asarray(classes, dtype=object).tolist())
     if len(names) != count:
         raise InputError(f"{len(names)} class names were given for {count} classes")
     if len(set(names)) != count:

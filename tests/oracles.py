@@ -1,0 +1,232 @@
+"""Naive transcriptions of every definition: slow, literal, and independent of the prefix sums they check.
+
+All take plain sequences of one dataset. Ties: equal scores share the mean of their outcomes, written out row by row.
+"""
+
+import math
+
+import numpy as np
+
+
+def grouped(c, y):
+    """Rows in ascending order of score, each with the mean outcome of all rows of its score."""
+    c, y = np.asarray(c, float), np.asarray(y, float)
+    order = np.argsort(c, kind="stable")
+    c, y = c[order], y[order]
+    return c, np.array([y[c == value].mean() for value in c])
+
+
+def width_bins(c, bins, closed="left"):
+    """Bin number of every score."""
+    numbers = []
+    for value in c:
+        for j in range(bins):
+            low, high = np.float64(j) / bins, np.float64(j + 1) / bins
+            if closed == "left" and (low <= value < high or (j == bins - 1 and value >= low)):
+                break
+            if closed == "right" and (low < value <= high or (j == 0 and value <= high)):
+                break
+        numbers.append(j)
+    return np.array(numbers)
+
+
+def mass_cuts(c, bins, ties="keep"):
+    """Sorted positions at which equal-mass bins begin and end."""
+    n = len(c)
+    cuts = []
+    for k in range(bins + 1):
+        t = math.ceil(k * n / bins)
+        if ties == "keep" and 0 < t < n and c[t - 1] == c[t]:
+            first = min(i for i in range(n) if c[i] == c[t])
+            last = max(i for i in range(n) if c[i] == c[t]) + 1
+            t = last if t - first >= last - t else first
+        cuts.append(t)
+    return cuts
+
+
+def bins_of(c, y, bins, scheme, ties="keep", closed="left"):
+    """Lists of (scores, outcomes), one per bin, empty ones included."""
+    c, y = grouped(c, y)
+    if scheme == "width":
+        number = width_bins(c, bins, closed)
+        return [(c[number == j], y[number == j]) for j in range(bins)]
+    cuts = mass_cuts(c, bins, ties)
+    return [(c[a:b], y[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+
+def binned(c, y, bins, scheme="width", norm=1, ties="keep", closed="left"):
+    parts = [(len(cs), abs(cs.mean() - ys.mean())) for cs, ys in bins_of(c, y, bins, scheme, ties, closed) if len(cs)]
+    if norm == math.inf:
+        return max(gap for _, gap in parts)
+    return sum(n / len(c) * gap**norm for n, gap in parts) ** (1 / norm)
+
+
+def label_binned(c, y, bins, scheme="width", norm=1, ties="keep", closed="left"):
+    gaps = [abs(value - ys.mean()) for cs, ys in bins_of(c, y, bins, scheme, ties, closed) for value in cs]
+    if norm == math.inf:
+        return max(gaps)
+    return (sum(gap**norm for gap in gaps) / len(c)) ** (1 / norm)
+
+
+def debiased_power(c, y, bins, norm=2, correction="kumar", scheme="mass", ties="keep"):
+    n = len(c)
+    total = used = 0.0
+    raw = {value: [b for a, b in zip(c, y, strict=True) if a == value] for value in set(c)}
+    for cs, ys in bins_of(c, y, max(1, min(bins, n // 2)), scheme, ties):
+        m = len(cs)
+        if m < 2:
+            continue
+        gap, rate = cs.mean() - ys.mean(), ys.mean()
+        if norm == 1:
+            spread = math.sqrt(rate * (1 - rate) / m)
+            z = np.random.default_rng(0).standard_normal(400_000)
+            term = 2 * abs(gap) - np.abs(gap + spread * z).mean()
+        elif correction == "kumar":
+            term = gap**2 - rate * (1 - rate) / (m - 1)
+        else:
+            residuals = np.array([b - value for value in sorted(set(cs)) for b in raw[value]])  # needs ties="keep"
+            term = gap**2 - residuals.var(ddof=1) / m
+        total += m * term
+        used += m
+    if not used:
+        return sum(len(cs) / n * (cs.mean() - ys.mean()) ** 2 for cs, ys in bins_of(c, y, 1, scheme, ties))
+    return total / used
+
+
+def sweep(c, y, scheme="mass", norm=2, ties="keep"):
+    best = 1
+    for b in range(2, len(set(np.asarray(c).tolist())) + 1):
+        rates = [ys.mean() for _, ys in bins_of(c, y, b, scheme, ties) if len(ys)]
+        if any(later < earlier - 1e-12 for earlier, later in zip(rates[:-1], rates[1:], strict=True)):
+            break
+        best = b
+    return best, binned(c, y, best, scheme, norm, ties)
+
+
+def nearest(c, y, k, norm=2):
+    c, y = grouped(c, y)
+    n = len(c)
+    gaps = []
+    for i in range(n):
+        low, high = i, i + 1
+        while high - low < k:
+            if high == n or (low > 0 and (c[low - 1] + c[high]) / 2 >= c[i]):
+                low -= 1
+            else:
+                high += 1
+        gaps.append(abs(c[low:high].mean() - y[low:high].mean()))
+    if norm == math.inf:
+        return max(gaps)
+    return (sum(gap**norm for gap in gaps) / n) ** (1 / norm)
+
+
+def _cells(c, y, cells):
+    number = width_bins(c, cells) if cells <= 64 else np.minimum(np.floor(np.asarray(c) * cells).astype(int), cells - 1)
+    weight, score, outcome = np.zeros(cells), np.zeros(cells), np.zeros(cells)
+    for j, a, b in zip(number, c, y, strict=True):
+        weight[j] += 1 / len(c)
+        score[j] += a / len(c)
+        outcome[j] += b / len(c)
+    return weight, score, outcome
+
+
+def kernel_density(c, y, cells, norm=2):
+    weight, _, outcome = _cells(c, y, cells)
+    x = (np.arange(cells) + 0.5) / cells
+    h = max(np.std(c) * (2 * len(c)) ** -0.2, 2 / cells)
+    density, positive = np.zeros(cells), np.zeros(cells)
+    for i in range(cells):
+        for image in [s * x + 2 * m for m in range(-3, 4) for s in (1, -1)]:
+            kernel = np.maximum(1 - ((x[i] - image) / (3 * h)) ** 2, 0) ** 3
+            density[i] += (kernel * weight).sum()
+            positive[i] += (kernel * outcome).sum()
+    heard = density > 1e-12 * density.max()
+    gap = np.abs(x[heard] - np.clip(positive[heard] / density[heard], 0, 1))
+    if norm == math.inf:
+        return gap.max()
+    return ((gap**norm * density[heard]).sum() / density[heard].sum()) ** (1 / norm)
+
+
+def smooth(c, y, cells):
+    _, score, outcome = _cells(c, y, cells)
+    residual = outcome - score
+    x = (np.arange(cells) + 0.5) / cells
+
+    def error(sigma):
+        total = np.zeros(cells)
+        for image in [s * x + 2 * m for m in range(-3, 4) for s in (1, -1)]:
+            kernel = np.exp(-(((x[:, None] - image[None, :]) / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
+            total += kernel @ residual
+        return np.abs(total).mean()
+
+    low, high = 1 / cells, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if error(middle) > middle else (low, middle)
+    return error(low)
+
+
+def isotonic(c, y):
+    """MCB by pooling adjacent violators of the distinct scores, one pair at a time."""
+    c, y = np.asarray(c, float), np.asarray(y, float)
+    blocks = [[(c == v).sum(), y[c == v].mean()] for v in np.unique(c)]
+    i = 0
+    while i < len(blocks) - 1:
+        if blocks[i][1] > blocks[i + 1][1]:
+            (m, a), (n, b) = blocks[i], blocks[i + 1]
+            blocks[i : i + 2] = [[m + n, (m * a + n * b) / (m + n)]]
+            i = max(i - 1, 0)
+        else:
+            i += 1
+    fit = np.repeat([rate for _, rate in blocks], [int(n) for n, _ in blocks])
+    order = np.argsort(c, kind="stable")
+    return ((c - y) ** 2).mean() - ((fit - y[order]) ** 2).mean()
+
+
+def rank_series(c, y, level=0.95):
+    """The recipe for at most 4096 rows, one row at a time, with the basis from a QR factorisation."""
+    c, y = np.asarray(c, float), np.asarray(y, float)
+    n = len(c)
+    order = np.argsort(c, kind="stable")
+    c, y = c[order], y[order]
+    rank = np.array([np.flatnonzero(c == v).mean() + 0.5 for v in c]) / n
+    terms = min(64, max(3, math.floor(math.sqrt(n) / 2)), len(set(c.tolist())))
+    phi = np.linalg.qr(np.vander(rank - rank.mean(), terms, increasing=True))[0] * math.sqrt(n)
+    r = y - c
+    best = None
+    thetas = []
+    for k in range(1, terms + 1):
+        beta = phi[:, :k].T @ r / n
+        m = phi[:, :k] @ beta
+        h = (phi[:, :k] ** 2).sum(axis=1) / n
+        keep = 1 - h >= 0.05
+        loo = np.where(keep, (m - h * r) / np.where(keep, 1 - h, 1), 0.0)  # the fit at row i without row i
+        theta, length = (r * loo).sum() / n, (loo**2).sum() / n
+        thetas.append(theta)
+        risk = -theta + 2 * max(length - theta, 0)
+        if best is None or risk < best[0] - 1e-15:
+            best = (risk, k, theta, m, h)
+    _, k, x, m, h = best
+    rate = np.clip(c + m, 0, 1)
+    s2 = rate * (1 - rate)
+    flat = (m**2).mean() <= 1e-30
+    b = 4 * (s2.mean() if flat else (m**2 * s2).mean() / (m**2).mean()) / n
+    e = 0.0 if flat else ((m**4).mean() / (m**2).mean() ** 2 - 1) / n
+
+    def frobenius(variance, count):
+        v = (phi[:, :count] * variance[:, None]).T @ phi[:, :count] / n**2
+        return (v**2).sum()
+
+    value = math.sqrt(max(x, 0))
+    if x > 1.645 * math.sqrt(2 * frobenius(c * (1 - c), k)):
+        value *= 1 + min((b / x + e) / 8, 0.25)
+    from scipy.stats import norm as normal
+
+    z2 = normal.ppf(0.5 + level / 2) ** 2
+    shrunk = (rate + h / 2) / (1 + h)
+    a = 2 * max(frobenius(c * (1 - c), terms), frobenius(shrunk * (1 - shrunk), terms))
+    top = max(thetas[-1], 0)
+    lead = max(1 - z2 * e, 0.05)
+    roots = np.roots([lead, -(2 * top + z2 * b), top**2 - z2 * a])
+    low, high = sorted(math.sqrt(max(root.real, 0)) for root in roots)
+    return min(value, 1), min(low, value), min(max(high, value), 1)
