@@ -109,7 +109,7 @@ def bias(
     best = found.fit.best
     facts = {
         "curve": best.name,
-        "true_error": found.fit.world.true_error(),
+        "true_error": found.world.true_error(),
         "ece_on_data": found.goodness.on_data,
         "ece_simulated": found.goodness.simulated,
         "ece_simulated_std": found.goodness.simulated_std,
@@ -123,18 +123,18 @@ def bias(
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Type I error.")
 @click.option("--estimator", type=click.Choice(list(ESTIMATORS)), default="rank-series", show_default=True)
 @click.option("--m", type=click.IntRange(2), default=400, show_default=True, help="Simulated datasets per n tried.")
-@click.option("--file", "file", metavar="FILE", help="Predictions whose scores and direction of error to take.")
 @_worlds_option
 @lens_option
 @_run_options
 @output_options
+@input_options
 def power(
+    source: Source,
     error: float,
     target: float,
     alpha: float,
     estimator: str,
     m: int,
-    file: str | None,
     world: str | None,
     lens: str,
     seed: int,
@@ -145,16 +145,18 @@ def power(
 ) -> None:
     """How many rows does it take to find an error of this size?
 
-    Without --file or --world, scores are uniform and P(y) = c^d, as in Roelofs et al., section 5.4.
+    Scores and the direction of the error are those of the predictions in FILE, or of --world; without either, scores are
+    uniform and P(y) = c^d, as in Roelofs et al., section 5.4.
     """
     from truecal.lab import PAPER_WORLDS, samples_needed
     from truecal.lab.table import Table
 
-    if file is not None and world is not None:
-        raise click.UsageError("--file and --world exclude each other; give one")
+    given = bool(source.file)
+    if given and world is not None:
+        raise click.UsageError("FILE and --world exclude each other; give one")
     place = PAPER_WORLDS[world] if world is not None else None
-    if file is not None:
-        place = _fit(Source(file), lens).world
+    if given:
+        place = _fit(source, lens).empirical_world
     found = samples_needed(
         make_estimator(estimator, bins=None, scheme=None, norm=None),
         error=error,
@@ -170,6 +172,11 @@ def power(
     said = f"an error of {error:g} is found with probability {target:g} from about n = {found.n} rows on ({estimator})"
     facts = {"n": found.n, "error": error, "target": target, "alpha": alpha, "estimator": estimator}
     _answer("lab power", table, as_json, out, facts=facts, text=f"{said}\n\n{table.text()}")
+
+
+for _parameter in power.params:  # here FILE may be left out
+    if _parameter.name == "file":
+        _parameter.required = False
 
 
 @lab.command()

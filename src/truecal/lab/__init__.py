@@ -16,7 +16,7 @@ from truecal.lab.fit_world import WorldFit, fit_world
 from truecal.lab.how_biased import HowBiased, how_biased
 from truecal.lab.multiclass import DirichletWorld, TopLabelWorld
 from truecal.lab.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
-from truecal.lab.score_distributions import Beta, Discrete, Mixture, Scores, Uniform
+from truecal.lab.score_distributions import Beta, Discrete, Empirical, Mixture, Scores, Uniform
 from truecal.lab.trials import Trial, bias, table_of, trials
 from truecal.lab.world import World
 
@@ -32,6 +32,7 @@ __all__ = [
     "Detection",
     "DirichletWorld",
     "Discrete",
+    "Empirical",
     "Experiment",
     "HowBiased",
     "Identity",

@@ -9,6 +9,7 @@ from truecal.errors import InputError
 from truecal.lab.fit_beta import BetaFit, fit_beta
 from truecal.lab.fit_curve import CurveFit, fit_curves
 from truecal.lab.quadrature import Array
+from truecal.lab.score_distributions import Discrete, Empirical
 from truecal.lab.world import Seed, World
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ class WorldFit:
     def world(self) -> World:
         return World(self.beta.scores, self.best.curve)
 
+    @property
+    def empirical_world(self) -> World:
+        """The best curve on the scores as they are: no Beta comes between, only the curve is a model."""
+        scores = self.profile.scores[0].astype(np.float64)
+        smooth = self.profile.weights is None and self.profile.distinct[0] >= 0.9 * scores.size
+        return World(Empirical(scores) if smooth else Discrete.of(self.profile), self.best.curve)
+
     def curve(self, name: str) -> CurveFit:
         """The candidate of this name, for example "logflip_logflip_b0_b1"."""
         for fit in self.curves:
@@ -58,14 +66,16 @@ class WorldFit:
                 return fit
         raise InputError(f"unknown curve {name!r}: use one of {', '.join(fit.name for fit in self.curves)}")
 
-    def goodness(self, *, norm: float = 2, bins: int = 15, m: int = 200, rng: Seed = 0) -> Goodness:
-        """ECE on the data against its average over m simulated datasets (Figure 5c and Table 3 of the paper)."""
+    def goodness(
+        self, world: World | None = None, *, norm: float = 2, bins: int = 15, m: int = 200, rng: Seed = 0
+    ) -> Goodness:
+        """ECE on the data against its average over m datasets of `world` (Figure 5c and Table 3 of the paper)."""
         from truecal.estimate import BinnedECE
         from truecal.lab.trials import bias
 
         estimator = BinnedECE(bins=bins, scheme="width", norm=norm)
         rows = round(float(self.profile.size[0]))
-        trial = bias(estimator, self.world, n=rows, m=m, rng=rng)
+        trial = bias(estimator, world or self.world, n=rows, m=m, rng=rng)
         on_data = float(np.ravel(estimator.values(self.profile))[0])
         return Goodness(on_data, trial.mean, trial.std, m)
 

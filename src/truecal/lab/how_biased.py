@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
+from typing import Literal
 
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lab.estimators import all_estimators
 from truecal.lab.fit_world import Goodness, WorldFit, fit_world
+from truecal.lab.score_distributions import Beta
 from truecal.lab.table import Table
 from truecal.lab.trials import Trial, table_of, trials
-from truecal.lab.world import Seed
+from truecal.lab.world import Seed, World
 from truecal.lens import Lens, OneClass, TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Profile
@@ -21,6 +23,7 @@ class HowBiased:
     """The fitted world, whether it looks like the data, and each estimator's bias and spread in it."""
 
     fit: WorldFit
+    world: World
     goodness: Goodness
     trials: tuple[Trial, ...]
 
@@ -30,11 +33,12 @@ class HowBiased:
         return table_of(self.trials)
 
     def __str__(self) -> str:
-        beta, best = self.fit.beta.scores, self.fit.best
-        curve = best.curve
+        best = self.fit.best
+        scores = self.world.scores
+        kind = f"Beta({scores.alpha:.3g}, {scores.beta:.3g})" if isinstance(scores, Beta) else "as in your data"
         lines = [
-            f"fitted world: scores Beta({beta.alpha:.3g}, {beta.beta:.3g}), curve {best.name} "
-            f"(b0 {curve.b0:.3g}, b1 {curve.b1:.3g}), true error {self.fit.world.true_error():.4f}",
+            f"fitted world: scores {kind}, curve {best.name} (b0 {best.curve.b0:.3g}, b1 {best.curve.b1:.3g}), "
+            f"true error {self.world.true_error():.4f}",
             f"check: ECE on your data {self.goodness.on_data:.4f}, on data simulated from it "
             f"{self.goodness.simulated:.4f} +- {self.goodness.simulated_std:.4f}",
         ]
@@ -51,13 +55,15 @@ def how_biased(
     n: int | None = None,
     m: int = 200,
     lens: Lens | None = None,
+    scores: Literal["empirical", "beta"] = "empirical",
     rng: Seed = 0,
     workers: int = 1,
     cache: str | PathLike[str] | None = None,
 ) -> HowBiased:
     """Fit a world to the data and put every estimator to m datasets of n rows from it (n: as many as the data has).
 
-    Predictions are judged through `lens`, by default the positive class of two and the top label of more.
+    Predictions are judged through `lens`, by default the positive class of two and the top label of more. Simulated
+    scores are spread like the given ones; scores="beta" draws them from the fitted Beta instead, as the paper does.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -76,15 +82,18 @@ def how_biased(
         profile = lens(preds)
     else:
         raise InputError(f"how_biased takes Predictions or a Profile, not {type(preds).__name__}")
+    if scores not in ("empirical", "beta"):
+        raise InputError(f"scores must be 'empirical' or 'beta', not {scores!r}")
     fit = fit_world(profile)
+    world = fit.world if scores == "beta" else fit.empirical_world
     size = round(float(profile.size[0])) if n is None else n
     found = trials(
         all_estimators() if estimators is None else estimators,
-        {"fitted": fit.world},
+        {"fitted": world},
         n=[size],
         m=m,
         rng=rng,
         workers=workers,
         cache=cache,
     )
-    return HowBiased(fit, fit.goodness(m=m, rng=rng), tuple(found))
+    return HowBiased(fit, world, fit.goodness(world, m=m, rng=rng), tuple(found))
