@@ -16,6 +16,8 @@ from truecal.lab.quadrature import Array
 from truecal.lab.score_distributions import Uniform
 from truecal.lab.world import Seed, World
 
+NULL_PER_REAL = 4  # calibrated datasets per real one: the critical value must not be the weak spot
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -52,7 +54,25 @@ class Detection(Rate):
     """How often miscalibration was declared; `critical` is the threshold on the estimate (None: p-values)."""
 
     alpha: float
-    critical: float | None
+    critical: float | None = None
+    critical_share: float = 0.0  # standard error of the rate that comes from the critical value being simulated
+
+    @property
+    def standard_error(self) -> float:
+        return sqrt(super().standard_error ** 2 + self.critical_share**2)
+
+
+def detect(calibrated: Array, real: Array, alpha: float) -> Detection:
+    """How many of the `real` estimates lie above the (1 - alpha) quantile of the `calibrated` ones.
+
+    >>> detect(np.arange(100.0), np.arange(50.0, 150.0), 0.05).rate
+    0.54
+    """
+    slack = sqrt(alpha * (1 - alpha) / calibrated.size)
+    levels = np.clip([1 - alpha - slack, 1 - alpha, 1 - alpha + slack], 0.0, 1.0)
+    low, critical, high = np.quantile(calibrated, levels, method="higher")
+    uncertain = float(np.mean(real > low) - np.mean(real > high)) / 2
+    return Detection(int(np.sum(real > critical)), real.size, alpha, float(critical), uncertain)
 
 
 def coverage(
@@ -143,7 +163,7 @@ def power(
 ) -> Detection:
     """Probability of finding out that this world is miscalibrated, at type I error alpha (Roelofs et al., section 5.4).
 
-    The estimate itself is the statistic, and its critical value the (1 - alpha) quantile over m datasets with the same
+    The estimate itself is the statistic, and its critical value the (1 - alpha) quantile over 4 m datasets with the same
     scores and calibrated outcomes. With own_test=True the estimator's test is asked instead, which simulates nothing
     beforehand and resamples every dataset.
 
@@ -161,13 +181,12 @@ def power(
             raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
         cell = Cell("world", world, n, m, (PValue(estimator, resamples),))
         ((p_values,),) = run([cell], rng=rng, workers=workers, cache=cache)
-        return Detection(int(np.sum(p_values[0] <= alpha)), m, alpha, None)
+        return Detection(int(np.sum(p_values[0] <= alpha)), m, alpha)
     question = (Value(estimator),)
     null = world.with_calibrated_outcomes()
-    cells = [Cell("calibrated", null, n, m, question), Cell("world", world, n, m, question)]
+    cells = [Cell("calibrated", null, n, NULL_PER_REAL * m, question), Cell("world", world, n, m, question)]
     (calibrated,), (real,) = run(cells, rng=rng, workers=workers, cache=cache)
-    critical = float(np.quantile(calibrated[0], 1 - alpha, method="higher"))
-    return Detection(int(np.sum(real[0] > critical)), m, alpha, critical)
+    return detect(calibrated[0], real[0], alpha)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from truecal.estimate import Estimator
 from truecal.lab.batches import Cell
-from truecal.lab.detection import Rate, power_curve
+from truecal.lab.curves import Power
+from truecal.lab.detection import NULL_PER_REAL, detect, power_curve
 from truecal.lab.drawing import lines, panels
 from truecal.lab.estimators import EM_SWEEP, EW, RANK_SERIES
 from truecal.lab.experiment import Experiment, Run
@@ -28,22 +27,29 @@ def figure_8(
 ) -> Experiment:
     """Chance of missing a miscalibration c^d of uniform scores, at type I error 5 %, by its size, for three estimators.
 
-    The critical value of each is the 95 % quantile of its estimates over m calibrated datasets of the same size.
+    The critical value of each is the 95 % quantile of its estimates over 4 m calibrated datasets of the same size.
     """
     how = how or Run()
     estimators: dict[str, Estimator] = {"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}
     questions = tuple(Value(e) for e in estimators.values())
     worlds = {0.0: World(Uniform())} | {e: World(Uniform(), power_curve(e)) for e in errors}
-    cells = [Cell(f"TCE {error:g}", world, size, m, questions) for size in n for error, world in worlds.items()]
+    cells = [
+        Cell(f"TCE {error:g}", world, size, m if error else NULL_PER_REAL * m, questions)
+        for size in n
+        for error, world in worlds.items()
+    ]
     answers = {(cell.n, cell.name): found for cell, found in zip(cells, how.answers(cells), strict=True)}
     rows: list[tuple[Field, ...]] = []
     for size in n:
         for k, name in enumerate(estimators):
-            critical = float(np.quantile(answers[size, "TCE 0"][k][0], 1 - ALPHA, method="higher"))
+            calibrated = answers[size, "TCE 0"][k][0]
             for error in errors:
-                detected = Rate(int(np.sum(answers[size, f"TCE {error:g}"][k][0] > critical)), m)
-                found = (detected.rate, detected.standard_error)
-                rows.append((name, size, error, worlds[error].curve.d, m, *found, 1 - found[0], critical))  # type: ignore[union-attr]
+                found = detect(calibrated, answers[size, f"TCE {error:g}"][k][0], ALPHA)
+                curve = worlds[error].curve
+                assert isinstance(curve, Power)
+                assert found.critical is not None
+                rates = (found.rate, found.standard_error, 1 - found.rate)
+                rows.append((name, size, error, curve.d, m, *rates, found.critical))
     columns = ("estimator", "n", "true_error", "d", "m", "power", "power_se", "miss_rate", "critical_value")
     table = Table(columns, tuple(rows))
 
