@@ -7,7 +7,9 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.estimate.estimate import Curve, Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings, check_norm
+from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_basis import Basis, Cells, rank_basis, rank_cells
+from truecal.estimate.redraw import redraw
 from truecal.profile import Profile
 from truecal.types import Float64s
 
@@ -83,7 +85,7 @@ class RankSeries(Estimator):
         for fit in _fits(profile):
             shape = _shape(fit, self.norm)
             value = fit.value * shape
-            bottom, top = _interval(fit, self.level)
+            bottom, top = _pivot(fit).interval(self.level)
             power.append(self._power(fit))
             low.append(np.minimum(bottom * shape, value))
             high.append(np.minimum(np.maximum(top * shape, value), 1.0))
@@ -108,7 +110,13 @@ class RankSeries(Estimator):
         its distribution when outcomes are redrawn from the scores.
         """
         generator = np.random.default_rng(rng)
-        return np.concatenate([_test(fit, resamples, generator) for fit in _fits(profile)])
+        return np.concatenate([_test(fit, resamples, generator)[1] for fit in _fits(profile)])
+
+    def pivot(self, profile: Profile) -> Pivot:
+        """What the interval is made of: the estimate with all terms and its variance at any truth (norm 2)."""
+        parts = [_pivot(fit) for fit in _fits(profile)]
+        columns = zip(*((p.centre, p.floor, p.noise, p.spread) for p in parts), strict=True)
+        return Pivot(*map(np.concatenate, columns))
 
 
 def _warnings(profile: Profile) -> tuple[str, ...]:
@@ -195,60 +203,42 @@ def _shape(fit: _Fit, norm: float) -> Float64s:
     return np.where(rms > 0, (fit.cells.share * np.abs(fit.gap)).sum(axis=1) / np.where(rms > 0, rms, 1.0), 1.0)
 
 
-def _interval(fit: _Fit, level: float) -> tuple[Float64s, Float64s]:
-    """All t >= 0 with (X - t)^2 <= z^2 (a + b t + e t^2), as square roots."""
-    from scipy.special import ndtri
-
-    z2 = float(ndtri(0.5 + level / 2)) ** 2
+def _pivot(fit: _Fit) -> Pivot:
+    """The estimate with all terms, without selection, and its variance at any truth."""
     rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
     shrunk = (rate + fit.leverage / 2) / (1 + fit.leverage)
     spans = [
         (_covariance(fit.cells, fit.basis, variance) ** 2).sum(axis=(1, 2))
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
     ]
-    a = 2 * np.maximum(*spans)
-    x = np.maximum(fit.full, 0.0)
-    lead = np.maximum(1 - z2 * fit.spread, 0.05)
-    half = x + z2 * fit.noise / 2
-    root = np.sqrt(np.maximum(half**2 - lead * (x**2 - z2 * a), 0.0))
-    return np.sqrt(np.maximum(half - root, 0.0) / lead), np.sqrt((half + root) / lead)
+    return Pivot(fit.full, 2 * np.maximum(*spans), fit.noise, fit.spread)
 
 
-def _test(fit: _Fit, resamples: int, generator: np.random.Generator) -> Float64s:
+def _test(fit: _Fit, resamples: int, generator: np.random.Generator) -> tuple[Float64s, Float64s]:
+    """Statistic and p-value of every dataset."""
     cells = fit.cells
-    p = np.empty(len(cells.n))
+    found, p = np.zeros(len(cells.n)), np.empty(len(cells.n))
     covariance = _covariance(cells, fit.basis, cells.chance)
     for i in range(len(p)):
-        v = covariance[i]
-        mean = np.diag(v)
-        scale = np.sqrt(2 * np.cumsum(np.cumsum(v**2, axis=0), axis=1).diagonal())
-        usable = scale > 0
-        if not usable.any():
+        if not (covariance[i].diagonal() > 0).any():
             impossible = bool(
                 (np.abs(cells.residual[i]) > 1e-12).any()
             )  # scores of 0 and 1 only: any miss refutes them
-            p[i] = 1 / (resamples + 1) if impossible else 1.0
+            found[i], p[i] = (np.inf, 1 / (resamples + 1)) if impossible else (0.0, 1.0)
             continue
+        count = cells.count[i]
+        surplus = redraw(count, cells.score[i], count * cells.chance[i], resamples, generator)
+        found[i] = largest_sum(fit.beta[i], covariance[i])
+        reached = largest_sum(surplus @ fit.basis.phi[i].T / cells.n[i], covariance[i]) >= found[i] - 1e-12 * abs(
+            found[i]
+        )
+        p[i] = (1 + np.count_nonzero(reached)) / (resamples + 1)
+    return found, p
 
-        redrawn = _redraw(cells, i, resamples, generator) @ fit.basis.phi[i].T / cells.n[i]
-        betas = np.vstack([fit.beta[i], redrawn])
-        statistic = (np.cumsum(betas**2 - mean, axis=1)[:, usable] / scale[usable]).max(axis=1)
-        p[i] = np.count_nonzero(statistic >= statistic[0] - 1e-12) / (resamples + 1)  # the data count among the redraws
-    return p
 
-
-def _redraw(cells: Cells, i: int, resamples: int, generator: np.random.Generator) -> Float64s:
-    """Residual sums of the cells of dataset i when outcomes are drawn from the scores, shape (resamples, G).
-
-    Cells of many rows are normal; the others binomial. Single rows (the usual case up to 4096 rows) are Bernoulli.
-    """
-    n, c, variance = cells.count[i], cells.score[i], cells.count[i] * cells.chance[i]
-    if (n == 1).all():
-        return (generator.random((resamples, len(n))) < c) - c
-    many = variance > 25
-    drawn = np.empty((resamples, len(n)))
-    drawn[:, many] = generator.standard_normal((resamples, int(many.sum()))) * np.sqrt(variance[many])
-    whole = np.rint(n[~many]).astype(np.int64)
-    size = np.where(whole > 0, n[~many] / np.maximum(whole, 1), 0.0)  # importance weights: cells of fractional size
-    drawn[:, ~many] = size * (generator.binomial(whole, c[~many], (resamples, len(whole))) - whole * c[~many])
-    return drawn
+def largest_sum(beta: Float64s, covariance: Float64s) -> Float64s:
+    """max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration."""
+    scale = np.sqrt(2 * np.cumsum(np.cumsum(covariance**2, axis=0), axis=1).diagonal())
+    usable = scale > 0
+    sums = np.cumsum(beta**2 - covariance.diagonal(), axis=-1)
+    return np.asarray((sums[..., usable] / scale[usable]).max(axis=-1))
