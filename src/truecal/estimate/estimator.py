@@ -47,15 +47,19 @@ class Estimator(ABC):
 
     def __call__(self, profile: Profile) -> Estimate:
         """The full Estimate; for a batch its numbers are arrays."""
-        return self.report(profile, self.find(profile))
-
-    def report(self, profile: Profile, found: Findings) -> Estimate:
-        """Dress up findings as an Estimate."""
         if not isinstance(profile, Profile):
             raise InputError(
                 f"{type(self).__name__} measures a Profile, not {type(profile).__name__}; "
                 "use tc.calibration_error(y_true, y_prob), or a lens such as tc.TopLabel()(predictions)"
             )
+        return self.complete(profile)
+
+    def complete(self, profile: Profile) -> Estimate:
+        """The Estimate with all that this estimator offers (an interval, a curve)."""
+        return self.report(profile, self.find(profile))
+
+    def report(self, profile: Profile, found: Findings) -> Estimate:
+        """Dress up findings as an Estimate."""
 
         def shown(values: Float64s) -> float | Float64s:
             return float(values[0]) if profile.single else values

@@ -13,7 +13,9 @@ from truecal.types import Float64s
 
 def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
     """Weight, sum of scores and sum of outcomes in each of `cells` (a power of two) cells of equal width, as shares."""
-    edges = (np.arange(cells + 1) / cells).astype(np.float32)  # exact for a power of two, whatever the scores' precision
+    edges = (np.arange(cells + 1) / cells).astype(
+        np.float32
+    )  # exact for a power of two, whatever the scores' precision
     place = profile.places(edges, "left")
     place[:, -1] = profile.rows
     cut = Cut(place, place)

@@ -94,7 +94,9 @@ def _gaps_by_rows(c: Float64s, score: Float64s, outcome: Float64s, k: int) -> Fl
             c[:-k].astype(np.float64) + c[k:]
         ) / 2  # a window leaves row s for row s + k once the score passes their middle
         row = np.arange(len(c))
-        start = np.clip(np.searchsorted(middle, c), row - k + 1, row)  # a row is its own neighbour, however middles round
+        start = np.clip(
+            np.searchsorted(middle, c), row - k + 1, row
+        )  # a row is its own neighbour, however middles round
     surplus = score - outcome
     return np.abs(surplus[start + k] - surplus[start]) / k
 

@@ -79,7 +79,7 @@ class RankSeries(Estimator):
         value = fit.value * _shape(fit, self.norm)
         return np.where(fit.value > 0, value**self.norm, np.minimum(fit.power, 0.0))
 
-    def __call__(self, profile: Profile) -> Estimate:
+    def complete(self, profile: Profile) -> Estimate:
         power, low, high = [], [], []
         curve = None
         for fit in _fits(profile):

@@ -6,6 +6,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal.errors import FileError, InputError, MissingExtraError
 from truecal.predictions.predictions import Predictions
@@ -54,6 +55,18 @@ def read_frame(file: Path) -> Any:
         raise FileError(f"{file.name} is not a readable {kind} file: {str(error).splitlines()[0]}") from error
 
 
+def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """All arrays of an npz file, without pickle."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileError(f"there is no file {file}")
+    try:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as held:
+            return {name: held[name] for name in held.files}
+    except (BadZipFile, OSError, EOFError, ValueError, AttributeError) as error:  # AttributeError: a lone .npy array
+        raise FileError(f"{file.name} is damaged or not an npz file") from error
+
+
 def _read_npz(
     file: Path,
     *,
@@ -67,15 +80,10 @@ def _read_npz(
     name = probs if probs is not None else logits
     if (probs is None) == (logits is None) or not isinstance(name, str):
         raise InputError("name the array of predictions in the npz file: probs= or logits=, one of the two")
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            wanted = [key for key in (name, label, weights, clusters) if key is not None]
-            missing = [key for key in wanted if key not in arrays.files]
-            if missing:
-                raise InputError(f"{file.name} has no array {missing[0]!r}; it has {', '.join(arrays.files)}")
-            held = {key: arrays[key] for key in wanted}
-    except (BadZipFile, OSError, EOFError) as error:
-        raise FileError(f"{file.name} is damaged or not an npz file") from error
+    held = read_arrays(file)
+    missing = [key for key in (name, label, weights, clusters) if key is not None and key not in held]
+    if missing:
+        raise InputError(f"{file.name} has no array {missing[0]!r}; it has {', '.join(held)}")
     build = Predictions.from_probs if probs is not None else Predictions.from_logits
     return build(
         held[name],

@@ -3,11 +3,11 @@
 import os
 import tempfile
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from truecal.errors import FileError
+from truecal.predictions.files import read_arrays
 from truecal.profile.profile import Profile
 
 _FORMAT, _VERSION = "truecal.profile", 1
@@ -35,13 +35,7 @@ def save_profile(profile: Profile, path: str | Path) -> None:
 def load_profile(path: str | Path) -> Profile:
     """Read what save_profile wrote."""
     file = Path(path)
-    if not file.is_file():
-        raise FileError(f"there is no file {file}")
-    try:
-        with np.load(file, allow_pickle=False) as held:
-            arrays = {name: held[name] for name in held.files}
-    except (BadZipFile, OSError, EOFError, ValueError) as error:
-        raise FileError(f"{file.name} is damaged or not a saved profile") from error
+    arrays = read_arrays(file)
     if str(arrays.get("format")) != _FORMAT or not {"version", "single", "scores", "outcomes"} <= arrays.keys():
         raise FileError(f"{file.name} is not a saved profile")
     if int(arrays["version"]) > _VERSION:

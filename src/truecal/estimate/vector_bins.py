@@ -1,0 +1,220 @@
+"""Bins of vectors: which predictions share a bin, and what each bin holds.
+
+A binning is a small frozen value that turns a Vector into a Partition. Grids and equal-mass bins are here; the k-d tree has its own
+file.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate.bins import Bins
+from truecal.estimate.estimator import check_bins, check_choice
+from truecal.lens import Vector
+from truecal.profile import Cut, Profile
+from truecal.types import Float64s, Floats, Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The bin of every row: `bin_of` in 0..count-1. `bins`, for a cut along one probability, are the sums of its Profile."""
+
+    bin_of: Indices
+    count: int
+    bins: Bins | None = None
+
+
+@dataclass(frozen=True)
+class VectorBinning(ABC):
+    """Vector -> Partition."""
+
+    @abstractmethod
+    def partition(self, vector: Vector) -> Partition:
+        """Which rows share a bin."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The binning in words."""
+
+
+@dataclass(frozen=True)
+class EqualWidth(VectorBinning):
+    """A grid of `bins` intervals of equal width for each probability; only cells that hold data count.
+
+    Two events are cut along the judged one alone, exactly as :class:`BinnedECE` does. Three or more are cut along all of them, so that
+    the order of the classes does not matter; the number of cells then grows as bins^events and most hold one row: prefer
+    :class:`KDTree`. Interval j is [j/b, (j+1)/b), the last one closed; closed="right" gives (j/b, (j+1)/b].
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.1, 0.2, 0.7, 0.8], [0, 1, 1, 0])
+    >>> round(tc.GeneralizedECE(lens=tc.OneClass(1), binning=tc.EqualWidth(2))(preds).value, 12)
+    0.3
+    """
+
+    bins: int = 15
+    closed: Literal["left", "right"] = "left"
+
+    def __post_init__(self) -> None:
+        check_bins(self.bins)
+        check_choice(self.closed, ("left", "right"), "closed")
+
+    def partition(self, vector: Vector) -> Partition:
+        if vector.dimension == 2:
+            return _along_one(vector, lambda profile: profile.width_cut(self.bins, self.closed))
+        code = np.zeros(len(vector), np.intp)
+        cells = 1
+        for column in vector.columns:
+            if cells > np.iinfo(np.intp).max // self.bins:
+                code, cells = _renumbered(code)
+            code = code * self.bins + self._interval(column)
+            cells *= self.bins
+        return Partition(*_renumbered(code))
+
+    def _interval(self, scores: Floats) -> Indices:
+        """The interval of each score, by the edges that Profile.width_cut uses."""
+        edges = (np.arange(1, self.bins) / self.bins).astype(scores.dtype)
+        return np.searchsorted(edges, scores, "right" if self.closed == "left" else "left")
+
+    def __str__(self) -> str:
+        return f"{self.bins} intervals of equal width"
+
+
+def _renumbered(code: Indices) -> tuple[Indices, int]:
+    """The same groups, numbered 0..count-1."""
+    found, index = np.unique(code, return_inverse=True)
+    return index.astype(np.intp, copy=False), len(found)
+
+
+@dataclass(frozen=True)
+class EqualMass(VectorBinning):
+    """`bins` of the same number of rows along one probability; rows of equal score stay together, as in :class:`BinnedECE`.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.1, 0.6, 0.7, 0.8], [0, 1, 1, 0])
+    >>> tc.GeneralizedECE(lens=tc.OneClass(1), binning=tc.EqualMass(2))(preds).vector_bins.count
+    array([2., 2.])
+    """
+
+    bins: int = 15
+
+    def __post_init__(self) -> None:
+        check_bins(self.bins)
+
+    def partition(self, vector: Vector) -> Partition:
+        if vector.dimension != 2:
+            raise InputError(f"EqualMass cuts one probability, but the lens sees {vector.dimension} events; use KDTree")
+        return _along_one(vector, lambda profile: profile.mass_cut(self.bins))
+
+    def __str__(self) -> str:
+        return f"{self.bins} bins of equal mass"
+
+
+def _along_one(vector: Vector, cut_of: Callable[[Profile], Cut]) -> Partition:
+    """The bins that a one-dimensional rule makes of the judged event's probabilities."""
+    scores = vector.column(vector.judged)
+    profile = Profile.from_arrays(scores, vector.labels == vector.judged, vector.weights)
+    cut = cut_of(profile)
+    place = cut.below[0]
+    # A cut between two rows falls between two distinct scores: a row lies above it when its score reaches the upper one.
+    upper = np.append(profile.scores[0], np.inf)[place[1:-1]]
+    bin_of = np.searchsorted(upper, scores, "right")
+    return Partition(bin_of, len(place) - 1, Bins.of(profile, cut))
+
+
+@dataclass(frozen=True, eq=False)
+class VectorBins:
+    """Counts and sums of each of the b bins over d events; an empty bin has count 0.
+
+    Attributes
+    ----------
+    weight : (b,) sum of weights. output_sum, outcome_sum : (b, d) weighted sums of probabilities and of one-hot outcomes.
+    count : (b,) sample size. names : the d events.
+    """
+
+    weight: Float64s
+    output_sum: Float64s
+    outcome_sum: Float64s
+    count: Float64s
+    names: tuple[str, ...]
+    implied: int | None
+
+    @classmethod
+    def of(cls, vector: Vector, partition: Partition) -> "VectorBins":
+        """Gather the rows of every bin, in float64."""
+        b, d = partition.count, vector.dimension
+        w, at = vector.weights, partition.bin_of
+        seen = partition.bins
+        weight = np.bincount(at, w, b).astype(np.float64) if seen is None else seen.weight[0]
+        explicit = np.empty((b, vector.probs.shape[1]))
+        if seen is not None and explicit.shape[1] == 1:
+            explicit[:, 0] = seen.score_sum[0]
+        else:
+            for j in range(explicit.shape[1]):
+                column = vector.probs[:, j] if w is None else w * vector.probs[:, j]
+                explicit[:, j] = np.bincount(at, column, b)
+        outcome = np.bincount(at * d + vector.labels, w, b * d).astype(np.float64).reshape(b, d)
+        counted = w is None or bool((w == np.rint(w)).all())
+        scale = 1.0 if counted or w is None else float(w.sum() / (w * w).sum())
+        return cls(
+            weight,
+            with_implied(explicit, vector.implied, weight),
+            outcome,
+            weight * scale,
+            vector.names,
+            vector.implied,
+        )
+
+    @cached_property
+    def safe(self) -> Float64s:
+        """Weights with 1 in place of 0, shape (b, 1), to divide by."""
+        return np.where(self.weight > 0, self.weight, 1.0)[:, None]
+
+    @cached_property
+    def share(self) -> Float64s:
+        """Part of the data in each bin, shape (b,)."""
+        return self.weight / self.weight.sum()
+
+    @cached_property
+    def gap(self) -> Float64s:
+        """Mean outcome minus mean output, shape (b, d)."""
+        gap = (self.outcome_sum - self.output_sum) / self.safe
+        if self.implied is not None:
+            gap[:, self.implied] = -np.delete(gap, self.implied, axis=1).sum(axis=1)
+        return gap
+
+    @property
+    def filled(self) -> int:
+        """Number of bins that are not empty."""
+        return int(np.count_nonzero(self.weight))
+
+    @property
+    def mean_output(self) -> Float64s:
+        """Mean probabilities of each bin, shape (b, d)."""
+        return self.output_sum / self.safe
+
+    @property
+    def mean_outcome(self) -> Float64s:
+        """How often each event happened in each bin, shape (b, d)."""
+        return self.outcome_sum / self.safe
+
+    def judged(self, event: int) -> Bins:
+        """The same bins as seen by one event alone."""
+        return Bins(
+            self.weight[None],
+            self.output_sum[None, :, event],
+            self.outcome_sum[None, :, event],
+            self.count[None],
+            single=True,
+        )
+
+
+def with_implied(explicit: Float64s, implied: int | None, total: Float64s) -> Float64s:
+    """Insert what the explicit columns leave of `total` as the column of the implied event."""
+    if implied is None:
+        return explicit
+    return np.insert(explicit, implied, total - explicit.sum(axis=-1), axis=-1)

@@ -1,0 +1,209 @@
+"""The Profile: sorting, prefix sums, cuts, merging, coarsening, files."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import truecal as tc
+from tests.datasets import small
+from truecal.profile import Cut
+from truecal.profile.packed_sort import packed_sort
+
+SUMS = ("w", "c", "y", "cc", "cy")
+
+
+def naive_sums(c, y, w, rows):
+    """The five sums over the first rows in ascending order, equal scores sharing their outcomes."""
+    order = np.argsort(c, kind="stable")
+    c, y, w = c[order], y[order].astype(float), w[order]
+    y = np.array([np.average(y[c == v], weights=w[c == v]) for v in c])
+    return [a[:rows].sum() for a in (w, w * c, w * y, w * c * c, w * c * y)]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_packed_sort_keeps_every_bit_of_the_scores(dtype):
+    rng = np.random.default_rng(0)
+    c = np.concatenate([rng.random(5000), [0.0, -0.0, 1.0, np.nextafter(1, 0), 5e-324]]).astype(dtype)
+    y = (rng.random(len(c)) < 0.5).astype(np.uint8)
+    before = c.copy()
+    scores, outcomes = packed_sort(c, y)
+    order = np.lexsort((y, c))
+    np.testing.assert_array_equal(scores, np.abs(c[order]))
+    np.testing.assert_array_equal(outcomes, y[order])
+    np.testing.assert_array_equal(c, before)
+    assert not np.signbit(scores).any()
+
+
+@given(data=small())
+def test_sums_at_every_row_equal_the_naive_ones(data):
+    c, y = data
+    profile = tc.Profile.from_arrays(c, y)
+    cut = profile.at_count(np.arange(len(c) + 1)[None, :])
+    for rows in range(len(c) + 1):
+        expected = naive_sums(c, y, np.ones(len(c)), rows)
+        for name, value in zip(SUMS, expected, strict=True):
+            assert profile.sums(name, cut)[0, rows] == pytest.approx(value, abs=1e-12)
+
+
+@given(data=small(), seed=st.integers(0, 99))
+def test_weighted_sums_follow_the_weight(data, seed):
+    c, y = data
+    w = np.random.default_rng(seed).random(len(c)) + 0.1
+    profile = tc.Profile.from_arrays(c, y, w)
+    mass = np.broadcast_to(profile.prefix("w"), (1, len(c) + 1))
+    cut = profile.at_mass(mass)
+    for rows in range(len(c) + 1):
+        # rows of equal score have no order, so only the ends of their groups can be compared
+        if 0 < rows < len(c) and profile.scores[0, rows - 1] == profile.scores[0, rows]:
+            continue
+        for name, value in zip(SUMS, naive_sums(c, y, w, rows), strict=True):
+            assert profile.sums(name, cut)[0, rows] == pytest.approx(value, abs=1e-9)
+
+
+def test_large_profiles_sum_squares_in_blocks_to_the_same_result():
+    rng = np.random.default_rng(1)
+    c, y = np.round(rng.random(100_003), 5), rng.random(100_003) < 0.5
+    w = rng.random(len(c))
+    for weights in (None, w):
+        profile = tc.Profile.from_arrays(c, y, weights)
+        place = np.array([[0, 1, 255, 256, 257, 50_000, 65_536, 100_002, 100_003]])
+        for name in ("cc", "cy"):
+            sparse = profile.sums(name, Cut(place, place))
+            np.testing.assert_allclose(sparse[0], profile.prefix(name)[0, place[0]], rtol=1e-12)
+
+
+def test_ties_of_large_profiles_are_shared_like_those_of_small_ones():
+    rng = np.random.default_rng(2)
+    c, y = rng.integers(0, 50, 70_000) / 50, rng.random(70_000) < 0.5
+    large = tc.Profile.from_arrays(c, y)
+    cut = large.mass_cut(17, "split")
+    for k, t in enumerate(-(-np.arange(18) * 70_000 // 17)):
+        value = large.scores[0, min(t, 69_999)]
+        below, at = y[c < value].sum(), y[c == value]
+        expected = below + (t - (c < value).sum()) * at.mean()
+        assert large.sums("y", cut)[0, k] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("bins", [1, 3, 10, 15, 100])
+def test_edges_are_whole_numbers_over_bins(bins):
+    """Scores exactly on j/b open bin j; a rule by linspace or floor(c * b) puts some of them one bin lower."""
+    edges = np.arange(bins + 1) / bins
+    for dtype in (np.float64, np.float32):
+        profile = tc.Profile.from_arrays(edges.astype(dtype), np.ones(bins + 1))
+        counts = np.diff(profile.width_cut(bins).below[0])
+        np.testing.assert_array_equal(counts, [1] * (bins - 1) + [2])  # the last bin also holds 1.0
+        counts = np.diff(profile.width_cut(bins, "right").below[0])
+        np.testing.assert_array_equal(counts, [2] + [1] * (bins - 1))  # the first bin also holds 0.0
+
+
+def test_a_split_tie_goes_to_the_side_with_more_of_it():
+    profile = tc.Profile.from_arrays([0.1, 0.5, 0.5, 0.5, 0.9, 0.9], [0, 1, 0, 1, 1, 1])
+    # cut after 3 of 6 rows: two of the three 0.5 lie below, so all go below
+    np.testing.assert_array_equal(profile.mass_cut(2).below, [[0, 4, 6]])
+    np.testing.assert_allclose(profile.sums("y", profile.mass_cut(2, "split")), [[0, 4 / 3, 4]])
+    # cut after 2 of 6: one of three lies below, so all go above
+    np.testing.assert_array_equal(profile.mass_cut(3).below, [[0, 1, 4, 6]])
+
+
+@given(data=small(), parts=st.integers(2, 4), weighted=st.booleans())
+def test_merging_is_exact_whatever_the_order(data, parts, weighted):
+    c, y = data
+    w = np.arange(1, len(c) + 1) / 3 if weighted else None
+    piece = np.arange(len(c)) % parts
+    some = [
+        tc.Profile.from_arrays(c[piece == i], y[piece == i], None if w is None else w[piece == i])
+        for i in range(parts)
+        if (piece == i).any()
+    ]
+    whole = tc.Profile.from_arrays(c, y, w)
+    for merged in (sum(some), sum(some[::-1])):
+        np.testing.assert_array_equal(merged.scores, whole.scores)
+        end = np.array([[whole.rows]])
+        for name in SUMS:
+            np.testing.assert_allclose(merged.sums(name, Cut(end, end)), whole.sums(name, Cut(end, end)), rtol=1e-12)
+        assert merged.size == pytest.approx(whole.size)
+
+
+def test_merging_keeps_the_moments_of_coarse_cells():
+    rng = np.random.default_rng(4)
+    c, y = rng.random(3000), rng.random(3000) < 0.5
+    whole = tc.Profile.from_arrays(c, y)
+    merged = tc.Profile.from_arrays(c[:1000], y[:1000]).coarsen(20) + tc.Profile.from_arrays(c[1000:], y[1000:])
+    end, last = np.array([[merged.rows]]), np.array([[whole.rows]])
+    for name in SUMS:
+        np.testing.assert_allclose(merged.sums(name, Cut(end, end)), whole.sums(name, Cut(last, last)), rtol=1e-12)
+
+
+def test_coarse_cells_keep_sums_and_ties():
+    rng = np.random.default_rng(5)
+    c, y = np.round(rng.random((2, 5000)) ** 0.1, 3), rng.random((2, 5000)) < 0.5
+    profile = tc.Profile.from_arrays(c, y)
+    coarse = profile.coarsen(100)
+    assert coarse.rows == 100
+    assert (np.diff(coarse.scores, axis=1) >= 0).all()
+    np.testing.assert_allclose(coarse.total, 5000)
+    for name in SUMS:
+        ends = [np.array([[p.rows]]) for p in (profile, coarse)]
+        one, other = (p.sums(name, Cut(e, e)) for p, e in zip((profile, coarse), ends, strict=True))
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    alone = tc.Profile.from_arrays(np.repeat([0.25, 0.5], 500), np.ones(1000)).coarsen(10)
+    np.testing.assert_array_equal(alone.scores, [[0.25, 0.5]])
+    np.testing.assert_array_equal(alone.weights, [[500, 500]])
+
+
+def test_sample_size_under_weights():
+    c, y = [0.1, 0.2, 0.3], [0, 1, 1]
+    assert tc.Profile.from_arrays(c, y).size == 3
+    assert tc.Profile.from_arrays(c, y, [2, 1, 3]).size == 6  # counts
+    assert tc.Profile.from_arrays(c, y, [0.5, 0.5, 0.5]).size == pytest.approx(3)  # importance: only ratios matter
+    assert tc.Profile.from_arrays(c, y, [9.5, 0.01, 0.01]).size == pytest.approx(1, abs=0.01)
+
+
+def test_profiles_of_different_shape_do_not_add():
+    one, two = tc.Profile.from_arrays([0.5], [1]), tc.Profile.from_arrays([[0.5], [0.6]], [[1], [0]])
+    with pytest.raises(tc.InputError, match="1 and 2 datasets"):
+        one + two
+    with pytest.raises(TypeError):
+        one + 3
+
+
+@pytest.mark.parametrize("weights", [None, [0.5, 2.0, 1.0]])
+def test_saved_profiles_come_back_whole(tmp_path, weights):
+    profile = tc.Profile.from_arrays([0.3, 0.1, 0.3], [1, 0, 0], weights)
+    profile.save(tmp_path / "p.npz")
+    again = tc.Profile.load(tmp_path / "p.npz")
+    assert again.single
+    assert tc.DebiasedECE(correction="exact")(again).power == tc.DebiasedECE(correction="exact")(profile).power
+    coarse = tc.Profile.from_arrays(np.linspace(0, 1, 99), np.arange(99) % 2).coarsen(9)
+    coarse.save(tmp_path / "p.npz")
+    assert tc.RankSeries()(tc.Profile.load(tmp_path / "p.npz")).value == tc.RankSeries()(coarse).value
+    assert [f.name for f in tmp_path.iterdir()] == ["p.npz"]
+
+
+def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
+    file = tmp_path / "p.npz"
+    with pytest.raises(tc.FileError, match="no file"):
+        tc.Profile.load(file)
+    profile = tc.Profile.from_arrays([0.3, 0.1], [1, 0])
+    profile.save(file)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(tc.FileError, match="damaged"):
+        tc.Profile.load(file)
+    file.write_bytes(b"not a zip at all")
+    with pytest.raises(tc.FileError, match="damaged"):
+        tc.Profile.load(file)
+    np.savez(file, scores=[0.1])
+    with pytest.raises(tc.FileError, match="not a saved profile"):
+        tc.Profile.load(file)
+    parts = {"scores": profile.scores, "outcomes": profile.outcomes, "single": True, "format": "truecal.profile"}
+    np.savez(file, version=99, **parts)
+    with pytest.raises(tc.FileError, match="newer truecal"):
+        tc.Profile.load(file)
+    np.savez(file, version=1, **(parts | {"scores": profile.scores[:, ::-1]}))
+    with pytest.raises(tc.FileError, match="not sorted"):
+        tc.Profile.load(file)
+    np.savez(file, version=1, **(parts | {"outcomes": np.ones((1, 7), np.uint8)}))
+    with pytest.raises(tc.FileError, match="do not match"):
+        tc.Profile.load(file)
