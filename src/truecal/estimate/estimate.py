@@ -10,6 +10,8 @@ from truecal.types import Float64s
 
 if TYPE_CHECKING:
     from truecal.estimate.estimator import Estimator
+    from truecal.estimate.generalized import GeneralizedECE
+    from truecal.estimate.vector_bins import VectorBins
 
 Number = float | Float64s  # a number, or one per dataset of a batch
 
@@ -54,13 +56,15 @@ class Estimate:
     direction : mean confidence minus frequency; positive means overconfident.
     warnings : what to know before quoting the number.
     parts : per-class values under a class-wise lens, else None.
+    vector_bins : the bins behind an error of several probabilities at once, or None.
+    selection : which rows were judged, in words; empty for all.
     """
 
     value: Number
     power: Number
     n: int
     effective_n: Number
-    estimator: "Estimator"
+    estimator: "Estimator | GeneralizedECE"
     norm: float
     direction: Number
     lens: str = "scores"
@@ -70,6 +74,8 @@ class Estimate:
     curve: Curve | None = None
     warnings: tuple[str, ...] = ()
     parts: Float64s | None = None
+    vector_bins: "VectorBins | None" = None
+    selection: str = ""
     details: dict[str, Any] = field(default_factory=dict)
 
     def __float__(self) -> float:
@@ -94,8 +100,11 @@ class Estimate:
         if self.interval is not None:
             line += f" [{float(self.interval.low):.4f}, {float(self.interval.high):.4f}] at {self.interval.level:.0%}"
         facts = [name, self.lens, f"n={self.n}"]
-        if self.bins is not None:
-            facts.append(f"{self.bins.filled} bins")
+        if self.selection:
+            facts.append(f"where {self.selection}")
+        bins = self.bins if self.vector_bins is None else self.vector_bins
+        if bins is not None:
+            facts.append(f"{bins.filled} bins")
         if self.p_value is not None:
             facts.append(f"p={float(self.p_value):.3g}")
         line += f" ({', '.join(facts)})"

@@ -46,8 +46,8 @@ class VectorBinning(ABC):
 class EqualWidth(VectorBinning):
     """A grid of `bins` intervals of equal width for each probability; only cells that hold data count.
 
-    Two events are cut along the judged one alone, exactly as :class:`BinnedECE` does. Three or more are cut along all of them, so that
-    the order of the classes does not matter; the number of cells then grows as bins^events and most hold one row: prefer
+    Two events are cut along the judged one alone, exactly as :class:`BinnedECE` does. Three or more are cut along all of them, so
+    that the order of the classes does not matter; the number of cells then grows as bins^events and most hold one row: prefer
     :class:`KDTree`. Interval j is [j/b, (j+1)/b), the last one closed; closed="right" gives (j/b, (j+1)/b].
 
     >>> import truecal as tc
@@ -121,7 +121,8 @@ def _along_one(vector: Vector, cut_of: Callable[[Profile], Cut]) -> Partition:
     cut = cut_of(profile)
     place = cut.below[0]
     # A cut between two rows falls between two distinct scores: a row lies above it when its score reaches the upper one.
-    upper = np.append(profile.scores[0], np.inf)[place[1:-1]]
+    inner = place[1:-1]
+    upper = np.where(inner < profile.rows, profile.scores[0, np.minimum(inner, profile.rows - 1)], np.inf)
     bin_of = np.searchsorted(upper, scores, "right")
     return Partition(bin_of, len(place) - 1, Bins.of(profile, cut))
 

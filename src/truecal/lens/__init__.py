@@ -1,8 +1,25 @@
 """Lenses: what of a prediction is judged."""
 
+from truecal.lens.canonical import Canonical
 from truecal.lens.class_wise import ClassWise
+from truecal.lens.grouping import GroupedLens, GroupedVectorLens, Grouping
 from truecal.lens.lens import Lens
 from truecal.lens.one_class import OneClass
+from truecal.lens.top_k import TopK
 from truecal.lens.top_label import TopLabel
+from truecal.lens.vector import AnyLens, Vector, VectorLens
 
-__all__ = ["ClassWise", "Lens", "OneClass", "TopLabel"]
+__all__ = [
+    "AnyLens",
+    "Canonical",
+    "ClassWise",
+    "GroupedLens",
+    "GroupedVectorLens",
+    "Grouping",
+    "Lens",
+    "OneClass",
+    "TopK",
+    "TopLabel",
+    "Vector",
+    "VectorLens",
+]

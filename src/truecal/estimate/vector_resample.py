@@ -1,0 +1,169 @@
+"""Resampling a binned error of vectors, with the bins kept where they are.
+
+Rows are drawn with replacement (whole clusters where rows belong together). Nothing is rebinned: what is resampled is how many
+rows of each label fall into each bin, and what outputs they bring along.
+
+Independent rows without importance weights need not be drawn one by one. A bin's rows of one label form a cell; the cell counts are
+multinomial, and given the counts the sum of the outputs of a bin is, up to its third moment, normal with the cells' own means and
+the scatter around them. That costs time proportional to the number of cells, whatever the number of rows.
+
+Every draw is measured twice: as it is, and recentred so that the data seen would be perfectly calibrated. The second shows how
+large the error comes out from chance alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.distance import Distance
+from truecal.estimate.vector_bins import Partition, VectorBins, with_implied
+from truecal.lens import Vector
+from truecal.types import Float64s, Indices
+
+_WEIGHTS = 1 << 24  # row weights held at a time when rows or clusters are drawn one by one
+_FACTOR = 64  # up to so many outputs their scatter in a bin is held as a matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """Errors of each resample, shape (replicates,): `values` around the estimate, `chance` around perfect calibration."""
+
+    values: Float64s
+    chance: Float64s
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaf:
+    """The rows of one bin, ordered by label: cell i holds rows[starts[i] : starts[i + 1]], all of label labels[i]."""
+
+    number: int
+    rows: Indices
+    starts: Indices
+    labels: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """Some replicates of one bin: weight of each cell (r, cells), and sum of the explicit outputs (r, e)."""
+
+    replicates: slice
+    leaf: _Leaf
+    cells: Float64s
+    outputs: Float64s
+
+
+def resample(
+    vector: Vector,
+    partition: Partition,
+    bins: VectorBins,
+    *,
+    distance: Distance,
+    norm: float,
+    replicates: int,
+    rng: np.random.Generator,
+    draws: int | None = None,
+    by_rows: bool = False,
+) -> Resampled:
+    """Errors of `replicates` resamples of `draws` rows each (as many as there are, unless told).
+
+    `by_rows` draws row by row even where cells would do, so that the same generator state draws the same rows for another vector.
+    """
+    w = vector.weights
+    counted = w is None or bool((w == np.rint(w)).all())
+    one_by_one = by_rows or vector.clusters is not None or not counted
+    source = _unit_draws if one_by_one else _cell_draws
+    power = np.zeros((2, replicates))
+    weight = np.zeros(replicates)
+    outcome_seen = bins.mean_outcome
+    ideal = distance.ideal(outcome_seen, vector.judged)
+    for draw in source(vector, list(_leaves(vector, partition)), replicates, draws, rng):
+        leaf, part = draw.leaf, draw.replicates
+        held = draw.cells.sum(axis=1)
+        safe = np.where(held > 0, held, 1.0)[:, None]
+        outcome = np.zeros((len(held), vector.dimension))
+        outcome[:, leaf.labels] = draw.cells / safe
+        gap = outcome - with_implied(draw.outputs / safe, vector.implied, np.ones(len(held)))
+        drift = gap - bins.gap[leaf.number]
+        expected = ideal[leaf.number] + (outcome - outcome_seen[leaf.number])
+        for i, far in enumerate(
+            (distance.between(gap, outcome, vector.judged), distance.between(drift, expected, vector.judged))
+        ):
+            if norm == np.inf:
+                power[i, part] = np.maximum(power[i, part], np.where(held > 0, far, 0.0))
+            else:
+                power[i, part] += held * far**norm
+        weight[part] += held
+    if norm != np.inf:
+        power = (power / np.where(weight > 0, weight, 1.0)) ** (1 / norm)
+    return Resampled(power[0], power[1])
+
+
+def _leaves(vector: Vector, partition: Partition) -> Iterator[_Leaf]:
+    cell = partition.bin_of * vector.dimension + vector.labels
+    order = np.argsort(cell, kind="stable")
+    cell = cell[order]
+    starts = np.flatnonzero(np.diff(cell, prepend=-1))
+    number, label = np.divmod(cell[starts], vector.dimension)
+    first = np.flatnonzero(np.diff(number, prepend=-1))
+    for a, b in zip(first, np.append(first[1:], len(starts)), strict=True):
+        begin, end = starts[a], starts[b] if b < len(starts) else len(order)
+        yield _Leaf(int(number[a]), order[begin:end], starts[a:b] - begin, label[a:b])
+
+
+def _cell_draws(
+    vector: Vector, leaves: list[_Leaf], replicates: int, draws: int | None, rng: np.random.Generator
+) -> Iterator[_Draw]:
+    """Multinomial cell counts, and outputs of matching mean and scatter."""
+    w = vector.weights
+    masses = [_cell_sums(np.ones(len(leaf.rows)) if w is None else w[leaf.rows], leaf) for leaf in leaves]
+    sizes = np.array([mass.sum() for mass in masses])
+    total = round(float(sizes.sum()))
+    draws = total if draws is None else draws
+    held = rng.multinomial(draws, sizes / sizes.sum(), size=replicates)
+    for leaf, mass, drawn in zip(leaves, masses, held.T, strict=True):
+        cells = rng.multinomial(drawn, mass / mass.sum()).astype(np.float64)
+        outputs = vector.probs[leaf.rows].astype(np.float64)
+        weight = None if w is None else w[leaf.rows, None]
+        mean = _cell_sums(outputs if weight is None else weight * outputs, leaf) / mass[:, None]
+        outputs -= np.repeat(mean, np.diff(leaf.starts, append=len(leaf.rows)), axis=0)
+        if weight is not None:
+            outputs *= np.sqrt(weight)
+        around = _noise(outputs, replicates, rng) * np.sqrt(draws / total)
+        yield _Draw(slice(None), leaf, cells, cells @ mean + around)
+
+
+def _noise(residual: Float64s, replicates: int, rng: np.random.Generator) -> Float64s:
+    """Normal vectors whose covariance is residual^T residual, shape (replicates, e)."""
+    rows, e = residual.shape
+    if rows > e and e <= _FACTOR:
+        variance, direction = np.linalg.eigh(residual.T @ residual)
+        residual = np.sqrt(np.maximum(variance, 0.0))[:, None] * direction.T
+    return rng.standard_normal((replicates, len(residual))) @ residual
+
+
+def _unit_draws(
+    vector: Vector, leaves: list[_Leaf], replicates: int, draws: int | None, rng: np.random.Generator
+) -> Iterator[_Draw]:
+    """Rows, or whole clusters, drawn one by one."""
+    units = len(vector) if vector.clusters is None else int(vector.clusters.max()) + 1
+    present = np.arange(units) if vector.clusters is None else np.unique(vector.clusters)
+    draws = len(present) if draws is None else max(1, round(draws * len(present) / len(vector)))
+    step = max(1, _WEIGHTS // max(units, draws, len(vector)))
+    for start in range(0, replicates, step):
+        part = slice(start, min(start + step, replicates))
+        drawn = present[rng.integers(0, len(present), (part.stop - part.start, draws))]
+        drawn += units * np.arange(len(drawn))[:, None]
+        times = (
+            np.bincount(drawn.ravel(), minlength=(part.stop - part.start) * units).reshape(-1, units).astype(np.float64)
+        )
+        for leaf in leaves:
+            weight = times[:, leaf.rows if vector.clusters is None else vector.clusters[leaf.rows]]
+            if vector.weights is not None:
+                weight = weight * vector.weights[leaf.rows]
+            outputs = weight @ vector.probs[leaf.rows].astype(np.float64)
+            yield _Draw(part, leaf, np.add.reduceat(weight, leaf.starts, axis=1), outputs)
+
+
+def _cell_sums(values: Float64s, leaf: _Leaf) -> Float64s:
+    return np.add.reduceat(values, leaf.starts, axis=0)

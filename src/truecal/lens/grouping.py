@@ -1,0 +1,195 @@
+"""Judge groups of classes: miscalibration inside a group does not count, because the same action follows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import overload
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.lens.canonical import Canonical
+from truecal.lens.lens import Lens
+from truecal.lens.vector import AnyLens, Vector, VectorLens
+from truecal.predictions import Predictions
+from truecal.profile import Profile
+from truecal.select import Selection
+from truecal.types import Float64s, Indices
+
+_BLOCK = 1 << 18  # probabilities added up together
+
+
+@dataclass(frozen=True)
+class Grouping(VectorLens):
+    r"""Events: the label is in group 1, in group 2, ...; the probability of a group is the sum over its classes.
+
+    The grouping lens of eq. 5-6 in Kirchenbauer, Oaks & Heim (2022). Classes are
+    given by name, or by index where they have no names; every class must be in exactly one group.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]], ["cat", "fox"], classes=["cat", "dog", "fox"])
+    >>> pets = tc.Grouping({"pet": ["cat", "dog"], "wild": ["fox"]})
+    >>> pets(preds).probs
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    >>> pets.then(tc.TopLabel())(preds).scores  # the most probable group only
+    array([[0.5 , 0.75]])
+    """
+
+    groups: tuple[tuple[str, tuple[object, ...]], ...]
+
+    def __init__(self, groups: Mapping[str, Sequence[object]]) -> None:
+        if not isinstance(groups, Mapping) or not groups:
+            raise InputError(
+                f"groups must be a mapping such as {{'pet': ['cat', 'dog'], 'wild': ['fox']}}, not {groups!r}"
+            )
+        kept = []
+        for name, members in groups.items():
+            if isinstance(members, (str, bytes)) or not isinstance(
+                members, (Sequence, set, frozenset, np.ndarray, range)
+            ):
+                raise InputError(f"group {name!r} must list its classes, not be {members!r}")
+            if len(members) == 0:
+                raise InputError(f"group {name!r} is empty; every group needs at least one class")
+            kept.append((name, tuple(members)))
+        seen: dict[object, str] = {}
+        for name, members in kept:
+            for member in members:
+                if member in seen:
+                    raise InputError(
+                        f"class {member!r} is in group {seen[member]!r} and again in {name!r}; groups must not overlap"
+                    )
+                seen[member] = name
+        object.__setattr__(self, "groups", tuple(kept))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.groups)
+
+    def group_of(self, preds: Predictions) -> Indices:
+        """The group of every class, shape (classes,)."""
+        group = np.full(preds.class_count, -1, np.intp)
+        twice = []
+        for i, (_, members) in enumerate(self.groups):
+            for member in members:
+                index = preds.class_index(member)
+                if group[index] >= 0:
+                    twice.append(preds.class_name(index))
+                group[index] = i
+        if twice:
+            raise InputError(f"classes in more than one group: {_listed(twice)}; groups must not overlap")
+        missing = [preds.class_name(int(i)) for i in np.flatnonzero(group < 0)]
+        if missing:
+            raise InputError(f"classes in no group: {_listed(missing)}; add them, for example as {{'other': [...]}}")
+        return group
+
+    def predictions(self, preds: Predictions) -> Predictions:
+        """The induced Predictions, whose classes are the groups: any lens, selection or estimator can follow."""
+        group = self.group_of(preds)
+        if len(self.groups) == 1:
+            raise InputError(f"all classes are in one group ({self.groups[0][0]!r}): nothing is left to judge")
+        if preds.binary:
+            probs = np.empty((len(preds), 2))
+            probs[:, group[0]], probs[:, group[1]] = 1.0 - preds.probs, preds.probs
+        else:
+            member = (group[:, None] == np.arange(len(self.groups))).astype(np.float64)
+            probs = np.empty((len(preds), len(self.groups)))
+            step = max(1, _BLOCK // preds.class_count)
+            for start in range(0, len(preds), step):
+                np.matmul(preds.probs[start : start + step].astype(np.float64), member, out=probs[start : start + step])
+            np.minimum(probs, 1.0, out=probs)  # sums of a row that adds up to 1 only within tolerance
+        return replace(preds, probs=probs, labels=group[preds.labels], classes=self.names)
+
+    def __call__(self, preds: Predictions) -> Vector:
+        return Canonical()(self.predictions(preds))
+
+    def describe(self, preds: Predictions) -> str:
+        return f"{len(self.groups)} groups of classes"
+
+    def coarser(self, groups: Mapping[str, Sequence[object]]) -> "Grouping":
+        """The next level of a hierarchy: groups of these groups, as a Grouping of the original classes.
+
+        >>> import truecal as tc
+        >>> genus = tc.Grouping({"Felis": ["cat"], "Canis": ["dog", "wolf"], "Vulpes": ["fox"]})
+        >>> genus.coarser({"cats": ["Felis"], "dogs": ["Canis", "Vulpes"]}).groups
+        (('cats', ('cat',)), ('dogs', ('dog', 'wolf', 'fox')))
+        """
+        upper = Grouping(groups)
+        lower = dict(self.groups)
+        asked = [member for _, members in upper.groups for member in members]
+        unknown = [str(member) for member in asked if member not in lower]
+        if unknown:
+            raise InputError(
+                f"there is no group {_listed(unknown)} to group further; the groups are {_listed(list(lower))}"
+            )
+        missing = [name for name in lower if name not in asked]
+        if missing:
+            raise InputError(f"groups in no coarser group: {_listed(missing)}; every one needs a place")
+        return Grouping({name: tuple(c for m in members for c in lower[str(m)]) for name, members in upper.groups})
+
+    @overload
+    def then(self, lens: Lens, *, select: Selection | None = None) -> "GroupedLens": ...
+    @overload
+    def then(self, lens: VectorLens, *, select: Selection | None = None) -> "GroupedVectorLens": ...
+    def then(self, lens: AnyLens, *, select: Selection | None = None) -> "GroupedLens | GroupedVectorLens":
+        """This grouping first, then (of the rows selected by what the groups say) another lens on the groups."""
+        if isinstance(lens, Lens):
+            return GroupedLens(self, lens, select)
+        if isinstance(lens, VectorLens):
+            return GroupedVectorLens(self, lens, select)
+        raise InputError(f"a lens such as tc.TopLabel() can follow a grouping, not {lens!r}")
+
+
+def _listed(names: Sequence[object]) -> str:
+    shown = ", ".join(map(str, names[:10]))
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+
+
+def _seen(grouping: Grouping, select: Selection | None, preds: Predictions) -> Predictions:
+    grouped = grouping.predictions(preds)
+    return grouped if select is None else select(grouped)
+
+
+def _words(grouping: Grouping, select: Selection | None, preds: Predictions, lens: AnyLens) -> str:
+    grouped = grouping.predictions(preds.take(np.arange(1)))  # describing needs the names only
+    chosen = "" if select is None else f", where {select}"
+    return f"{lens.describe(grouped)} of {len(grouping.groups)} groups{chosen}"
+
+
+@dataclass(frozen=True)
+class GroupedLens(Lens):
+    """A grouping, then a lens on one probability: usable wherever that lens is."""
+
+    grouping: Grouping
+    lens: Lens
+    select: Selection | None = None
+
+    def seen(self, preds: Predictions) -> Predictions:
+        """What the second lens looks at."""
+        return _seen(self.grouping, self.select, preds)
+
+    def __call__(self, preds: Predictions) -> Profile:
+        return self.lens(self.seen(preds))
+
+    def profiles(self, preds: Predictions) -> Iterator[Profile]:
+        yield from self.lens.profiles(self.seen(preds))
+
+    def shares(self, preds: Predictions) -> Float64s | None:
+        return self.lens.shares(self.grouping.predictions(preds.take(np.arange(1))))
+
+    def describe(self, preds: Predictions) -> str:
+        return _words(self.grouping, self.select, preds, self.lens)
+
+
+@dataclass(frozen=True)
+class GroupedVectorLens(VectorLens):
+    """A grouping, then a lens on several probabilities."""
+
+    grouping: Grouping
+    lens: VectorLens
+    select: Selection | None = None
+
+    def __call__(self, preds: Predictions) -> Vector:
+        return self.lens(_seen(self.grouping, self.select, preds))
+
+    def describe(self, preds: Predictions) -> str:
+        return _words(self.grouping, self.select, preds, self.lens)

@@ -1,0 +1,269 @@
+"""Selections: which rows are judged, by label, by output, or by any other column; combined with & | ~.
+
+A selection is a small value that you call with Predictions. It answers with the chosen rows, and refuses to answer with none.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.errors import InputError
+from truecal.predictions import Predictions
+from truecal.types import Floats
+
+Closed = Literal["both", "left", "right", "neither"]
+Mask = NDArray[np.bool_]
+SMALL = 100  # a selection of fewer rows than this earns a warning
+
+
+@dataclass(frozen=True)
+class Selection(ABC):
+    """Which rows are judged."""
+
+    @abstractmethod
+    def mask(self, preds: Predictions) -> Mask:
+        """True for every row that is judged, shape (n,)."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """What is selected, in words."""
+
+    def __call__(self, preds: Predictions) -> Predictions:
+        """The selected rows; an error when there are none."""
+        rows = self.mask(preds)
+        if not rows.any():
+            raise InputError(f"no row is left of {len(preds)} where {self}; loosen the selection")
+        return preds.take(rows)
+
+    def __and__(self, other: "Selection") -> "Selection":
+        return _Combined("and", self, other)
+
+    def __or__(self, other: "Selection") -> "Selection":
+        return _Combined("or", self, other)
+
+    def __invert__(self) -> "Selection":
+        return _Not(self)
+
+
+def small_selection(kept: int, given: int) -> str | None:
+    """The warning that a selection of few rows earns."""
+    if kept >= SMALL or kept == given:
+        return None
+    return f"only {kept} of {given} rows were selected; expect a wide interval"
+
+
+@dataclass(frozen=True)
+class _Combined(Selection):
+    word: Literal["and", "or"]
+    first: Selection
+    second: Selection
+
+    def __post_init__(self) -> None:
+        for part in (self.first, self.second):
+            if not isinstance(part, Selection):
+                raise InputError(f"only selections combine with & and |, not {part!r}")
+
+    def mask(self, preds: Predictions) -> Mask:
+        first, second = self.first.mask(preds), self.second.mask(preds)
+        return first & second if self.word == "and" else first | second
+
+    def __str__(self) -> str:
+        parts = [f"({part})" if isinstance(part, _Combined) else str(part) for part in (self.first, self.second)]
+        return f" {self.word} ".join(parts)
+
+
+@dataclass(frozen=True)
+class _Not(Selection):
+    selection: Selection
+
+    def mask(self, preds: Predictions) -> Mask:
+        return ~self.selection.mask(preds)
+
+    def __str__(self) -> str:
+        return f"not ({self.selection})"
+
+
+def check_limits(low: float, high: float, what: str) -> None:
+    """Refuse an interval whose ends are not numbers in order."""
+    for end in (low, high):
+        if not isinstance(end, (int, float, np.number)) or isinstance(end, bool) or np.isnan(end):
+            raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
+    if low > high:
+        raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
+
+
+def _within(values: NDArray[Any], low: float, high: float, closed: Closed) -> Mask:
+    above = values >= low if closed in ("both", "left") else values > low
+    below = values <= high if closed in ("both", "right") else values < high
+    inside: Mask = above & below
+    return inside
+
+
+def _interval_words(low: float, high: float, closed: Closed) -> str:
+    opening = "[" if closed in ("both", "left") else "("
+    closing = "]" if closed in ("both", "right") else ")"
+    return f"{opening}{low:g}, {high:g}{closing}"
+
+
+def _check_closed(closed: object) -> None:
+    if closed not in ("both", "left", "right", "neither"):
+        raise InputError(f"closed must be 'both', 'left', 'right' or 'neither', not {closed!r}")
+
+
+@dataclass(frozen=True)
+class _ByLabel(Selection):
+    names: tuple[object, ...]
+
+    def mask(self, preds: Predictions) -> Mask:
+        wanted = [preds.class_index(name) for name in self.names]
+        chosen: Mask = np.isin(preds.labels, wanted)
+        return chosen
+
+    def __str__(self) -> str:
+        return f"label is {' or '.join(map(str, self.names))}"
+
+
+def by_label(*names: object) -> Selection:
+    """Rows whose label is one of the classes, given by name (or index where classes have no names).
+
+    The label-conditional selection of Kirchenbauer, Oaks & Heim (2022), section 4.1: what does the model say about pedestrians?
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]], ["car", "ped", "ped"], classes=["car", "ped"])
+    >>> len(tc.by_label("ped")(preds))
+    2
+    """
+    if not names:
+        raise InputError("by_label needs at least one class, such as by_label('pedestrian')")
+    return _ByLabel(names)
+
+
+@dataclass(frozen=True)
+class _ByOutput(Selection):
+    of: object
+    low: float
+    high: float
+    closed: Closed
+
+    def mask(self, preds: Predictions) -> Mask:
+        return _within(output(preds, self.of), self.low, self.high, self.closed)
+
+    def __str__(self) -> str:
+        what = "confidence" if self.of is None else f"probability of {self.of}"
+        return f"{what} in {_interval_words(self.low, self.high, self.closed)}"
+
+
+def output(preds: Predictions, of: object = None) -> Floats:
+    """The probability of one class; without a class, P(positive) of binary predictions or that of the most probable class."""
+    if of is None:
+        return preds.probs if preds.binary else preds.probs.max(axis=1)
+    return preds.class_probs(preds.class_index(of))
+
+
+def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
+    """Rows whose output for a class lies between `low` and `high`, both included unless `closed` says otherwise.
+
+    The output-conditional selection of Kirchenbauer, Oaks & Heim (2022), section 4.1. Without a class it looks at P(positive)
+    of binary predictions, or at the largest probability of each row.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.25, 0.5, 0.75], [0, 1, 1])
+    >>> tc.by_output(low=0.5)(preds).probs, tc.by_output(low=0.5, closed="neither")(preds).probs
+    (array([0.5 , 0.75]), array([0.75]))
+    """
+    check_limits(low, high, "the output interval")
+    _check_closed(closed)
+    return _ByOutput(of, float(low), float(high), closed)
+
+
+@dataclass(frozen=True)
+class _ByValues(Selection):
+    column: str
+    values: tuple[object, ...]
+
+    def mask(self, preds: Predictions) -> Mask:
+        found = column(preds, self.column)
+        chosen = np.zeros(len(preds), bool)
+        for value in self.values:
+            chosen |= np.asarray(found == value, bool)
+        return chosen
+
+    def __str__(self) -> str:
+        return f"{self.column} is {' or '.join(map(str, self.values))}"
+
+
+@dataclass(frozen=True)
+class _ByRange(Selection):
+    column: str
+    low: float
+    high: float
+    closed: Closed
+
+    def mask(self, preds: Predictions) -> Mask:
+        found = column(preds, self.column)
+        if found.dtype.kind not in "iufb":
+            raise InputError(
+                f"column {self.column!r} holds {found.dtype.name}, which has no range; select by value instead"
+            )
+        return _within(found, self.low, self.high, self.closed)
+
+    def __str__(self) -> str:
+        return f"{self.column} in {_interval_words(self.low, self.high, self.closed)}"
+
+
+@dataclass(frozen=True)
+class _ByTest(Selection):
+    column: str
+    test: Callable[[NDArray[Any]], Any]
+
+    def mask(self, preds: Predictions) -> Mask:
+        answer = np.asarray(self.test(column(preds, self.column)))
+        if answer.shape != (len(preds),) or answer.dtype != np.bool_:
+            raise InputError(
+                f"the test of column {self.column!r} must answer True or False for each of the {len(preds)} rows"
+            )
+        return answer
+
+    def __str__(self) -> str:
+        return f"{self.column} passes {getattr(self.test, '__name__', 'a test')}"
+
+
+def column(preds: Predictions, name: str) -> NDArray[Any]:
+    """A further column of the predictions, by name."""
+    if name not in preds.columns:
+        known = ", ".join(map(str, preds.columns)) or "none; pass columns={...} to Predictions"
+        raise InputError(f"there is no column {name!r}; the columns are {known}")
+    return preds.columns[name]
+
+
+def by_column(
+    name: str,
+    *values: object,
+    low: float | None = None,
+    high: float | None = None,
+    closed: Closed = "both",
+    where: Callable[[NDArray[Any]], Any] | None = None,
+) -> Selection:
+    """Rows by a further column: one of some `values`, a range from `low` to `high`, or a test `where` on the whole column.
+
+    >>> import truecal as tc
+    >>> columns = {"site": ["north", "south", "east"], "age": [31, 47, 64]}
+    >>> preds = tc.Predictions.from_probs([0.25, 0.5, 0.75], [0, 1, 1], columns=columns)
+    >>> (tc.by_column("site", "north", "east") & ~tc.by_column("age", low=60))(preds).probs
+    array([0.25])
+    """
+    ranged = low is not None or high is not None
+    if bool(values) + ranged + (where is not None) != 1:
+        raise InputError(f"say which rows of column {name!r}: values, or low= / high=, or where=, one of the three")
+    if values:
+        return _ByValues(name, values)
+    if where is not None:
+        return _ByTest(name, where)
+    low, high = -np.inf if low is None else low, np.inf if high is None else high
+    check_limits(low, high, f"the range of column {name!r}")
+    _check_closed(closed)
+    return _ByRange(name, float(low), float(high), closed)
