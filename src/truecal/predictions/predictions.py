@@ -178,12 +178,6 @@ class Predictions:
             return self.probs[:, index]
         return self.probs if index == 1 else 1 - self.probs
 
-    def class_probs(self, index: int) -> Floats:
-        """The probability of the class in the given column, shape (n,)."""
-        if self.binary:
-            return self.probs if index == 1 else 1 - self.probs
-        return self.probs[:, index]
-
     def class_name(self, index: int) -> str:
         return str(index if self.classes is None else self.classes[index])
 
