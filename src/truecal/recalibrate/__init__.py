@@ -4,16 +4,19 @@ from truecal.recalibrate.beta import BetaCalibration
 from truecal.recalibrate.bias_corrected import BiasCorrectedTemperature
 from truecal.recalibrate.classifier import RecalibratedClassifier
 from truecal.recalibrate.contract import Recalibrator
+from truecal.recalibrate.evaluate import Evaluation, evaluate
 from truecal.recalibrate.histogram import HistogramBinning
 from truecal.recalibrate.isotonic import IsotonicCalibration
 from truecal.recalibrate.platt import PlattScaling
 from truecal.recalibrate.scaling_binning import ScalingBinning
 from truecal.recalibrate.temperature import TemperatureScaling
 from truecal.recalibrate.vector import VectorScaling
+from truecal.recalibrate.verify import Verification, verify
 
 __all__ = [
     "BetaCalibration",
     "BiasCorrectedTemperature",
+    "Evaluation",
     "HistogramBinning",
     "IsotonicCalibration",
     "PlattScaling",
@@ -22,4 +25,7 @@ __all__ = [
     "ScalingBinning",
     "TemperatureScaling",
     "VectorScaling",
+    "Verification",
+    "evaluate",
+    "verify",
 ]

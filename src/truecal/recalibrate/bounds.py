@@ -1,0 +1,69 @@
+"""The explicit bounds of Kumar, Liang and Ma (2019), appendix F, on the squared calibration error of a binned model.
+
+With outputs s_1..s_B of probabilities p_i, true squared error E2 and an evaluation set of n rows, if every
+p_i > 12/n log(2B/delta), then
+
+    F.6, plug-in,  with probability 1 - 3 delta:  |estimate - E2| <= c E2 + sqrt(2 (1 + c) E2 / n log(2/delta)) + B/(2n)
+    log(2B/delta) F.9, debiased, with probability 1 - 4 delta:  |estimate - E2| <= c E2 + sqrt(2 (1 + c) E2 / n
+    log(2/delta))
+                                                                     + 3 sqrt(B)/n log(n/delta) + delta/n
+
+where c = sqrt(3 / (n min p) log(2B/delta)). They hold for every n and distribution, and are wide.
+"""
+
+from math import inf, log, sqrt
+from typing import Literal
+
+
+def upper_bound(
+    squared: float, *, n: float, bins: int, smallest: float, level: float, estimator: Literal["plugin", "debiased"]
+) -> float:
+    """The largest true squared error that the bound allows beside the estimate `squared`; infinite where it does not
+    apply.
+
+    `smallest` is the probability of the rarest output.
+
+    >>> round(upper_bound(1e-4, n=100_000, bins=10, smallest=0.1, level=0.9, estimator="debiased"), 5)
+    0.00207
+    >>> upper_bound(1e-4, n=1000, bins=10, smallest=0.05, level=0.9, estimator="debiased")
+    inf
+    """
+    delta = (1 - level) / (4 if estimator == "debiased" else 3)
+    if smallest <= 12 / n * log(2 * bins / delta):
+        return inf
+    c = sqrt(3 / (n * smallest) * log(2 * bins / delta))
+    root = sqrt(2 * (1 + c) / n * log(2 / delta))
+    last = {
+        "debiased": 3 * sqrt(bins) / n * log(n / delta) + delta / n,
+        "plugin": bins / (2 * n) * log(2 * bins / delta),
+    }[estimator]
+    # E2 - squared <= c E2 + root sqrt(E2) + last is a quadratic inequality in sqrt(E2)
+    constant = max(squared + last, 0.0)
+    largest = (root + sqrt(root**2 + 4 * (1 - c) * constant)) / (2 * (1 - c))
+    return largest**2
+
+
+def rows_needed(
+    squared: float, target: float, *, bins: int, smallest: float, level: float, estimator: Literal["plugin", "debiased"]
+) -> float:
+    """The number of rows with which the bound would fall to `target` (a squared error); infinite if it never does.
+
+    >>> rows_needed(0.0, 1e-4, bins=10, smallest=0.1, level=0.9, estimator="debiased")
+    2197487.0
+    """
+    if squared >= target:
+        return inf
+
+    def enough(n: float) -> bool:
+        return upper_bound(squared, n=n, bins=bins, smallest=smallest, level=level, estimator=estimator) <= target
+
+    high = 2.0
+    while not enough(high):
+        high *= 2
+        if high > 1e18:
+            return inf
+    low = high / 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,327 @@
+"""Which recalibrator helps, measured on rows it was not fitted on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truecal.errors import InputError
+from truecal.estimate import BinnedECE, Estimate, Interval, SweepECE
+from truecal.lens import Lens, OneClass, TopLabel
+from truecal.measure import measure
+from truecal.predictions import Predictions
+from truecal.recalibrate.contract import Recalibrator, at_least, one_of
+from truecal.recalibrate.leakage import RowsSeen
+from truecal.recalibrate.outputs import read_outputs
+from truecal.types import Float64s, Indices
+
+BEFORE = "uncalibrated"
+Score = Literal["log loss", "brier"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One recalibrator on held-out rows. Changes are against the uncalibrated predictions; below 0 is better."""
+
+    name: str
+    log_loss: float
+    log_loss_change: Interval
+    brier: float
+    brier_change: Interval
+    accuracy: float
+    error: Estimate
+    equal_width: float
+    sweep: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Recalibrators side by side, the uncalibrated predictions first.
+
+    Attributes
+    ----------
+    rows : one per recalibrator.
+    score : the proper score that decides.
+    winner : the name with the lowest mean score.
+    tied : the names, winner first, whose score is not significantly worse than the winner's at `level` (paired over
+        rows).
+    disagreements : pairs of names that the equal-width and the sweep calibration error put in opposite order.
+    """
+
+    rows: tuple[Row, ...]
+    score: Score
+    level: float
+    winner: str
+    tied: tuple[str, ...]
+    disagreements: tuple[tuple[str, str], ...]
+    folds: int | None
+
+    def __getitem__(self, name: str) -> Row:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+    def frame(self) -> list[dict[str, Any]]:
+        """The table as plain records."""
+        return [
+            {
+                "recalibrator": row.name,
+                "log_loss": row.log_loss,
+                "log_loss_change_low": row.log_loss_change.low,
+                "log_loss_change_high": row.log_loss_change.high,
+                "brier": row.brier,
+                "brier_change_low": row.brier_change.low,
+                "brier_change_high": row.brier_change.high,
+                "accuracy": row.accuracy,
+                "error": row.error.value,
+                "error_low": None if row.error.interval is None else row.error.interval.low,
+                "error_high": None if row.error.interval is None else row.error.interval.high,
+                "equal_width": row.equal_width,
+                "sweep": row.sweep,
+            }
+            for row in self.rows
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{'':24}{'log loss':>10}{'brier':>10}{'error':>10}  {'interval':18}{'EW15 l1':>9}{'sweep l1':>9}"]
+        for row in self.rows:
+            span = (
+                "" if row.error.interval is None else f"[{row.error.interval.low:.4f}, {row.error.interval.high:.4f}]"
+            )
+            lines.append(
+                f"{row.name:24}{row.log_loss:10.4f}{row.brier:10.4f}{float(row.error.value):10.4f}  {span:18}"
+                f"{row.equal_width:9.4f}{row.sweep:9.4f}"
+            )
+        lines.append(f"lowest {self.score}: {self.winner}")
+        if len(self.tied) > 1:
+            lines.append(f"not significantly worse at {self.level:.0%}: {', '.join(self.tied[1:])}")
+        if self.disagreements:
+            pairs = "; ".join(f"{a} / {b}" for a, b in self.disagreements)
+            lines.append(f"equal-width bins and the sweep disagree on the order of: {pairs}")
+        return "\n".join(lines)
+
+
+def evaluate(
+    recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator],
+    preds: Predictions,
+    *,
+    logits: ArrayLike | None = None,
+    folds: int | None = 5,
+    score: Score = "log loss",
+    lens: Lens | None = None,
+    level: float = 0.95,
+    in_sample: Literal["refuse", "label"] = "refuse",
+    rng: int = 0,
+) -> Evaluation:
+    """Compare recalibrators on rows they were not fitted on.
+
+    With `folds`, every recalibrator is fitted on all folds but one and applied to that one, in turn: each row's new
+    probabilities come from a fit that never saw it. Folds keep the class frequencies; rows of one cluster stay
+    together. With `folds=None` the recalibrators are already fitted and `preds` must be other rows: rows a recalibrator
+    has seen are refused, or, with in_sample="label", named in the warnings of the Estimate.
+
+    Parameters
+    ----------
+    recalibrators : by name, or a sequence (named by class). They are cloned, not changed.
+    preds : predictions with labels, weights and clusters.
+    logits : the model's logits, for recalibrators of input="logits"; others read `preds.probs`.
+    score : the proper score that picks the winner. Calibration errors do not: a constant can have error 0.
+    lens : of the calibration errors; default the positive class or the top label.
+    level : of all intervals. Those of score changes are normal, paired over rows (or clusters).
+    rng : seed of the folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truecal.predictions import Predictions
+    >>> from truecal.recalibrate import BetaCalibration, IsotonicCalibration, evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> preds = Predictions.from_probs(p, rng.random(2000) < p**2)
+    >>> result = evaluate([BetaCalibration(), IsotonicCalibration()], preds)
+    >>> result.winner
+    'BetaCalibration'
+    >>> bool(result["BetaCalibration"].log_loss_change.high < 0)
+    True
+    """
+    one_of("score", score, ("log loss", "brier"))
+    one_of("in_sample", in_sample, ("refuse", "label"))
+    named = _by_name(recalibrators)
+    z = None if logits is None else read_outputs(logits, "logits")
+    if z is not None and len(z) != len(preds):
+        raise InputError(f"there are {len(preds)} predictions but {len(z)} rows of logits; they must match row by row")
+    fold_of = None
+    if folds is not None:
+        at_least("folds", folds, 2)
+        fold_of = _assign_folds(preds, folds, rng)
+    after: dict[str, tuple[Predictions, tuple[str, ...]]] = {BEFORE: (preds, ())}
+    for name, recalibrator in named.items():
+        X = _outputs_for(name, recalibrator, preds, z)
+        if fold_of is None:
+            notes = _seen_rows(name, recalibrator, X, preds.labels, in_sample)
+            after[name] = (recalibrator.recalibrate(preds, X), notes)
+        else:
+            after[name] = (_cross_fit(recalibrator, preds, X, fold_of), ())
+    return _compare(after, score, lens, level, folds)
+
+
+def _by_name(recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator]) -> dict[str, Recalibrator]:
+    if isinstance(recalibrators, Mapping):
+        named = dict(recalibrators)
+    else:
+        named = {type(r).__name__: r for r in recalibrators}
+        if len(named) < len(recalibrators):
+            raise InputError("two recalibrators are of the same class; pass a dict that names them")
+    if not named or BEFORE in named:
+        raise InputError(f'pass at least one recalibrator, and none named "{BEFORE}"')
+    return named
+
+
+def _outputs_for(name: str, recalibrator: Recalibrator, preds: Predictions, logits: Any) -> Any:
+    if recalibrator.input == "probs":
+        return preds.probs
+    if logits is None:
+        raise InputError(f'{name} declares input="logits"; pass logits=..., or declare input="probs"')
+    return logits[:, 1] - logits[:, 0] if preds.binary else logits
+
+
+def _assign_folds(preds: Predictions, folds: int, rng: int) -> Indices:
+    """A fold for each row: dealt out in turn over shuffled rows of each class, or over shuffled clusters."""
+    random = np.random.default_rng(rng)
+    if preds.clusters is not None:
+        count = int(preds.clusters.max()) + 1
+        if count < folds:
+            raise InputError(f"{count} clusters cannot fill {folds} folds; use at most folds={count}")
+        of_clusters: Indices = (random.permutation(count) % folds)[preds.clusters]
+        return of_clusters
+    if len(preds) < 2 * folds:
+        raise InputError(f"{len(preds)} rows are too few for {folds} folds; use at most folds={len(preds) // 2}")
+    shuffled = random.permutation(len(preds))
+    order = shuffled[np.argsort(preds.labels[shuffled], kind="stable")]
+    fold_of = np.empty(len(preds), np.intp)
+    fold_of[order] = np.arange(len(preds)) % folds
+    return fold_of
+
+
+def _cross_fit(recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: Indices) -> Predictions:
+    from sklearn.base import clone
+
+    probs = np.empty(preds.probs.shape, np.float64)
+    for fold in range(int(fold_of.max()) + 1):
+        held_out = fold_of == fold
+        weights = None if preds.weights is None else preds.weights[~held_out]
+        fitted = clone(recalibrator).set_params(classes=None).fit(X[~held_out], preds.labels[~held_out], weights)
+        part = fitted.recalibrate(preds.take(held_out), X[held_out])
+        probs[held_out] = part.probs
+    return Predictions(probs, preds.labels, preds.weights, preds.clusters, preds.classes, preds.columns)
+
+
+def _seen_rows(name: str, recalibrator: Recalibrator, X: Any, labels: Indices, in_sample: str) -> tuple[str, ...]:
+    seen: RowsSeen | None = getattr(recalibrator, "rows_seen_", None)
+    shared = 0 if seen is None else seen.shared_with(RowsSeen.of(read_outputs(X, recalibrator.input), labels))
+    if shared and in_sample == "refuse":
+        raise InputError(
+            f"{shared} of {len(labels)} rows were used to fit {name}: its error on them is too good to be true; pass other "
+            'rows, or folds=5 to cross-fit, or in_sample="label" to measure anyway and be warned'
+        )
+    return (f"measured in sample: {shared} of {len(labels)} rows were used to fit",) if shared else ()
+
+
+def _compare(
+    after: Mapping[str, tuple[Predictions, tuple[str, ...]]],
+    score: Score,
+    lens: Lens | None,
+    level: float,
+    folds: int | None,
+) -> Evaluation:
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + level) / 2))
+    losses = {name: (_log_losses(p), _briers(p)) for name, (p, _) in after.items()}
+    reference, weights, clusters = losses[BEFORE], after[BEFORE][0].weights, after[BEFORE][0].clusters
+
+    def change(new: Float64s, old: Float64s) -> Interval:
+        return _mean_interval(new, old, weights, clusters, z, level)
+
+    rows = []
+    for name, (preds, notes) in after.items():
+        judged = lens or (OneClass() if preds.binary else TopLabel())
+        error = measure(preds, lens=judged, level=level)
+        binned = [measure(preds, estimator=e, lens=judged) for e in (BinnedECE(bins=15, norm=1), SweepECE(norm=1))]
+        right = (
+            (preds.probs > 0.5) == (preds.labels == 1) if preds.binary else preds.probs.argmax(axis=1) == preds.labels
+        )
+        log_loss, brier = losses[name]
+        rows.append(
+            Row(
+                name,
+                float(np.average(log_loss, weights=weights)),
+                change(log_loss, reference[0]),
+                float(np.average(brier, weights=weights)),
+                change(brier, reference[1]),
+                float(np.average(right, weights=weights)),
+                error.but(warnings=(*notes, *error.warnings)),
+                float(binned[0].value),
+                float(binned[1].value),
+            )
+        )
+    which = 0 if score == "log loss" else 1
+    ranked = sorted(rows, key=lambda row: row.brier if which else row.log_loss)
+    best = ranked[0].name
+    close = [r.name for r in ranked[1:] if change(losses[r.name][which], losses[best][which]).low <= 0]
+    opposed = [
+        (a.name, b.name) for a, b in combinations(rows, 2) if (a.equal_width - b.equal_width) * (a.sweep - b.sweep) < 0
+    ]
+    return Evaluation(tuple(rows), score, level, best, (best, *close), tuple(opposed), folds)
+
+
+def _log_losses(preds: Predictions) -> Float64s:
+    """-ln of the probability of the label, row by row; infinite where that was 0."""
+    if preds.binary:
+        p = preds.probs.astype(np.float64, copy=False)
+        hit = np.where(preds.labels == 1, p, 1 - p)
+    else:
+        hit = preds.probs[np.arange(len(preds)), preds.labels].astype(np.float64)
+    with np.errstate(divide="ignore"):
+        losses: Float64s = -np.log(hit)
+    return losses
+
+
+def _briers(preds: Predictions) -> Float64s:
+    """Squared distance from the outcome, row by row."""
+    if preds.binary:
+        return (preds.probs.astype(np.float64) - preds.labels) ** 2
+    gap = preds.probs.astype(np.float64)
+    gap[np.arange(len(preds)), preds.labels] -= 1
+    squares: Float64s = np.einsum("ij,ij->i", gap, gap)
+    return squares
+
+
+def _mean_interval(
+    new: Float64s, old: Float64s, weights: Float64s | None, clusters: NDArray[np.intp] | None, z: float, level: float
+) -> Interval:
+    """Normal interval of the weighted mean of new - old over independent rows or clusters."""
+    for_ever = (bool(np.isinf(new).any()), bool(np.isinf(old).any()))  # a label was given probability 0
+    if any(for_ever):
+        low, high = {(True, False): (inf, inf), (False, True): (-inf, -inf), (True, True): (-inf, inf)}[for_ever]
+        return Interval(low, high, level, "infinite: a label was given probability 0")
+    gap = new - old
+    w = np.ones(len(gap)) if weights is None else weights
+    total = float(w.sum())
+    mean = float(w @ gap) / total
+    if clusters is not None:
+        sums = np.bincount(clusters, w * (gap - mean)).astype(np.float64)
+        squares, count = float(sums @ sums), float(len(sums))
+    elif bool((w == np.rint(w)).all()):  # a whole weight is that many independent rows
+        squares, count = float(w @ (gap - mean) ** 2), total
+    else:
+        squares, count = float(w**2 @ (gap - mean) ** 2), total**2 / float(w @ w)
+    error = z * sqrt(squares * count / max(count - 1, 1.0)) / total
+    return Interval(
+        mean - error, mean + error, level, "normal, paired" + (" over clusters" if clusters is not None else "")
+    )
