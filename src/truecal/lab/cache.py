@@ -24,7 +24,7 @@ class BatchCache:
     def read(self, key: str) -> dict[str, Array]:
         """The arrays stored under this key; none if there is no file, or a damaged one."""
         try:
-            with np.load(self._path(key), allow_pickle=False) as stored:
+            with self._path(key).open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
         except (FileNotFoundError, zipfile.BadZipFile, ValueError, EOFError, OSError):
             return {}
