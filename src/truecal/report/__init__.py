@@ -1,1 +1,60 @@
-"""The report: one self-contained HTML page about one set of predictions."""
+"""The report: one self-contained HTML page about one set of predictions, built from its profile.
+
+`truecal.report(preds, "report.html")` is the door; everything behind it loads on use.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from truecal.lens import Lens
+    from truecal.predictions import Predictions
+    from truecal.profile import Profile
+
+__all__ = ["report"]
+
+
+def report(
+    preds: "Predictions | Profile",
+    path: str | os.PathLike[str],
+    *,
+    lens: "Lens | None" = None,
+    by: str | None = None,
+    tolerance: float = 0.02,
+    level: float = 0.95,
+    title: str = "Calibration report",
+    source: str | None = None,
+    command: str | None = None,
+    rng: "int | np.random.Generator" = 0,
+) -> Path:
+    """Write a self-contained HTML report and return its path. The file is written whole or not at all.
+
+    Parameters
+    ----------
+    preds : what to judge; a Profile gives a page without per-class and per-group tables.
+    path : where to write.
+    lens : what is judged; default the positive class of binary predictions, the top label of more.
+    by : a column of the predictions; adds a table with one row per value.
+    tolerance : the error that would still be acceptable; the verdict is phrased against it.
+    level : of every interval.
+    title : heading of the page.
+    source, command : where the data came from and what produced the page, for the reproducibility box.
+    rng : seed of the tests.
+
+    >>> import tempfile, truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.4] * 50, [1, 0, 1, 0] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tc.report(preds, f"{folder}/report.html").stat().st_size < 2_000_000
+    True
+    """
+    from truecal.report.content import gather
+    from truecal.report.page import render
+    from truecal.report.writing import write_whole
+
+    content = gather(
+        preds, lens=lens, by=by, tolerance=tolerance, level=level, title=title, source=source, command=command, rng=rng
+    )
+    return write_whole(path, render(content))

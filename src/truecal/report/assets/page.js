@@ -1,0 +1,119 @@
+// The controls: read them, recompute, redraw.
+
+const controls = document.getElementById('controls');
+const outcomeName = content.top_label ? 'Accuracy' : 'Outcome rate';
+const views = {};
+
+function settings() {
+  const form = new FormData(controls);
+  return {
+    bins: Number(document.getElementById('bins').value),
+    scheme: form.get('scheme'),
+    norm: form.get('norm'),
+    zoom: form.get('zoom'),
+    show: Object.fromEntries(['bins', 'smooth', 'isotonic'].map((name) => [name, document.getElementById(`show-${name}`).checked])),
+  };
+}
+
+function reference(norm) {
+  const estimate = norm === '2' ? content.head : norm === '1' ? content.absolute : null;
+  return estimate && { value: estimate.value, low: estimate.interval.low, high: estimate.interval.high };
+}
+
+function say(state, rows, error) {
+  const slider = document.getElementById('bins');
+  slider.disabled = state.scheme === 'sweep';
+  document.getElementById('bins-shown').textContent = state.scheme === 'sweep' ? cells.sweep.length - 1 : state.bins;
+  const output = document.getElementById('error');
+  output.dataset.value = error;
+  output.textContent = error.toFixed(4);
+  const band = reference(state.norm);
+  document.getElementById('reference').textContent = band
+    ? `; rank-series estimate, which needs no bins: ${band.value.toFixed(4)} [${band.low.toFixed(4)}, ${band.high.toFixed(4)}]`
+    : '';
+  fillBinTable(rows);
+}
+
+// The rows of every chart under the present settings; says them in words on the way.
+function rowsOf(state) {
+  const places = borders(state.scheme, state.bins);
+  const rows = withIntervals(binsOf(places));
+  const error = errorOf(rows, state.norm);
+  say(state, rows, error);
+  const band = reference(state.norm);
+  const curve = (name) => (state.show[name] ? curveRows(content.curves[name], name, state.zoom) : []);
+  return {
+    reliability: { bins: state.show.bins ? binRows(rows, state.zoom) : [], smooth: curve('smooth'), isotonic: curve('isotonic') },
+    histogram: { histogram: histogramRows(state.zoom) },
+    movement: {
+      movement: movement(state.norm),
+      band: band ? [band] : [],
+      current: [{ bins: Math.min(places.length - 1, content.most_bins), error }],
+    },
+  };
+}
+
+async function refresh() {
+  for (const [chart, datasets] of Object.entries(rowsOf(settings()))) {
+    for (const [name, rows] of Object.entries(datasets)) views[chart].data(name, rows);
+    await views[chart].runAsync();
+  }
+}
+
+const ERRORS_ONLY = 1;
+
+async function draw() {
+  const state = settings();
+  const specs = { reliability: reliabilitySpec(state.zoom, outcomeName), histogram: histogramSpec(state.zoom), movement: movementSpec() };
+  for (const [chart, datasets] of Object.entries(rowsOf(state))) {
+    if (views[chart]) views[chart].finalize();
+    const options = {
+      mode: 'vega-lite',
+      renderer: 'svg',
+      ast: true,
+      logLevel: ERRORS_ONLY,
+      actions: { export: true, source: false, compiled: false, editor: false },
+      downloadFileName: `calibration-${chart}`,
+    };
+    views[chart] = (await vegaEmbed(`#${chart}`, { ...specs[chart], datasets }, options)).view;
+  }
+}
+
+let queue = Promise.resolve();
+function next(step) {
+  document.documentElement.dataset.ready = 'false';
+  queue = queue.then(step).then(() => { document.documentElement.dataset.ready = 'true'; });
+  return queue;
+}
+
+let waiting = false;
+function soon() {
+  document.documentElement.dataset.ready = 'false';
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => { waiting = false; next(refresh); });
+}
+
+controls.addEventListener('input', (event) => {
+  if (event.target.name === 'zoom') next(draw);
+  else soon();
+});
+controls.addEventListener('submit', (event) => event.preventDefault());
+
+document.getElementById('theme').addEventListener('click', () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+  next(draw);
+});
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => next(draw));
+
+let drawnWidth = 0;
+new ResizeObserver(() => {
+  if (matchMedia('print').matches || plotWidth() === drawnWidth) return;
+  drawnWidth = plotWidth();
+  next(() => Promise.all(Object.values(views).map((view) => view.width(plotWidth()).runAsync())));
+}).observe(document.getElementById('reliability'));
+
+prepareTables();
+next(draw);

@@ -1,0 +1,161 @@
+"""Everything a page says, as one record: computed here, drawn elsewhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import (
+    BinnedECE,
+    Curve,
+    DebiasedECE,
+    Estimate,
+    Estimator,
+    IsotonicError,
+    KernelDensityECE,
+    LabelBinnedECE,
+    NearestECE,
+    RankSeries,
+    SmoothECE,
+    SweepECE,
+)
+from truecal.lens import Lens, OneClass, TopLabel
+from truecal.measure import measure
+from truecal.predictions import Predictions
+from truecal.profile import Profile
+from truecal.report.breakdown import per_class, per_group
+from truecal.report.cells import MOST_BINS, cells_of
+from truecal.report.provenance import fingerprint, now, versions
+from truecal.report.records import document, estimate_record
+from truecal.report.verdict import judge
+
+_CURVE_POINTS = 400
+ESTIMATORS: tuple[Estimator, ...] = (
+    RankSeries(norm=2),
+    RankSeries(norm=1),
+    DebiasedECE(),
+    SweepECE(),
+    NearestECE(),
+    KernelDensityECE(),
+    BinnedECE(scheme="width"),
+    BinnedECE(scheme="mass"),
+    BinnedECE(scheme="width", norm=np.inf),
+    LabelBinnedECE(),
+    SmoothECE(),
+    IsotonicError(),
+)
+
+
+def gather(
+    data: Predictions | Profile,
+    *,
+    lens: Lens | None,
+    by: str | None,
+    tolerance: float,
+    level: float,
+    title: str,
+    source: str | None,
+    command: str | None,
+    rng: int | np.random.Generator,
+) -> dict[str, Any]:
+    """All numbers and words of the page."""
+    if not 0 < tolerance < 1:
+        raise InputError(f"tolerance must lie strictly between 0 and 1, not {tolerance!r}")
+    if isinstance(data, Predictions):
+        lens = (OneClass() if data.binary else TopLabel()) if lens is None else lens
+        if lens.shares(data) is not None:
+            raise InputError(
+                "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
+            )
+        profile, judged = lens(data), lens.describe(data)
+        estimate = measure(data, lens=lens, level=level, rng=rng)
+        head, absolute = estimate, measure(data, estimator=RankSeries(norm=1), lens=lens, level=level, rng=rng)
+    elif isinstance(data, Profile) and data.batch == 1:
+        profile, judged = Profile(*_parts(data), single=True), "scores"
+        head, absolute = (_of_profile(profile, norm, level, rng) for norm in (2, 1))
+    else:
+        raise InputError(f"a report is made from Predictions or the Profile of one dataset, not {type(data).__name__}")
+    found = [(estimator, _quietly(estimator, profile, level)) for estimator in ESTIMATORS]
+    whole = profile.at_count(np.array([[profile.rows]]))
+    confidence, rate = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))
+    cells = cells_of(profile)
+    groups = None
+    if by is not None:
+        if not isinstance(data, Predictions) or lens is None:
+            raise InputError("a Profile has no columns to group by; pass Predictions")
+        groups = per_group(data, by, lens=lens, level=level, rng=rng)
+    classes = per_class(data, level=level) if isinstance(data, Predictions) and data.class_count > 2 else None
+    isotonic = next(e for _, e in found if e is not None and isinstance(e.estimator, IsotonicError))
+    verdict = judge(head, tolerance=tolerance)
+    return document(
+        "report",
+        title=title,
+        source=source,
+        judged=judged,
+        top_label=isinstance(lens, TopLabel),
+        n=head.n,
+        class_count=data.class_count if isinstance(data, Predictions) else None,
+        level=level,
+        tolerance=tolerance,
+        verdict={
+            "kind": verdict.kind,
+            "badge": verdict.badge,
+            "sentence": verdict.sentence,
+            "reading": verdict.reading,
+        },
+        head=estimate_record(head, level=level),
+        absolute=estimate_record(absolute, level=level),
+        mean_score=confidence,
+        mean_outcome=rate,
+        estimates=[estimate_record(e, level=level) for _, e in found if e is not None],
+        classes=None if classes is None else {"rows": classes.rows, "left_out": classes.left_out},
+        groups=None if groups is None else {"by": by, "rows": groups.rows, "left_out": groups.left_out},
+        cells=cells.record(),
+        cell_count=len(cells.low),
+        cells_of_one=cells.alone,
+        most_bins=MOST_BINS,
+        curves={"smooth": _thinned(head.curve), "isotonic": _thinned(isotonic.curve, steps=True)},
+        reproduce={
+            "made": now(),
+            "versions": versions(),
+            "fingerprint": fingerprint(data),
+            "command": command,
+            "options": {"level": level, "tolerance": tolerance, "lens": judged, "by": by, "rng": str(rng)},
+        },
+    )
+
+
+def _parts(profile: Profile) -> tuple[Any, ...]:
+    return profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products
+
+
+def _of_profile(profile: Profile, norm: float, level: float, rng: int | np.random.Generator) -> Estimate:
+    estimator = RankSeries(norm=norm, level=level)
+    return estimator(profile).but(p_value=float(estimator.test(profile, rng=rng)[0]))
+
+
+def _quietly(estimator: Estimator, profile: Profile, level: float) -> Estimate | None:
+    """The estimate, or None where the estimator cannot be computed on these data (too few rows)."""
+    if isinstance(estimator, RankSeries):
+        estimator = RankSeries(norm=estimator.norm, level=level)
+    call: Callable[[Profile], Estimate] = estimator
+    try:
+        return call(profile)
+    except InputError:
+        return None
+
+
+def _thinned(curve: Curve | None, *, steps: bool = False) -> dict[str, list[float]] | None:
+    """At most a few hundred points of a curve, spread over its ranks and its scores, ends included; steps keep both their ends."""
+    if curve is None:
+        return None
+    count = len(curve.score)
+    index = np.arange(count)
+    if count > _CURVE_POINTS:
+        by_rank = np.searchsorted(np.cumsum(curve.weight), np.linspace(0, curve.weight.sum(), _CURVE_POINTS // 2))
+        by_score = np.searchsorted(curve.score, np.linspace(curve.score[0], curve.score[-1], _CURVE_POINTS // 2))
+        index = np.unique(np.clip(np.concatenate([by_rank, by_score, [0, count - 1]]), 0, count - 1))
+    if steps:
+        index = np.unique(np.concatenate([index // 2 * 2, index // 2 * 2 + 1]))
+    return {"score": curve.score[index].tolist(), "outcome": curve.outcome[index].tolist()}

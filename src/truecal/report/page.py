@@ -1,0 +1,74 @@
+"""The page: words, tables, numbers, styles and scripts put into one file that needs nothing else and runs nothing else.
+
+A content security policy allows the two scripts of this page by their hashes and no other, and no network at all: a class name that
+managed to look like a script could still not run.
+"""
+
+import hashlib
+import json
+from base64 import b64encode
+from importlib.resources import files
+from typing import Any
+
+from truecal.report.bundle import charting_bundle, inert
+from truecal.report.html import escaped
+from truecal.report.sections import body
+
+_SCRIPTS = ("measure.js", "charts.js", "tables.js", "page.js")
+
+
+def render(content: dict[str, Any]) -> str:
+    """The HTML text of a report's content."""
+    library = charting_bundle()
+    ours = inert("(() => {\n'use strict';\n" + "\n".join(map(_asset, _SCRIPTS)) + "\n})();")
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in (library, ours))
+    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            '<link rel="icon" href="data:,">',
+            f"<title>{escaped(content['title'])}</title>",
+            f"<style>{_asset('page.css')}</style>",
+            "</head>",
+            "<body>",
+            body(content),
+            f'<script type="application/json" id="content">{embedded(_for_browser(content))}</script>',
+            f"<script>{library}</script>",
+            f"<script>{ours}</script>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def embedded(value: Any) -> str:
+    """JSON that can stand inside a script element whatever strings it holds.
+
+    >>> embedded({"name": "</script>&\\u2028"})
+    '{"name":"\\\\u003c/script\\\\u003e\\\\u0026\\\\u2028"}'
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    for character in "<>&":  # the other dangerous ones, U+2028 and U+2029, are not ASCII and escaped already
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _for_browser(content: dict[str, Any]) -> dict[str, Any]:
+    """What the scripts read; everything else is in the HTML already."""
+    wanted = ("cells", "curves", "level", "most_bins", "n", "top_label", "head", "absolute")
+    return {name: content[name] for name in wanted}
+
+
+def _asset(name: str) -> str:
+    return (files("truecal.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return b64encode(hashlib.sha256(script.encode()).digest()).decode()

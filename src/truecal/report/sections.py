@@ -1,0 +1,339 @@
+"""The sections of the page, top to bottom, as HTML. Charts are placeholders that the scripts fill."""
+
+from typing import Any
+
+from truecal.report.html import Cell, element, escaped, table
+from truecal.report.methods import ESTIMATOR_WORDS, NORM_WORDS, REFERENCES, definitions
+from truecal.report.verdict import percent, points, span_of
+
+_PAGE = 20  # rows of a long table shown at first
+
+
+def body(content: dict[str, Any]) -> str:
+    """Everything inside the body element except the scripts."""
+    sections = [
+        ("diagram", "Confidence and reality", _diagram(content)),
+        ("estimators", "The same data through every estimator", _estimators(content)),
+        ("classes", "Class by class", _classes(content)),
+        ("groups", "Group by group", _groups(content)),
+        ("methods", "Definitions and methods", _methods(content)),
+        ("reproduce", "How to reproduce this page", _reproduce(content)),
+    ]
+    shown = [(name, heading, html) for name, heading, html in sections if html]
+    links = "".join(element("a", escaped(heading), href=f"#{name}") for name, heading, _ in shown)
+    return (
+        element("a", "Skip to the verdict", href="#verdict", class_="skip")
+        + _header(content)
+        + element(
+            "main", _verdict(content), element("nav", links, aria_label="Sections"), *(_section(*s) for s in shown)
+        )
+        + element("footer", _privacy(content))
+    )
+
+
+def _section(name: str, heading: str, html: str) -> str:
+    return element(
+        "section",
+        element("h2", escaped(heading), id=f"{name}-heading"),
+        html,
+        id=name,
+        aria_labelledby=f"{name}-heading",
+    )
+
+
+def _header(content: dict[str, Any]) -> str:
+    facts = [f"{content['n']:,} predictions"]
+    if content["class_count"]:
+        facts.append(f"{content['class_count']:,} classes")
+    facts.append(f"judged: {content['judged']}")
+    if content["source"]:
+        facts.insert(0, content["source"])
+    toggle = element("button", "Dark / light", type="button", id="theme", aria_label="Switch between dark and light")
+    heading = element("h1", escaped(content["title"])) + element("p", escaped(" · ".join(facts)), class_="facts")
+    return element("header", element("div", heading), toggle)
+
+
+def _verdict(content: dict[str, Any]) -> str:
+    verdict = content["verdict"]
+    words = (
+        element("p", escaped(verdict["badge"]), class_="badge")
+        + element("p", escaped(verdict["sentence"]), class_="finding")
+        + (element("p", escaped(verdict["reading"]), class_="reading") if verdict["reading"] else "")
+    )
+    notes = "".join(element("li", escaped(text)) for text in content["head"]["warnings"])
+    warnings = element("ul", notes, class_="warnings", aria_label="Warnings") if notes else ""
+    return element(
+        "section",
+        words,
+        warnings,
+        _numbers(content),
+        id="verdict",
+        class_=f"verdict {verdict['kind']}",
+        aria_label="Verdict",
+    )
+
+
+def _numbers(content: dict[str, Any]) -> str:
+    head, absolute, level = content["head"], content["absolute"], f"{content['level']:.0%}"
+    direction = head["direction"]
+    p = head["p_value"]
+    tendency = "too confident on average" if direction > 0 else "too cautious on average"
+    outcome = "accuracy" if content["top_label"] else "frequency"
+    cards = [
+        ("Root-mean-square error", points(head["value"]), f"{level}: {_span(head)}", "large gaps count more"),
+        ("Mean absolute error", points(absolute["value"]), f"{level}: {_span(absolute)}", "the usual meaning of ECE"),
+        ("Direction", ("+" if direction > 0 else "−") + points(abs(direction)), tendency, "opposite gaps cancel"),
+        (
+            "Test of calibration",
+            "p < 0.001" if p <= 0.001 else f"p = {p:.3f}",
+            "chance of data this far off",
+            "if confidences were right",
+        ),
+        (
+            "Mean confidence",
+            percent(content["mean_score"]),
+            f"{outcome} {percent(content['mean_outcome'])}",
+            f"n = {content['n']:,}",
+        ),
+    ]
+    return element(
+        "dl",
+        *(
+            element(
+                "div",
+                element("dt", escaped(name)),
+                element("dd", escaped(value), class_="value"),
+                *(element("dd", escaped(note)) for note in notes),
+            )
+            for name, value, *notes in cards
+        ),
+        class_="cards",
+    )
+
+
+def _span(record: dict[str, Any]) -> str:
+    interval = record["interval"]
+    return span_of(interval["low"], interval["high"], "to")
+
+
+def _diagram(content: dict[str, Any]) -> str:
+    most = content["most_bins"]
+    sweep_known = content["cells"]["sweep"] is not None
+    schemes = [
+        ("width", "Equal width"),
+        ("mass", "Equal mass"),
+        *([("sweep", "Monotone sweep")] if sweep_known else []),
+    ]
+    bins = (
+        element("label", "Bins ", element("output", "15", id="bins-shown", for_="bins"), for_="bins")
+        + f'<input type="range" id="bins" min="1" max="{most}" value="15" step="1">'
+    )
+    controls = element(
+        "form",
+        element("div", bins, class_="control"),
+        _choice("scheme", "Binning", schemes, "width"),
+        _choice("norm", "Average", [("1", "Mean absolute"), ("2", "Root mean square"), ("inf", "Maximum")], "1"),
+        _boxes(
+            "Show",
+            [("show-bins", "Bins", True), ("show-smooth", "Smooth curve", True), ("show-isotonic", "Isotonic", False)],
+        ),
+        _choice("zoom", "Scale", [("linear", "Linear"), ("log", "Zoom near 1")], "linear"),
+        id="controls",
+        aria_label="How to draw and measure",
+    )
+    live = element(
+        "p",
+        "Binned error with these settings: ",
+        element("output", "", id="error", for_="bins scheme norm"),
+        element("span", "", id="reference"),
+        id="live",
+        aria_live="polite",
+    )
+    charts = element(
+        "div",
+        element(
+            "figure",
+            element("div", "", id="reliability", class_="chart"),
+            element("div", "", id="histogram", class_="chart"),
+            element(
+                "figcaption",
+                "On the dashed line, confidence equals reality; below it, the model is too confident. Dot size grows with the number "
+                "of predictions. Beneath: where the confidences lie.",
+            ),
+        ),
+        element(
+            "figure",
+            element("div", "", id="movement", class_="chart"),
+            element(
+                "figcaption",
+                "The binned error depends on the number of bins; the shaded band is the interval of the rank-series estimate, which "
+                "needs none.",
+            ),
+        ),
+        class_="charts",
+    )
+    numbers = element(
+        "details",
+        element("summary", "Numbers behind the diagram"),
+        table(
+            "Bins of the diagram",
+            ["Bin", "Predictions", "Mean confidence", "Outcome rate", "Low", "High"],
+            [],
+            id_="bin-table",
+        ),
+    )
+    without = element(
+        "noscript", element("p", "The diagram needs JavaScript; every number outside it is in the page itself.")
+    )
+    return controls + live + without + charts + numbers
+
+
+def _choice(name: str, legend: str, options: list[tuple[str, str]], chosen: str) -> str:
+    inputs = "".join(
+        f'<label><input type="radio" name="{name}" value="{value}"{" checked" if value == chosen else ""}>{escaped(words)}</label>'
+        for value, words in options
+    )
+    return element("fieldset", element("legend", escaped(legend)), inputs)
+
+
+def _boxes(legend: str, options: list[tuple[str, str, bool]]) -> str:
+    inputs = "".join(
+        f'<label><input type="checkbox" id="{name}"{" checked" if on else ""}>{escaped(words)}</label>'
+        for name, words, on in options
+    )
+    return element("fieldset", element("legend", escaped(legend)), inputs)
+
+
+def _estimators(content: dict[str, Any]) -> str:
+    rows = []
+    for record in content["estimates"]:
+        name, does, reference = ESTIMATOR_WORDS[record["estimator"]["name"]]
+        options = record["estimator"]["options"]
+        scheme = (
+            {"width": ", equal width", "mass": ", equal mass"}.get(options.get("scheme", ""), "")
+            if "Binned" in name
+            else ""
+        )
+        interval = record["interval"]
+        bins = None if record["bins"] is None else len(record["bins"])
+        rows.append(
+            [
+                Cell(name + scheme),
+                Cell(NORM_WORDS.get(record["norm"], record["norm"])),
+                Cell(f"{record['value']:.4f}", record["value"]),
+                Cell(
+                    "–" if interval is None else f"{interval['low']:.4f} – {interval['high']:.4f}",
+                    _sort(interval, "high"),
+                ),
+                Cell("–" if bins is None else bins, float(bins or 0)),
+                Cell(does + ("" if reference is None else f" [{reference}]")),
+            ]
+        )
+    intro = element(
+        "p",
+        "Estimators disagree because each has its own bias, above all at small errors and small n. Quote one together with its name; "
+        "the first row is the recommended one.",
+    )
+    header = ["Estimator", "Average", "Error", f"{content['level']:.0%} interval", "Bins", "What it does"]
+    return intro + table("Estimates of the calibration error", header, rows, id_="estimator-table")
+
+
+def _sort(record: dict[str, Any] | None, field: str) -> float:
+    return -1.0 if record is None else float(record[field])
+
+
+def _classes(content: dict[str, Any]) -> str:
+    if content["classes"] is None:
+        return ""
+    rows = [
+        [
+            Cell(row["name"], title=row["name"] if len(row["name"]) > 60 else ""),
+            Cell(f"{row['labels']:,.10g}", row["labels"]),
+            Cell(f"{row['rate']:.4f}", row["rate"]),
+            Cell(f"{row['mean']:.4f}", row["mean"]),
+            Cell(f"{row['difference']:+.4f}", row["difference"]),
+            Cell(f"{row['low']:+.4f} – {row['high']:+.4f}", row["low"]),
+            Cell(f"{row['error']:.4f}", row["error"]),
+        ]
+        for row in content["classes"]["rows"]
+    ]
+    left_out = content["classes"]["left_out"]
+    intro = element(
+        "p",
+        escaped(
+            "Each class's probability against how often that class was the label. The error is root mean square, debiased, 15 bins of "
+            "equal mass. Largest errors first."
+            + (f" The {left_out:,} classes with smaller errors are not listed." if left_out else "")
+        ),
+    )
+    header = [
+        "Class",
+        "Labels",
+        "Frequency",
+        "Mean probability",
+        "Difference",
+        f"{content['level']:.0%} interval",
+        "Error",
+    ]
+    return intro + table("Calibration of every class", header, rows, page=_PAGE, id_="class-table")
+
+
+def _groups(content: dict[str, Any]) -> str:
+    if content["groups"] is None:
+        return ""
+    groups = content["groups"]
+    rows = [
+        [
+            Cell(row["name"], title=row["name"] if len(row["name"]) > 60 else ""),
+            Cell(f"{row['n']:,}", float(row["n"])),
+            Cell(f"{row['error']:.4f}", row["error"]),
+            Cell(f"{row['low']:.4f} – {row['high']:.4f}", row["low"]),
+            Cell(f"{row['direction']:+.4f}", row["direction"]),
+            Cell("< 0.001" if row["p_value"] <= 0.001 else f"{row['p_value']:.3f}", row["p_value"]),
+        ]
+        for row in groups["rows"]
+    ]
+    left_out = groups["left_out"]
+    intro = element(
+        "p",
+        escaped(
+            f"One row per value of {groups['by']!r}, rank-series estimate. With many groups some p-values are small by chance alone."
+            + (f" {left_out:,} smaller groups are not listed." if left_out else "")
+        ),
+    )
+    header = [groups["by"], "Predictions", "Error", f"{content['level']:.0%} interval", "Direction", "p-value"]
+    return intro + table("Calibration of every group", header, rows, page=_PAGE, id_="group-table")
+
+
+def _methods(content: dict[str, Any]) -> str:
+    terms = "".join(element("dt", escaped(term)) + element("dd", escaped(text)) for term, text in definitions(content))
+    listed = "".join(element("li", escaped(text)) for text in REFERENCES)
+    return (
+        element("dl", terms, class_="terms") + element("h3", "References") + element("ol", listed, class_="references")
+    )
+
+
+def _reproduce(content: dict[str, Any]) -> str:
+    box = content["reproduce"]
+    rows = [
+        ("Made", box["made"]),
+        ("Data", f"{content['n']:,} predictions, SHA-256 {box['fingerprint']}"),
+        ("Command", box["command"] or "truecal.report(...) from Python"),
+        ("Options", ", ".join(f"{key} = {value}" for key, value in box["options"].items() if value is not None)),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in box["versions"].items())),
+    ]
+    return element(
+        "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in rows), class_="box"
+    )
+
+
+def _privacy(content: dict[str, Any]) -> str:
+    alone = content["cells_of_one"]
+    single = f" {alone:,} of them hold a single prediction." if alone else ""
+    return element(
+        "p",
+        escaped(
+            f"This file is complete: it loads nothing and sends nothing. It holds sums over {content['cell_count']:,} cells of "
+            f"neighbouring confidences, not the rows of the data.{single} Class and group names are in it as shown above."
+        ),
+    )
