@@ -22,7 +22,10 @@ def render(content: dict[str, Any]) -> str:
     library = charting_bundle()
     ours = inert("(() => {\n'use strict';\n" + "\n".join(map(_asset, _SCRIPTS)) + "\n})();")
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in (library, ours))
-    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+        "form-action 'none'"
+    )
     return "\n".join(
         [
             "<!DOCTYPE html>",

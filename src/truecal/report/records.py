@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.estimate import Estimate, Estimator
+from truecal.estimate import Estimate
 from truecal.estimate.bins import Bins
 
 SCHEMA_VERSION = 1
@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def estimator_record(estimator: Estimator) -> dict[str, Any]:
+def estimator_record(estimator: object) -> dict[str, Any]:
     """Name and options of an estimator.
 
     >>> import truecal as tc

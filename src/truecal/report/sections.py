@@ -2,20 +2,19 @@
 
 from typing import Any
 
-from truecal.report.html import Cell, element, escaped, table
-from truecal.report.methods import ESTIMATOR_WORDS, NORM_WORDS, REFERENCES, definitions
+from truecal.report.html import element, escaped, table
+from truecal.report.methods import REFERENCES, definitions
+from truecal.report.result_tables import class_table, estimator_table, group_table
 from truecal.report.verdict import percent, points, span_of
-
-_PAGE = 20  # rows of a long table shown at first
 
 
 def body(content: dict[str, Any]) -> str:
     """Everything inside the body element except the scripts."""
     sections = [
         ("diagram", "Confidence and reality", _diagram(content)),
-        ("estimators", "The same data through every estimator", _estimators(content)),
-        ("classes", "Class by class", _classes(content)),
-        ("groups", "Group by group", _groups(content)),
+        ("estimators", "The same data through every estimator", estimator_table(content)),
+        ("classes", "Class by class", class_table(content)),
+        ("groups", "Group by group", group_table(content)),
         ("methods", "Definitions and methods", _methods(content)),
         ("reproduce", "How to reproduce this page", _reproduce(content)),
     ]
@@ -82,7 +81,7 @@ def _numbers(content: dict[str, Any]) -> str:
     cards = [
         ("Root-mean-square error", points(head["value"]), f"{level}: {_span(head)}", "large gaps count more"),
         ("Mean absolute error", points(absolute["value"]), f"{level}: {_span(absolute)}", "the usual meaning of ECE"),
-        ("Direction", ("+" if direction > 0 else "−") + points(abs(direction)), tendency, "opposite gaps cancel"),
+        ("Direction", ("+" if direction > 0 else "-") + points(abs(direction)), tendency, "opposite gaps cancel"),
         (
             "Test of calibration",
             "p < 0.001" if p <= 0.001 else f"p = {p:.3f}",
@@ -143,7 +142,7 @@ def _diagram(content: dict[str, Any]) -> str:
     )
     live = element(
         "p",
-        "Binned error with these settings: ",
+        element("span", "", id="setting"),
         element("output", "", id="error", for_="bins scheme norm"),
         element("span", "", id="reference"),
         id="live",
@@ -157,8 +156,8 @@ def _diagram(content: dict[str, Any]) -> str:
             element("div", "", id="histogram", class_="chart"),
             element(
                 "figcaption",
-                "On the dashed line, confidence equals reality; below it, the model is too confident. Dot size grows with the number "
-                "of predictions. Beneath: where the confidences lie.",
+                "On the dashed line, confidence equals reality; below it, the model is too confident. Dot size grows with the "
+                "number of predictions. Beneath: where the confidences lie.",
             ),
         ),
         element(
@@ -166,8 +165,8 @@ def _diagram(content: dict[str, Any]) -> str:
             element("div", "", id="movement", class_="chart"),
             element(
                 "figcaption",
-                "The binned error depends on the number of bins; the shaded band is the interval of the rank-series estimate, which "
-                "needs none.",
+                "The binned error depends on the number of bins; the shaded band is the interval of the rank-series estimate, "
+                "which needs none.",
             ),
         ),
         class_="charts",
@@ -202,107 +201,6 @@ def _boxes(legend: str, options: list[tuple[str, str, bool]]) -> str:
         for name, words, on in options
     )
     return element("fieldset", element("legend", escaped(legend)), inputs)
-
-
-def _estimators(content: dict[str, Any]) -> str:
-    rows = []
-    for record in content["estimates"]:
-        name, does, reference = ESTIMATOR_WORDS[record["estimator"]["name"]]
-        options = record["estimator"]["options"]
-        scheme = (
-            {"width": ", equal width", "mass": ", equal mass"}.get(options.get("scheme", ""), "")
-            if "Binned" in name
-            else ""
-        )
-        interval = record["interval"]
-        bins = None if record["bins"] is None else len(record["bins"])
-        rows.append(
-            [
-                Cell(name + scheme),
-                Cell(NORM_WORDS.get(record["norm"], record["norm"])),
-                Cell(f"{record['value']:.4f}", record["value"]),
-                Cell(
-                    "–" if interval is None else f"{interval['low']:.4f} – {interval['high']:.4f}",
-                    _sort(interval, "high"),
-                ),
-                Cell("–" if bins is None else bins, float(bins or 0)),
-                Cell(does + ("" if reference is None else f" [{reference}]")),
-            ]
-        )
-    intro = element(
-        "p",
-        "Estimators disagree because each has its own bias, above all at small errors and small n. Quote one together with its name; "
-        "the first row is the recommended one.",
-    )
-    header = ["Estimator", "Average", "Error", f"{content['level']:.0%} interval", "Bins", "What it does"]
-    return intro + table("Estimates of the calibration error", header, rows, id_="estimator-table")
-
-
-def _sort(record: dict[str, Any] | None, field: str) -> float:
-    return -1.0 if record is None else float(record[field])
-
-
-def _classes(content: dict[str, Any]) -> str:
-    if content["classes"] is None:
-        return ""
-    rows = [
-        [
-            Cell(row["name"], title=row["name"] if len(row["name"]) > 60 else ""),
-            Cell(f"{row['labels']:,.10g}", row["labels"]),
-            Cell(f"{row['rate']:.4f}", row["rate"]),
-            Cell(f"{row['mean']:.4f}", row["mean"]),
-            Cell(f"{row['difference']:+.4f}", row["difference"]),
-            Cell(f"{row['low']:+.4f} – {row['high']:+.4f}", row["low"]),
-            Cell(f"{row['error']:.4f}", row["error"]),
-        ]
-        for row in content["classes"]["rows"]
-    ]
-    left_out = content["classes"]["left_out"]
-    intro = element(
-        "p",
-        escaped(
-            "Each class's probability against how often that class was the label. The error is root mean square, debiased, 15 bins of "
-            "equal mass. Largest errors first."
-            + (f" The {left_out:,} classes with smaller errors are not listed." if left_out else "")
-        ),
-    )
-    header = [
-        "Class",
-        "Labels",
-        "Frequency",
-        "Mean probability",
-        "Difference",
-        f"{content['level']:.0%} interval",
-        "Error",
-    ]
-    return intro + table("Calibration of every class", header, rows, page=_PAGE, id_="class-table")
-
-
-def _groups(content: dict[str, Any]) -> str:
-    if content["groups"] is None:
-        return ""
-    groups = content["groups"]
-    rows = [
-        [
-            Cell(row["name"], title=row["name"] if len(row["name"]) > 60 else ""),
-            Cell(f"{row['n']:,}", float(row["n"])),
-            Cell(f"{row['error']:.4f}", row["error"]),
-            Cell(f"{row['low']:.4f} – {row['high']:.4f}", row["low"]),
-            Cell(f"{row['direction']:+.4f}", row["direction"]),
-            Cell("< 0.001" if row["p_value"] <= 0.001 else f"{row['p_value']:.3f}", row["p_value"]),
-        ]
-        for row in groups["rows"]
-    ]
-    left_out = groups["left_out"]
-    intro = element(
-        "p",
-        escaped(
-            f"One row per value of {groups['by']!r}, rank-series estimate. With many groups some p-values are small by chance alone."
-            + (f" {left_out:,} smaller groups are not listed." if left_out else "")
-        ),
-    )
-    header = [groups["by"], "Predictions", "Error", f"{content['level']:.0%} interval", "Direction", "p-value"]
-    return intro + table("Calibration of every group", header, rows, page=_PAGE, id_="group-table")
 
 
 def _methods(content: dict[str, Any]) -> str:

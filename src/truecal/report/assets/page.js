@@ -3,6 +3,8 @@
 const controls = document.getElementById('controls');
 const outcomeName = content.top_label ? 'Accuracy' : 'Outcome rate';
 const views = {};
+const SCHEMES = { width: 'equal width', mass: 'equal mass', sweep: 'monotone sweep' };
+const NORMS = { 1: 'mean absolute', 2: 'root mean square', inf: 'maximum' };
 
 function settings() {
   const form = new FormData(controls);
@@ -23,7 +25,9 @@ function reference(norm) {
 function say(state, rows, error) {
   const slider = document.getElementById('bins');
   slider.disabled = state.scheme === 'sweep';
-  document.getElementById('bins-shown').textContent = state.scheme === 'sweep' ? cells.sweep.length - 1 : state.bins;
+  const used = state.scheme === 'sweep' ? cells.sweep.length - 1 : state.bins;
+  document.getElementById('bins-shown').textContent = used;
+  document.getElementById('setting').textContent = `Binned error, ${used} ${used === 1 ? 'bin' : 'bins'}, ${SCHEMES[state.scheme]}, ${NORMS[state.norm]}: `;
   const output = document.getElementById('error');
   output.dataset.value = error;
   output.textContent = error.toFixed(4);

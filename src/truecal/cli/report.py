@@ -1,0 +1,58 @@
+"""`truecal report`: a page to forward."""
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
+from truecal.cli.output import answer
+from truecal.cli.source import Source, input_options, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@lens_option
+@level_option
+@seed_option
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.02,
+    show_default=True,
+    help="The error that would still be acceptable; the verdict is phrased against it.",
+)
+@click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
+@click.option("--out", metavar="FILE", default="report.html", show_default=True, help="Where to write the page.")
+@click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
+@input_options
+def report(
+    source: Source, lens: str, level: float, seed: int, tolerance: float, title: str, out: str, as_json: bool
+) -> None:
+    """Write a self-contained HTML report about the predictions in FILE.
+
+    The page opens offline, holds sums and no rows of the data, and recomputes the binned error in the browser as you move its
+    controls.
+    """
+    from truecal.report import report as write_report
+    from truecal.report.records import document
+
+    preds = load(source)
+    path: Path = write_report(
+        preds,
+        out,
+        lens=make_lens(lens, preds),
+        by=source.by,
+        tolerance=tolerance,
+        level=level,
+        title=title,
+        source=source.name,
+        command=shlex.join(["truecal", *sys.argv[1:]]),
+        rng=seed,
+    )
+    size = path.stat().st_size
+    content = document("report-written", source=source.name, path=str(path), bytes=size)
+    answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
