@@ -85,12 +85,13 @@ def rank_basis(cells: Cells) -> Basis:
     last_norm = np.zeros((len(share), 1))
     for j in range(1, phi.shape[1]):
         now = phi[:, j - 1]
-        slope = (share * x * now**2).sum(axis=1, keepdims=True)
-        new = (x - slope) * now
+        new = x * now
+        slope = np.einsum("mg,mg,mg->m", share, new, now)[:, None]
+        new -= slope * now
         if j > 1:
             new -= last_norm * phi[:, j - 2]
-        norm = np.sqrt((share * new**2).sum(axis=1, keepdims=True))
+        norm = np.sqrt(np.einsum("mg,mg,mg->m", share, new, new))[:, None]
         alive &= (norm[:, 0] >= _SMALLEST_NORM) & (j < most)
-        phi[:, j] = np.where(alive[:, None], new / np.where(norm > 0, norm, 1.0), 0.0)
+        np.multiply(new, np.where(alive[:, None], 1 / np.where(norm > 0, norm, 1.0), 0.0), out=phi[:, j])
         last_norm = norm
     return Basis(phi)

@@ -15,6 +15,7 @@ from truecal.types import Float64s
 
 _BUDGET = 1 << 23  # basis values held at once (64 MiB): larger batches are worked through in parts
 _LARGEST_LEVERAGE = 0.95
+_FEW = 16  # terms: most datasets keep fewer
 _GATE = 1.645  # the Jensen correction applies only to an error that stands out of the noise
 
 
@@ -150,11 +151,15 @@ def _fit(profile: Profile) -> _Fit:
         gap += beta[:, k, None] * phi
         leverage += phi * phi / n
         free = 1 - leverage
-        inverse = np.where(free >= 1 - _LARGEST_LEVERAGE, 1 / np.where(free > 0, free, 1.0), 0.0)
-        loo = (gap * cells.residual - leverage * cells.square) * inverse  # sum of r_i m_{-i} over the cell
-        norm = (cells.count * gap**2 - 2 * gap * leverage * cells.residual + leverage**2 * cells.square) * inverse**2
-        theta[k] = loo.sum(axis=1) / cells.n
-        risk[k] = -theta[k] + 2 * np.maximum(norm.sum(axis=1) / cells.n - theta[k], 0.0)
+        if free.min() >= 1 - _LARGEST_LEVERAGE:
+            inverse = 1 / free
+        else:
+            inverse = np.where(free >= 1 - _LARGEST_LEVERAGE, 1 / np.where(free > 0, free, 1.0), 0.0)
+        crossed, own = gap * cells.residual, leverage * cells.square
+        theta[k] = np.einsum("mg,mg->m", crossed - own, inverse) / cells.n  # mean of r_i m_{-i}
+        norm = cells.count * gap * gap - leverage * (2 * crossed - own)
+        inverse *= inverse
+        risk[k] = -theta[k] + 2 * np.maximum(np.einsum("mg,mg->m", norm, inverse) / cells.n - theta[k], 0.0)
     best = risk.argmin(axis=0)
     chosen = (np.arange(terms) <= best[:, None]).astype(float)
     gap = np.einsum("mk,mkg->mg", beta * chosen, basis.phi)
@@ -173,26 +178,28 @@ def _fit(profile: Profile) -> _Fit:
     spread = np.where(flat, 0.0, (fourth / safe**2 - 1) / cells.n)
 
     value = np.sqrt(np.maximum(power, 0.0))
-    most = int(best.max()) + 1
-    calibrated = _covariance(cells, Basis(basis.phi[:, :most]), cells.chance) * (
-        chosen[:, :most, None] * chosen[:, None, :most]
-    )
-    stands_out = power > _GATE * np.sqrt(2 * (calibrated**2).sum(axis=(1, 2)))
+    calibrated = np.zeros(len(best))
+    for some in (best < _FEW, best >= _FEW):  # two groups, because one long series would make every product as long
+        if some.any():
+            kept, most = chosen[some], int(best[some].max()) + 1
+            phi = basis.phi[some, :most] * kept[:, :most, None]
+            span = _covariance(phi, (cells.count * cells.chance)[some], cells.n[some])
+            calibrated[some] = 2 * (span**2).sum(axis=(1, 2))
+    stands_out = power > _GATE * np.sqrt(calibrated)
     jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)
     value = np.where(stands_out, value * jensen, value)
     return _Fit(cells, basis, beta, chosen, power, theta[-1], gap, leverage, noise, spread, np.minimum(value, 1.0))
 
 
-def _covariance(cells: Cells, basis: Basis, variance: Float64s) -> Float64s:
-    """Covariance of beta when outcomes have the given variance in every cell, shape (m, K, K)."""
-    phi, weight = basis.phi, cells.count * variance
+def _covariance(phi: Float64s, variance: Float64s, n: Float64s) -> Float64s:
+    """Covariance of beta when the residual sums of the cells have the given variances, shape (m, K, K)."""
     total = np.zeros((*phi.shape[:2], phi.shape[1]))
     for start in range(
         0, phi.shape[2], 128
     ):  # small products stay on one thread: waking a second costs more than it brings
         part = phi[:, :, start : start + 128]
-        total += (part * weight[:, None, start : start + 128]) @ part.transpose(0, 2, 1)
-    return total / cells.n[:, None, None] ** 2
+        total += (part * variance[:, None, start : start + 128]) @ part.transpose(0, 2, 1)
+    return total / n[:, None, None] ** 2
 
 
 def _shape(fit: _Fit, norm: float) -> Float64s:
@@ -208,7 +215,7 @@ def _pivot(fit: _Fit) -> Pivot:
     rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
     shrunk = (rate + fit.leverage / 2) / (1 + fit.leverage)
     spans = [
-        (_covariance(fit.cells, fit.basis, variance) ** 2).sum(axis=(1, 2))
+        (_covariance(fit.basis.phi, fit.cells.count * variance, fit.cells.n) ** 2).sum(axis=(1, 2))
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
     ]
     return Pivot(fit.full, 2 * np.maximum(*spans), fit.noise, fit.spread)
@@ -218,7 +225,7 @@ def _test(fit: _Fit, resamples: int, generator: np.random.Generator) -> tuple[Fl
     """Statistic and p-value of every dataset."""
     cells = fit.cells
     found, p = np.zeros(len(cells.n)), np.empty(len(cells.n))
-    covariance = _covariance(cells, fit.basis, cells.chance)
+    covariance = _covariance(fit.basis.phi, cells.count * cells.chance, cells.n)
     for i in range(len(p)):
         if not (covariance[i].diagonal() > 0).any():
             impossible = bool(

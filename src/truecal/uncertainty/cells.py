@@ -1,0 +1,76 @@
+"""Cells: one row per distinct score. What every resampling here works on, so that nothing is ever sorted twice."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.profile import Cut, Profile
+from truecal.types import Float64s, Indices
+
+
+class Counted(Profile):
+    """A profile whose weights are numbers of rows even where they are fractions (resampled importance weights)."""
+
+    counted = True
+
+
+def cell_places(profile: Profile, most: int) -> Indices:
+    """Where the cells of a single set of sorted scores begin, and where the last one ends.
+
+    A cell is a group of equal scores; if there are more than `most`, neighbours are joined into cells of about equal mass.
+    """
+    scores = profile.scores[0]
+    fresh = np.flatnonzero(scores[1:] != scores[:-1]) + 1
+    places = np.concatenate([[0], fresh, [profile.rows]])
+    if len(places) - 1 > most:
+        alone = Profile(profile.scores, profile.outcomes[:1], profile.weights)
+        places = np.unique(alone.mass_cut(most).below[0])
+    return places
+
+
+def collapse(profile: Profile, most: int = 4096) -> Profile:
+    """The same data with one row per distinct score (or at most `most` cells); weights count rows.
+
+    All datasets of the batch must share their scores and weights (see :func:`alike`); outcomes become means.
+
+    >>> import truecal as tc
+    >>> cells = collapse(tc.Profile.from_arrays([0.2, 0.9, 0.9], [0, 1, 0]))
+    >>> cells.scores, cells.outcomes, cells.weights
+    (array([[0.2, 0.9]]), array([[0. , 0.5]]), array([[1., 2.]]))
+    """
+    places = cell_places(profile, most)
+    cut = Cut(places[None, :], places[None, :])
+    weight, score, outcome = (np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y"))
+    filled = weight[0] > 0
+    weight, score, outcome = weight[:1, filled], score[:1, filled], outcome[:, filled]
+    first, last = profile.scores[:1, places[:-1][filled]], profile.scores[:1, places[1:][filled] - 1]
+    mean = (score / weight).astype(profile.scores.dtype)
+    scale = profile.size[0] / profile.total[0]
+    return Counted(np.where(first == last, first, mean), outcome / weight, weight * scale, single=profile.single)
+
+
+def alike(profile: Profile) -> Iterator[tuple[slice, Profile]]:
+    """A batch in parts whose datasets share scores and weights, with the place of each part in the batch."""
+    shared = profile.scores.shape[0] == 1 and (profile.weights is None or profile.weights.shape[0] == 1)
+    if shared:
+        yield slice(0, profile.batch), profile
+        return
+    for i in range(profile.batch):
+        part = profile if profile.batch == 1 else profile.take(np.array([i]))
+        yield slice(i, i + 1), part
+
+
+def single_cells(profile: Profile, most: int) -> Profile:
+    """:func:`collapse` of one dataset; a batch is refused."""
+    if not isinstance(profile, Profile):
+        raise InputError(f"a Profile is needed, not {type(profile).__name__}; a lens such as tc.TopLabel() makes one")
+    if profile.batch != 1:
+        raise InputError(f"one dataset is needed, not a batch of {profile.batch}; resample them one at a time")
+    return collapse(profile, most)
+
+
+def profile_of(cells: Profile, zeros: Float64s, ones: Float64s) -> Profile:
+    """Resampled numbers of zeros and ones in every cell, shape (m, cells), on the scores of `cells`."""
+    count = zeros + ones
+    return Counted(cells.scores, ones / np.where(count > 0, count, 1.0), count)
