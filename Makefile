@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH := .venv-bench
 .PHONY: demo test check bench docs clean
 
 $(STAMP): pyproject.toml
@@ -25,9 +26,14 @@ check: $(STAMP)          ## lint, format, types, architecture
 docs: $(STAMP)           ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: $(STAMP)          ## speed and memory beside other libraries, as ratios of one run
-	$(BIN)/pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
-	$(BIN)/python -m benchmarks
+bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run
+	$(BENCH)/bin/python -m benchmarks $(ONLY)
+
+$(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BENCH)/bin/pip install --quiet --disable-pip-version-check -e '.[all]' -r benchmarks/requirements.txt
+	@touch $(BENCH)/.installed
 
 clean:
-	rm -rf $(VENV) site build dist
+	rm -rf $(VENV) $(BENCH) site build dist

@@ -4,6 +4,7 @@ All take plain sequences of one dataset. Ties: equal scores share the mean of th
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def bins_of(c, y, bins, scheme, ties="keep", closed="left"):
         number = width_bins(c, bins, closed)
         return [(c[number == j], y[number == j]) for j in range(bins)]
     cuts = mass_cuts(c, bins, ties)
-    return [(c[a:b], y[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [(c[a:b], y[a:b]) for a, b in pairwise(cuts)]
 
 
 def binned(c, y, bins, scheme="width", norm=1, ties="keep", closed="left"):
@@ -97,7 +98,7 @@ def sweep(c, y, scheme="mass", norm=2, ties="keep"):
     best = 1
     for b in range(2, len(set(np.asarray(c).tolist())) + 1):
         rates = [ys.mean() for _, ys in bins_of(c, y, b, scheme, ties) if len(ys)]
-        if any(later < earlier - 1e-12 for earlier, later in zip(rates[:-1], rates[1:], strict=True)):
+        if any(later < earlier - 1e-12 for earlier, later in pairwise(rates)):
             break
         best = b
     return best, binned(c, y, best, scheme, norm, ties)

@@ -48,7 +48,7 @@ def test_one_readable_line():
 
 def test_bins_keep_counts_means_and_intervals():
     bins = tc.calibration_error(Y, P, estimator=tc.BinnedECE(bins=10)).bins
-    inside = [(P >= j / 10) & (P < (j + 1) / 10) for j in range(10)]
+    inside = [(j / 10 <= P) & ((j + 1) / 10 > P) for j in range(10)]
     np.testing.assert_array_equal(bins.counts, [i.sum() for i in inside])
     np.testing.assert_allclose(bins.mean_score, [P[i].mean() for i in inside])
     np.testing.assert_allclose(bins.mean_outcome, [Y[i].mean() for i in inside])

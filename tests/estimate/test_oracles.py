@@ -127,7 +127,7 @@ def test_isotonic_blocks_found_coarse_to_fine_are_those_of_the_plain_fit(n):
     rng = np.random.default_rng(n)
     c = np.sort(np.round(rng.random(n), 4)) if n == 5000 else np.sort(rng.random(n))
     y = (rng.random(n) < 0.3 + 0.4 * c).astype(float)
-    values, inverse, counts = np.unique(c, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(c, return_inverse=True, return_counts=True)
     rates = np.bincount(inverse, y) / counts
     fit = isotonic_regression(rates, weights=counts.astype(float)).x[inverse]
     expected = ((c - y) ** 2).mean() - ((fit - y) ** 2).mean()

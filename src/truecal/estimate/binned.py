@@ -1,5 +1,6 @@
 """The binned calibration error: the classical plug-in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,9 +25,13 @@ class Binning:
         check_choice(self.closed, ("left", "right"), "closed")
 
     def cut(self, profile: Profile) -> Cut:
+        return self.cuts(profile, self.bins)
+
+    def cuts(self, profile: Profile, bins: int | Sequence[int]) -> Cut:
+        """The cuts for other numbers of bins by the same rule, one after the other."""
         if self.scheme == "width":
-            return profile.width_cut(self.bins, self.closed)
-        return profile.mass_cut(self.bins, self.ties)
+            return profile.width_cut(bins, self.closed)
+        return profile.mass_cut(bins, self.ties)
 
 
 @dataclass(frozen=True)

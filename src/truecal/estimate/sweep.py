@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from truecal.estimate.binned import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimator import Estimator, Findings, check_norm, power_mean
-from truecal.profile import Cut, Profile
+from truecal.profile import Profile
 from truecal.types import Float64s
 
 _TOLERANCE = 1e-12  # a fall this small is rounding, not a violation
 _LONG = 1024  # after so many bins it pays to ask whether any number of bins would do
+_STEP = 1 << 20  # cuts looked at together
 
 
 @dataclass(frozen=True)
@@ -53,48 +54,67 @@ class SweepECE(Estimator):
 
     def sweep(self, profile: Profile) -> tuple[NDArray[np.intp], Float64s]:
         """The number of bins the sweep settles on in every dataset, and the error with them."""
-        most = profile.distinct
-        count = np.ones(profile.batch, np.intp)
-        power = self._power(Bins.of(profile, self.binning(1).cut(profile)))
-        active = np.flatnonzero(most > 1)
-        part, members = profile, np.arange(profile.batch)  # the datasets still at hand, and where they belong
-        b = 2
-        while len(active):
-            if len(active) * 2 <= len(members):
-                part, members = part.take(np.searchsorted(members, active)), active
-            if b == _LONG:
-                endless = members[_rises(_finest(part))]
-                for i in np.intersect1d(endless, active):
-                    count[i] = most[i]
-                    alone = profile.take(np.array([i]))
-                    power[i] = self._power(Bins.of(alone, self.binning(int(most[i])).cut(alone)))[0]
-                active = np.setdiff1d(active, endless)
-            bins = Bins.of(part, self.binning(b).cut(part))
-            risen = members[_rises(bins)]
-            active = np.intersect1d(active, risen, assume_unique=True)
-            count[active] = b
-            power[active] = self._power(bins)[np.searchsorted(members, active)]
-            b += 1
-            active = active[most[active] >= b]
+        count = self._counts(profile)
+        power = np.empty(profile.batch)
+        for b in np.unique(count):
+            members = np.flatnonzero(count == b)
+            part = profile if len(members) == profile.batch else profile.take(members)
+            bins = Bins.of(part, self.binning(int(b)).cut(part))
+            power[members] = power_mean(bins.gap, bins.share, self.norm)
         return count, power
 
-    def _power(self, bins: Bins) -> Float64s:
-        return power_mean(bins.gap, bins.share, self.norm)
+    def _counts(self, profile: Profile) -> NDArray[np.intp]:
+        most = profile.distinct
+        count = np.ones(profile.batch, np.intp)
+        active = np.flatnonzero(most > 1)  # the datasets whose sweep goes on
+        b = 2
+        while len(active):
+            part = profile if len(active) == profile.batch else profile.take(active)
+            if b > _LONG:
+                endless = _rises(*_finest(part))
+                count[active[endless]] = most[active[endless]]
+                if endless.any():
+                    active = active[~endless]
+                    continue
+            tried = range(b, b + max(1, min(b, _STEP // (len(active) * b))))  # several at a time, ever more
+            cut = self.binning(1).cuts(part, tried)
+            weight, ones = (np.diff(part.sums(name, cut), axis=1) for name in ("w", "y"))
+            passed = _rises_each(weight, ones, np.asarray(tried)) & (most[active][:, None] >= np.asarray(tried))
+            steps = np.logical_and.accumulate(passed, axis=1).sum(axis=1)
+            count[active] += steps
+            active = active[steps == len(tried)]
+            b = tried.stop
+        return count
 
 
-def _rises(bins: Bins) -> NDArray[np.bool_]:
+def _rises(weight: Float64s, ones: Float64s) -> NDArray[np.bool_]:
     """Whether the outcome rates of the filled bins are non-decreasing, per dataset."""
-    if (bins.weight > 0).all():
-        return np.all(np.diff(bins.rate, axis=1) >= -_TOLERANCE, axis=1)
-    filled = bins.weight > 0
-    highest = np.maximum.accumulate(np.where(filled, bins.rate, -np.inf), axis=1)
-    return np.all(~filled | (bins.rate >= highest - _TOLERANCE), axis=1)
+    filled = weight > 0
+    rate = ones / np.where(filled, weight, 1.0)
+    highest = np.maximum.accumulate(np.where(filled, rate, -np.inf), axis=1)
+    return np.all(~filled | (rate >= highest - _TOLERANCE), axis=1)
 
 
-def _finest(profile: Profile) -> Bins:
-    """One bin per distinct score: if these rise, so does every coarser partition."""
-    everywhere: Cut = profile.at_count(np.arange(profile.rows + 1)[None, :]).keep_ties()
-    return Bins.of(profile, everywhere)
+def _rises_each(weight: Float64s, ones: Float64s, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """The same for several numbers of bins side by side (with one meaningless entry between them), shape (batch, len(counts))."""
+    starts = np.cumsum(counts + 1) - (counts + 1)
+    between = starts[1:] - 1
+    weight = weight.copy()
+    weight[:, between] = np.inf  # a rate of 0 between one set of bins and the next ...
+    if not (weight > 0).all():
+        each = [_rises(weight[:, s : s + b], ones[:, s : s + b]) for s, b in zip(starts, counts, strict=True)]
+        return np.stack(each, axis=1)
+    rate = ones / weight
+    falls = rate[:, 1:] < rate[:, :-1] - _TOLERANCE
+    falls[:, between - 1] = False  # ... to which falling does not count
+    return ~np.logical_or.reduceat(falls, starts, axis=1)
+
+
+def _finest(profile: Profile) -> tuple[Float64s, Float64s]:
+    """Weight and ones of every distinct score: if their rates rise, so do those of every coarser partition."""
+    everywhere = profile.at_count(np.arange(profile.rows + 1)[None, :]).keep_ties()
+    weight, ones = (np.diff(profile.sums(name, everywhere), axis=1) for name in ("w", "y"))
+    return weight, ones
 
 
 def _warnings(profile: Profile, count: NDArray[np.intp]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ Ties have no order. A place that falls inside a group of equal scores takes the 
 so no answer depends on the order in which rows arrived, and a row of weight 3 equals three rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -298,14 +298,15 @@ class Profile:
 
     # ------------------------------------------------------------------ cuts: the one edge rule, the one tie rule
 
-    def width_cut(self, bins: int, closed: Literal["left", "right"] = "left") -> Cut:
+    def width_cut(self, bins: int | Sequence[int], closed: Literal["left", "right"] = "left") -> Cut:
         """Cuts at 0, 1/b, ..., 1: bin j is [j/b, (j+1)/b) with the last one closed, or (j/b, (j+1)/b] with the first one closed.
 
-        Edges are j/b rounded to the precision of the scores, so that 0.7 falls into the same bin in every precision.
+        Edges are j/b rounded to the precision of the scores, so that 0.7 falls into the same bin in every precision. Several
+        numbers of bins give the cuts of one after those of the other.
         """
-        edges = (np.arange(bins + 1) / bins).astype(self.scores.dtype)
-        place = self.places(edges, closed)
-        place[:, 0], place[:, -1] = 0, self.rows
+        k, b = _every_edge(bins)
+        place = self.places((k / b).astype(self.scores.dtype), closed)
+        place[:, k == 0], place[:, k == b] = 0, self.rows
         return Cut(place, place)
 
     def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
@@ -318,19 +319,20 @@ class Profile:
             found[i] = np.searchsorted(scores[i % scores.shape[0]], values[i % values.shape[0]], side)
         return found
 
-    def mass_cut(self, bins: int, ties: Literal["keep", "split"] = "keep") -> Cut:
+    def mass_cut(self, bins: int | Sequence[int], ties: Literal["keep", "split"] = "keep") -> Cut:
         """Cuts at ceil(k n / b) rows, k = 0..b; with importance weights at k/b of the total weight.
 
         "keep": a group of equal scores that a cut would split goes whole to the side that holds the larger part of it.
-        "split": the cut stays where it is and the group's rows and ones are shared in proportion.
+        "split": the cut stays where it is and the group's rows and ones are shared in proportion. Several numbers of bins give
+        the cuts of one after those of the other.
         """
-        k = np.arange(bins + 1)
+        k, b = _every_edge(bins)
         if self.weights is None:
-            cut = self.at_count(-(-k * self.rows // bins)[None, :])
+            cut = self.at_count(-(-k * self.rows // b)[None, :])
         elif self.counted:
-            cut = self.at_mass(np.ceil(k * self.total[:, None] / bins))
+            cut = self.at_mass(np.ceil(k * self.total[:, None] / b))
         else:
-            cut = self.at_mass(k * self.total[:, None] / bins)
+            cut = self.at_mass(k * self.total[:, None] / b)
         return cut.keep_ties() if ties == "keep" else cut
 
     @cached_property
@@ -392,6 +394,14 @@ class Profile:
         many = "" if self.batch == 1 else f"{self.batch} datasets of "
         weighted = "" if self.weights is None else ", weighted"
         return f"Profile({many}{self.rows} rows{weighted})"
+
+
+def _every_edge(bins: int | Sequence[int]) -> tuple[Indices, Indices]:
+    """k = 0..b and b itself, for each number of bins b in turn."""
+    counts = np.atleast_1d(np.asarray(bins, np.intp))
+    b = np.repeat(counts, counts + 1)
+    starts = np.cumsum(counts + 1) - (counts + 1)
+    return np.arange(len(b)) - np.repeat(starts, counts + 1), b
 
 
 def _gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
