@@ -2,6 +2,7 @@
 
 from truecal.recalibrate.beta import BetaCalibration
 from truecal.recalibrate.bias_corrected import BiasCorrectedTemperature
+from truecal.recalibrate.bin_choice import BinChoice, choose_bins
 from truecal.recalibrate.classifier import RecalibratedClassifier
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.evaluate import Evaluation, evaluate
@@ -16,6 +17,7 @@ from truecal.recalibrate.verify import Verification, verify
 __all__ = [
     "BetaCalibration",
     "BiasCorrectedTemperature",
+    "BinChoice",
     "Evaluation",
     "HistogramBinning",
     "IsotonicCalibration",
@@ -26,6 +28,7 @@ __all__ = [
     "TemperatureScaling",
     "VectorScaling",
     "Verification",
+    "choose_bins",
     "evaluate",
     "verify",
 ]

@@ -49,24 +49,18 @@ class BinnedError:
     @property
     def plugin(self) -> float:
         """sum_j w_j (s_j - y_j)^2 (Kumar et al., definition 5.1)."""
-        return float(self.shares @ (self.outputs - self.ones / self.counts) ** 2)
+        return float(squared_errors(self.outputs, self.counts, self.ones)[0])
 
     @property
     def squared(self) -> float:
         """The debiased squared error U; may be negative."""
-        return float(self.shares @ self._terms())
+        return float(squared_errors(self.outputs, self.counts, self.ones)[1])
 
     @property
     def balance(self) -> float:
         """The smallest alpha for which the outputs are alpha-well-balanced: 1/(alpha B) <= w_j <= alpha/B (definition 4.2)."""
         relative = self.shares * len(self.outputs)
         return float(max(relative.max(), 1 / relative.min()))
-
-    def _terms(self) -> Float64s:
-        rate = self.ones / self.counts
-        noise = np.where(self.counts > 1, rate * (1 - rate) / np.maximum(self.counts - 1, 1.0), 0.0)
-        terms: Float64s = (self.outputs - rate) ** 2 - noise
-        return terms
 
     def limits(self, level: float) -> tuple[float, float]:
         """One-sided lower and upper confidence limits of the squared error, each at `level`."""
@@ -88,7 +82,7 @@ class BinnedError:
         shares, n = self.shares, self.n
         rate = (self.ones + 2 * self.outputs) / (self.counts + 2)  # drawn towards the output where little was seen
         noise = rate * (1 - rate) / self.counts
-        seen = np.maximum(self._terms(), 0.0)
+        seen = np.maximum(_terms(self.outputs, self.counts, self.ones)[1], 0.0)
         total = float(shares @ seen)
         shapes = [np.ones_like(seen), seen / total] if total > 0 else [np.ones_like(seen)]
 
@@ -103,6 +97,19 @@ class BinnedError:
             return max(low for low, _ in tails), max(high for _, high in tails)
 
         return chance
+
+
+def squared_errors(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
+    """The plug-in and the debiased squared error over the last axis; outputs that were not seen count nothing."""
+    shares = counts / counts.sum(axis=-1, keepdims=True)
+    plugin, debiased = _terms(outputs, counts, ones)
+    return (shares * plugin).sum(axis=-1), (shares * debiased).sum(axis=-1)
+
+
+def _terms(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
+    rate = ones / np.maximum(counts, 1.0)
+    gap = (outputs - rate) ** 2
+    return gap, gap - np.where(counts > 1, rate * (1 - rate) / np.maximum(counts - 1, 1.0), 0.0)
 
 
 def _tails(distance: float, variance: float, third: float) -> tuple[float, float]:

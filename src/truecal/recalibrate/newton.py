@@ -5,6 +5,7 @@ from math import exp, log
 
 import numpy as np
 
+from truecal.errors import InputError
 from truecal.predictions.softmax import sigmoid
 from truecal.recalibrate.likelihood import LabelledLogits, temperature_terms
 from truecal.types import Float64s
@@ -99,21 +100,20 @@ def fit_logistic(features: Float64s, targets: Float64s, weights: Float64s) -> Fl
         prob = sigmoid(design @ theta)
         gradient = design.T @ (weights * (prob - targets))
         hessian = (design.T * (weights * prob * (1 - prob))) @ design
-        hessian[np.diag_indices_from(hessian)] += 1e-12 * np.trace(hessian) + 1e-300
+        hessian += (1e-12 * np.trace(hessian) + 1e-300) * np.eye(len(theta))
         step = np.linalg.solve(hessian, gradient)
         decrement = float(gradient @ step)
-        length = 1.0
-        while length > 1e-10:
-            tried = _logistic_loss(design, targets, weights, theta - length * step)
-            if tried <= loss - 0.25 * length * decrement:
-                break
-            length /= 2
-        else:
-            break  # no step lowers the loss in floating point: this is the bottom
-        theta = theta - length * step
-        loss = tried
-        if decrement < 1e-20 * total:
+        if decrement < 1e-10 * total:  # so near that the error after one more step is that of rounding
+            theta = theta - step
             break
+        length = 1.0
+        while (
+            tried := _logistic_loss(design, targets, weights, theta - length * step)
+        ) > loss - 0.25 * length * decrement:
+            length /= 2
+            if length < 1e-10:
+                raise InputError("the logistic fit did not converge; are the scores of wildly different sizes?")
+        theta, loss = theta - length * step, tried
     coefficients = np.zeros(features.shape[1] + 1)
     coefficients[:-1][varies] = theta[:-1] / width[varies]
     coefficients[-1] = theta[-1] - coefficients[:-1] @ centre
