@@ -15,7 +15,7 @@ demo: $(STAMP)           ## train real classifiers, then measure how far to trus
 	$(BIN)/truecal demo
 
 test: $(STAMP)           ## every test, doctest and statistical check
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto $(ARGS)
 
 check: $(STAMP)          ## lint, format, types, architecture
 	$(BIN)/ruff check .
