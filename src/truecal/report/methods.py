@@ -20,7 +20,7 @@ REFERENCES = (
     "Guo, Pleiss, Sun, Weinberger (2017): On calibration of modern neural networks. ICML.",
     "Kumar, Liang, Ma (2019): Verified uncertainty calibration. NeurIPS.",
     "Roelofs, Cain, Shlens, Mozer (2022): Mitigating bias in calibration error estimation. AISTATS.",
-    "Peng et al.: Estimation of calibration error by nearest neighbours.",
+    "Peng, Alamzadeh, Ester: Better calibration error estimation for reliable uncertainty quantification.",
     "Zhang, Kailkhura, Han (2020): Mix-n-Match: ensemble and compositional methods for uncertainty calibration. ICML.",
     "Błasiok, Nakkiran (2024): Smooth ECE: principled reliability diagrams via kernel smoothing. ICLR.",
     "Dimitriadis, Gneiting, Jordan (2021): Stable reliability diagrams for probabilistic classifiers. PNAS.",

@@ -1,0 +1,116 @@
+"""A real headless Chromium for the tests of the page."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--window-size=1400,1000",
+)
+
+
+class Browser:
+    """A page opened from disk, and what its controls do."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def open(self, path: Path):
+        self.driver.get_log("browser")
+        self.driver.get_log("performance")
+        self.driver.get(path.as_uri())
+        self.settle()
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def settle(self):
+        """Wait until the page has drawn what it was asked to draw."""
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        WebDriverWait(self.driver, 30, 0.02).until(
+            lambda _: self.run("return document.documentElement.dataset.ready") == "true"
+        )
+
+    def all(self, selector):
+        return self.driver.find_elements("css selector", selector)
+
+    def one(self, selector):
+        return self.driver.find_element("css selector", selector)
+
+    def choose(self, name, value):
+        self.one(f'input[name="{name}"][value="{value}"]').click()
+        self.settle()
+
+    def move(self, bins):
+        """Put the slider on a number of bins, as a hand would."""
+        self.run(
+            "const s = document.getElementById('bins'); s.value = arguments[0];"
+            "s.dispatchEvent(new Event('input', {bubbles: true}));",
+            bins,
+        )
+        self.settle()
+
+    @property
+    def error(self) -> float:
+        return float(self.one("#error").get_attribute("data-value"))
+
+    def complaints(self):
+        """Everything the console said."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self):
+        """Addresses asked for since the page was opened, other than the page and its own data."""
+        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        return [url for url in asked if not url.startswith(("data:", "blob:"))]
+
+    def media(self, **features):
+        """Emulate media features such as prefers_color_scheme, or a media type."""
+        kind = features.pop("media", "")
+        features["prefers_reduced_motion"] = "reduce"  # a page that glides cannot be clicked
+        named = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": kind, "features": named})
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory):
+    missing = [program for program in ("chromium", "chromedriver") if shutil.which(program) is None]
+    try:
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+    except ImportError:
+        missing.append("selenium")
+    if missing:
+        words = f"the page is tested in a browser, but there is no {', '.join(missing)}"
+        if os.environ.get("CI"):
+            pytest.fail(words)
+        pytest.skip(words)
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*_FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browser(chromium):
+    opened = Browser(chromium)
+    opened.media()
+    chromium.set_window_size(1400, 1000)
+    return opened

@@ -1,0 +1,195 @@
+"""The page as a file: complete, small, safe, and with the library's own numbers in it."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from tests.report.examples import LINES, LONG, NASTY, binary, multiclass
+from truecal.report import report
+from truecal.report.page import embedded
+
+
+class Page(HTMLParser):
+    """Elements, texts and scripts of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.texts, self.attributes = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def written(tmp_path, preds, **options):
+    path = report(preds, tmp_path / "report.html", **options)
+    text = path.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="content">(.*?)</script>', text, re.DOTALL)
+    return text, json.loads(found.group(1))
+
+
+def test_numbers_are_those_of_the_library(tmp_path):
+    preds = binary()
+    text, content = written(tmp_path, preds, level=0.9)
+    estimate = tc.measure(preds, level=0.9)
+    assert content["head"]["value"] == estimate.value
+    assert content["head"]["interval"]["low"] == estimate.interval.low
+    assert content["head"]["p_value"] == estimate.p_value
+    assert f"{estimate.value:.4f}" in text
+    assert f"{tc.DebiasedECE()(tc.OneClass()(preds)).value:.4f}" in text
+
+
+def test_nothing_is_loaded_from_anywhere(tmp_path):
+    text, _ = written(tmp_path, binary())
+    page = Page(text)
+    addresses = [
+        (tag, name, value)
+        for tag, name, value in page.attributes
+        if name in ("src", "href", "srcset", "action", "data")
+    ]
+    assert all(value.startswith("#") or value == "data:," for _, _, value in addresses), addresses
+    policy = next(
+        value for tag, name, value in page.attributes if tag == "meta" and name == "content" and "default-src" in value
+    )
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+
+
+def test_names_are_text_wherever_they_come_from(tmp_path):
+    rng = np.random.default_rng(0)
+    preds = multiclass(400, 3, classes=[NASTY, LONG, LINES])
+    preds = tc.Predictions.from_probs(
+        preds.probs,
+        np.array(preds.classes, object)[preds.labels],
+        classes=preds.classes,
+        columns={NASTY: rng.choice([NASTY, LINES], 400)},
+    )
+    text, _ = written(tmp_path, preds, by=NASTY, title=NASTY, source=NASTY, command=NASTY)
+    page = Page(text)
+    assert page.elements.count("script") == 3
+    assert text.count("</script") == 3
+    assert "<script>alert" not in text
+    assert "".join(page.texts).count(NASTY) >= 6  # title twice, source, command, class, column, group
+    assert LONG in page.texts
+    assert "\x00" not in text
+
+
+def test_embedded_json_is_inert():
+    value = {"</script><!--": ["&", "\u2028", "\u2029", "\ud800"]}
+    text = embedded(value)
+    assert not set("<>&\u2028\u2029\ud800") & set(text)
+    assert json.loads(text) == value
+
+
+@pytest.mark.parametrize(
+    "preds",
+    [
+        pytest.param(lambda: binary(50), id="50 rows"),
+        pytest.param(lambda: binary(2), id="2 rows"),
+        pytest.param(lambda: multiclass(300, 2), id="2 classes"),
+        pytest.param(lambda: multiclass(2000, 10), id="10 classes"),
+        pytest.param(lambda: multiclass(3000, 1000), id="1000 classes"),
+    ],
+)
+def test_every_size_gives_a_small_page(tmp_path, preds):
+    text, content = written(tmp_path, preds())
+    assert len(text.encode()) < 2_000_000
+    assert content["cells"]["weight"][-1] == content["n"]
+
+
+def test_the_size_is_bounded_for_many_distinct_scores(tmp_path):
+    rng = np.random.default_rng(1)
+    c = rng.beta(2, 0.2, 1_000_000)
+    text, _ = written(tmp_path, tc.Profile.from_arrays(c, rng.random(1_000_000) < c))
+    assert len(text.encode()) < 2_000_000
+
+
+def test_most_classes_are_shown_with_their_numbers(tmp_path):
+    preds = multiclass(500, 1200)
+    text, _ = written(tmp_path, preds)
+    assert "The 200 classes with smaller errors are not listed." in text
+    table = text[text.index('id="class-table"') :]
+    table = table[: table.index("</table>")]
+    assert table.count("<tr>") == 1001
+
+
+def test_per_class_rows(tmp_path):
+    from truecal.report.breakdown import per_class
+
+    preds = multiclass(1000, 4)
+    rows = {row["name"]: row for row in per_class(preds, level=0.95).rows}
+    for k in range(4):
+        row, gap = rows[str(k)], preds.probs[:, k] - (preds.labels == k)
+        assert row["labels"] == (preds.labels == k).sum()
+        assert row["difference"] == pytest.approx(gap.mean(), abs=1e-12)
+        assert row["high"] - row["difference"] == pytest.approx(1.959964 * gap.std(ddof=1) / np.sqrt(1000), rel=1e-6)
+        assert row["error"] == tc.DebiasedECE(correction="exact")(tc.OneClass(k)(preds)).value
+
+
+def test_groups(tmp_path):
+    preds = binary()
+    text, _ = written(tmp_path, preds, by="site")
+    for name in "ab":
+        estimate = tc.measure(preds.take(preds.columns["site"] == name))
+        assert f"{estimate.interval.low:.4f} to {estimate.interval.high:.4f}" in text
+    with pytest.raises(tc.InputError, match="no column 'nope'"):
+        report(preds, tmp_path / "x.html", by="nope")
+
+
+def test_the_fingerprint_names_the_data(tmp_path):
+    texts = [written(tmp_path, binary(seed=seed))[0] for seed in (0, 0, 1)]
+    prints = [re.search(r"SHA-256 ([0-9a-f]{64})", text).group(1) for text in texts]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_what_cannot_be_reported_is_refused_and_nothing_is_written(tmp_path):
+    target = tmp_path / "report.html"
+    batch = tc.Profile.from_arrays(np.full((2, 10), 0.5), np.ones((2, 10)))
+    for data, options, words in [
+        (batch, {}, "the Profile of one dataset"),
+        ([0.5], {}, "not list"),
+        (binary(), {"lens": tc.ClassWise()}, "leave out ClassWise"),
+        (binary(), {"tolerance": 0.0}, "tolerance must lie"),
+        (tc.OneClass()(binary()), {"by": "site"}, "no columns to group by"),
+    ]:
+        with pytest.raises(tc.InputError, match=words):
+            report(data, target, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unwritable_place_is_named_and_the_old_file_stays(tmp_path, monkeypatch):
+    with pytest.raises(tc.FileError, match=r"cannot write .*no/such"):
+        report(binary(50), tmp_path / "no/such/report.html")
+    with pytest.raises(tc.FileError, match="directory"):
+        report(binary(50), tmp_path)
+    old = tmp_path / "report.html"
+    old.write_text("old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(tc.FileError, match="No space left"):
+        report(binary(50), old)
+    assert old.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [old]
+
+
+def test_without_the_charting_package_the_remedy_is_named(tmp_path, monkeypatch):
+    import sys
+
+    from truecal.report.bundle import charting_bundle
+
+    charting_bundle.cache_clear()
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(tc.MissingExtraError, match=r"pip install 'truecal\[report\]'"):
+        report(binary(50), tmp_path / "x.html")
+    charting_bundle.cache_clear()
