@@ -101,7 +101,8 @@ def resample(
 
 def _leaves(vector: Vector, partition: Partition) -> Iterator[_Leaf]:
     cell = partition.bin_of * vector.dimension + vector.labels
-    order = np.argsort(cell, kind="stable")
+    few = partition.count * vector.dimension <= 1 << 16
+    order = np.argsort(cell.astype(np.uint16) if few else cell, kind="stable")  # two-byte keys are sorted by counting
     cell = cell[order]
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     number, label = np.divmod(cell[starts], vector.dimension)

@@ -114,17 +114,17 @@ class Grouping(VectorLens):
         (('cats', ('cat',)), ('dogs', ('dog', 'wolf', 'fox')))
         """
         upper = Grouping(groups)
-        lower = dict(self.groups)
+        lower: dict[object, tuple[object, ...]] = dict(self.groups)
         asked = [member for _, members in upper.groups for member in members]
         unknown = [str(member) for member in asked if member not in lower]
         if unknown:
             raise InputError(
                 f"there is no group {_listed(unknown)} to group further; the groups are {_listed(list(lower))}"
             )
-        missing = [name for name in lower if name not in asked]
+        missing = [str(name) for name in lower if name not in asked]
         if missing:
             raise InputError(f"groups in no coarser group: {_listed(missing)}; every one needs a place")
-        return Grouping({name: tuple(c for m in members for c in lower[str(m)]) for name, members in upper.groups})
+        return Grouping({name: tuple(c for m in members for c in lower[m]) for name, members in upper.groups})
 
     @overload
     def then(self, lens: Lens, *, select: Selection | None = None) -> "GroupedLens": ...
