@@ -54,6 +54,15 @@ def choose(
     return Choice(label, probs, logits, frozenset(said))
 
 
+def choose_predictions(
+    columns: Sequence[str], *, probs: str | None, logits: str | None
+) -> tuple[str | None, str | None]:
+    """(probs, logits) for a file whose labels do not matter; one of the two is None."""
+    if probs is None and logits is None:
+        return _predictions(columns, columns)
+    return probs, logits
+
+
 def _label(free: Sequence[str], columns: Sequence[str]) -> str:
     found = [name for name in free if name.lower() in LABELS]
     if len(found) == 1:

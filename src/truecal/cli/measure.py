@@ -6,7 +6,7 @@ import click
 
 from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
 from truecal.cli.output import answer, number, output_options, p_shown, table
-from truecal.cli.source import Source, input_options, load
+from truecal.cli.source import Source, by_option, input_options, load
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     "--max-error", type=click.FloatRange(0, 1), help="Gate: exit 1 unless the error is below this, at --level."
 )
 @output_options
+@by_option
 @input_options
 def measure(
     source: Source,

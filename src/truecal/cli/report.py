@@ -8,7 +8,7 @@ import click
 
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
 from truecal.cli.output import answer
-from truecal.cli.source import Source, input_options, load
+from truecal.cli.source import Source, by_option, input_options, load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
 @click.option("--out", metavar="FILE", default="report.html", show_default=True, help="Where to write the page.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
+@by_option
 @input_options
 def report(
     source: Source, lens: str, level: float, seed: int, tolerance: float, title: str, out: str, as_json: bool

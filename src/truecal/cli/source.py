@@ -39,7 +39,10 @@ class Source:
 
 
 def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The argument FILE and the options that say which of its columns are what; the command receives one `source`."""
+    """The argument FILE and the options that say which of its columns are what; the command receives one `source`.
+
+    `by_option` is separate, for the verbs that give one answer per group.
+    """
 
     def received(file: str, score: str | None, probs: str | None, **options: Any) -> Any:
         if sum(option is not None for option in (score, probs, options["logits"])) > 1:
@@ -51,12 +54,13 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     received.__doc__, received.__name__ = command.__doc__, command.__name__
     if hasattr(command, "__click_params__"):
         received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
-    for option in reversed(INPUT):
+    for option in reversed(_INPUT):
         received = option(received)
     return received
 
 
-INPUT = (
+by_option = click.option("--by", metavar="COLUMN", help="One answer per value of this column.")
+_INPUT = (
     click.argument("file", metavar="FILE"),
     click.option("--label", metavar="COLUMN", help="Column of true labels: class indices or names."),
     click.option("--score", metavar="COLUMN", help="Column of P(positive), for two classes."),
@@ -66,28 +70,38 @@ INPUT = (
     click.option(
         "--cluster", metavar="COLUMN", help="Rows that share a value here are not independent (patient, question)."
     ),
-    click.option("--by", metavar="COLUMN", help="One answer per value of this column."),
     click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
     click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
 )
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """Checked predictions, and for logits the logits themselves."""
+
+    preds: "Predictions"
+    logits: Any = None
+
+
 def load(source: Source) -> "Predictions":
     """Read and check the predictions; say on stderr what was read."""
-    with _as_file(source.file) as path:
-        preds, choice, columns = _load(path, source)
+    return load_all(source).preds
+
+
+def load_all(source: Source) -> Loaded:
+    """:func:`load`, keeping the logits where the file holds logits."""
+    with as_file(source.file) as path:
+        loaded, choice, columns = _load(path, source)
     if not source.quiet:
-        click.echo(f"read {len(preds)} rows from {source.name}: {choice.describe(columns)}", err=True)
-    return preds
+        click.echo(f"read {len(loaded.preds)} rows from {source.name}: {choice.describe(columns)}", err=True)
+    return loaded
 
 
-def _load(path: Path, source: Source) -> "tuple[Predictions, Choice, list[str]]":
+def _load(path: Path, source: Source) -> tuple[Loaded, Choice, list[str]]:
     from truecal.predictions import Predictions, read
-    from truecal.predictions.files import read_frame
 
+    frame, columns = open_columns(path)
     other = [name for name in (source.weight, source.cluster, source.by) if name is not None]
-    frame = None if path.suffix == ".npz" else read_frame(path)
-    columns = _npz_names(path) if frame is None else list(frame.columns)
     choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other)
     if source.by is not None and (frame is None or source.by not in columns):
         kinds = "npz files have no columns to group by" if frame is None else f"the columns are {', '.join(columns)}"
@@ -96,16 +110,43 @@ def _load(path: Path, source: Source) -> "tuple[Predictions, Choice, list[str]]"
     where: dict[str, Any] = {"probs": choice.probs, "logits": choice.logits}
     names = _class_names(source.class_names)
     if frame is None:
-        return read(path, classes=names, **named, **where), choice, columns
-    if choice.label in columns and names is not None and frame[choice.label].dtype.is_numeric():
-        return _numbered(frame, names, named, where), choice, columns
-    if names is None and "*" not in (choice.probs or choice.logits or "") and _is_text(frame, choice.label):
+        preds = read(path, classes=names, **named, **where)
+    elif names is not None and choice.label in columns and frame[choice.label].dtype.is_numeric():
+        preds = _numbered(frame, names, named, where)
+    elif names is None and "*" not in (choice.probs or choice.logits or "") and _is_text(frame, choice.label):
         first = frame[choice.label][0]
         raise InputError(
             f"labels are text (first {first!r}); list the classes with --class-names, the positive one last"
         )
-    preds = Predictions.from_frame(frame, classes=names, **named, **where)
-    return preds, choice, columns
+    else:
+        preds = Predictions.from_frame(frame, classes=names, **named, **where)
+    logits = None if choice.logits is None else outputs_of(path, frame, choice.logits)[0]
+    return Loaded(preds, logits), choice, columns
+
+
+def open_columns(path: Path) -> tuple[Any, list[str]]:
+    """The frame in a file and its columns; no frame, but the names of the arrays, for npz."""
+    from truecal.predictions.files import read_frame
+
+    if path.suffix == ".npz":
+        return None, _npz_names(path)
+    frame = read_frame(path)
+    return frame, list(frame.columns)
+
+
+def outputs_of(path: Path, frame: Any, wanted: str) -> tuple[Any, list[str]]:
+    """The values of the prediction columns (or array) and the names of those columns."""
+    from truecal.predictions.frames import matching
+
+    if frame is None:
+        import numpy as np
+
+        with np.load(path, allow_pickle=False) as arrays:
+            if wanted not in arrays.files:
+                raise InputError(f"{path.name} has no array {wanted!r}; it has {', '.join(arrays.files)}")
+            return arrays[wanted], [wanted]
+    names, _ = matching(list(frame.columns), wanted, "predictions")
+    return (frame[names[0]].to_numpy() if len(names) == 1 else frame.select(names).to_numpy()), names
 
 
 def _is_text(frame: Any, column: str) -> bool:
@@ -147,7 +188,7 @@ def _class_names(given: str | None) -> list[str] | None:
 
 
 @contextmanager
-def _as_file(file: str) -> Iterator[Path]:
+def as_file(file: str) -> Iterator[Path]:
     """The file itself, or standard input copied to a temporary file whose suffix tells its format."""
     if file != "-":
         path = Path(file)

@@ -1,0 +1,38 @@
+"""`truecal verify`: can we promise that the error is below a threshold?"""
+
+from dataclasses import asdict
+
+import click
+
+from truecal.cli.estimators import lens_option, make_lens
+from truecal.cli.output import answer, output_options
+from truecal.cli.source import Source, input_options, load
+
+
+@click.command()
+@click.option(
+    "--max-error", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="The error to be promised."
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="How sure the promise is to be.",
+)
+@lens_option
+@output_options
+@input_options
+def verify(source: Source, max_error: float, level: float, lens: str, as_json: bool, out: str | None) -> int:
+    """Say whether the root-mean-square calibration error of FILE can be promised to be below --max-error.
+
+    Exit 0 if it can, 1 if it cannot (the error is larger, or the data are too few to tell), 2 if the input cannot be used.
+    """
+    from truecal.recalibrate import verify as verified
+    from truecal.report.records import document
+
+    preds = load(source)
+    found = verified(preds, threshold=max_error, level=level, lens=make_lens(lens, preds))
+    content = document("verify", source=source.name, passed=bool(found), **asdict(found))
+    answer(content, str(found), as_json=as_json, out=out)
+    return 0 if found else 1
