@@ -110,8 +110,15 @@ class RankSeries(Estimator):
         S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration, compared with
         its distribution when outcomes are redrawn from the scores.
         """
+        return self.tested(profile, resamples=resamples, rng=rng)[1]
+
+    def tested(
+        self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0
+    ) -> tuple[Float64s, Float64s]:
+        """The statistic S of :meth:`test` and its p-value, of every dataset."""
         generator = np.random.default_rng(rng)
-        return np.concatenate([_test(fit, resamples, generator)[1] for fit in _fits(profile)])
+        parts = [_test(fit, resamples, generator) for fit in _fits(profile)]
+        return np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts])
 
     def pivot(self, profile: Profile) -> Pivot:
         """What the interval is made of: the estimate with all terms and its variance at any truth (norm 2)."""

@@ -1,10 +1,12 @@
 """The quick bootstrap of an estimator with fixed bins: counts of zeros and ones in each bin are all that is resampled."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
 from truecal.estimate import BinnedECE, DebiasedECE, Estimator
+from truecal.estimate.redraw import redraw
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
 from truecal.uncertainty.cells import Counted
@@ -14,10 +16,10 @@ from truecal.uncertainty.resample import multinomial
 class BinProfile(Counted):
     """One row per bin: its cuts are made already, whatever an estimator asks for."""
 
-    def width_cut(self, bins: int, closed: Literal["left", "right"] = "left") -> Cut:
+    def width_cut(self, bins: int | Sequence[int], closed: Literal["left", "right"] = "left") -> Cut:
         return self._between_rows()
 
-    def mass_cut(self, bins: int, ties: Literal["keep", "split"] = "keep") -> Cut:
+    def mass_cut(self, bins: int | Sequence[int], ties: Literal["keep", "split"] = "keep") -> Cut:
         return self._between_rows()
 
     def _between_rows(self) -> Cut:
@@ -34,8 +36,8 @@ def bins_only(estimator: Estimator) -> bool:
 
 def resampled_bins(
     estimator: Estimator, profile: Profile, resamples: int, rng: np.random.Generator
-) -> tuple[float, Float64s]:
-    """The estimate, and estimates on resamples of its own bins, both as powers.
+) -> tuple[float, Float64s, float]:
+    """The estimate and estimates on resamples of its own bins, both as powers; and the p-value of calibration.
 
     Zeros and ones of each bin are drawn together, each with its own mean score; the spread of scores within them, which only
     moves a bin's mean score a little, is added as a normal.
@@ -61,4 +63,9 @@ def resampled_bins(
     safe = np.where(count > 0, count, 1.0)
     mean = (zeros * of_zeros + ones * of_ones) / safe
     mean += rng.standard_normal(mean.shape) * np.sqrt(within / safe)
-    return float(found.power[0]), estimator.find(BinProfile(mean, ones / safe, count)).power
+    powers = estimator.find(BinProfile(mean, ones / safe, count)).power
+    scale = n / float(weight.sum())
+    surplus = redraw(weight * scale, score / weight, (score - square) * scale, resamples, rng)
+    fake = BinProfile((score / weight)[None], (surplus / scale + score) / weight, (weight * scale)[None])
+    reached = np.count_nonzero(estimator.find(fake).power >= found.power[0] * (1 - 1e-12))
+    return float(found.power[0]), powers, (1 + reached) / (1 + resamples)

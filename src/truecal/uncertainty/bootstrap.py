@@ -8,21 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
-from truecal.estimate import DebiasedECE, Estimator, Interval, IsotonicError, RankSeries, SmoothECE
-from truecal.estimate.estimator import check_choice, power_mean
+from truecal.estimate import DebiasedECE, Estimator, Interval, RankSeries
+from truecal.estimate.estimator import check_choice
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.bins_only import bins_only, resampled_bins
 from truecal.uncertainty.cells import profile_of, single_cells
+from truecal.uncertainty.clustered import ClusteredSeries
+from truecal.uncertainty.consistency import consistency_test
 from truecal.uncertainty.resample import multinomial, unit_counts
 from truecal.uncertainty.rows import Rows, Units, default_lens, rows_of
 from truecal.uncertainty.verdict import check_level, check_resamples
 
-Method = Literal["basic", "percentile", "bca"]
-METHODS = ("basic", "percentile", "bca")
+Method = Literal["percentile", "basic", "bca"]
+METHODS = ("percentile", "basic", "bca")
 CELLS = 256  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
+_REDRAWS = 199  # outcomes redrawn to ask whether the estimate is compatible with calibration
 _AT_ONCE = 1 << 16  # resampled cells judged at a time: what stays in cache
 
 
@@ -31,8 +34,8 @@ class Bootstrap:
     """The resampled distribution of an estimate. Level and method can change without resampling.
 
     All is kept on the scale of the error to the power of its norm, where bias adds up: `powers` are the resampled estimates,
-    `truth` is the true error in the world they were drawn from, so powers - truth is what estimation does to the truth: its
-    mean is the bias, its quantiles give the interval.
+    `truth` is the error of the distribution they were drawn from, so powers - truth is what estimation does to the truth: its
+    mean is the bias, its quantiles give the interval. `p_value` is that of perfect calibration (0 where it was not tested).
     """
 
     estimator: Estimator
@@ -41,7 +44,8 @@ class Bootstrap:
     truth: float
     level: float
     method: Method
-    drawn: str  # what was drawn: rows, clusters, blocks, or outcomes around the fitted curve
+    drawn: str  # what was drawn: rows, clusters or blocks
+    p_value: float
     acceleration: float = 0.0
 
     @property
@@ -74,12 +78,14 @@ class Bootstrap:
 
         With d the deviations and P the estimate, both as powers:
 
-        - "basic": P - quantiles of d. The bias is taken off once, exactly as estimated.
-        - "percentile": quantiles of d about the same debiased centre, not turned around.
-        - "bca": percentiles of P + d, shifted for the share of d below 0 and for skewness (Efron 1987). Meant for a value well
-          away from 0; for a plug-in near 0, where almost all d are positive, it cannot reach far enough down.
+        - "percentile": quantiles of d about the debiased estimate P - mean(d).
+        - "basic": P - quantiles of d: the same centre, skewness turned around.
+        - "bca": quantiles of P + d, shifted for the share of d below 0 and for skewness (Efron 1987). Meant for errors well away
+          from 0; for a plug-in near 0, where almost all d are positive, it cannot reach far enough down.
 
-        Each is extended to hold the estimate where a large bias would leave it outside.
+        Each is extended to hold the estimate where a large bias would leave it outside, and down to 0 unless calibration is
+        rejected at 1 - level: drawn rows carry the luck of the sample with them, so they show only part of the bias of a
+        mean absolute error near zero, and the test shows all of it.
         """
         level = self.level if level is None else level
         method = self.method if method is None else method
@@ -94,7 +100,8 @@ class Bootstrap:
         else:
             low, high = self.power + np.quantile(d, _shifted(tails, d, self.acceleration))
         value = self.value
-        bottom, top = min(self._root(low), value), max(self._root(high), value)
+        bottom = 0.0 if self.p_value > 1 - level else min(self._root(low), value)
+        top = max(self._root(high), value)
         return Interval(bottom, min(top, 1.0), level, f"{method} bootstrap of {self.drawn}")
 
     def _root(self, power: float) -> float:
@@ -106,10 +113,9 @@ def bootstrap(
     data: Profile | Predictions,
     *,
     lens: Lens | None = None,
-    draw: Literal["rows", "curve"] = "rows",
     resamples: int = 1000,
     level: float = 0.95,
-    method: Method = "basic",
+    method: Method = "percentile",
     blocks: int | None = None,
     rng: int | np.random.Generator = 0,
 ) -> Bootstrap:
@@ -119,9 +125,6 @@ def bootstrap(
     ----------
     data : a Profile of independent rows; or Predictions, whose clusters are then drawn as whole.
     lens : what of Predictions is judged; default as in `calibration_error`.
-    draw : "rows" draws rows (or clusters, or blocks) with replacement. "curve" redraws outcomes as well, from the smooth
-        calibration curve that :class:`RankSeries` fits, scaled to its debiased error: the true error of that world is known,
-        so that the bias of any estimator shows in full, also near zero, where drawing rows shows only part of it.
     blocks : for Predictions in the order of time, the length of runs to draw.
 
     Rows are never sorted again: a resample is a set of counts on the distinct scores (more than 256: on cells of neighbouring
@@ -141,33 +144,27 @@ def bootstrap(
     check_resamples(resamples)
     check_level(level)
     check_choice(method, METHODS, "method")
-    check_choice(draw, ("rows", "curve"), "draw")
     generator = np.random.default_rng(rng)
     if isinstance(data, Predictions):
         lens = default_lens(data) if lens is None else lens
         if data.clusters is not None or blocks is not None or lens.shares(data) is not None:
-            if draw == "curve":
-                raise InputError("draw='curve' needs independent rows and one dataset; use draw='rows'")
             return _joint(estimator, data, lens, resamples, level, method, blocks, generator)
         data = lens(data)
     elif lens is not None or blocks is not None:
         raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
-    if draw == "rows" and bins_only(estimator) and method != "bca":
+    if bins_only(estimator) and method != "bca":
         single_cells(data, 1)  # refuses what is not one dataset
-        power, powers = resampled_bins(estimator, data, resamples, generator)
+        power, powers, p = resampled_bins(estimator, data, resamples, generator)
         truth = float(powers.mean()) if _is_debiased(estimator) else power
-        return Bootstrap(estimator, power, powers, truth, level, method, "rows")
+        return Bootstrap(estimator, power, powers, truth, level, method, "rows", p)
     cells = single_cells(data, CELLS)
-    rates = cells.outcomes.astype(np.float64) if draw == "rows" else fitted_rates(cells)
-    powers = resampled_powers(estimator, cells, rates, resamples, generator)
-    power = float(estimator.find(data).power[0])
-    if draw == "curve":
-        truth, drawn = true_power(estimator, cells, rates), "outcomes around the fitted curve"
-    else:
-        truth = float(powers.mean()) if _is_debiased(estimator) else float(estimator.find(cells).power[0])
-        drawn = "rows"
+    powers = resampled_powers(estimator, cells, resamples, generator)
+    truth = float(powers.mean()) if _is_debiased(estimator) else float(estimator.find(cells).power[0])
+    p = 0.0  # an unbiased estimate needs no help near zero
+    if not (_is_debiased(estimator) and estimator.power_norm == 2):
+        p = float(consistency_test(cells, estimator, resamples=_REDRAWS, rng=generator).p_value)
     bend = acceleration(estimator, cells) if method == "bca" else 0.0
-    return Bootstrap(estimator, power, powers, truth, level, method, drawn, bend)
+    return Bootstrap(estimator, float(estimator.find(data).power[0]), powers, truth, level, method, "rows", p, bend)
 
 
 def _is_debiased(estimator: Estimator) -> bool:
@@ -175,40 +172,17 @@ def _is_debiased(estimator: Estimator) -> bool:
     return isinstance(estimator, (DebiasedECE, RankSeries))
 
 
-def resampled_powers(
-    estimator: Estimator, cells: Profile, rates: Float64s, resamples: int, rng: np.random.Generator
-) -> Float64s:
-    """Estimates on datasets as large as this one, with its distribution of scores and the given rates of ones."""
+def resampled_powers(estimator: Estimator, cells: Profile, resamples: int, rng: np.random.Generator) -> Float64s:
+    """Estimates on as many rows drawn from these cells, zeros and ones together."""
     assert cells.weights is not None
-    share = cells.weights[0] / cells.weights.sum()
-    chances = np.concatenate([share * (1 - rates[0]), share * rates[0]])
+    ones = cells.weights[0] * cells.outcomes[0]
+    chances = np.concatenate([cells.weights[0] - ones, ones])
     n = max(1, round(float(cells.size[0])))
     found = []
     for some in _parts(resamples, cells.rows):
         counts = multinomial(chances, n, some, rng)
         found.append(estimator.find(profile_of(cells, counts[:, : cells.rows], counts[:, cells.rows :])).power)
     return np.concatenate(found)
-
-
-def fitted_rates(cells: Profile) -> Float64s:
-    """Outcome rates of the smooth curve through the data, drawn towards the scores until its error is the debiased one."""
-    estimate = RankSeries()(cells)
-    assert estimate.curve is not None
-    gap = estimate.curve.outcome - cells.scores[0]
-    share = estimate.curve.weight
-    size = float(np.sqrt((share * gap**2).sum()))
-    shrink = min(float(estimate.value) / size, 1.0) if size > 0 else 0.0
-    return np.clip(cells.scores[0] + shrink * gap, 0.0, 1.0)[None]
-
-
-def true_power(estimator: Estimator, cells: Profile, rates: Float64s) -> float:
-    """The error, to the power of its norm, of a model with these scores whose outcomes have these rates."""
-    if isinstance(
-        estimator, (SmoothECE, IsotonicError)
-    ):  # they measure something else than E |gap|^p: ask them, without noise
-        return float(estimator.find(Profile(cells.scores, rates, cells.weights)).power[0])
-    assert cells.weights is not None
-    return float(power_mean(rates - cells.scores, cells.weights / cells.weights.sum(), estimator.power_norm)[0])
 
 
 def acceleration(estimator: Estimator, cells: Profile) -> float:
@@ -265,7 +239,11 @@ def _joint(
     units = Units.of(preds, blocks=blocks, rng=rng)
     counts = drawn_units(units, resamples, rng)
     power, powers, truth = joint_powers(estimator, lens, preds, units, counts)
-    return Bootstrap(estimator, power, powers, truth, level, method, units.kind)
+    p = 0.0
+    if units.kind == "clusters" and lens.shares(preds) is None:
+        (rows,) = rows_of(lens, preds)
+        p = float(ClusteredSeries.of(rows, units).test(resamples=min(resamples, 999), rng=rng).p_value)
+    return Bootstrap(estimator, power, powers, truth, level, method, units.kind, p)
 
 
 def drawn_units(units: Units, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:

@@ -1,0 +1,60 @@
+"""The inverted test: can we promise that the error is below a threshold?"""
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import RankSeries
+from truecal.estimate.pivot import Pivot
+from truecal.lens import Lens
+from truecal.predictions import Predictions
+from truecal.profile import Profile
+from truecal.types import Float64s
+from truecal.uncertainty.clustered import ClusteredSeries
+from truecal.uncertainty.rows import Units, default_lens, rows_of
+from truecal.uncertainty.verdict import Verdict
+
+
+def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
+    r"""Test of "the root-mean-square calibration error is at least `threshold`": a small p-value is evidence that it is below.
+
+    A test that finds no miscalibration proves nothing; this one does (an equivalence test). With X the rank-series estimate of the
+    squared error using all its terms, and Var(X) = a + b t + e t^2 at a true t (see :class:`Pivot`),
+    p = Phi((X - t) / sqrt(Var(X))) at t = threshold^2. p <= alpha exactly when the one-sided upper bound at 1 - alpha is below the
+    threshold. The statistic shown is that standardised difference. Clusters of Predictions are respected.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> c = rng.random(20_000)
+    >>> profile = tc.Profile.from_arrays(c, rng.random(20_000) < c)
+    >>> below(profile, 0.05).p_value < 0.001, below(profile, 0.002).p_value > 0.05
+    (True, True)
+    """
+    if not 0 < threshold < 1:
+        raise InputError(f"threshold must lie strictly between 0 and 1, not {threshold!r}")
+    pivot, single = _pivot(data, lens)
+    p = pivot.chance_below(threshold)
+    theta = threshold**2
+    deviation = np.sqrt(pivot.floor + pivot.noise * theta + pivot.spread * theta**2)
+    z: Float64s = (pivot.centre - theta) / np.where(deviation > 0, deviation, np.finfo(float).tiny)
+    hypothesis = f"the error is at least {threshold:g}"
+    method = "rank-series test of equivalence"
+    if single:
+        return Verdict(float(z[0]), float(p[0]), hypothesis, method)
+    return Verdict(z, p, hypothesis, method)
+
+
+def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[Pivot, bool]:
+    if isinstance(data, Profile):
+        if lens is not None:
+            raise InputError("a lens needs Predictions: a Profile is already one lens's view")
+        return RankSeries().pivot(data), data.single
+    if not isinstance(data, Predictions):
+        raise InputError(f"a Profile or Predictions are needed, not {type(data).__name__}")
+    lens = default_lens(data) if lens is None else lens
+    if data.clusters is None:
+        profile = lens(data)
+        return RankSeries().pivot(profile), profile.single
+    if lens.shares(data) is not None:
+        raise InputError("with clusters, judge one class at a time: tc.OneClass(name)")
+    (rows,) = rows_of(lens, data)
+    return ClusteredSeries.of(rows, Units.of(data, blocks=None, rng=np.random.default_rng(0))).pivot, True

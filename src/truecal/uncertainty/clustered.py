@@ -1,0 +1,127 @@
+"""The rank series of rows that come in clusters: estimate, interval and test that count clusters, not rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import Interval
+from truecal.estimate.pivot import Pivot
+from truecal.estimate.rank_basis import rank_basis, rank_cells
+from truecal.estimate.rank_series import largest_sum
+from truecal.types import Float64s
+from truecal.uncertainty.rows import Rows, Units
+from truecal.uncertainty.verdict import Verdict, check_resamples
+
+_MOST_TERMS = 64
+_CELLS = 4096
+_GATE, _MOST_JENSEN = 1.645, 0.25  # as in the rank series of independent rows
+
+
+@dataclass(frozen=True)
+class ClusteredSeries:
+    r"""Root-mean-square calibration error with whole clusters left out.
+
+    As in :class:`RankSeries`, beta_j = sum of phi_j(c) (y - c) / n on polynomials orthonormal in the rank of c. Rows of a
+    cluster share their luck, so their products do not have mean zero noise: with s_g the sum of phi (y - c) over cluster g,
+
+        theta_k = sum_{j<=k} sum_{g != h} s_gj s_hj / n^2 / (1 - sum_g (n_g / n)^2)
+
+    leaves out all products within a cluster. Its variance is that of :class:`Pivot`, with V = sum_g s_g s_g' / n^2 about the
+    cluster means in the place of the covariance under independence. J clusters pay for max(3, sqrt(J)/2) terms, and quantiles
+    are Student's with J - 1 degrees of freedom.
+    """
+
+    sums: Float64s  # (J, K) s_g
+    share: Float64s  # (J,) n_g / n
+    chosen: int  # number of terms of least risk
+    theta: Float64s  # (K,)
+    noise: float
+    spread: float
+    value: float  # norm 2
+    shape: float  # mean|m| / rms(m) of the fitted curve
+    covariance: Float64s  # (K, K)
+
+    @classmethod
+    def of(cls, rows: Rows, units: Units) -> "ClusteredSeries":
+        if units.count < 2:
+            raise InputError(
+                "all rows belong to one cluster: it cannot tell how much another would differ; give at least two"
+            )
+        cells, incidence = rows.incidence(units, _CELLS)
+        phi = rank_basis(rank_cells(cells)).phi[0]
+        phi = phi[: int(min(_MOST_TERMS, max(3, np.sqrt(units.count) // 2)))]
+        score = cells.scores[0].astype(np.float64)
+        residual = np.concatenate([-score, 1 - score])  # of a zero and of a one in every cell
+        both = np.concatenate([phi, phi], axis=1)
+        n = float(incidence.sum())
+        sums = np.asarray(incidence.T @ (both * residual).T) / n
+        share = np.asarray(incidence.sum(axis=0)) / n
+        beta = sums.sum(axis=0)
+        distinct = 1 - float((share**2).sum())
+        about = sums - share[:, None] * beta
+        covariance = about.T @ about / distinct
+        theta = np.cumsum(beta**2 - (sums**2).sum(axis=0)) / distinct
+        best = int(np.argmin(-theta + 2 * np.cumsum(covariance.diagonal())))
+        kept = slice(0, best + 1)
+        gap = beta[kept] @ phi[kept]
+        weight = cells.weights[0] / n if cells.weights is not None else np.full(cells.rows, 1 / n)
+        second = float((weight * gap**2).sum())
+        noise, spread, shape = 4 * float(covariance.diagonal().mean()), 0.0, 1.0
+        if second > 0:
+            noise = 4 * float(beta[kept] @ covariance[kept, kept] @ beta[kept]) / second
+            surplus = np.concatenate([gap**2 - second] * 2)
+            spread = float(((incidence.T @ surplus / n) ** 2).sum()) / second**2
+            shape = float((weight * np.abs(gap)).sum() / np.sqrt(second))
+        power = float(theta[best])
+        value = np.sqrt(max(power, 0.0))
+        if power > _GATE * np.sqrt(2 * (covariance[kept, kept] ** 2).sum()):
+            value *= 1 + min((noise / power + spread) / 8, _MOST_JENSEN)
+        return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance)
+
+    @property
+    def clusters(self) -> int:
+        return len(self.share)
+
+    @property
+    def power(self) -> float:
+        return float(self.theta[self.chosen])
+
+    @property
+    def pivot(self) -> Pivot:
+        floor = 2 * float((self.covariance**2).sum())
+        return Pivot(*(np.array([x]) for x in (float(self.theta[-1]), floor, self.noise, self.spread)))
+
+    def interval(self, level: float, norm: float = 2) -> Interval:
+        """Confidence interval for the true error; contains the value."""
+        from scipy.special import ndtr, stdtrit
+
+        student = float(stdtrit(self.clusters - 1, 0.5 + level / 2))
+        low, high = self.pivot.interval(float(2 * ndtr(student) - 1)) if student < 8 else (np.zeros(1), np.ones(1))
+        scale = self.shape if norm == 1 else 1.0
+        value = self.value * scale
+        return Interval(
+            min(float(low[0]) * scale, value),
+            min(max(float(high[0]) * scale, value), 1.0),
+            level,
+            "clustered rank series",
+        )
+
+    def test(self, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Verdict:
+        """Are all clusters consistent with calibration? The statistic of :class:`RankSeries`, its p-value by turning signs.
+
+        Under calibration s_g has mean zero, so a whole cluster's sign may be turned (the wild bootstrap of Liu 1988).
+        """
+        check_resamples(resamples)
+        generator = np.random.default_rng(rng)
+        squares = self.sums.T @ self.sums
+        method = "rank-series test, clustered"
+        if not (squares.diagonal() > 0).any():
+            return Verdict(0.0, 1.0, "perfectly calibrated", method)
+        found = float(largest_sum(self.sums.sum(axis=0), squares))
+        reached = 0
+        step = max(1, (1 << 22) // self.clusters)
+        for start in range(0, resamples, step):
+            signs = generator.integers(0, 2, (min(step, resamples - start), self.clusters)) * 2.0 - 1
+            reached += int(np.count_nonzero(largest_sum(signs @ self.sums, squares) >= found - 1e-12 * abs(found)))
+        return Verdict(found, (1 + reached) / (1 + resamples), "perfectly calibrated", method)
