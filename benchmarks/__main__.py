@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +14,17 @@ from benchmarks.harness import Row
 
 HERE = Path(__file__).parent
 NOT_BENCHMARKS = {"__init__", "__main__", "harness"}
-SHOWN = ("numpy", "scipy", "scikit-learn", "torch", "model-diagnostics", "calzone", "uncertainty-calibration", "netcal", "relplot")
+SHOWN = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "torch",
+    "model-diagnostics",
+    "calzone",
+    "uncertainty-calibration",
+    "netcal",
+    "relplot",
+)
 
 
 def machine() -> dict[str, object]:
@@ -25,7 +35,11 @@ def machine() -> dict[str, object]:
         except PackageNotFoundError:
             continue
     processor = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
+        (
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
         platform.processor(),
     )
     return {"processor": processor, "cores": os.cpu_count(), "python": platform.python_version(), "versions": versions}
@@ -50,10 +64,12 @@ def main(names: list[str]) -> int:
     print(text)
     results = HERE / "results"
     results.mkdir(exist_ok=True)
-    stamp = datetime.now(timezone.utc).strftime("%Y-%m-%d")
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d")
     label = stamp if len(names) > 1 else f"{stamp}-{names[0]}"
     (results / f"{label}.txt").write_text(text + "\n")
-    (results / f"{label}.json").write_text(json.dumps({"machine": machine(), "rows": [asdict(r) for r in rows]}, indent=1) + "\n")
+    (results / f"{label}.json").write_text(
+        json.dumps({"machine": machine(), "rows": [asdict(r) for r in rows]}, indent=1) + "\n"
+    )
     return 0 if all(row.holds is not False for row in rows) else 1
 
 

@@ -41,15 +41,27 @@ def profiles_and_estimators() -> list[Row]:
         rows.append(Row(f"np.sort of 1e7 {name}", sort, 1.0, "itself"))
         rows.append(Row(f"profile of 1e7 {name}", build, build / sort, f"np.sort of the {name}", bound))
         extra = peak_extra_bytes(lambda c=c, y=y: tc.Profile.from_arrays(c, y))
-        rows.append(Row(f"  its peak memory ({extra / 2**20:.0f} MiB)", build, extra / (c.nbytes + y.nbytes), "the input's bytes", 5.0))
+        rows.append(
+            Row(
+                f"  its peak memory ({extra / 2**20:.0f} MiB)",
+                build,
+                extra / (c.nbytes + y.nbytes),
+                "the input's bytes",
+                5.0,
+            )
+        )
         if dtype is np.float64:
             together = min(_all_once(tc.Profile.from_arrays(c, y)) for _ in range(3))
-            rows.append(Row("all estimators, given that profile", together, together / sort, "np.sort of the float64", 2.0))
+            rows.append(
+                Row("all estimators, given that profile", together, together / sort, "np.sort of the float64", 2.0)
+            )
     c, y = data(MEDIUM, np.float64)
     profile = tc.Profile.from_arrays(c, y)
     for estimator, limit in ((tc.SweepECE(), 0.2), (tc.NearestECE(), 5.0)):
         sort, once = seconds_together(lambda: np.sort(c), lambda e=estimator: e(profile))
-        rows.append(Row(f"{type(estimator).__name__} given a profile of 1e6", once, once / sort, "np.sort of the 1e6", limit))
+        rows.append(
+            Row(f"{type(estimator).__name__} given a profile of 1e6", once, once / sort, "np.sort of the 1e6", limit)
+        )
     return rows
 
 
@@ -68,7 +80,9 @@ def peers_equal_mass() -> list[Row]:
     rows = []
     for name, work, bound in _peers(c, y_int):
         mine, theirs = seconds_together(ours, work, repeat=2)
-        rows.append(Row(f"equal mass, 1e7: {name}", theirs, theirs / mine, "truecal, from the arrays", bound, at_least=True))
+        rows.append(
+            Row(f"equal mass, 1e7: {name}", theirs, theirs / mine, "truecal, from the arrays", bound, at_least=True)
+        )
     mine, sort = seconds_together(ours, lambda: np.sort(c), repeat=3)
     return [Row("equal mass, 1e7: truecal, from the arrays", mine, mine / sort, "np.sort of the 1e7"), *rows]
 
@@ -81,8 +95,8 @@ def _peers(c: np.ndarray, y: np.ndarray) -> list[tuple[str, Callable[[], object]
 
         def calzone() -> object:
             two = np.stack([1 - c, c], axis=1)
-            diagram = reliability_diagram(y, two, num_bins=15, is_equal_freq=True, class_to_plot=1)
-            return calculate_ece_mce(diagram)
+            rates, scores, _, counts = reliability_diagram(y, two, num_bins=15, is_equal_freq=True, class_to_plot=1)
+            return calculate_ece_mce(rates, scores, counts)
 
         found.append(("calzone", calzone, 4.0))
     except ImportError:
@@ -96,7 +110,13 @@ def _peers(c: np.ndarray, y: np.ndarray) -> list[tuple[str, Callable[[], object]
     try:
         import calibration
 
-        found.append(("uncertainty-calibration", lambda: calibration.get_calibration_error(c, y, p=1, debias=False, mode="top-label"), 50.0))
+        found.append(
+            (
+                "uncertainty-calibration",
+                lambda: calibration.get_calibration_error(c, y, p=1, debias=False, mode="top-label"),
+                50.0,
+            )
+        )
     except ImportError:
         print("uncertainty-calibration is not installed: row left out", file=sys.stderr)
     return found
@@ -122,7 +142,11 @@ def wide_matrices() -> list[Row]:
     ]
     once = seconds(lambda: tc.measure(preds, lens=tc.ClassWise(), estimator=tc.BinnedECE()), repeat=1)
     gib = peak_extra_bytes(lambda: tc.measure(preds, lens=tc.ClassWise(), estimator=tc.BinnedECE())) / 2**30
-    rows.append(Row("class-wise error of that matrix: peak GiB", once, gib + probs.nbytes / 2**30, "1 GiB, matrix included", 1.0))
+    rows.append(
+        Row(
+            "class-wise error of that matrix: peak GiB", once, gib + probs.nbytes / 2**30, "1 GiB, matrix included", 1.0
+        )
+    )
     return rows
 
 
@@ -133,7 +157,10 @@ def importing() -> list[Row]:
         return min(float(subprocess.check_output([sys.executable, "-c", code.format(module)])) for _ in range(5))
 
     ours, floor = start("truecal"), start("numpy")
-    return [Row("import truecal (promise: 0.25 s)", ours, ours / 0.25, "0.25 s", 1.0), Row("import numpy", floor, 1.0, "itself")]
+    return [
+        Row("import truecal (promise: 0.25 s)", ours, ours / 0.25, "0.25 s", 1.0),
+        Row("import numpy", floor, 1.0, "itself"),
+    ]
 
 
 def rows() -> list[Row]:
