@@ -81,7 +81,7 @@ def test_fits_recover_a_known_world_within_three_standard_errors(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["resnet110_c10", "resnet110_SD_c100", "resnet_wide32_c100", "densenet161_imgnet"])
+@pytest.mark.parametrize("name", ["resnet110_c10", "resnet110_SD_c100"])
 def test_aic_picks_the_right_family_in_most_repeats(name):
     world = PAPER_WORLDS[name]
     right = 0

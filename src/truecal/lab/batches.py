@@ -5,6 +5,7 @@ size depends on n alone. So neither the number of workers nor the order in which
 """
 
 import contextlib
+import os
 import pickle
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass
 from hashlib import sha256
 from multiprocessing import get_context
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ def run(
     *,
     rng: Seed = 0,
     workers: int = 1,
-    cache: str | PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> list[list[Array]]:
     """Answers to every measure of every cell: result[cell][measure] has shape (answers, m).
@@ -161,7 +161,7 @@ def _compute(
         for place in range(len(work)):
             yield place, _answers(*arguments(place))
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with _one_thread_each(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         waiting: dict[Future[dict[int, Array]], int] = {}
         upcoming = iter(range(len(work)))
         try:
@@ -177,6 +177,22 @@ def _compute(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes started within use one thread for linear algebra: the cores are already taken by their siblings."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _key(cells: Sequence[Cell], batch: _Batch, entropy: int) -> str:

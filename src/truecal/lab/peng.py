@@ -6,6 +6,7 @@ endless data (`platt_scaled`), and, as the limit of what recalibration can do, t
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +36,7 @@ PAPER_MEANS: Mapping[tuple[str, str], tuple[float | None, float | None]] = {
 }
 
 
+@cache
 def world_groups() -> dict[str, dict[str, World]]:
     """The ten worlds as they are, after Platt scaling, and perfectly recalibrated."""
     return {

@@ -1,0 +1,143 @@
+"""Coverage, type I error and power, judged by binomial tests over simulated worlds."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from truecal.errors import InputError
+from truecal.estimate import BinnedECE, RankSeries, SweepECE
+from truecal.lab import (
+    PAPER_WORLDS,
+    Beta,
+    Power,
+    Uniform,
+    World,
+    coverage,
+    power,
+    power_curve,
+    samples_needed,
+    type_one,
+)
+from truecal.lab.detection import Rate, detect
+from truecal.lab.roelofs_power import figure_8
+
+
+def test_a_rate_knows_its_error():
+    rate = Rate(95, 100)
+    assert rate.rate == float(rate) == 0.95
+    assert 0.018 < rate.standard_error < 0.03
+    assert Rate(100, 100).standard_error > 0
+
+
+def test_detection_is_the_share_above_the_null_quantile():
+    rng = np.random.default_rng(0)
+    null, real = rng.normal(size=4000), rng.normal(1.0, 1.0, size=1000)
+    found = detect(null, real, 0.05)
+    assert found.critical == pytest.approx(1.645, abs=0.08)
+    assert abs(found.rate - 0.2595) < 3 * found.standard_error  # P(N(1,1) > 1.645)
+    assert found.standard_error > Rate(found.hits, found.m).standard_error  # the critical value is uncertain too
+
+
+def test_a_discrete_statistic_never_exceeds_its_level():
+    null = np.repeat([0.0, 1.0], [930, 70])  # 7 % of ties at the top: the threshold must be the tie itself
+    assert detect(null, null, 0.05).rate == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet110_c10", "resnet110_c100", "resnet152_imgnet"])
+def test_rank_series_covers_the_truth(name):
+    # Printed for the estimator: 0.87-0.90 at nominal 90 % on these worlds, 0.82 in the worst; calibrated 0.94-0.97.
+    world = PAPER_WORLDS[name]
+    raw = coverage(RankSeries(), world, n=1000, m=400)
+    assert binomtest(raw.hits, raw.m, 0.84, alternative="less").pvalue > 0.01
+    fixed = coverage(RankSeries(), world.perfectly_recalibrated(), n=1000, m=400)
+    assert binomtest(fixed.hits, fixed.m, 0.9, alternative="less").pvalue > 0.01
+    assert fixed.truth == 0.0
+    assert 0 < fixed.width < 0.2
+
+
+def test_a_wider_level_covers_more():
+    world = PAPER_WORLDS["resnet110_c100"]
+    narrow, wide = (coverage(RankSeries(), world, n=500, m=100, level=level) for level in (0.5, 0.99))
+    assert narrow.rate < wide.rate
+    assert narrow.width < wide.width
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", [World(Uniform()), World(Beta(2.0, 0.3)), PAPER_WORLDS["resnet110_c10"]])
+def test_the_test_of_rank_series_keeps_its_level(world):
+    found = type_one(RankSeries(), world, n=300, m=600)
+    assert binomtest(found.hits, found.m, 0.05).pvalue > 0.001
+    assert found.critical is None
+
+
+@pytest.mark.slow
+def test_simulated_critical_values_keep_their_level_on_fresh_data():
+    world = World(Uniform(), Power(1.0))
+    found = power(SweepECE(), world, n=300, m=1000)
+    assert abs(found.rate - 0.05) < 3.5 * found.standard_error
+
+
+@pytest.mark.slow
+def test_roelofs_figure_8_rank_series_above_sweep_above_equal_width():
+    table = figure_8(m=200, n=(10_000,), errors=(0.0125,)).table
+    found = {r["estimator"]: r["power"] for r in table.records()}
+    assert found["RankSeries"] > found["EMsweep"] > found["EW"]
+
+
+@pytest.mark.slow
+def test_roelofs_section_5_4_small_samples_see_only_large_errors():
+    # "if one has under 500 samples, the miscalibration must be greater than 10% to be detected reliably" (EW)
+    found = {
+        error: power(BinnedECE(norm=2), World(Uniform(), power_curve(error)), n=500, m=300) for error in (0.03, 0.1)
+    }
+    assert found[0.03].rate < 0.5 < 0.8 < found[0.1].rate
+
+
+def test_the_own_test_and_the_estimate_agree_roughly():
+    world = World(Uniform(), Power(1.25))
+    by_estimate = power(RankSeries(), world, n=500, m=200)
+    by_test = power(RankSeries(), world, n=500, m=200, own_test=True)
+    assert abs(by_estimate.rate - by_test.rate) < 0.2
+
+
+def test_power_curve_has_the_error_asked_for():
+    for error in (0.0, 0.01, 0.1, 0.3):
+        for norm in (1, 2):
+            assert World(Uniform(), power_curve(error, norm=norm)).true_error(norm) == pytest.approx(error, abs=1e-8)
+
+
+@pytest.mark.slow
+def test_samples_needed_brackets_the_power():
+    found = samples_needed(RankSeries(), error=0.12, m=200, target=0.8)
+    assert found.tried[found.n].rate >= 0.8
+    assert min(found.tried) < found.n <= max(found.tried)
+    again = power(RankSeries(), World(Uniform(), power_curve(0.12)), n=found.n, m=300, rng=9)
+    assert abs(again.rate - 0.8) < 0.13
+    harder = samples_needed(RankSeries(), error=0.08, m=200, target=0.8)
+    assert 1.4 < harder.n / found.n < 4.0  # about (0.12 / 0.08)^2
+
+
+def test_a_world_keeps_its_scores_when_its_error_is_scaled():
+    found = samples_needed(RankSeries(), error=0.15, world=PAPER_WORLDS["resnet110_c100"], m=50)
+    assert found.n <= 1000
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: coverage(BinnedECE(), World(Uniform())), "offers no interval"),
+        (lambda: coverage(RankSeries(), World(Uniform()), level=1.0), "level must be"),
+        (lambda: power(RankSeries(), World(Uniform()), alpha=0.0), "alpha must be"),
+        (lambda: power(RankSeries(), World(Uniform()), alpha=-0.1), "alpha must be"),
+        (lambda: power(BinnedECE(), World(Uniform()), own_test=True), "no test of its own"),
+        (lambda: type_one(RankSeries(), World(Uniform()), alpha=0.001, resamples=99), "use more"),
+        (lambda: samples_needed(RankSeries(), error=0.0), "error must be"),
+        (lambda: samples_needed(RankSeries(), error=0.1, target=1.0), "target must be"),
+        (lambda: samples_needed(RankSeries(), error=0.9), "at most"),
+        (lambda: samples_needed(RankSeries(), error=0.005, m=20, largest=200), "too small"),
+    ],
+)
+def test_bad_requests_are_refused_before_any_work(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
