@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimator import Estimator, Findings, check_bins, check_choice, check_norm, power_mean
@@ -35,7 +35,32 @@ class Binning:
 
 
 @dataclass(frozen=True)
-class BinnedECE(Estimator):
+class BinnedEstimator(Estimator):
+    """What the estimators on a fixed number of bins have in common: their options."""
+
+    bins: int = 15
+    scheme: Literal["width", "mass"] = "width"
+    norm: float = 1
+    ties: Literal["keep", "split"] = "keep"
+    closed: Literal["left", "right"] = "left"
+
+    norms: ClassVar[tuple[float, ...] | None] = None  # None: any from 1 up
+
+    def __post_init__(self) -> None:
+        check_norm(self.norm, self.norms)
+        _ = self.binning
+
+    @property
+    def binning(self) -> Binning:
+        return Binning(self.bins, self.scheme, self.ties, self.closed)
+
+    @property
+    def power_norm(self) -> float:
+        return self.norm
+
+
+@dataclass(frozen=True)
+class BinnedECE(BinnedEstimator):
     r"""ECE_BIN = (sum_k n_k/n |mean c_k - mean y_k|^p)^(1/p); p = inf gives the maximum calibration error.
 
     The plug-in of Naeini et al. (2015) and Guo et al. (2017). Biased upwards near zero and more so with more bins: quote
@@ -55,24 +80,6 @@ class BinnedECE(Estimator):
     >>> tc.BinnedECE(bins=2, norm=1)(profile).value
     0.3
     """
-
-    bins: int = 15
-    scheme: Literal["width", "mass"] = "width"
-    norm: float = 1
-    ties: Literal["keep", "split"] = "keep"
-    closed: Literal["left", "right"] = "left"
-
-    def __post_init__(self) -> None:
-        check_norm(self.norm)
-        _ = self.binning
-
-    @property
-    def binning(self) -> Binning:
-        return Binning(self.bins, self.scheme, self.ties, self.closed)
-
-    @property
-    def power_norm(self) -> float:
-        return self.norm
 
     def find(self, profile: Profile) -> Findings:
         bins = Bins.of(profile, self.binning.cut(profile))

@@ -1,19 +1,19 @@
 """The label-binned calibration error: bin the outcomes, keep every score."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 
-from truecal.estimate.binned import Binning
+from truecal.estimate.binned import BinnedEstimator
 from truecal.estimate.bins import Bins
-from truecal.estimate.estimator import Estimator, Findings, check_norm
+from truecal.estimate.estimator import Findings
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
 
 
 @dataclass(frozen=True)
-class LabelBinnedECE(Estimator):
+class LabelBinnedECE(BinnedEstimator):
     r"""ECE_LB = (1/n sum_k sum_{i in k} |c_i - mean y_k|^p)^(1/p), p in {1, 2, inf}.
 
     Roelofs et al. (2020), section 3. By Jensen's inequality never below :class:`BinnedECE` on the same bins.
@@ -24,23 +24,7 @@ class LabelBinnedECE(Estimator):
     0.3
     """
 
-    bins: int = 15
-    scheme: Literal["width", "mass"] = "width"
-    norm: float = 1
-    ties: Literal["keep", "split"] = "keep"
-    closed: Literal["left", "right"] = "left"
-
-    def __post_init__(self) -> None:
-        check_norm(self.norm, (1, 2, np.inf))
-        _ = self.binning
-
-    @property
-    def binning(self) -> Binning:
-        return Binning(self.bins, self.scheme, self.ties, self.closed)
-
-    @property
-    def power_norm(self) -> float:
-        return self.norm
+    norms: ClassVar[tuple[float, ...]] = (1, 2, np.inf)
 
     def find(self, profile: Profile) -> Findings:
         cut = self.binning.cut(profile)

@@ -14,7 +14,6 @@ so no answer depends on the order in which rows arrived, and a row of weight 3 e
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -24,33 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.predictions.border import check_outcomes, check_scores, check_weights
+from truecal.profile.cut import Cut, every_edge, gather
 from truecal.profile.packed_sort import packed_sort
 from truecal.types import Float64s, Floats, Indices
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
 _DENSE_ROWS = 65_536  # up to here tie groups and sums of c*c and c*y are tabulated row by row; beyond, where asked for
 _BLOCK = 256  # rows summed together in the sparse table of c*c and c*y of a large profile
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Places in the sorted rows, shape (batch or 1, q): `fraction` of the way from prefix index `below` to `above`.
-
-    Most cuts fall between two rows and have `below == above` (then `fraction` is None). One that falls inside a group of
-    equal scores, or inside a row of weight above 1, keeps the ends of that group.
-    """
-
-    below: Indices
-    above: Indices
-    fraction: Float64s | None = None
-
-    def keep_ties(self) -> "Cut":
-        """Move every cut that splits a group of equal scores to the nearer end of the group (up when halfway)."""
-        if self.fraction is None:
-            return self
-        place = np.where(self.fraction >= 0.5, self.above, self.below)
-        place = np.where(self.fraction == 0, self.below, place)
-        return Cut(place, place)
 
 
 class Profile:
@@ -176,7 +155,7 @@ class Profile:
         score, outcome, *second = (a / np.where(filled, weight, 1.0) for a in sums[1:])
         if not filled.all():  # an empty cell of a batch stands at the score where it would be
             at = np.minimum(np.broadcast_to(cut.below, (self.batch, cells + 1))[:, :-1], self.rows - 1)
-            score = np.where(filled, score, _gather(self.scores, at))
+            score = np.where(filled, score, gather(self.scores, at))
         score = np.clip(
             np.maximum.accumulate(score, axis=1), 0.0, 1.0
         )  # means of equal scores may differ in the last bit
@@ -256,14 +235,14 @@ class Profile:
         if name == "w" and self.weights is None:
             return index.astype(np.float64)
         if name in ("w", "c", "y") or self.rows <= _DENSE_ROWS or index.shape[1] * _BLOCK > self.rows:
-            return _gather(self.prefix(name), index).astype(np.float64)
+            return gather(self.prefix(name), index).astype(np.float64)
         start = index // _BLOCK * _BLOCK
         rows = start[:, :, None] + np.arange(_BLOCK)
         flat = np.minimum(rows, self.rows - 1).reshape(len(index), -1)
-        values = self._products(name, lambda a: _gather(a, flat))
+        values = self._products(name, lambda a: gather(a, flat))
         values = values.reshape(-1, *rows.shape[1:])
         rest = np.where(rows < index[:, :, None], values, 0.0).sum(axis=2)
-        return _gather(self._block_sums(name), start // _BLOCK) + rest
+        return gather(self._block_sums(name), start // _BLOCK) + rest
 
     def _block_sums(self, name: Sum) -> Float64s:
         """Sums of w*c*c or w*c*y over the first i blocks of rows: a prefix sum at a 256th of the size and a third of the cost."""
@@ -304,7 +283,7 @@ class Profile:
         Edges are j/b rounded to the precision of the scores, so that 0.7 falls into the same bin in every precision. Several
         numbers of bins give the cuts of one after those of the other.
         """
-        k, b = _every_edge(bins)
+        k, b = every_edge(bins)
         place = self.places((k / b).astype(self.scores.dtype), closed)
         place[:, k == 0], place[:, k == b] = 0, self.rows
         return Cut(place, place)
@@ -326,7 +305,7 @@ class Profile:
         "split": the cut stays where it is and the group's rows and ones are shared in proportion. Several numbers of bins give
         the cuts of one after those of the other.
         """
-        k, b = _every_edge(bins)
+        k, b = every_edge(bins)
         if self.weights is None:
             cut = self.at_count(-(-k * self.rows // b)[None, :])
         elif self.counted:
@@ -346,7 +325,7 @@ class Profile:
             return Cut(rows, rows)
         rows = np.broadcast_to(rows, (self.scores.shape[0], rows.shape[1]))
         inner = np.clip(rows, 1, self.rows - 1)
-        inside = (_gather(self.scores, inner - 1) == _gather(self.scores, inner)) & (rows == inner)
+        inside = (gather(self.scores, inner - 1) == gather(self.scores, inner)) & (rows == inner)
         first, last = self._group(inner)
         below, above = np.where(inside, first, rows), np.where(inside, last, rows)
         return Cut(below, above, np.where(inside, (rows - below) / np.maximum(above - below, 1), 0.0))
@@ -359,7 +338,7 @@ class Profile:
             row[i] = np.searchsorted(prefix[i % prefix.shape[0]], mass[i % mass.shape[0]], "right") - 1
         row = np.clip(row, 0, self.rows - 1)
         first, last = self._group(row)
-        low, high = _gather(prefix, first), _gather(prefix, last)
+        low, high = gather(prefix, first), gather(prefix, last)
         fraction = np.clip((mass - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
         ended, begun = fraction >= 1, fraction <= 0
         below = np.where(ended, last, first)
@@ -369,9 +348,9 @@ class Profile:
         """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
         if self.rows <= _DENSE_ROWS:
             first, last = self._groups
-            return _gather(first, row), _gather(last, row)
+            return gather(first, row), gather(last, row)
         row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
-        scores = _gather(self.scores, row)
+        scores = gather(self.scores, row)
         return self.places(scores, "left"), self.places(scores, "right")
 
     @cached_property
@@ -394,20 +373,3 @@ class Profile:
         many = "" if self.batch == 1 else f"{self.batch} datasets of "
         weighted = "" if self.weights is None else ", weighted"
         return f"Profile({many}{self.rows} rows{weighted})"
-
-
-def _every_edge(bins: int | Sequence[int]) -> tuple[Indices, Indices]:
-    """k = 0..b and b itself, for each number of bins b in turn."""
-    counts = np.atleast_1d(np.asarray(bins, np.intp))
-    b = np.repeat(counts, counts + 1)
-    starts = np.cumsum(counts + 1) - (counts + 1)
-    return np.arange(len(b)) - np.repeat(starts, counts + 1), b
-
-
-def _gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
-    """table[i, index[i, j]], where either may be shared by the whole batch."""
-    if index.shape[0] == 1:
-        return table[:, index[0]]
-    if table.shape[0] == 1:
-        return table[0][index]
-    return np.take_along_axis(table, index, axis=1)

@@ -1,0 +1,48 @@
+"""Cuts: places that divide sorted rows, and how tables are read at them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.types import Float64s, Indices
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Places in the sorted rows, shape (batch or 1, q): `fraction` of the way from prefix index `below` to `above`.
+
+    Most cuts fall between two rows and have `below == above` (then `fraction` is None). One that falls inside a group of
+    equal scores, or inside a row of weight above 1, keeps the ends of that group.
+    """
+
+    below: Indices
+    above: Indices
+    fraction: Float64s | None = None
+
+    def keep_ties(self) -> "Cut":
+        """Move every cut that splits a group of equal scores to the nearer end of the group (up when halfway)."""
+        if self.fraction is None:
+            return self
+        place = np.where(self.fraction >= 0.5, self.above, self.below)
+        place = np.where(self.fraction == 0, self.below, place)
+        return Cut(place, place)
+
+
+def every_edge(bins: int | Sequence[int]) -> tuple[Indices, Indices]:
+    """k = 0..b and b itself, for each number of bins b in turn."""
+    counts = np.atleast_1d(np.asarray(bins, np.intp))
+    b = np.repeat(counts, counts + 1)
+    starts = np.cumsum(counts + 1) - (counts + 1)
+    return np.arange(len(b)) - np.repeat(starts, counts + 1), b
+
+
+def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
+    """table[i, index[i, j]], where either may be shared by the whole batch."""
+    if index.shape[0] == 1:
+        return table[:, index[0]]
+    if table.shape[0] == 1:
+        return table[0][index]
+    return np.take_along_axis(table, index, axis=1)
