@@ -1,7 +1,9 @@
 """How a verb answers: text for people or one JSON document, to the terminal or whole into a file; and the --max-error gate."""
 
 import json
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -22,6 +24,21 @@ def answer(document: dict[str, Any], text: str, *, as_json: bool, out: str | Non
         click.echo(said)
     else:
         write_whole(out, said + "\n")
+
+
+@contextmanager
+def working(first: str = "working") -> Iterator[Callable[[str], object]]:
+    """Show on a terminal what is being computed, and for how long; say nothing into pipes and files."""
+    if not sys.stderr.isatty():
+        yield str
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(first)
+        yield lambda words: shown.update(task, description=words)
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal.cli.columns import choose_predictions
-from truecal.cli.output import answer, number, table
+from truecal.cli.output import answer, number, table, working
 from truecal.cli.source import Loaded, Source, as_file, input_options, load_all, open_columns, outputs_of
 from truecal.errors import FileError, InputError
 
@@ -61,7 +61,8 @@ def fit(source: Source, method: str, bins: int | None, folds: int, seed: int, ou
     made = {name: _make(name, loaded, bins) for name in names}
     if method == "auto" and not loaded.preds.binary:
         made.pop("platt")  # of many classes, temperature is its counterpart
-    found = evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
+    with working("comparing on held-out folds"):
+        found = evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
     chosen = method if method != "auto" else next((name for name in (found.winner, *found.tied) if name in made), None)
     if chosen is None:
         raise InputError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
-from truecal.cli.output import answer
+from truecal.cli.output import answer, working
 from truecal.cli.source import Source, by_option, input_options, load
 
 if TYPE_CHECKING:
@@ -25,13 +25,22 @@ if TYPE_CHECKING:
     show_default=True,
     help="The error that would still be acceptable; the verdict is phrased against it.",
 )
+@click.option("--fast", is_flag=True, help="Leave out what takes seconds: recalibration and the simulated bias.")
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
 @click.option("--out", metavar="FILE", default="report.html", show_default=True, help="Where to write the page.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
 @by_option
 @input_options
 def report(
-    source: Source, lens: str, level: float, seed: int, tolerance: float, title: str, out: str, as_json: bool
+    source: Source,
+    lens: str,
+    level: float,
+    seed: int,
+    tolerance: float,
+    fast: bool,
+    title: str,
+    out: str,
+    as_json: bool,
 ) -> None:
     """Write a self-contained HTML report about the predictions in FILE.
 
@@ -42,18 +51,21 @@ def report(
     from truecal.report.records import document
 
     preds = load(source)
-    path: Path = write_report(
-        preds,
-        out,
-        lens=make_lens(lens, preds),
-        by=source.by,
-        tolerance=tolerance,
-        level=level,
-        title=title,
-        source=source.name,
-        command=shlex.join(["truecal", *sys.argv[1:]]),
-        rng=seed,
-    )
+    with working() as say:
+        path: Path = write_report(
+            preds,
+            out,
+            lens=make_lens(lens, preds),
+            by=source.by,
+            tolerance=tolerance,
+            level=level,
+            title=title,
+            source=source.name,
+            command=shlex.join(["truecal", *sys.argv[1:]]),
+            fast=fast,
+            rng=seed,
+            progress=say,
+        )
     size = path.stat().st_size
     content = document("report-written", source=source.name, path=str(path), bytes=size)
     answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)

@@ -1,19 +1,18 @@
-"""Per-class and per-group rows of the page."""
+"""Rows of the page per class, per group and per category of a Likert scale."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from truecal.errors import InputError
-from truecal.estimate import DebiasedECE, RankSeries
+from truecal.estimate import DebiasedECE
 from truecal.lens import ClassWise, Lens
-from truecal.measure import measure
+from truecal.likert import likert
 from truecal.predictions import Predictions
+from truecal.subgroups import subgroups
 
 MOST_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
 MOST_GROUPS = 200
-FEWEST_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -67,28 +66,14 @@ def per_class(preds: Predictions, *, level: float) -> Breakdown:
     return Breakdown(rows, len(order) - len(kept))
 
 
-def per_group(preds: Predictions, by: str, *, lens: Lens, level: float, rng: int | np.random.Generator) -> Breakdown:
-    """One row per value of a column, the largest groups first."""
-    if by not in preds.columns:
-        known = ", ".join(preds.columns) or "none"
-        raise InputError(f"there is no column {by!r} to group by; further columns of these predictions: {known}")
-    words = np.asarray(preds.columns[by]).astype(str)
-    values, inverse, counts = np.unique(words, return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    large = [i for i in order if counts[i] >= FEWEST_ROWS]
-    rows = []
-    for i in large[:MOST_GROUPS]:
-        estimate = measure(preds.take(inverse == i), estimator=RankSeries(), lens=lens, level=level, rng=rng)
-        interval = estimate.interval
-        rows.append(
-            {
-                "name": str(values[i]),
-                "n": estimate.n,
-                "error": float(estimate.value),
-                "low": None if interval is None else float(interval.low),
-                "high": None if interval is None else float(interval.high),
-                "p_value": None if estimate.p_value is None else float(estimate.p_value),
-                "direction": float(estimate.direction),
-            }
-        )
-    return Breakdown(rows, len(order) - len(rows))
+def per_group(preds: Predictions, by: str, *, lens: Lens, level: float, rng: int) -> Breakdown:
+    """One row per value of a column, p-values adjusted for their number."""
+    frame = subgroups(preds, by, lens=lens, level=level, rng=rng).frame()
+    rows = [dict(zip(frame, values, strict=True)) for values in zip(*frame.values(), strict=True)]
+    return Breakdown(rows[:MOST_GROUPS], max(0, len(rows) - MOST_GROUPS))
+
+
+def likert_rows(preds: Predictions, *, level: float, rng: int) -> list[dict[str, Any]]:
+    """Low, medium and high confidence as people would be told them, and what happened in each."""
+    frame = likert(preds, level=level, rng=rng).frame()
+    return [dict(zip(frame, values, strict=True)) for values in zip(*frame.values(), strict=True)]

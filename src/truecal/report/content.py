@@ -24,11 +24,14 @@ from truecal.lens import Lens, OneClass, TopLabel
 from truecal.measure import measure
 from truecal.predictions import Predictions
 from truecal.profile import Profile
-from truecal.report.breakdown import per_class, per_group
+from truecal.report.bias import bias
+from truecal.report.breakdown import likert_rows, per_class, per_group
 from truecal.report.cells import MOST_BINS, cells_of
 from truecal.report.provenance import fingerprint, now, versions
+from truecal.report.recalibration import recalibration
 from truecal.report.records import document, estimate_record
 from truecal.report.verdict import judge
+from truecal.uncertainty.band import band
 
 _CURVE_POINTS = 400
 ESTIMATORS: tuple[Estimator, ...] = (
@@ -57,9 +60,12 @@ def gather(
     title: str,
     source: str | None,
     command: str | None,
-    rng: int | np.random.Generator,
+    rng: int,
+    fast: bool = False,
+    progress: Callable[[str], object] = str,
 ) -> dict[str, Any]:
-    """All numbers and words of the page."""
+    """All numbers and words of the page. `progress` is told what is being computed."""
+    progress("measuring")
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance must lie strictly between 0 and 1, not {tolerance!r}")
     if isinstance(data, Predictions):
@@ -80,12 +86,22 @@ def gather(
     whole = profile.at_count(np.array([[profile.rows]]))
     confidence, rate = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))
     cells = cells_of(profile)
-    groups = None
+    groups, likert, remedies, biases = None, None, None, None
     if by is not None:
         if not isinstance(data, Predictions) or lens is None:
             raise InputError("a Profile has no columns to group by; pass Predictions")
         groups = per_group(data, by, lens=lens, level=level, rng=rng)
+    progress("going through classes")
     classes = per_class(data, level=level) if isinstance(data, Predictions) and data.class_count > 2 else None
+    if isinstance(data, Predictions) and lens is not None:
+        progress("judging low, medium and high confidence")
+        likert = likert_rows(data, level=level, rng=rng) if data.binary or isinstance(lens, TopLabel) else None
+        if not fast:
+            progress("recalibrating on held-out folds")
+            remedies = recalibration(data, lens=lens, level=level, rng=rng)
+    if not fast:
+        progress("simulating data like these")
+        biases = bias(profile, rng=rng)
     isotonic = next(e for _, e in found if e is not None and isinstance(e.estimator, IsotonicError))
     verdict = judge(head, tolerance=tolerance)
     return document(
@@ -111,17 +127,23 @@ def gather(
         estimates=[estimate_record(e, level=level) for _, e in found if e is not None],
         classes=None if classes is None else {"rows": classes.rows, "left_out": classes.left_out},
         groups=None if groups is None else {"by": by, "rows": groups.rows, "left_out": groups.left_out},
+        likert=likert,
+        recalibration=remedies,
+        bias=biases,
         cells=cells.record(),
         cell_count=len(cells.low),
         cells_of_one=cells.alone,
         most_bins=MOST_BINS,
-        curves={"smooth": _thinned(head.curve), "isotonic": _thinned(isotonic.curve, steps=True)},
+        curves={
+            "smooth": _with_band(_thinned(head.curve), profile, level),
+            "isotonic": _thinned(isotonic.curve, steps=True),
+        },
         reproduce={
             "made": now(),
             "versions": versions(),
             "fingerprint": fingerprint(data),
             "command": command,
-            "options": {"level": level, "tolerance": tolerance, "lens": judged, "by": by, "rng": str(rng)},
+            "options": {"level": level, "tolerance": tolerance, "lens": judged, "by": by, "rng": rng},
         },
     )
 
@@ -130,7 +152,7 @@ def _parts(profile: Profile) -> tuple[Any, ...]:
     return profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products
 
 
-def _of_profile(profile: Profile, norm: float, level: float, rng: int | np.random.Generator) -> Estimate:
+def _of_profile(profile: Profile, norm: float, level: float, rng: int) -> Estimate:
     estimator = RankSeries(norm=norm, level=level)
     return estimator(profile).but(p_value=float(estimator.test(profile, rng=rng)[0]))
 
@@ -159,3 +181,11 @@ def _thinned(curve: Curve | None, *, steps: bool = False) -> dict[str, list[floa
     if steps:
         index = np.unique(np.concatenate([index // 2 * 2, index // 2 * 2 + 1]))
     return {"score": curve.score[index].tolist(), "outcome": curve.outcome[index].tolist()}
+
+
+def _with_band(curve: dict[str, list[float]] | None, profile: Profile, level: float) -> dict[str, list[float]] | None:
+    """The curve with the ends of the simultaneous band at its points."""
+    if curve is None:
+        return None
+    low, high = band(profile, level=level).at(curve["score"])
+    return {**curve, "low": low.tolist(), "high": high.tolist()}

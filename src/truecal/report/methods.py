@@ -67,6 +67,11 @@ def definitions(content: dict[str, Any]) -> list[tuple[str, str]]:
             "bin. Vertical lines are Clopper-Pearson intervals of the outcome rate.",
         ),
         (
+            "Band",
+            f"Holds the whole calibration curve with {level} confidence, for any number of predictions, if outcomes do not become "
+            "rarer as confidence grows. Where the dashed line leaves it, the model is shown to be off.",
+        ),
+        (
             "Tolerance",
             f"The verdict compares the interval with {tolerance}. It says 'within' or 'outside' only if the whole interval lies on "
             "that side.",

@@ -4,7 +4,14 @@ from typing import Any
 
 from truecal.report.html import element, escaped, table
 from truecal.report.methods import REFERENCES, definitions
-from truecal.report.result_tables import class_table, estimator_table, group_table
+from truecal.report.result_tables import (
+    bias_table,
+    class_table,
+    estimator_table,
+    group_table,
+    likert_table,
+    recalibration_table,
+)
 from truecal.report.verdict import percent, points, span_of
 
 
@@ -12,11 +19,14 @@ def body(content: dict[str, Any]) -> str:
     """Everything inside the body element except the scripts."""
     sections = [
         ("diagram", "Confidence and reality", _diagram(content)),
-        ("estimators", "The same data through every estimator", estimator_table(content)),
+        ("estimators", "Every estimator on these data", estimator_table(content)),
         ("classes", "Class by class", class_table(content)),
         ("groups", "Group by group", group_table(content)),
+        ("likert", "Low, medium, high", likert_table(content)),
+        ("recalibration", "What recalibration brings", recalibration_table(content)),
+        ("bias", "Bias of the estimators", bias_table(content)),
         ("methods", "Definitions and methods", _methods(content)),
-        ("reproduce", "How to reproduce this page", _reproduce(content)),
+        ("reproduce", "Reproducibility", _reproduce(content)),
     ]
     shown = [(name, heading, html) for name, heading, html in sections if html]
     links = "".join(element("a", escaped(heading), href=f"#{name}") for name, heading, _ in shown)
@@ -134,7 +144,12 @@ def _diagram(content: dict[str, Any]) -> str:
         _choice("norm", "Average", [("1", "Mean absolute"), ("2", "Root mean square"), ("inf", "Maximum")], "1"),
         _boxes(
             "Show",
-            [("show-bins", "Bins", True), ("show-smooth", "Smooth curve", True), ("show-isotonic", "Isotonic", False)],
+            [
+                ("show-bins", "Bins", True),
+                ("show-smooth", "Smooth curve", True),
+                ("show-band", "Its band", True),
+                ("show-isotonic", "Isotonic", False),
+            ],
         ),
         _choice("zoom", "Scale", [("linear", "Linear"), ("log", "Zoom near 1")], "linear"),
         id="controls",

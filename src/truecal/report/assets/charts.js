@@ -31,6 +31,8 @@ function curveRows(curve, name, zoom) {
     outcome: curve.outcome[order],
     x: place(score, zoom),
     y: place(curve.outcome[order], zoom),
+    y1: place(curve.low?.[order], zoom),
+    y2: place(curve.high?.[order], zoom),
   }));
 }
 
@@ -126,6 +128,11 @@ function reliabilitySpec(zoom, outcomeName) {
         data: { values: ends.map((v) => ({ x: v, y: v })) },
         mark: { type: 'line', strokeDash: [5, 5], color: colour('muted'), strokeWidth: 1.5 },
         encoding: { x, y },
+      },
+      {
+        data: { name: 'band' },
+        mark: { type: 'area', color: colour('smooth'), opacity: 0.16, clip: true },
+        encoding: { x, y: { ...y, field: 'y1' }, y2: { field: 'y2' } },
       },
       line('isotonic', 'Isotonic', [2, 2]),
       line('smooth', 'Smooth curve', [1, 0]),

@@ -13,7 +13,7 @@ function settings() {
     scheme: form.get('scheme'),
     norm: form.get('norm'),
     zoom: form.get('zoom'),
-    show: Object.fromEntries(['bins', 'smooth', 'isotonic'].map((name) => [name, document.getElementById(`show-${name}`).checked])),
+    show: Object.fromEntries(['bins', 'smooth', 'band', 'isotonic'].map((name) => [name, document.getElementById(`show-${name}`).checked])),
   };
 }
 
@@ -45,9 +45,14 @@ function rowsOf(state) {
   const error = errorOf(rows, state.norm);
   say(state, rows, error);
   const band = reference(state.norm);
-  const curve = (name) => (state.show[name] ? curveRows(content.curves[name], name, state.zoom) : []);
+  const curve = (name, shown = state.show[name]) => (shown ? curveRows(content.curves[name], name, state.zoom) : []);
   return {
-    reliability: { bins: state.show.bins ? binRows(rows, state.zoom) : [], smooth: curve('smooth'), isotonic: curve('isotonic') },
+    reliability: {
+      bins: state.show.bins ? binRows(rows, state.zoom) : [],
+      smooth: curve('smooth'),
+      band: curve('smooth', state.show.band),
+      isotonic: curve('isotonic'),
+    },
     histogram: { histogram: histogramRows(state.zoom) },
     movement: {
       movement: movement(state.norm),
