@@ -1,0 +1,70 @@
+"""The laboratory: whole benchmarks of the papers against the time numpy needs to draw and sort the same data.
+
+The floor draws the scores and outcomes of every dataset and sorts the scores, on as many processes, in the same run. Ours
+draws and sorts too, and then puts all estimators to the data.
+"""
+
+import os
+import resource
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+
+from benchmarks.harness import Row, peak_extra_bytes, seconds_together
+from truecal.lab import PAPER_WORLDS, World, peng, trials
+from truecal.lab.batches import batch_sizes
+from truecal.lab.estimators import RANK_SERIES, peng_estimators, roelofs_estimators
+from truecal.lab.trials import Estimators
+
+WORKERS = max(1, os.cpu_count() or 1)
+_LIMIT_GIB = 2.0
+
+
+def rows() -> list[Row]:
+    """The benchmark of Peng et al. in full, and Figure 6 of Roelofs et al. with a tenth of its datasets."""
+    six = {**roelofs_estimators(), "RankSeries": RANK_SERIES}
+    return [
+        _against_floor("Peng: 10 worlds x 7 sizes x 250 datasets x 6 estimators", peng_estimators, m=250),
+        _against_floor("Roelofs Figure 6: 10 worlds x 7 sizes x 100 datasets x 7 estimators", six, m=100),
+        _memory(m=40),
+    ]
+
+
+def _against_floor(what: str, estimators: Estimators | Callable[[str], Estimators], *, m: int) -> Row:
+    def ours() -> object:
+        return trials(estimators, PAPER_WORLDS, n=peng.SIZES, m=m, workers=WORKERS, progress=False)
+
+    taken, floor = seconds_together(ours, lambda: _draw_and_sort_all(PAPER_WORLDS, m), repeat=2)
+    return Row(what, taken, taken / floor, f"drawing and sorting it with numpy on {WORKERS} processes", bound=4.0)
+
+
+def _draw_and_sort_all(worlds: Mapping[str, World], m: int) -> None:
+    jobs = [
+        (world, n, size, number)
+        for world in worlds.values()
+        for n in peng.SIZES
+        for number, size in enumerate(batch_sizes(n, m))
+    ]
+    jobs.sort(key=lambda job: -job[1] * job[2])
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_draw_and_sort, *zip(*jobs, strict=True)))
+
+
+def _draw_and_sort(world: World, n: int, size: int, seed: int) -> float:
+    scores, _ = world.draw(n, size, rng=seed)
+    return float(np.sort(scores, axis=1)[0, 0])
+
+
+def _memory(*, m: int) -> Row:
+    """Peak memory of this process and all workers together, in GiB, as the ratio to one GiB."""
+
+    def work() -> object:
+        return trials(peng_estimators, PAPER_WORLDS, n=peng.SIZES, m=m, workers=WORKERS, progress=False)
+
+    (taken,) = seconds_together(work, repeat=1)
+    parent = peak_extra_bytes(work)
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # the largest of all workers so far
+    gib = (parent + WORKERS * child) / 2**30
+    return Row(f"Peng, {m} datasets: memory of all {WORKERS + 1} processes", taken, gib, "1 GiB", bound=_LIMIT_GIB)
