@@ -88,7 +88,7 @@ def choose_bins(
     >>> p = rng.random(4000)
     >>> choice = choose_bins(Predictions.from_probs(p, rng.random(4000) < p**2), 0.035, bins=[2, 5, 10, 20, 50])
     >>> choice.recommended, choice.recommended_by_plugin
-    (50, 5)
+    (10, 5)
     """
     if preds.weights is not None or preds.clusters is not None:
         raise InputError("choose_bins takes plain rows, without weights or clusters")

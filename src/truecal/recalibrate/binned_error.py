@@ -13,7 +13,7 @@ more likely counts.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -62,26 +62,25 @@ class BinnedError:
         relative = self.shares * len(self.outputs)
         return float(max(relative.max(), 1 / relative.min()))
 
-    def limits(self, level: float) -> tuple[float, float]:
-        """One-sided lower and upper confidence limits of the squared error, each at `level`."""
-        found, tail = self.squared, 1 - level
-        chance = self._chance()
-        low = 0.0
-        if chance(0.0, found)[1] < tail:
-            low = _crossing(lambda t: chance(t, found)[1] < tail, 0.0, max(found, 1e-12))
-        if chance(1.0, found)[0] >= tail:
-            return low, 1.0
-        return low, _crossing(lambda t: chance(t, found)[0] >= tail, max(low, 0.0), 1.0)
+    def lower(self, level: float, more: float = 1.0) -> float:
+        """One-sided lower confidence limit of the squared error; or what it would be with `more` times as many rows."""
+        found, chance = self.squared, self._chance(more)
+        if chance(0.0, found)[1] >= 1 - level:
+            return 0.0
+        return _crossing(lambda t: chance(t, found)[1] < 1 - level, 0.0, found)
 
-    def scaled(self, factor: float) -> "BinnedError":
-        """The same frequencies in `factor` times as many rows."""
-        return replace(self, counts=self.counts * factor, ones=self.ones * factor)
+    def upper(self, level: float, more: float = 1.0) -> float:
+        """One-sided upper confidence limit of the squared error; or what it would be with `more` times as many rows."""
+        found, chance = max(self.squared, 0.0), self._chance(more)  # luck below 0 is no evidence of more than 0
+        if chance(1.0, found)[0] >= 1 - level:
+            return 1.0
+        return _crossing(lambda t: chance(t, found)[0] >= 1 - level, found, 1.0)
 
-    def _chance(self) -> Callable[[float, float], tuple[float, float]]:
+    def _chance(self, more: float) -> Callable[[float, float], tuple[float, float]]:
         """A function of (t, u): the probabilities of U <= u and of U >= u when the true squared error is t."""
-        shares, n = self.shares, self.n
+        shares, n = self.shares, self.n * more
         rate = (self.ones + 2 * self.outputs) / (self.counts + 2)  # drawn towards the output where little was seen
-        noise = rate * (1 - rate) / self.counts
+        noise = rate * (1 - rate) / (self.counts * more)
         seen = np.maximum(_terms(self.outputs, self.counts, self.ones)[1], 0.0)
         total = float(shares @ seen)
         shapes = [np.ones_like(seen), seen / total] if total > 0 else [np.ones_like(seen)]
@@ -133,7 +132,7 @@ def _tails(distance: float, variance: float, third: float) -> tuple[float, float
 
 def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Where a condition that holds at `low` ceases to hold before `high`, by bisection."""
-    for _ in range(60):
+    for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return high
