@@ -29,10 +29,10 @@ class GeneralizedECE:
     Kirchenbauer, Oaks & Heim (2022), eq. 3, after Vaicenavicius et al. (2019). With `lens=TopK(1)`, `binning=EqualWidth(15)` and
     the other defaults this is the usual ECE.
 
-    The interval is a bootstrap with fixed bins. A plug-in error is biased upwards, most of all for a calibrated model; so
-    the low end gives back the whole mean error that chance alone makes at perfect calibration, and the high end gives back none. It
-    therefore holds the estimate and, at least as often as `level` says, the error of the mean over each bin. What the bins
-    average away no interval shows: see :func:`sweep_granularity`.
+    The interval is a bootstrap with fixed bins. A plug-in error is biased upwards, most of all for a calibrated model. So the low
+    end is the smallest error of the bins that could well have shown a value this high, bias and all; the high end gives no credit
+    for bias. The interval therefore holds the value, and it holds the error of the bins' means about as often as `level` says, or
+    more often. What bins average away no interval shows: see :func:`sweep_granularity`.
 
     Parameters
     ----------
@@ -162,9 +162,10 @@ class GeneralizedECE:
             return (each**self.norm @ shares) ** (1 / self.norm)
 
         kept = [draw for draw in draws if draw is not None]
-        values_drawn = overall(np.stack([draw.values for draw in kept], axis=1)) if kept else None
-        chance_drawn = overall(np.stack([draw.chance for draw in kept], axis=1)) if kept else None
-        resampled = None if values_drawn is None or chance_drawn is None else Resampled(values_drawn, chance_drawn)
+        resampled = None
+        if kept:
+            truth = overall(np.stack([draw.truth for draw in kept], axis=-1))
+            resampled = Resampled(truth, overall(np.stack([draw.drawn for draw in kept], axis=-1)))
         parts = np.array(values)
         estimate = self._estimate(vector, float(overall(parts)), resampled)
         return estimate.but(parts=parts, direction=float(shares @ np.array(directions)), warnings=notes)
@@ -174,6 +175,11 @@ class GeneralizedECE:
         counted = w is None or bool((w == np.rint(w)).all())
         total = float(len(vector) if w is None else w.sum())
         size = total if counted or w is None else total**2 / float((w * w).sum())
+        interval = None
+        if resampled is not None and self.level is not None:
+            interval = Interval(
+                *resampled.interval(value, self.level), self.level, "bootstrap in fixed bins, freed of bias"
+            )
         return Estimate(
             value=value,
             power=value if self.norm in (1, np.inf) else value**self.norm,
@@ -182,15 +188,6 @@ class GeneralizedECE:
             estimator=self,
             norm=self.norm,
             direction=vector.direction,
-            interval=None if resampled is None else self._interval(value, resampled),
+            interval=interval,
             details={} if resampled is None else {"resampled": resampled},
         )
-
-    def _interval(self, value: float, resampled: Resampled) -> Interval:
-        assert self.level is not None
-        low, high = np.quantile(resampled.values, [(1 - self.level) / 2, (1 + self.level) / 2])
-        centre = resampled.values.mean()
-        bottom = value - float(resampled.chance.mean()) - max(float(high - centre), 0.0)
-        top = value + max(float(centre - low), 0.0)
-        method = "bootstrap with fixed bins; low end freed of the bias at perfect calibration"
-        return Interval(max(bottom, 0.0), top, self.level, method)

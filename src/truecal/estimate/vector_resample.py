@@ -7,8 +7,9 @@ Independent rows without importance weights need not be drawn one by one. A bin'
 multinomial, and given the counts the sum of the outputs of a bin is, up to its third moment, normal with the cells' own means and
 the scatter around them. That costs time proportional to the number of cells, whatever the number of rows.
 
-Every draw is measured twice: as it is, and recentred so that the data seen would be perfectly calibrated. The second shows how
-large the error comes out from chance alone.
+Every draw is measured for a family of truths between what was seen and perfect calibration: in truth number i, the error of each
+bin is smaller by SHRINK[i] times the error that chance alone makes there. An observed error is compared with each truth's own
+draws, so that the upward bias of a plug-in error is not mistaken for miscalibration.
 """
 
 from collections.abc import Iterator
@@ -22,15 +23,38 @@ from truecal.lens import Vector
 from truecal.types import Float64s, Indices
 
 _WEIGHTS = 1 << 24  # row weights held at a time when rows or clusters are drawn one by one
+SHRINK = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, np.inf)
 _FACTOR = 64  # up to so many outputs their scatter in a bin is held as a matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """Errors of each resample, shape (replicates,): `values` around the estimate, `chance` around perfect calibration."""
+    """What each truth of the family would show.
 
-    values: Float64s
-    chance: Float64s
+    truth : (len(SHRINK),) the error itself, falling from the one seen to 0. drawn : (len(SHRINK), replicates) estimates of it.
+    """
+
+    truth: Float64s
+    drawn: Float64s
+
+    @property
+    def values(self) -> Float64s:
+        """Estimates around the one seen."""
+        return self.drawn[0]
+
+    @property
+    def chance(self) -> Float64s:
+        """Estimates of a perfectly calibrated model."""
+        return self.drawn[-1]
+
+    def interval(self, value: float, level: float) -> tuple[float, float]:
+        """From the smallest truth that would show `value` or more with probability (1 - level) / 2, to `value` plus the usual fall
+        of an estimate below its own mean, which is at least the truth."""
+        bottom, top = (1 - level) / 2, (1 + level) / 2
+        reach = np.maximum.accumulate(np.quantile(self.drawn[::-1], top, axis=1))
+        low = float(np.interp(value, reach, self.truth[::-1])) if value > reach[0] else 0.0
+        fall = float(self.values.mean() - np.quantile(self.values, bottom))
+        return min(low, value), value + max(fall, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,30 +97,38 @@ def resample(
     counted = w is None or bool((w == np.rint(w)).all())
     one_by_one = by_rows or vector.clusters is not None or not counted
     source = _unit_draws if one_by_one else _cell_draws
-    power = np.zeros((2, replicates))
+    power = np.zeros((len(SHRINK), replicates))
     weight = np.zeros(replicates)
-    outcome_seen = bins.mean_outcome
-    ideal = distance.ideal(outcome_seen, vector.judged)
+    seen = distance.between(bins.gap, bins.mean_outcome, vector.judged)
+    ideal = distance.ideal(bins.mean_outcome, vector.judged)
+    kept = np.zeros((len(SHRINK), len(seen)))  # the part of each bin's error that each truth keeps
     for draw in source(vector, list(_leaves(vector, partition)), replicates, draws, rng):
-        leaf, part = draw.leaf, draw.replicates
+        at, part = draw.leaf.number, draw.replicates
         held = draw.cells.sum(axis=1)
         safe = np.where(held > 0, held, 1.0)[:, None]
         outcome = np.zeros((len(held), vector.dimension))
-        outcome[:, leaf.labels] = draw.cells / safe
+        outcome[:, draw.leaf.labels] = draw.cells / safe
         gap = outcome - with_implied(draw.outputs / safe, vector.implied, np.ones(len(held)))
-        drift = gap - bins.gap[leaf.number]
-        expected = ideal[leaf.number] + (outcome - outcome_seen[leaf.number])
-        for i, far in enumerate(
-            (distance.between(gap, outcome, vector.judged), distance.between(drift, expected, vector.judged))
-        ):
+        # A resample of c rows varies by (c - 1) / c of what a new sample would: give the missing part back.
+        stretch = np.sqrt(bins.count[at] / (bins.count[at] - 1)) if bins.count[at] >= 2 else 1.0
+        drift = np.where(held[:, None] > 0, stretch * (gap - bins.gap[at]), 0.0)
+        moved = np.where(held[:, None] > 0, stretch * (outcome - bins.mean_outcome[at]), 0.0)
+        if part.start == 0:
+            noise = float(distance.between(drift, ideal[at] + moved, vector.judged).mean())
+            kept[:, at] = [max(0.0, 1 - c * noise / seen[at]) if seen[at] > 0 and c < np.inf else 0.0 for c in SHRINK]
+            kept[0, at] = 1.0
+        for i, keep in enumerate(kept[:, at]):
+            truth = ideal[at] + keep * (bins.mean_outcome[at] - ideal[at])
+            far = distance.between(keep * bins.gap[at] + drift, truth + moved, vector.judged)
             if norm == np.inf:
                 power[i, part] = np.maximum(power[i, part], np.where(held > 0, far, 0.0))
             else:
-                power[i, part] += held * far**norm
+                power[i, part] += held * (far if norm == 1 else far**norm)
         weight[part] += held
-    if norm != np.inf:
-        power = (power / np.where(weight > 0, weight, 1.0)) ** (1 / norm)
-    return Resampled(power[0], power[1])
+    if norm == np.inf:
+        return Resampled((kept * seen).max(axis=1), power)
+    power = (power / np.where(weight > 0, weight, 1.0)) ** (1 / norm)
+    return Resampled(((kept * seen) ** norm @ bins.share) ** (1 / norm), power)
 
 
 def _leaves(vector: Vector, partition: Partition) -> Iterator[_Leaf]:
@@ -131,7 +163,7 @@ def _cell_draws(
         if weight is not None:
             outputs *= np.sqrt(weight)
         around = _noise(outputs, replicates, rng) * np.sqrt(draws / total)
-        yield _Draw(slice(None), leaf, cells, cells @ mean + around)
+        yield _Draw(slice(0, replicates), leaf, cells, cells @ mean + around)
 
 
 def _noise(residual: Float64s, replicates: int, rng: np.random.Generator) -> Float64s:
