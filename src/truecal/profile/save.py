@@ -1,7 +1,5 @@
 """Profiles on disk: a versioned npz file, written whole or not at all, read without pickle."""
 
-import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +7,7 @@ import numpy as np
 from truecal.errors import FileError
 from truecal.predictions.files import read_arrays
 from truecal.profile.profile import Profile
+from truecal.writing import write_whole
 
 _FORMAT, _VERSION = "truecal.profile", 1
 _ARRAYS = ("scores", "outcomes", "weights", "squares", "products")
@@ -16,20 +15,9 @@ _ARRAYS = ("scores", "outcomes", "weights", "squares", "products")
 
 def save_profile(profile: Profile, path: str | Path) -> None:
     """Write a profile; the file at `path` is replaced in one step."""
-    target = Path(path)
     arrays = {name: array for name in _ARRAYS if (array := getattr(profile, name)) is not None}
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(
-                file, format=np.array(_FORMAT), version=np.array(_VERSION), single=np.array(profile.single), **arrays
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    header = {"format": np.array(_FORMAT), "version": np.array(_VERSION), "single": np.array(profile.single)}
+    write_whole(path, lambda file: np.savez(file, **header, **arrays))  # type: ignore[arg-type]
 
 
 def load_profile(path: str | Path) -> Profile:
