@@ -114,7 +114,7 @@ def test_the_further_rows_are_about_right(off: float, verdict: str) -> None:
     assert few.further is not None
     counts = {-1: 0, 1: 0}
     for seed in range(8):
-        for side, share in ((-1, 0.25), (1, 2.0)):
+        for side, share in ((-1, 0.25), (1, 4.0)):
             n = 800 + int(few.further * share)
             counts[side] += verify(binned(n, off, seed=seed), 0.03).verdict == verdict
     assert counts[1] >= 6

@@ -108,7 +108,7 @@ def verify(
     >>> p = rng.choice([0.1, 0.3, 0.5, 0.7, 0.9], 20_000)
     >>> print(verify(Predictions.from_probs(p, rng.random(20_000) < p), threshold=0.02))
     promised: the calibration error is below 0.02 (at 95%; positive class, n=20000)
-      estimate 0.0000, at most 0.0115, at least 0.0000
+      estimate 0.0000, at most 0.0116, at least 0.0000
       explicit bound without approximation: 0.0855
       5 distinct outputs, alpha = 1.02: well balanced
     """
