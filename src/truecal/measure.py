@@ -6,9 +6,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator, RankSeries
-from truecal.lens import Lens, OneClass, TopLabel
+from truecal.estimate import Estimate, Estimator, Interval, RankSeries
+from truecal.lens import Lens
 from truecal.predictions import Predictions
+from truecal.uncertainty.bins_only import bins_only
+from truecal.uncertainty.bootstrap import bootstrap
+from truecal.uncertainty.clustered import ClusteredSeries
+from truecal.uncertainty.rank_series_test import rank_series_test
+from truecal.uncertainty.rows import Units, default_lens, rows_of
+
+_RESAMPLES = 200
+_RESAMPLES_OF_BINS = 1000  # where a resample costs next to nothing
+_JOINT_WORK = 20_000  # resamples x datasets of a lens with many
+_FEW_CLUSTERS = 20
 
 
 def calibration_error(
@@ -62,18 +72,79 @@ def measure(
         estimator = replace(estimator, level=level)
     if not isinstance(estimator, Estimator):
         raise InputError(f"estimator must be one of truecal's, such as tc.SweepECE(), not {estimator!r}")
-    if lens is None:
-        lens = OneClass() if preds.binary else TopLabel()
+    lens = default_lens(preds) if lens is None else lens
+    generator = np.random.default_rng(rng)
     shares = lens.shares(preds)
-    if shares is None:
-        profile = lens(preds)
-        estimate = estimator(profile)
-        tester = estimator if isinstance(estimator, RankSeries) else RankSeries()
-        estimate = estimate.but(p_value=float(tester.test(profile, rng=rng)[0]))
-    else:
+    if shares is not None:
         estimate = _combined(preds, estimator, lens, shares)
+        estimate = _with_joint_interval(estimate, preds, estimator, lens, level, len(shares), generator)
+    elif preds.clusters is not None:
+        estimate = _clustered(preds, estimator, lens, level, generator)
+    else:
+        estimate = _independent(preds, estimator, lens, level, generator)
     notes = (*_notes(preds), *estimate.warnings)
     return estimate.but(lens=lens.describe(preds), warnings=notes)
+
+
+def _independent(
+    preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
+) -> Estimate:
+    """One dataset of independent rows."""
+    profile = lens(preds)
+    estimate = estimator(profile)
+    p = float(rank_series_test(profile, rng=rng).p_value)
+    if estimate.interval is None:
+        resamples = _RESAMPLES_OF_BINS if bins_only(estimator) else _RESAMPLES
+        found = bootstrap(estimator, profile, resamples=resamples, level=level, rng=rng)
+        estimate = estimate.but(interval=found.interval())
+    return estimate.but(p_value=p)
+
+
+def _clustered(
+    preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
+) -> Estimate:
+    """One dataset whose rows come in clusters: the rank series leaves out whole clusters, other estimators resample them."""
+    units = Units.of(preds, blocks=None, rng=rng)
+    if units.count < 2:
+        return _unknowable(
+            estimator(lens(preds)), level, "all rows belong to one cluster: nothing tells how much another would differ"
+        )
+    (rows,) = rows_of(lens, preds)
+    estimate = estimator(rows.profile)
+    series = ClusteredSeries.of(rows, units)
+    if units.count < _FEW_CLUSTERS:
+        note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
+        estimate = estimate.but(warnings=(*estimate.warnings, note))
+    if isinstance(estimator, RankSeries):
+        value = series.value * (series.shape if estimator.norm == 1 else 1.0)
+        power = value**estimator.norm if value > 0 else min(series.power, 0.0)
+        estimate = estimate.but(value=value, power=power, interval=series.interval(level, estimator.norm))
+    else:
+        found = bootstrap(estimator, preds, lens=lens, resamples=_RESAMPLES, level=level, rng=rng)
+        estimate = estimate.but(interval=found.interval())
+    return estimate.but(p_value=float(series.test(rng=rng).p_value))
+
+
+def _with_joint_interval(
+    estimate: Estimate,
+    preds: Predictions,
+    estimator: Estimator,
+    lens: Lens,
+    level: float,
+    datasets: int,
+    rng: np.random.Generator,
+) -> Estimate:
+    """Many datasets on the same rows: rows (or clusters) are drawn for all of them together."""
+    if Units.of(preds, blocks=None, rng=rng).count < 2:
+        return _unknowable(estimate, level, "one row, or one cluster: nothing tells how much another would differ")
+    resamples = int(np.clip(_JOINT_WORK // datasets, 50, _RESAMPLES))
+    found = bootstrap(estimator, preds, lens=lens, resamples=resamples, level=level, rng=rng)
+    return estimate.but(interval=found.interval())
+
+
+def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:
+    """An honest answer where nothing can be said: any error is possible."""
+    return estimate.but(interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, why))
 
 
 def _combined(preds: Predictions, estimator: Estimator, lens: Lens, shares: np.ndarray) -> Estimate:
@@ -116,6 +187,4 @@ def _notes(preds: Predictions) -> list[str]:
             notes.append(
                 f"weights are whole numbers and count as repetitions: {len(preds)} rows stand for {preds.weights.sum():g}"
             )
-    if preds.clusters is not None:
-        notes.append("interval and test take rows as independent; with clusters they are too narrow")
     return notes

@@ -232,6 +232,7 @@ def _test(fit: _Fit, resamples: int, generator: np.random.Generator) -> tuple[Fl
     """Statistic and p-value of every dataset."""
     cells = fit.cells
     found, p = np.zeros(len(cells.n)), np.empty(len(cells.n))
+    reference = np.empty(0)
     covariance = _covariance(fit.basis.phi, cells.count * cells.chance, cells.n)
     for i in range(len(p)):
         if not (covariance[i].diagonal() > 0).any():
@@ -240,13 +241,13 @@ def _test(fit: _Fit, resamples: int, generator: np.random.Generator) -> tuple[Fl
             )  # scores of 0 and 1 only: any miss refutes them
             found[i], p[i] = (np.inf, 1 / (resamples + 1)) if impossible else (0.0, 1.0)
             continue
-        count = cells.count[i]
-        surplus = redraw(count, cells.score[i], count * cells.chance[i], resamples, generator)
+        count, score = cells.count[i], cells.score[i]
+        repeated = i > 0 and np.array_equal(count, cells.count[i - 1]) and np.array_equal(score, cells.score[i - 1])
+        if not repeated:  # datasets that share their scores share the redraws
+            surplus = redraw(count, score, count * cells.chance[i], resamples, generator)
+            reference = np.sort(largest_sum(surplus @ fit.basis.phi[i].T / cells.n[i], covariance[i]))
         found[i] = largest_sum(fit.beta[i], covariance[i])
-        reached = largest_sum(surplus @ fit.basis.phi[i].T / cells.n[i], covariance[i]) >= found[i] - 1e-12 * abs(
-            found[i]
-        )
-        p[i] = (1 + np.count_nonzero(reached)) / (resamples + 1)
+        p[i] = (1 + resamples - np.searchsorted(reference, found[i] - 1e-12 * abs(found[i]))) / (1 + resamples)
     return found, p
 
 

@@ -36,8 +36,8 @@ def bins_only(estimator: Estimator) -> bool:
 
 def resampled_bins(
     estimator: Estimator, profile: Profile, resamples: int, rng: np.random.Generator
-) -> tuple[float, Float64s, float]:
-    """The estimate and estimates on resamples of its own bins, both as powers; and the p-value of calibration.
+) -> tuple[float, Float64s, float, float]:
+    """The estimate, estimates on resamples of its bins and the error these were drawn from, all as powers; p of calibration.
 
     Zeros and ones of each bin are drawn together, each with its own mean score; the spread of scores within them, which only
     moves a bin's mean score a little, is added as a normal.
@@ -52,20 +52,29 @@ def resampled_bins(
     )
     filled = weight > 0
     weight, score, one, square, product = (a[filled] for a in (weight, score, one, square, product))
-    zero = np.maximum(weight - one, 0.0)
-    of_ones = np.where(one > 0, product / np.where(one > 0, one, 1.0), 0.0)
-    of_zeros = np.where(zero > 0, (score - product) / np.where(zero > 0, zero, 1.0), 0.0)
-    within = np.maximum(square - one * of_ones**2 - zero * of_zeros**2, 0.0) / weight
     n = max(1, round(float(profile.size[0])))
-    counts = multinomial(np.concatenate([zero, one]), n, resamples, rng)
+    weight, score, one, square, product = (a * n / weight.sum() for a in (weight, score, one, square, product))
+    share, middle = weight / n, score / weight
+    zero = (
+        np.maximum(weight - one, 0.0) + share
+    )  # one more zero and one more one, shared out like the rows: see `soften`
+    soft = one + share
+    of_ones = (product + share * middle) / soft
+    of_zeros = (score - product + share * middle) / zero
+    within = np.maximum(square - one * of_ones**2 - (weight - one) * of_zeros**2, 0.0) / weight
+    counts = multinomial(np.concatenate([zero, soft]), n, resamples, rng)
     zeros, ones = counts[:, : len(weight)], counts[:, len(weight) :]
     count = zeros + ones
     safe = np.where(count > 0, count, 1.0)
     mean = (zeros * of_zeros + ones * of_ones) / safe
     mean += rng.standard_normal(mean.shape) * np.sqrt(within / safe)
     powers = estimator.find(BinProfile(mean, ones / safe, count)).power
-    scale = n / float(weight.sum())
-    surplus = redraw(weight * scale, score / weight, (score - square) * scale, resamples, rng)
-    fake = BinProfile((score / weight)[None], (surplus / scale + score) / weight, (weight * scale)[None])
-    reached = np.count_nonzero(estimator.find(fake).power >= found.power[0] * (1 - 1e-12))
-    return float(found.power[0]), powers, (1 + reached) / (1 + resamples)
+    spread_out = zero + soft
+    drawn_from = BinProfile(
+        ((zero * of_zeros + soft * of_ones) / spread_out)[None], (soft / spread_out)[None], weight[None]
+    )
+    truth = float(estimator.find(drawn_from).power[0])
+    surplus = redraw(weight, middle, np.maximum(score - square, 0.0), resamples, rng)
+    calibrated = BinProfile(middle[None], (surplus + score) / weight, weight[None])
+    reached = np.count_nonzero(estimator.find(calibrated).power >= found.power[0] * (1 - 1e-12))
+    return float(found.power[0]), powers, truth, (1 + reached) / (1 + resamples)

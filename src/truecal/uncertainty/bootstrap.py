@@ -15,7 +15,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.bins_only import bins_only, resampled_bins
-from truecal.uncertainty.cells import profile_of, single_cells
+from truecal.uncertainty.cells import Counted, profile_of, single_cells
 from truecal.uncertainty.clustered import ClusteredSeries
 from truecal.uncertainty.consistency import consistency_test
 from truecal.uncertainty.resample import multinomial, unit_counts
@@ -25,6 +25,7 @@ from truecal.uncertainty.verdict import check_level, check_resamples
 Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
 CELLS = 256  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
+_FEW = 100  # resamples below which tails are taken from Student's distribution
 _REDRAWS = 199  # outcomes redrawn to ask whether the estimate is compatible with calibration
 _AT_ONCE = 1 << 16  # resampled cells judged at a time: what stays in cache
 
@@ -94,9 +95,9 @@ class Bootstrap:
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
         d = self.deviations
         if method == "basic":
-            low, high = (self.power - np.quantile(d, tails))[::-1]
+            low, high = (self.power - _quantiles(d, tails))[::-1]
         elif method == "percentile":
-            low, high = self.power - 2 * d.mean() + np.quantile(d, tails)
+            low, high = self.power - 2 * d.mean() + _quantiles(d, tails)
         else:
             low, high = self.power + np.quantile(d, _shifted(tails, d, self.acceleration))
         value = self.value
@@ -106,6 +107,15 @@ class Bootstrap:
 
     def _root(self, power: float) -> float:
         return float(self.estimator.root(np.array([power]))[0])
+
+
+def _quantiles(d: Float64s, tails: Float64s) -> Float64s:
+    """Quantiles of the resamples, or of Student's distribution with their spread where they are few."""
+    if len(d) >= _FEW:
+        return np.quantile(d, tails)
+    from scipy.special import stdtrit
+
+    return np.asarray(d.mean() + (d.std(ddof=1) if len(d) > 1 else 0.0) * stdtrit(max(len(d) - 1, 1), tails))
 
 
 def bootstrap(
@@ -154,12 +164,13 @@ def bootstrap(
         raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
     if bins_only(estimator) and method != "bca":
         single_cells(data, 1)  # refuses what is not one dataset
-        power, powers, p = resampled_bins(estimator, data, resamples, generator)
-        truth = float(powers.mean()) if _is_debiased(estimator) else power
+        power, powers, truth, p = resampled_bins(estimator, data, resamples, generator)
+        truth = float(powers.mean()) if _is_debiased(estimator) else truth
         return Bootstrap(estimator, power, powers, truth, level, method, "rows", p)
     cells = single_cells(data, CELLS)
-    powers = resampled_powers(estimator, cells, resamples, generator)
-    truth = float(powers.mean()) if _is_debiased(estimator) else float(estimator.find(cells).power[0])
+    softened = soften(cells)
+    powers = resampled_powers(estimator, softened, resamples, generator)
+    truth = float(powers.mean()) if _is_debiased(estimator) else float(estimator.find(softened).power[0])
     p = 0.0  # an unbiased estimate needs no help near zero
     if not (_is_debiased(estimator) and estimator.power_norm == 2):
         p = float(consistency_test(cells, estimator, resamples=_REDRAWS, rng=generator).p_value)
@@ -170,6 +181,17 @@ def bootstrap(
 def _is_debiased(estimator: Estimator) -> bool:
     """Whether the estimate of the power is unbiased: a resample of it then scatters about its own world's truth, the plug-in."""
     return isinstance(estimator, (DebiasedECE, RankSeries))
+
+
+def soften(cells: Profile) -> Profile:
+    """The cells with one more zero and one more one, shared out like the rows.
+
+    Drawn from the data as they are, a model that is always right would never be wrong in any resample, and seem certain.
+    """
+    assert cells.weights is not None
+    share = cells.weights / cells.weights.sum()
+    rate = (cells.outcomes * cells.weights + share) / (cells.weights + 2 * share)
+    return Counted(cells.scores, rate, cells.weights, single=cells.single)
 
 
 def resampled_powers(estimator: Estimator, cells: Profile, resamples: int, rng: np.random.Generator) -> Float64s:
@@ -253,7 +275,7 @@ def drawn_units(units: Units, resamples: int, rng: np.random.Generator) -> NDArr
         raise InputError(
             f"all rows belong to one {what}: it cannot tell how much another would differ; give at least two"
         )
-    return unit_counts(units.count, resamples, rng, block=units.block)
+    return unit_counts(units.count + 2, resamples, rng, block=units.block)
 
 
 def joint_powers(
@@ -279,11 +301,13 @@ def joint_powers(
 def _one_dataset(
     estimator: Estimator, rows: Rows, units: Units, counts: NDArray[np.uint16]
 ) -> tuple[Float64s, Float64s, Float64s]:
-    """Power on the rows, on their cells, and on every resample of the units."""
-    cells, incidence = rows.incidence(units, CELLS)
+    """Power on the rows, on the cells that are drawn from, and on every resample of the units."""
+    cells, incidence = rows.softened_incidence(units, CELLS)
     found, start = [], 0
     for some in _parts(counts.shape[1], cells.rows):
         both = (incidence @ counts[:, start : start + some].astype(np.float64)).T
         found.append(estimator.find(profile_of(cells, both[:, : cells.rows], both[:, cells.rows :])).power)
         start += some
-    return estimator.find(rows.profile).power, estimator.find(cells).power, np.concatenate(found)
+    whole = np.asarray(incidence.sum(axis=1))[None]
+    centre = estimator.find(profile_of(cells, whole[:, : cells.rows], whole[:, cells.rows :])).power
+    return estimator.find(rows.profile).power, centre, np.concatenate(found)

@@ -28,8 +28,9 @@ class ClusteredSeries:
         theta_k = sum_{j<=k} sum_{g != h} s_gj s_hj / n^2 / (1 - sum_g (n_g / n)^2)
 
     leaves out all products within a cluster. Its variance is that of :class:`Pivot`, with V = sum_g s_g s_g' / n^2 about the
-    cluster means in the place of the covariance under independence. J clusters pay for max(3, sqrt(J)/2) terms, and quantiles
-    are Student's with J - 1 degrees of freedom.
+    cluster means in the place of the covariance under independence, but not less than the latter: outcomes that are all alike
+    say nothing about how clusters differ. J clusters pay for max(3, sqrt(J)/2) terms, and quantiles are Student's with J - 1
+    degrees of freedom.
     """
 
     sums: Float64s  # (J, K) s_g
@@ -40,7 +41,8 @@ class ClusteredSeries:
     spread: float
     value: float  # norm 2
     shape: float  # mean|m| / rms(m) of the fitted curve
-    covariance: Float64s  # (K, K)
+    covariance: Float64s  # (K, K) of beta
+    least: Float64s  # (K, K) the same if rows were independent and calibrated
 
     @classmethod
     def of(cls, rows: Rows, units: Units) -> "ClusteredSeries":
@@ -67,9 +69,11 @@ class ClusteredSeries:
         gap = beta[kept] @ phi[kept]
         weight = cells.weights[0] / n if cells.weights is not None else np.full(cells.rows, 1 / n)
         second = float((weight * gap**2).sum())
-        noise, spread, shape = 4 * float(covariance.diagonal().mean()), 0.0, 1.0
+        chance = weight * score * (1 - score) / (units.count if rows.one_sided else n)
+        least = (phi * chance) @ phi.T
+        noise, spread, shape = 4 * float(max(covariance.diagonal().mean(), least.diagonal().mean())), 0.0, 1.0
         if second > 0:
-            noise = 4 * float(beta[kept] @ covariance[kept, kept] @ beta[kept]) / second
+            noise = 4 * max(float(beta[kept] @ v[kept, kept] @ beta[kept]) for v in (covariance, least)) / second
             surplus = np.concatenate([gap**2 - second] * 2)
             spread = float(((incidence.T @ surplus / n) ** 2).sum()) / second**2
             shape = float((weight * np.abs(gap)).sum() / np.sqrt(second))
@@ -77,7 +81,7 @@ class ClusteredSeries:
         value = np.sqrt(max(power, 0.0))
         if power > _GATE * np.sqrt(2 * (covariance[kept, kept] ** 2).sum()):
             value *= 1 + min((noise / power + spread) / 8, _MOST_JENSEN)
-        return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance)
+        return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance, least)
 
     @property
     def clusters(self) -> int:
@@ -89,7 +93,7 @@ class ClusteredSeries:
 
     @property
     def pivot(self) -> Pivot:
-        floor = 2 * float((self.covariance**2).sum())
+        floor = 2 * max(float((v**2).sum()) for v in (self.covariance, self.least))
         return Pivot(*(np.array([x]) for x in (float(self.theta[-1]), floor, self.noise, self.spread)))
 
     def interval(self, level: float, norm: float = 2) -> Interval:

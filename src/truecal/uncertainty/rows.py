@@ -70,6 +70,27 @@ class Rows:
         place = (outcome * cells.rows + cell, units.of_row[self.order[kept]])
         return cells, csr_array((weight, place), shape=(2 * cells.rows, units.count))
 
+    def softened_incidence(self, units: Units, most: int) -> tuple[Profile, Any]:
+        """The same with two more units: a row that is zero and a row that is one, shared out over the cells like the rows.
+
+        They keep resamples of a model that is always right (or always wrong) from being all alike. Where outcomes are in fact
+        all alike, nothing tells how rows of a unit hang together, and the two weigh as much as a unit.
+        """
+        from scipy.sparse import csr_array, hstack
+
+        cells, incidence = self.incidence(units, most)
+        assert cells.weights is not None
+        n = float(cells.weights.sum())
+        share = cells.weights[0] / n * (n / units.count if self.one_sided else 1.0)
+        blank = np.zeros_like(share)
+        extra = np.stack([np.concatenate([share, blank]), np.concatenate([blank, share])], axis=1)
+        return cells, csr_array(hstack([incidence, csr_array(extra)]))
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether all outcomes are the same."""
+        return bool((self.profile.outcomes == self.profile.outcomes[0, 0]).all())
+
     def _cell(self, most: int) -> tuple[Indices, Indices]:
         """Cell of every sorted row of positive weight, and those rows."""
         places = cell_places(self.profile, most)
