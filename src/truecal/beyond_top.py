@@ -91,7 +91,8 @@ def beyond_top(
         for name in ("method", *(f"{h}{end}" for h in heads for end in ("", "_low", "_high")), "entropy", "accuracy")
     }
     reference = _rank_confidence(methods[first], asked[-1])
-    for name, preds in methods.items():
+    for name, given in methods.items():
+        preds = judge.chosen(given)  # rows of weight zero are absent
         top = TopK(asked[-1])(preds)
         confidence = np.average(top.probs, axis=0, weights=preds.weights)
         for k in asked:

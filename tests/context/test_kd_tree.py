@@ -71,7 +71,9 @@ def test_equal_rows_stay_together_and_nothing_is_split_without_end():
 
 def test_a_tree_deeper_than_the_call_stack():
     steps = np.arange(1800.0)
-    weights = 10.0 ** (0.322 * steps - 290)  # the largest value outweighs all others, so that every split takes off one row
+    weights = 10.0 ** (
+        0.322 * steps - 290
+    )  # the largest value outweighs all others, so that every split takes off one row
     tree = grow(steps[None] / 1800, weights, 0)
     assert tree.depth > 1700
     assert len(np.unique(tree.leaf_of)) == 1800

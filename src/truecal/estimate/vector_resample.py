@@ -117,13 +117,13 @@ def resample(
             noise = float(distance.between(drift, ideal[at] + moved, vector.judged).mean())
             kept[:, at] = [max(0.0, 1 - c * noise / seen[at]) if seen[at] > 0 and c < np.inf else 0.0 for c in SHRINK]
             kept[0, at] = 1.0
-        for i, keep in enumerate(kept[:, at]):
-            truth = ideal[at] + keep * (bins.mean_outcome[at] - ideal[at])
-            far = distance.between(keep * bins.gap[at] + drift, truth + moved, vector.judged)
-            if norm == np.inf:
-                power[i, part] = np.maximum(power[i, part], np.where(held > 0, far, 0.0))
-            else:
-                power[i, part] += held * (far if norm == 1 else far**norm)
+        keep = kept[:, at, None]
+        truth = ideal[at] + keep * (bins.mean_outcome[at] - ideal[at])
+        far = distance.between((keep * bins.gap[at])[:, None] + drift, truth[:, None] + moved, vector.judged)
+        if norm == np.inf:
+            power[:, part] = np.maximum(power[:, part], np.where(held > 0, far, 0.0))
+        else:
+            power[:, part] += held * (far if norm == 1 else far**norm)
         weight[part] += held
     if norm == np.inf:
         return Resampled((kept * seen).max(axis=1), power)

@@ -1,0 +1,55 @@
+"""Real logits: what the papers say about a ResNet-110 on CIFAR-10, and what they say temperature scaling does beyond the top class."""
+
+import numpy as np
+import pytest
+
+from truecal.beyond_top import beyond_top
+from truecal.estimate.generalized import GeneralizedECE
+from truecal.estimate.granularity import sweep_granularity
+from truecal.estimate.vector_bins import EqualWidth
+from truecal.lens import Grouping, TopK, TopLabel
+from truecal.likert import likert
+from truecal.predictions import Predictions
+
+ANIMALS = [2, 3, 4, 5, 6, 7]
+
+
+@pytest.fixture(scope="module")
+def methods(resnet110):
+    logits, labels = resnet110["test_logits"], resnet110["test_labels"].ravel()
+    return {
+        "raw": Predictions.from_logits(logits, labels),
+        "temperature": Predictions.from_logits(logits / 2.395, labels),  # fitted on the validation split
+    }
+
+
+def test_the_traditional_error_is_the_printed_one(methods):
+    traditional = GeneralizedECE(lens=TopK(1), binning=EqualWidth(15))
+    assert round(100 * traditional(methods["raw"]).value, 2) == 4.75
+    assert round(100 * traditional(methods["temperature"]).value, 2) == 1.13
+
+
+def test_temperature_moves_confidence_from_the_top_class_to_the_others(methods):
+    table = beyond_top(methods, ks=[1, 2, 3, 5]).frame()
+    change = dict(zip(zip(table["method"], table["k"], strict=True), table["difference"], strict=True))
+    assert change["temperature", 1] < -0.03
+    assert all(change["temperature", k] > 0 for k in (2, 3, 5))
+
+
+def test_an_error_between_animals_is_no_error_between_animals_and_vehicles(methods):
+    grouping = Grouping({"animal": ANIMALS, "vehicle": [0, 1, 8, 9]})
+    groups = GeneralizedECE(lens=grouping.then(TopLabel()), binning=EqualWidth(15))(methods["raw"])
+    classes = GeneralizedECE(lens=TopLabel(), binning=EqualWidth(15))(methods["raw"])
+    assert groups.interval.high < classes.interval.low / 3
+
+
+def test_high_confidence_means_high_and_medium_is_overstated(methods):
+    raw = likert(methods["raw"])
+    assert raw.categories[2].kept is True
+    assert raw.categories[2].count > 9000
+
+
+def test_the_full_error_grows_with_the_number_of_bins(methods):
+    sweep = sweep_granularity(methods["raw"], fractions=[0.25, 0.05, 0.01], replicates=50)
+    assert (np.diff(sweep.value) > 0).all()
+    assert (sweep.value > sweep.chance).all()
