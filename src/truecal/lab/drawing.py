@@ -50,6 +50,12 @@ def lines(
         axes.legend(fontsize="small")
 
 
+def shared_legend(figure: "Figure", axes: "Axes") -> None:
+    """One legend for a grid of panels whose lines mean the same, taken from one of them."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize="small")
+
+
 def heat(
     axes: "Axes",
     numbers: Sequence[Sequence[float]],

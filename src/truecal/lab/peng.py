@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.lab.drawing import Line, lines, panels
+from truecal.lab.drawing import Line, lines, panels, shared_legend
 from truecal.lab.estimators import peng_estimators
 from truecal.lab.experiment import Experiment, Run
 from truecal.lab.paper_worlds import DATASETS, PAPER_WORLDS, dataset_of
@@ -112,7 +112,7 @@ def figure_7(*, m: int = 250, how: Run | None = None) -> Experiment:
                 xs, ys = ([float(r[f"{group}_bias"]) for r in part] for group in groups)
                 axes.scatter(xs, ys, s=12, label=name)
             axes.set(title=dataset, xlabel="bias, uncalibrated (%)", ylabel="bias, recalibrated (%)")
-            axes.legend(fontsize="small")
+        shared_legend(figure, axes)
 
     return Experiment("peng-fig7", "bias on recalibrated against bias on uncalibrated worlds", table, draw)
 
@@ -147,6 +147,8 @@ def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], 
                 numbers = ("n", "bias_percent", "std_between_worlds")
                 xs, ys, band = ([float(r[key]) for r in part] for key in numbers)
                 curves[estimator] = (xs, ys, band)
-            lines(axes, curves, title=f"{dataset}, {group}", x="samples", y="bias (%)", log_x=True, zero=True)
+            title = f"{dataset}, {group}"
+            lines(axes, curves, title=title, x="samples", y="bias (%)", log_x=True, zero=True, legend=False)
+        shared_legend(figure, axes)
 
     return Experiment(name, f"bias by sample size: {' and '.join(groups)} worlds", table, draw)

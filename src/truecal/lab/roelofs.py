@@ -11,7 +11,7 @@ import numpy as np
 from truecal.estimate import BinnedECE, DebiasedECE, Estimator, LabelBinnedECE, SweepECE
 from truecal.lab.batches import Cell
 from truecal.lab.curves import Identity, Logistic, Power
-from truecal.lab.drawing import bars, heat, lines, panels
+from truecal.lab.drawing import bars, heat, lines, panels, shared_legend
 from truecal.lab.estimators import EM_SWEEP, EW, EW_SWEEP, RANK_SERIES, roelofs_estimators
 from truecal.lab.experiment import Experiment, Run
 from truecal.lab.measures import Value
@@ -103,7 +103,9 @@ def figure_6(*, m: int = 1000, how: Run | None = None) -> Experiment:
     def draw(figure: "Figure") -> None:
         figure.set_size_inches(16, 7)
         for axes, name in zip(panels(figure, len(PAPER_WORLDS), columns=5), PAPER_WORLDS, strict=True):
-            lines(axes, _by_n(found, name), title=name, x="samples", y="bias (%)", log_x=True, zero=True)
+            curves = _by_n(found, name)
+            lines(axes, curves, title=name, x="samples", y="bias (%)", log_x=True, zero=True, legend=False)
+        shared_legend(figure, axes)
 
     return Experiment("roelofs-fig6", "bias by sample size, ten worlds", table_of(found), draw)
 
@@ -125,7 +127,8 @@ def figure_7(*, m: int = 1000, how: Run | None = None) -> Experiment:
                     part = [t for t in part if t.world_name.startswith(scores)]
                     curves[f"{scores}, n={n}"] = ([100 * t.truth for t in part], [100 * t.mean for t in part])
             axes.axline((0, 0), slope=1, color="green", linewidth=0.8)
-            lines(axes, curves, title=estimator, x="true error (%)", y="average estimate (%)")
+            lines(axes, curves, title=estimator, x="true error (%)", y="average estimate (%)", legend=False)
+        shared_legend(figure, axes)
 
     return Experiment("roelofs-fig7", "average estimate against the true error", table_of(found), draw)
 
