@@ -41,9 +41,7 @@ def stream_key(thing: object) -> tuple[int, ...]:
 @cache
 def code_digest() -> str:
     """Digest of the source that turns a seed into numbers, so that no cached number outlives the code that made it."""
-    import truecal
-
-    package = Path(truecal.__file__).parent
+    package = Path(__file__).parents[1]
     folders = ("estimate", "lab", "profile", "uncertainty")
     sources = sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
