@@ -92,6 +92,11 @@ def main(arguments: list[str] | None = None) -> int:
         except BrokenPipeError:
             _silence_stdout()
             return _fail(_PIPE_CLOSED)
+        except SystemExit as stop:
+            if stop.code != 1 or "_TRUECAL_COMPLETE" in os.environ:
+                raise  # shell completion ends like this
+            _silence_stdout()  # click ends with 1 when it meets a closed pipe, which would look like a failed gate
+            return _fail(_PIPE_CLOSED)
         except OSError as error:
             return _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         except MemoryError:

@@ -43,8 +43,13 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     `by_option` is separate, for the verbs that give one answer per group.
     """
+    return click.argument("file", metavar="FILE")(column_options(command))
 
-    def received(file: str, score: str | None, probs: str | None, **options: Any) -> Any:
+
+def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options alone, for a verb that reads several files: its `source` has no file yet."""
+
+    def received(score: str | None, probs: str | None, file: str = "", **options: Any) -> Any:
         if sum(option is not None for option in (score, probs, options["logits"])) > 1:
             raise click.UsageError("--score, --probs and --logits exclude each other; give one")
         names = Source.__dataclass_fields__.keys() & options.keys()
@@ -54,14 +59,13 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     received.__doc__, received.__name__ = command.__doc__, command.__name__
     if hasattr(command, "__click_params__"):
         received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
-    for option in reversed(_INPUT):
+    for option in reversed(_COLUMNS):
         received = option(received)
     return received
 
 
 by_option = click.option("--by", metavar="COLUMN", help="One answer per value of this column.")
-_INPUT = (
-    click.argument("file", metavar="FILE"),
+_COLUMNS = (
     click.option("--label", metavar="COLUMN", help="Column of true labels: class indices or names."),
     click.option("--score", metavar="COLUMN", help="Column of P(positive), for two classes."),
     click.option("--probs", metavar="COLUMNS", help="Class probabilities, e.g. 'p_*' (npz: an array)."),
@@ -131,6 +135,8 @@ def open_columns(path: Path) -> tuple[Any, list[str]]:
     if path.suffix == ".npz":
         return None, _npz_names(path)
     frame = read_frame(path)
+    if not len(frame):
+        raise FileError(f"{path.name} has no rows")
     return frame, list(frame.columns)
 
 

@@ -1,0 +1,111 @@
+"""`truecal` as a process: help, completion, pipes, missing packages, and what starting costs."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from truecal.cli.main import VERBS
+
+TRUECAL = (sys.executable, "-m", "truecal.cli.main")
+
+
+def run(*arguments, stdin=None, **options):
+    return subprocess.run([*TRUECAL, *map(str, arguments)], input=stdin, capture_output=True, check=False, **options)
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "recalibrate fit", "recalibrate apply"])
+def test_every_verb_helps(truecal, verb):
+    ran = truecal(*verb.split(), "--help")
+    assert ran.code == 0
+    assert ran.out.startswith(f"Usage: truecal {verb}")
+    assert ran.err == ""
+
+
+def test_help_lists_the_verbs_and_loads_nothing_heavy():
+    code = "import sys; from truecal.cli.main import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(f"\n  {verb} " in ran.stdout for verb in VERBS)
+    loaded = set(ran.stderr.split())
+    assert not loaded & {"scipy", "polars", "sklearn", "matplotlib", "rich", "truecal.lab", "truecal.recalibrate"}
+
+
+def test_help_is_quick():
+    seconds = []
+    for _ in range(4):  # the best of four: other work on the machine is not ours
+        start = time.perf_counter()
+        run("--help")
+        seconds.append(time.perf_counter() - start)
+    floor = min(_python("import numpy, click") for _ in range(3))
+    assert min(seconds) < max(0.4, 2.5 * floor)
+
+
+def _python(code):
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return time.perf_counter() - start
+
+
+def test_version(truecal):
+    ran = truecal("--version")
+    assert ran.code == 0
+    assert ran.out.startswith("truecal ")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "npz"])
+def test_standard_input(binary_csv, tmp_path, kind):
+    import numpy as np
+
+    from tests.cli.conftest import binary_frame
+
+    frame, path = binary_frame(), tmp_path / f"preds.{kind}"
+    if kind == "npz":
+        np.savez(path, y=frame["y"].to_numpy(), p=frame["p"].to_numpy())
+    else:
+        getattr(frame, {"csv": "write_csv", "jsonl": "write_ndjson", "parquet": "write_parquet"}[kind])(path)
+    ran = run("measure", "-", stdin=path.read_bytes())
+    assert ran.returncode == 0, ran.stderr
+    assert b"from standard input" in ran.stderr
+    assert b"n = 400" in ran.stdout
+
+
+def test_empty_standard_input():
+    ran = run("measure", "-", stdin=b"")
+    assert ran.returncode == 2
+    assert ran.stderr == b"truecal: standard input is empty\n"
+
+
+def test_a_closed_pipe_is_one_line(binary_csv):
+    shell = f"{sys.executable} -m truecal.cli.main measure {binary_csv} --json -q | true; echo ${{PIPESTATUS[0]}}"
+    for _ in range(3):
+        ran = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
+        assert "Traceback" not in ran.stderr
+        assert len(ran.stderr.splitlines()) <= 1
+        if ran.stdout.strip() == "2":
+            assert "broken pipe" in ran.stderr
+            return
+    pytest.fail(f"the pipe was never closed in time: {ran.stdout}")
+
+
+def test_without_click_the_remedy_is_named():
+    code = "import sys; sys.modules['click'] = None; from truecal.cli.main import main; sys.exit(main(['measure']))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr == "truecal: this needs click and rich; install it with: pip install 'truecal[cli]'\n"
+
+
+def test_without_polars_the_remedy_is_named(binary_csv):
+    call = f"sys.exit(main(['measure', {str(binary_csv)!r}]))"
+    code = f"import sys; sys.modules['polars'] = None; from truecal.cli.main import main; {call}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "pip install 'truecal[files]'" in ran.stderr
+
+
+def test_the_shell_completes(tmp_path):
+    import os
+
+    environment = os.environ | {"_TRUECAL_COMPLETE": "bash_complete", "COMP_WORDS": "truecal mea", "COMP_CWORD": "1"}
+    ran = run(env=environment)
+    assert ran.stdout.decode().split(",")[-1].strip() == "measure"
