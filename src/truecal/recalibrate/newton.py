@@ -6,7 +6,6 @@ from math import exp, log
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.predictions.softmax import sigmoid
 from truecal.recalibrate.likelihood import LabelledLogits, temperature_terms
 from truecal.types import Float64s
 
@@ -91,15 +90,15 @@ def fit_logistic(features: Float64s, targets: Float64s, weights: Float64s) -> Fl
     centre = weights @ features / total
     width = np.sqrt(weights @ (features - centre) ** 2 / total)
     varies = width > 1e-13 * np.maximum(np.abs(centre), 1e-300)
-    design = np.column_stack([(features - centre)[:, varies] / width[varies], np.ones(len(targets))])
+    design = np.ones((int(varies.sum()) + 1, len(targets)))  # one row per unknown, the intercept last
+    design[:-1] = ((features - centre)[:, varies] / width[varies]).T
     mean = float(weights @ targets / total)
-    theta = np.zeros(design.shape[1])
+    theta = np.zeros(len(design))
     theta[-1] = log(mean / (1 - mean))
-    loss = _logistic_loss(design, targets, weights, theta)
+    loss, prob = _logistic(design, targets, weights, theta)
     for _ in range(200):
-        prob = sigmoid(design @ theta)
-        gradient = design.T @ (weights * (prob - targets))
-        hessian = (design.T * (weights * prob * (1 - prob))) @ design
+        gradient = design @ (weights * (prob - targets))
+        hessian = (design * (weights * prob * (1 - prob))) @ design.T
         hessian += (1e-12 * np.trace(hessian) + 1e-300) * np.eye(len(theta))
         step = np.linalg.solve(hessian, gradient)
         decrement = float(gradient @ step)
@@ -107,9 +106,10 @@ def fit_logistic(features: Float64s, targets: Float64s, weights: Float64s) -> Fl
             theta = theta - step
             break
         length = 1.0
-        while (
-            tried := _logistic_loss(design, targets, weights, theta - length * step)
-        ) > loss - 0.25 * length * decrement:
+        while True:
+            tried, prob = _logistic(design, targets, weights, theta - length * step)
+            if tried <= loss - 0.25 * length * decrement:
+                break
             length /= 2
             if length < 1e-10:
                 raise InputError("the logistic fit did not converge; are the scores of wildly different sizes?")
@@ -120,9 +120,12 @@ def fit_logistic(features: Float64s, targets: Float64s, weights: Float64s) -> Fl
     return coefficients
 
 
-def _logistic_loss(design: Float64s, targets: Float64s, weights: Float64s, theta: Float64s) -> float:
-    value = design @ theta
-    return float(weights @ (np.logaddexp(0.0, value) - targets * value))
+def _logistic(design: Float64s, targets: Float64s, weights: Float64s, theta: Float64s) -> tuple[float, Float64s]:
+    """Minus the weighted log likelihood, and the probabilities, of a logistic curve."""
+    value = theta @ design
+    small = np.exp(-np.abs(value))
+    loss = float(weights @ (np.maximum(value, 0.0) + np.log1p(small) - targets * value))
+    return loss, np.where(value >= 0, 1.0, small) / (1.0 + small)
 
 
 def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:
@@ -140,8 +143,7 @@ def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s
         tried = np.zeros(count + 1)
         part = fit_logistic(features[:, list(kept)], targets, weights)
         tried[[*kept, count]] = part
-        value = features @ tried[:-1] + tried[-1]
-        loss = float(weights @ (np.logaddexp(0.0, value) - targets * value))
+        loss = _logistic(np.column_stack([features, np.ones(len(targets))]).T, targets, weights, tried)[0]
         if (tried[:-1] >= 0).all() and loss < least:
             best, least = tried, loss
     return best
