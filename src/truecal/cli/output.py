@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from truecal.report.writing import write_whole
+from truecal.writing import write_whole
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -54,7 +54,7 @@ def fit(source: Source, method: str, bins: int | None, folds: int, seed: int, ou
     """
     from truecal.recalibrate import evaluate
     from truecal.report.records import document
-    from truecal.report.writing import write_whole
+    from truecal.writing import write_whole
 
     loaded = load_all(source)
     names = list(METHODS) if method == "auto" else [method]
@@ -109,7 +109,7 @@ def apply(
     """
     from truecal.recalibrate import Recalibrator
     from truecal.report.records import document
-    from truecal.report.writing import write_whole
+    from truecal.writing import write_whole
 
     if sum(option is not None for option in (score, probs, logits)) > 1:
         raise click.UsageError("--score, --probs and --logits exclude each other; give one")

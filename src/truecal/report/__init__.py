@@ -55,7 +55,7 @@ def report(
     """
     from truecal.report.content import gather
     from truecal.report.page import render
-    from truecal.report.writing import write_whole
+    from truecal.writing import write_whole
 
     content = gather(
         preds,

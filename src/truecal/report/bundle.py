@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from truecal.errors import FileError, MissingExtraError
-from truecal.report.writing import write_whole
+from truecal.writing import write_whole
 
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 

@@ -1,0 +1,85 @@
+"""The numbers of a reliability diagram: bins with their intervals, the smooth curve with its band, isotonic steps, a histogram."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import BinnedECE, Estimate, IsotonicError, RankSeries, SweepECE
+from truecal.plot.canvas import Frame
+from truecal.profile import Profile
+from truecal.uncertainty.band import band
+
+Scheme = Literal["width", "mass", "sweep"]
+_HISTOGRAM_BINS = 50
+
+
+@dataclass(frozen=True)
+class ReliabilityNumbers:
+    """Frames of columns, and the estimates they come from."""
+
+    bins: Frame  # score, outcome, low, high, count
+    smooth: Frame  # score, outcome, low, high
+    isotonic: Frame  # score, outcome
+    histogram: Frame  # left, right, share
+    zoomed_histogram: Frame  # the same in steps of 1 - score, for the zoomed scale
+    binned: Estimate
+    estimate: Estimate
+
+
+def reliability_numbers(
+    profile: Profile, *, bins: int = 15, scheme: Scheme = "width", level: float = 0.95, floor: float = 1e-4
+) -> ReliabilityNumbers:
+    """Everything a reliability diagram of one dataset shows.
+
+    >>> import truecal as tc
+    >>> numbers = reliability_numbers(tc.Profile.from_arrays([0.2, 0.3, 0.8, 0.9], [0, 1, 1, 1]), bins=2)
+    >>> numbers.bins["count"], numbers.bins["outcome"]
+    ([2.0, 2.0], [0.5, 1.0])
+    """
+    if not isinstance(profile, Profile) or profile.batch != 1:
+        raise InputError("a reliability diagram shows one dataset; use ClassWiseDisplay for many classes")
+    if not profile.single:
+        profile = Profile(
+            profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products, single=True
+        )
+    binned = (SweepECE(norm=1) if scheme == "sweep" else BinnedECE(bins=bins, scheme=scheme))(profile)
+    assert binned.bins is not None
+    low, high = binned.bins.interval(level)
+    estimate = RankSeries(level=level)(profile)
+    isotonic = IsotonicError()(profile)
+    assert estimate.curve is not None
+    assert isotonic.curve is not None
+    bottom, top = band(profile, level=level).at(estimate.curve.score)
+    return ReliabilityNumbers(
+        bins={
+            "score": binned.bins.mean_score.tolist(),
+            "outcome": binned.bins.mean_outcome.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+            "count": binned.bins.counts.tolist(),
+        },
+        smooth={
+            "score": estimate.curve.score.tolist(),
+            "outcome": estimate.curve.outcome.tolist(),
+            "low": bottom.tolist(),
+            "high": top.tolist(),
+        },
+        isotonic={"score": isotonic.curve.score.tolist(), "outcome": isotonic.curve.outcome.tolist()},
+        histogram=_histogram(profile, np.arange(_HISTOGRAM_BINS + 1) / _HISTOGRAM_BINS),
+        zoomed_histogram=_histogram(profile, 1 - np.geomspace(1.0, floor, _HISTOGRAM_BINS + 1)),
+        binned=binned,
+        estimate=estimate,
+    )
+
+
+def _histogram(profile: Profile, edges: np.ndarray) -> Frame:
+    """Share of the predictions between rising edges; those beyond the last edge belong to the last bar."""
+    places = profile.places(edges.astype(profile.scores.dtype), "left")
+    places[:, 0], places[:, -1] = 0, profile.rows
+    weight = np.concatenate(
+        [[0.0], np.cumsum(np.ones(profile.rows) if profile.weights is None else profile.weights[0])]
+    )
+    share = np.diff(weight[places[0]]) / profile.total[0]
+    return {"left": edges[:-1].tolist(), "right": edges[1:].tolist(), "share": share.tolist()}

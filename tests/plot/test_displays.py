@@ -1,0 +1,235 @@
+"""Displays: the numbers they draw are the library's, and drawing changes nothing else."""
+
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+
+import truecal as tc
+from truecal.plot import (
+    BeforeAfterDisplay,
+    BiasMapDisplay,
+    ClassWiseDisplay,
+    GranularityDisplay,
+    LikertDisplay,
+    PowerDisplay,
+    ReliabilityDisplay,
+    TopKDisplay,
+)
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind():
+    before = dict(matplotlib.rcParams)
+    yield
+    plt.close("all")
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.fixture
+def binary():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 0.5, 1000)
+    return (rng.random(1000) < p**1.5).astype(int), p
+
+
+@pytest.fixture
+def many():
+    rng = np.random.default_rng(1)
+    probs = rng.dirichlet(np.full(5, 0.4), 800)
+    labels = (probs.cumsum(axis=1) < rng.random((800, 1))).sum(axis=1).clip(0, 4)
+    return labels, probs
+
+
+def drawn(display):
+    """Draw for real, which is when matplotlib finds mistakes."""
+    display.figure_.canvas.draw()
+    return display
+
+
+@pytest.mark.parametrize("scheme", ["width", "mass", "sweep"])
+def test_reliability_numbers(binary, scheme):
+    y, p = binary
+    display = ReliabilityDisplay.from_predictions(y, p, bins=7, scheme=scheme, level=0.9, plot=False)
+    profile = tc.Profile.from_arrays(p, y)
+    estimator = tc.SweepECE(norm=1) if scheme == "sweep" else tc.BinnedECE(bins=7, scheme=scheme)
+    bins = estimator(profile).bins
+    low, high = bins.interval(0.9)
+    assert display.frame() == {
+        "score": bins.mean_score.tolist(),
+        "outcome": bins.mean_outcome.tolist(),
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "count": bins.counts.tolist(),
+    }
+    assert display.ax_ is None
+    curve = tc.RankSeries()(profile).curve
+    assert display.frame("smooth")["outcome"] == curve.outcome.tolist()
+    band = tc.band(profile, level=0.9)
+    assert display.frame("smooth")["low"] == band.at(curve.score)[0].tolist()
+    assert display.frame("isotonic")["outcome"] == tc.IsotonicError()(profile).curve.outcome.tolist()
+    histogram = display.frame("histogram")
+    expected = np.histogram(p, np.arange(51) / 50)[0] / 1000
+    assert histogram["share"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_weights_count_in_the_histogram(binary):
+    y, p = binary
+    w = np.arange(1000) % 3 + 1
+    display = ReliabilityDisplay.from_predictions(y, p, sample_weight=w, plot=False)
+    expected = np.histogram(p, np.arange(51) / 50, weights=w)[0] / w.sum()
+    assert display.frame("histogram")["share"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("zoom", [False, True])
+def test_reliability_draws_its_numbers(binary, zoom):
+    display = drawn(ReliabilityDisplay.from_predictions(*binary, bins=10, zoom=zoom, isotonic=True))
+    (dots,) = [c for c in display.ax_.collections if c.get_label() == "bins"]
+    shown = dots.get_offsets().data
+    frame = display.frame()
+    expected = np.column_stack([frame["score"], frame["outcome"]])
+    if zoom:
+        expected = np.maximum(1 - expected, 1e-4)
+        assert display.ax_.get_xlim() == (1.0, 1e-4)
+        assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["0", "0.9", "0.99", "0.999", "0.9999"]
+    assert shown == pytest.approx(expected)
+    assert len(display.ax_.texts) == len(frame["count"])  # a count beside every bin
+    assert len(display.histogram_ax_.patches) == 50
+    assert {line.get_linestyle() for line in display.ax_.lines} > {"-", ":"}  # told apart without colour
+
+
+def test_parts_can_be_left_out_and_axes_given(binary):
+    figure, (left, right) = plt.subplots(1, 2)
+    display = ReliabilityDisplay.from_predictions(
+        *binary, ax=right, bins=5, smooth=False, histogram=False, counts=False
+    )
+    drawn(display)
+    assert display.ax_ is right
+    assert display.figure_ is figure
+    assert not left.lines
+    assert len(right.lines) == 1
+    assert display.histogram_ax_ is None
+    assert not right.texts
+
+
+def test_from_estimator(many):
+    from sklearn.datasets import load_iris
+    from sklearn.naive_bayes import GaussianNB
+
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = GaussianNB().fit(X, names)
+    display = drawn(ReliabilityDisplay.from_estimator(model, X, names))
+    assert display.ax_.get_title(loc="left").startswith("GaussianNB: RMS error")
+    assert display.ax_.get_ylabel() == "Accuracy"
+    two = y < 2
+    both = ReliabilityDisplay.from_estimator(GaussianNB().fit(X[two], y[two]), X[two], y[two])
+    assert both.ax_.get_ylabel() == "Outcome rate"
+    with pytest.raises(tc.InputError, match="no predict_proba"):
+        ReliabilityDisplay.from_estimator(object(), X, y)
+
+
+def test_refusals(binary, many):
+    with pytest.raises(tc.InputError, match="ClassWiseDisplay"):
+        ReliabilityDisplay.from_predictions(*many, lens=tc.ClassWise())
+    with pytest.raises(tc.InputError, match="one dataset"):
+        ReliabilityDisplay.from_profile(tc.Profile.from_arrays(np.full((2, 5), 0.5), np.ones((2, 5))))
+    with pytest.raises(tc.InputError, match="no part 'all'"):
+        ReliabilityDisplay.from_predictions(*binary, plot=False).frame("all")
+    with pytest.raises(tc.InputError, match="no column 'power'"):
+        PowerDisplay({"n": [1], "series": ["a"]})
+    with pytest.raises(tc.InputError, match="different lengths"):
+        PowerDisplay({"n": [1, 2], "power": [0.5], "series": ["a"]})
+    with pytest.raises(tc.InputError, match="nothing to draw"):
+        PowerDisplay({"n": [], "power": [], "series": []})
+    with pytest.raises(tc.InputError, match="can be told apart"):
+        BeforeAfterDisplay.from_predictions(binary[0], {str(k): binary[1] for k in range(6)})
+
+
+def test_class_wise(many):
+    y, probs = many
+    names = ["a", "$b", "c" * 80, "d_1", "e"]
+    display = drawn(ClassWiseDisplay.from_predictions(np.array(names)[y], probs, classes=names, most=3))
+    errors = {
+        name: tc.DebiasedECE(correction="exact")(tc.Profile.from_arrays(probs[:, k], y == k)).value
+        for k, name in enumerate(names)
+    }
+    worst = sorted(names, key=lambda name: -errors[name])[:3]
+    assert display.errors == {name: errors[name] for name in worst}
+    assert len([ax for ax in display.axes_.flat if ax.axison]) == 3
+    assert sum(display.frame()["count"]) == 3 * 800
+
+
+def test_before_after(binary):
+    y, p = binary
+    display = drawn(BeforeAfterDisplay.from_predictions(y, {"before": p, "after": p**1.5}))
+    before = tc.calibration_error(y, p)
+    assert display.errors["before"] == (before.value, before.interval.low, before.interval.high)
+    assert [t.get_text().partition(":")[0] for t in display.ax_.get_legend().get_texts()] == ["before", "after"]
+    frame = display.frame()
+    curve = tc.RankSeries()(tc.Profile.from_arrays(p, y)).curve
+    assert [
+        o for o, name in zip(frame["outcome"], frame["name"], strict=True) if name == "before"
+    ] == curve.outcome.tolist()
+
+
+def test_likert(binary):
+    y, p = binary
+    report = tc.likert(
+        tc.Predictions.from_probs(p, y), {"never": (0.0, 0.0001), "low": (0.0001, 0.6), "high": (0.6, 1.0)}
+    )
+    display = drawn(LikertDisplay.from_report(report))
+    assert display.ax_.get_yticklabels()[0].get_text().startswith("never (n = ")
+    rates = [line.get_xdata()[0] for line in display.ax_.lines]
+    assert rates == [rate for rate in report.frame()["mean_outcome"] if rate is not None]
+
+
+def test_top_k(many):
+    y, probs = many
+    found = tc.beyond_top(
+        {"plain": tc.Predictions.from_probs(probs, y), "same": tc.Predictions.from_probs(probs, y)},
+        ks=(1, 2),
+        replicates=20,
+    )
+    display = drawn(TopKDisplay.from_report(found))
+    heights = [patch.get_height() for patch in display.ax_.patches]
+    assert heights == found.frame()["error"]
+    assert len({patch.get_hatch() for patch in display.ax_.patches}) == 2
+
+
+def test_granularity(many):
+    y, probs = many
+    sweep = tc.sweep_granularity(tc.Predictions.from_probs(probs, y), fractions=[0.5, 0.25, 0.1, 0.05], replicates=20)
+    display = drawn(GranularityDisplay.from_sweep(sweep))
+    assert display.ax_.lines[0].get_ydata() == pytest.approx(sweep.value)
+    assert display.frame() == sweep.frame()
+
+
+def test_bias_map():
+    frame = {"n": [200, 100, 200], "estimator": ["b", "a", "a"], "bias": [-0.02, 0.01, 0.03]}
+    display = drawn(BiasMapDisplay(frame, y="estimator").plot())
+    assert display.table() == pytest.approx(np.array([[np.nan, -0.02], [0.01, 0.03]]), nan_ok=True)
+    assert sorted(text.get_text() for text in display.ax_.texts) == ["+1.00", "+3.00", "-2.00"]
+
+
+def test_power():
+    frame = {"n": [1000, 100, 100, 1000], "power": [0.9, 0.2, 0.1, 0.4], "error": [0.05, 0.05, 0.02, 0.02]}
+    display = drawn(PowerDisplay(frame, series="error").plot())
+    assert display.ax_.lines[0].get_xydata().tolist() == [[100, 0.2], [1000, 0.9]]
+    assert display.ax_.lines[0].get_linestyle() != display.ax_.lines[1].get_linestyle()
+
+
+def test_matplotlib_is_loaded_when_drawing_and_missed_by_name():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; sys.modules['matplotlib.pyplot'] = None\n"
+        "from truecal.plot import ReliabilityDisplay\n"
+        "display = ReliabilityDisplay.from_predictions([0, 1] * 20, [0.2, 0.8] * 20, plot=False)\n"
+        "try: display.plot()\nexcept ImportError as error: print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'truecal[plot]'" in ran.stdout
