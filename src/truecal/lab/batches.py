@@ -231,7 +231,13 @@ def _pilot(cells: Sequence[Cell], entropy: int) -> None:
             smallest[key] = cell
     for cell in smallest.values():
         try:
-            _answers(cell, 2**32 - 1, min(_PILOT_DATASETS, cell.m), entropy, range(len(cell.measures)))
+            _answers(
+                cell,
+                2**32 - 1,
+                min(_PILOT_DATASETS, batch_sizes(cell.n, cell.m)[0]),
+                entropy,
+                range(len(cell.measures)),
+            )
         except TruecalError as error:
             raise InputError(f"a first try did not work, nothing was run: {error}") from error
 
