@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
+from truecal.estimate import BinnedECE
+from truecal.lens import ClassWise, OneClass
 from truecal.predictions import Predictions
 from truecal.recalibrate import (
     BetaCalibration,
@@ -177,6 +179,16 @@ def test_the_ranking_by_binned_errors_can_disagree() -> None:
     assert len(result.disagreements) == opposed
     if opposed:
         assert "disagree" in str(result)
+
+
+def test_a_class_wise_lens() -> None:
+    preds, _ = multiclass(600)
+    result = evaluate([TemperatureScaling(input="probs")], preds, lens=ClassWise())
+    naive = np.mean(
+        [float(BinnedECE(bins=15, norm=1)(OneClass(k)(preds)).value) for k in range(4)],
+    )
+    assert_allclose(result["uncalibrated"].equal_width, naive)
+    assert "4 classes" in result["uncalibrated"].error.lens
 
 
 def test_the_table() -> None:

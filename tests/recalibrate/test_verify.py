@@ -185,7 +185,7 @@ def test_bad_calls() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "outputs", "off"), [(400, 5, 0.1), (1000, 15, 0.02), (3000, 60, 0.05), (3000, 15, 0.1)])
 def test_a_promise_is_broken_no_more_often_than_stated(n: int, outputs: int, off: float) -> None:
-    """True error exactly at the threshold: saying that it is below, or above, is wrong with probability 5 % each."""
+    """True error exactly at the threshold. Broken promises: at most 5 %. False alarms: 7 %, as the documentation says."""
     trials, broken, false_alarms = 300, 0, 0
     for seed in range(trials):
         preds = binned(n, off, outputs, seed)
@@ -193,7 +193,7 @@ def test_a_promise_is_broken_no_more_often_than_stated(n: int, outputs: int, off
         broken += error.upper(0.95) < off**2
         false_alarms += error.lower(0.95) > off**2
     assert binomtest(broken, trials, 0.05, alternative="greater").pvalue > 1e-3
-    assert binomtest(false_alarms, trials, 0.06, alternative="greater").pvalue > 1e-3
+    assert binomtest(false_alarms, trials, 0.07, alternative="greater").pvalue > 1e-3
 
 
 def test_choosing_bins() -> None:

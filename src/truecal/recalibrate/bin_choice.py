@@ -119,13 +119,13 @@ def _best(allowed: list[tuple[float, int]]) -> int | None:
 
 
 def marginals(preds: Predictions) -> list[tuple[Float64s, Indices, Float64s]]:
-    """For each class (the second one only, of two): distinct outputs, the output of each row, and 0/1 outcomes."""
-    columns = preds.probs[:, None] if preds.binary else preds.probs
-    first = 1 if columns.shape[1] <= 2 else 0
+    """For each class (of two, the second only): distinct outputs, the output of each row, and 0/1 outcomes."""
+    classes = [1] if preds.class_count == 2 else range(preds.class_count)
     found = []
-    for k in range(first if columns.shape[1] == 2 else 0, columns.shape[1]):
-        outputs, of = np.unique(columns[:, k].astype(np.float64), return_inverse=True)
-        found.append((outputs, of, (preds.labels == (k + first if columns.shape[1] == 1 else k)).astype(np.float64)))
+    for k in classes:
+        column = preds.probs if preds.binary else preds.probs[:, k]
+        outputs, of = np.unique(column.astype(np.float64), return_inverse=True)
+        found.append((outputs, of, (preds.labels == k).astype(np.float64)))
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, Estimate, Interval, SweepECE
+from truecal.estimate import BinnedECE, Estimate, Estimator, Interval, SweepECE
 from truecal.lens import Lens, OneClass, TopLabel
 from truecal.measure import measure
 from truecal.predictions import Predictions
@@ -252,7 +252,7 @@ def _compare(
     for name, (preds, notes) in after.items():
         judged = lens or (OneClass() if preds.binary else TopLabel())
         error = measure(preds, lens=judged, level=level)
-        binned = [measure(preds, estimator=e, lens=judged) for e in (BinnedECE(bins=15, norm=1), SweepECE(norm=1))]
+        width, sweep = (_binned(preds, judged, e) for e in (BinnedECE(bins=15, norm=1), SweepECE(norm=1)))
         right = (
             (preds.probs > 0.5) == (preds.labels == 1) if preds.binary else preds.probs.argmax(axis=1) == preds.labels
         )
@@ -266,8 +266,8 @@ def _compare(
                 change(brier, reference[1]),
                 float(np.average(right, weights=weights)),
                 error.but(warnings=(*notes, *error.warnings)),
-                float(binned[0].value),
-                float(binned[1].value),
+                width,
+                sweep,
             )
         )
     which = 0 if score == "log loss" else 1
@@ -278,6 +278,14 @@ def _compare(
         (a.name, b.name) for a, b in combinations(rows, 2) if (a.equal_width - b.equal_width) * (a.sweep - b.sweep) < 0
     ]
     return Evaluation(tuple(rows), score, level, best, (best, *close), tuple(opposed), folds)
+
+
+def _binned(preds: Predictions, lens: Lens, estimator: Estimator) -> float:
+    """The plain l1 error of an estimator, averaged over the datasets of a lens."""
+    shares = lens.shares(preds)
+    if shares is None:
+        return float(estimator(lens(preds)).value)
+    return float(shares @ np.concatenate([np.atleast_1d(estimator(p).value) for p in lens.profiles(preds)]))
 
 
 def _log_losses(preds: Predictions) -> Float64s:

@@ -143,6 +143,9 @@ def fig3a(
 
     1000 rows drawn with replacement recalibrate each class, with one set for all steps; the error is that of all rows
     taken as the true distribution. Mean and 90 % interval over `repeats`. The paper: 35 % lower at 100 bins.
+
+    Rows are grouped by output (definition 5.1). Histogram binning with ten rows per bin gives many bins the same output,
+    and grouping them lowers its error: bin by bin, scaling-binning would be 57 % lower instead of 33 %.
     """
     table = _recalibrate_and_measure(preds, bins, repeats, rng)
     for record in table:
