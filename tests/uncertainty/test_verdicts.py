@@ -1,5 +1,7 @@
 """Tests of calibration against naive transcriptions of their formulas, and their type I error and power."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,7 +44,7 @@ def mass_bins(c, bins):
             place = last if (place - first) / (last - first) >= 0.5 else first
         cuts.append(place)
     cuts = sorted({*cuts, n})
-    return [order[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [order[a:b] for a, b in pairwise(cuts)]
 
 
 @spread_out

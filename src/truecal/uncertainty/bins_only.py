@@ -36,11 +36,14 @@ def bins_only(estimator: Estimator) -> bool:
 
 def resampled_bins(
     estimator: Estimator, profile: Profile, resamples: int, rng: np.random.Generator
-) -> tuple[float, Float64s, float, float]:
-    """The estimate, estimates on resamples of its bins and the error these were drawn from, all as powers; p of calibration.
+) -> tuple[float, Float64s, Float64s, float]:
+    """The estimate and estimates on resamples of its bins, as powers; what estimation adds to the truth; p of calibration.
 
     Zeros and ones of each bin are drawn together, each with its own mean score; the spread of scores within them, which only
     moves a bin's mean score a little, is added as a normal.
+
+    A mean absolute error is corrected bin by bin (Kumar et al., as in :class:`DebiasedECE`), because a correction for all bins
+    together scatters less than the bias it removes: near gaps of zero the bias moves against the estimate.
     """
     assert isinstance(estimator, (BinnedECE, DebiasedECE))
     found = estimator.find(profile)
@@ -55,10 +58,7 @@ def resampled_bins(
     n = max(1, round(float(profile.size[0])))
     weight, score, one, square, product = (a * n / weight.sum() for a in (weight, score, one, square, product))
     share, middle = weight / n, score / weight
-    zero = (
-        np.maximum(weight - one, 0.0) + share
-    )  # one more zero and one more one, shared out like the rows: see `soften`
-    soft = one + share
+    zero, soft = np.maximum(weight - one, 0.0) + share, one + share  # one more of each: see `soften`
     of_ones = (product + share * middle) / soft
     of_zeros = (score - product + share * middle) / zero
     within = np.maximum(square - one * of_ones**2 - (weight - one) * of_zeros**2, 0.0) / weight
@@ -68,13 +68,21 @@ def resampled_bins(
     safe = np.where(count > 0, count, 1.0)
     mean = (zeros * of_zeros + ones * of_ones) / safe
     mean += rng.standard_normal(mean.shape) * np.sqrt(within / safe)
-    powers = estimator.find(BinProfile(mean, ones / safe, count)).power
-    spread_out = zero + soft
-    drawn_from = BinProfile(
-        ((zero * of_zeros + soft * of_ones) / spread_out)[None], (soft / spread_out)[None], weight[None]
-    )
-    truth = float(estimator.find(drawn_from).power[0])
+    drawn = BinProfile(mean, ones / safe, count)
+    powers = estimator.find(drawn).power
+    power = float(found.power[0])
+    if isinstance(estimator, BinnedECE) and estimator.norm == 1:
+        corrector = DebiasedECE(norm=1)
+        corrected = corrector.find(drawn).power
+        as_found = BinProfile(middle[None], (one / weight)[None], weight[None])
+        deviations = corrected - corrected.mean() + power - corrector.find(as_found).power[0]
+    elif isinstance(estimator, DebiasedECE):
+        deviations = powers - powers.mean()
+    else:
+        total = zero + soft
+        drawn_from = BinProfile(((zero * of_zeros + soft * of_ones) / total)[None], (soft / total)[None], weight[None])
+        deviations = powers - estimator.find(drawn_from).power[0]
     surplus = redraw(weight, middle, np.maximum(score - square, 0.0), resamples, rng)
     calibrated = BinProfile(middle[None], (surplus + score) / weight, weight[None])
-    reached = np.count_nonzero(estimator.find(calibrated).power >= found.power[0] * (1 - 1e-12))
-    return float(found.power[0]), powers, truth, (1 + reached) / (1 + resamples)
+    reached = np.count_nonzero(estimator.find(calibrated).power >= power * (1 - 1e-12))
+    return power, powers, deviations, (1 + reached) / (1 + resamples)

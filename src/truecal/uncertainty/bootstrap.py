@@ -34,15 +34,15 @@ _AT_ONCE = 1 << 16  # resampled cells judged at a time: what stays in cache
 class Bootstrap:
     """The resampled distribution of an estimate. Level and method can change without resampling.
 
-    All is kept on the scale of the error to the power of its norm, where bias adds up: `powers` are the resampled estimates,
-    `truth` is the error of the distribution they were drawn from, so powers - truth is what estimation does to the truth: its
-    mean is the bias, its quantiles give the interval. `p_value` is that of perfect calibration (0 where it was not tested).
+    All is kept on the scale of the error to the power of its norm, where bias adds up: `powers` are the resampled estimates, and
+    `deviations` what estimation added to the truth in each: the powers minus the error of the distribution they were drawn
+    from. Their mean is the bias, their quantiles give the interval. `p_value` is that of perfect calibration (0: not tested).
     """
 
     estimator: Estimator
     power: float
     powers: Float64s
-    truth: float
+    deviations: Float64s
     level: float
     method: Method
     drawn: str  # what was drawn: rows, clusters or blocks
@@ -58,11 +58,6 @@ class Bootstrap:
     def values(self) -> Float64s:
         """The resampled estimates on the scale of the error."""
         return self.estimator.root(self.powers)
-
-    @property
-    def deviations(self) -> Float64s:
-        """What estimation added to the truth in each resample."""
-        return self.powers - self.truth
 
     @property
     def bias(self) -> float:
@@ -164,9 +159,8 @@ def bootstrap(
         raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
     if bins_only(estimator) and method != "bca":
         single_cells(data, 1)  # refuses what is not one dataset
-        power, powers, truth, p = resampled_bins(estimator, data, resamples, generator)
-        truth = float(powers.mean()) if _is_debiased(estimator) else truth
-        return Bootstrap(estimator, power, powers, truth, level, method, "rows", p)
+        power, powers, deviations, p = resampled_bins(estimator, data, resamples, generator)
+        return Bootstrap(estimator, power, powers, deviations, level, method, "rows", p)
     cells = single_cells(data, CELLS)
     softened = soften(cells)
     powers = resampled_powers(estimator, softened, resamples, generator)
@@ -175,7 +169,8 @@ def bootstrap(
     if not (_is_debiased(estimator) and estimator.power_norm == 2):
         p = float(consistency_test(cells, estimator, resamples=_REDRAWS, rng=generator).p_value)
     bend = acceleration(estimator, cells) if method == "bca" else 0.0
-    return Bootstrap(estimator, float(estimator.find(data).power[0]), powers, truth, level, method, "rows", p, bend)
+    power = float(estimator.find(data).power[0])
+    return Bootstrap(estimator, power, powers, powers - truth, level, method, "rows", p, bend)
 
 
 def _is_debiased(estimator: Estimator) -> bool:
@@ -265,7 +260,7 @@ def _joint(
     if units.kind == "clusters" and lens.shares(preds) is None:
         (rows,) = rows_of(lens, preds)
         p = float(ClusteredSeries.of(rows, units).test(resamples=min(resamples, 999), rng=rng).p_value)
-    return Bootstrap(estimator, power, powers, truth, level, method, units.kind, p)
+    return Bootstrap(estimator, power, powers, powers - truth, level, method, units.kind, p)
 
 
 def drawn_units(units: Units, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:

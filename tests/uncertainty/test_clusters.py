@@ -1,0 +1,129 @@
+"""Clustered rows: intervals, tests and values that count clusters."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import truecal as tc
+from tests.uncertainty.worlds import clustered
+from truecal.errors import InputError
+from truecal.uncertainty.below import below
+from truecal.uncertainty.clustered import ClusteredSeries
+from truecal.uncertainty.rank_series_test import rank_series_test
+from truecal.uncertainty.rows import Units, default_lens, rows_of
+
+
+def series(c, y, g, **options):
+    preds = tc.Predictions.from_probs(c, y, clusters=g, **options)
+    (rows,) = rows_of(default_lens(preds), preds)
+    return ClusteredSeries.of(rows, Units.of(preds, blocks=None, rng=np.random.default_rng(0)))
+
+
+def true_error(exponent):
+    c = clustered(50_000, 20, lambda c: c, np.random.default_rng(99))[0]
+    return float(np.sqrt(np.mean((c**exponent - c) ** 2)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exponent", [1.0, 1.5, 2.5])
+def test_clusters_keep_the_level_that_independent_rows_would_miss(exponent):
+    """300 datasets of 50 clusters of 20 alike rows, 90 %: clustered compatible with 0.87 or more, independent below 0.6."""
+    rng = np.random.default_rng(7)
+    truth = true_error(exponent)
+    ours = theirs = 0
+    for _ in range(300):
+        c, y, g = clustered(50, 20, lambda c: c**exponent, rng)
+        found = series(c, y, g).interval(0.9)
+        ours += found.low <= truth <= found.high
+        naive = tc.RankSeries(level=0.9)(tc.Profile.from_arrays(c, y)).interval
+        theirs += naive.low <= truth <= naive.high
+    assert binomtest(ours, 300, 0.87, alternative="less").pvalue > 0.01, ours / 300
+    assert theirs / 300 < 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clusters", [50, 200])
+def test_the_clustered_test_keeps_its_type_one_error(clusters):
+    """2000 calibrated datasets: rejections at 5 % between 0.03 and 0.07."""
+    rng = np.random.default_rng(17)
+    hits = 0
+    for i in range(2000):
+        c, y, g = clustered(clusters, 5, lambda c: c, rng)
+        hits += series(c, y, g).test(resamples=199, rng=i).p_value <= 0.05
+    assert 0.03 <= hits / 2000 <= 0.07, hits / 2000
+
+
+def test_theta_leaves_out_products_within_a_cluster():
+    rng = np.random.default_rng(0)
+    c, y, g = clustered(12, 4, lambda c: c**2, rng)
+    found = series(c, y, g)
+    # first term: phi = 1, so s_g is the sum of residuals of a cluster
+    s = np.array([(y - c)[g == k].sum() for k in range(12)]) / len(c)
+    expected = sum(s[i] * s[j] for i in range(12) for j in range(12) if i != j) / (1 - 1 / 12)
+    assert found.theta[0] == pytest.approx(expected)
+    assert found.covariance[0, 0] == pytest.approx(((s - s.mean()) ** 2).sum() * 12 / 11)
+
+
+def test_clusters_of_one_row_are_independent_rows():
+    rng = np.random.default_rng(3)
+    c = rng.random(4000)
+    y = (rng.random(4000) < c**1.5).astype(int)
+    ours = tc.calibration_error(y, c, clusters=np.arange(4000))
+    theirs = tc.calibration_error(y, c)
+    assert ours.value == pytest.approx(theirs.value, rel=0.02)
+    assert ours.interval.low == pytest.approx(theirs.interval.low, rel=0.05)
+    assert ours.interval.high == pytest.approx(theirs.interval.high, rel=0.05)
+
+
+def test_calibration_error_with_clusters_is_wider_and_less_sure():
+    c, y, g = clustered(60, 20, lambda c: c, np.random.default_rng(5))
+    for estimator in (None, tc.BinnedECE(), tc.SweepECE()):
+        alone = tc.calibration_error(y, c, estimator=estimator)
+        together = tc.calibration_error(y, c, estimator=estimator, clusters=g)
+        width = [e.interval.high - e.interval.low for e in (alone, together)]
+        assert width[1] > 1.3 * width[0]
+        assert together.p_value > alone.p_value
+        assert together.value in together.interval
+
+
+def test_labels_of_clusters_do_not_matter():
+    c, y, g = clustered(30, 5, lambda c: c**2, np.random.default_rng(5))
+    names = np.array([f"patient {k}" for k in np.random.default_rng(1).permutation(30)])[g]
+    a, b = (tc.calibration_error(y, c, clusters=labels) for labels in (g, names))
+    assert a.interval.low == pytest.approx(b.interval.low)
+    assert a.interval.high == pytest.approx(b.interval.high)
+
+
+def test_weights_that_repeat_rows_within_clusters_equal_repeated_rows():
+    rng = np.random.default_rng(2)
+    c, y, g = clustered(30, 5, lambda c: c**2, rng)
+    w = rng.integers(1, 4, len(c))
+    a = series(c, y, g, weights=w)
+    b = series(np.repeat(c, w), np.repeat(y, w), np.repeat(g, w))
+    assert a.value == pytest.approx(b.value)
+    np.testing.assert_allclose(a.theta, b.theta, atol=1e-12)
+
+
+def test_outcomes_that_are_all_alike_leave_room_for_clusters_that_differ():
+    c, g = np.full(100, 0.9), np.repeat(np.arange(10), 10)
+    found = series(c, np.ones(100, int), g).interval(0.95)
+    assert found.low <= 0.1 <= found.high
+    assert found.high - found.low > 0.1  # ten clusters cannot exclude that one in ten is bad
+
+
+def test_levels_nest_and_two_clusters_say_next_to_nothing():
+    c, y, g = clustered(15, 10, lambda c: c**2, np.random.default_rng(2))
+    ends = [series(c, y, g).interval(level) for level in (0.5, 0.8, 0.95, 0.99)]
+    assert all(a.low >= b.low and a.high <= b.high for a, b in zip(ends[:-1], ends[1:], strict=True))
+    two = series(c, y, (g > 7).astype(int))
+    assert two.interval(0.95).high > 0.9
+    assert two.test().p_value > 0.2
+
+
+def test_tests_of_predictions_respect_their_clusters():
+    c, y, g = clustered(40, 20, lambda c: c, np.random.default_rng(1))
+    alone, together = (tc.Predictions.from_probs(c, y, clusters=k) for k in (None, g))
+    assert rank_series_test(alone).p_value < 0.01 < rank_series_test(together).p_value
+    assert below(together, 0.3).p_value > below(alone, 0.3).p_value
+    with pytest.raises(InputError, match="one class at a time"):
+        rank_series_test(together, lens=tc.ClassWise())
