@@ -137,8 +137,8 @@ def truth_of(vector, partition, outcome_probs, distance=None):
     ("lens", "binning"), [(TopK(1), EqualWidth(15)), (TopK(2), KDTree(0.1)), (Canonical(), KDTree(0.1))]
 )
 def test_the_interval_holds_the_true_error_of_its_bins_as_often_as_it_says(strength, lens, binning):
-    """150 datasets of 1000 rows; the number of misses must not contradict the level of 90 %."""
-    missed, trials, n = 0, 150, 1000
+    """100 datasets of 1000 rows; the number of misses must not contradict the level of 90 %."""
+    missed, trials, n = 0, 100, 1000
     for seed in range(trials):
         rng = np.random.default_rng([seed, 7])
         probs = rng.dirichlet(np.full(4, 0.5), n)
@@ -156,3 +156,15 @@ def test_the_interval_holds_the_true_error_of_its_bins_as_often_as_it_says(stren
     assert binomtest(missed, trials, 0.1, alternative="greater").pvalue > 0.001
     if strength == 0.4:  # and it is not wide for nothing
         assert estimate.interval.low > 0.03
+
+
+@pytest.mark.slow
+def test_bins_of_a_dozen_rows_do_not_make_a_calibrated_model_look_bad():
+    """100 calibrated datasets of 300 rows in some 40 bins; 0 must be in the 90 % interval as often as it says."""
+    missed, trials = 0, 100
+    for seed in range(trials):
+        held = simulated(300, 4, seed=seed, calibrated=True)
+        estimate = GeneralizedECE(binning=KDTree(0.06), level=0.9, replicates=100, rng=seed)(held)
+        assert estimate.value > 0.08  # chance alone
+        missed += estimate.interval.low > 0
+    assert binomtest(missed, trials, 0.1, alternative="greater").pvalue > 0.001

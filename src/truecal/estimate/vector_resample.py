@@ -5,7 +5,8 @@ rows of each label fall into each bin, and what outputs they bring along.
 
 Independent rows without importance weights need not be drawn one by one. A bin's rows of one label form a cell; the cell counts are
 multinomial, and given the counts the sum of the outputs of a bin is, up to its third moment, normal with the cells' own means and
-the scatter around them. That costs time proportional to the number of cells, whatever the number of rows.
+the scatter around them. That costs time proportional to the number of cells, whatever the number of rows. Bins of fewer than 30
+rows, which say too little about how their outcomes vary, draw them from the outputs instead.
 
 Every draw is measured for a family of truths between what was seen and perfect calibration: in truth number i, the error of each
 bin is smaller by SHRINK[i] times the error that chance alone makes there. An observed error is compared with each truth's own
@@ -24,6 +25,7 @@ from truecal.types import Float64s, Indices
 
 _WEIGHTS = 1 << 24  # row weights held at a time when rows or clusters are drawn one by one
 SHRINK = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, np.inf)
+_FEW = 30  # rows below which the outcomes of a bin say too little about how they vary
 _FACTOR = 64  # up to so many outputs their scatter in a bin is held as a matrix
 
 
@@ -97,6 +99,7 @@ def resample(
     counted = w is None or bool((w == np.rint(w)).all())
     one_by_one = by_rows or vector.clusters is not None or not counted
     source = _unit_draws if one_by_one else _cell_draws
+    further = rng.spawn(1)[0]  # apart, so that the rows drawn do not depend on the number of bins
     power = np.zeros((len(SHRINK), replicates))
     weight = np.zeros(replicates)
     seen = distance.between(bins.gap, bins.mean_outcome, vector.judged)
@@ -109,10 +112,12 @@ def resample(
         outcome = np.zeros((len(held), vector.dimension))
         outcome[:, draw.leaf.labels] = draw.cells / safe
         gap = outcome - with_implied(draw.outputs / safe, vector.implied, np.ones(len(held)))
-        # A resample of c rows varies by (c - 1) / c of what a new sample would: give the missing part back.
-        stretch = np.sqrt(bins.count[at] / (bins.count[at] - 1)) if bins.count[at] >= 2 else 1.0
-        drift = np.where(held[:, None] > 0, stretch * (gap - bins.gap[at]), 0.0)
-        moved = np.where(held[:, None] > 0, stretch * (outcome - bins.mean_outcome[at]), 0.0)
+        if len(draw.leaf.rows) < _FEW:
+            drift = moved = _by_outputs(vector, draw.leaf.rows, len(held), further)
+        else:
+            extra = _one_more(bins.mean_output[at], len(held), further) / bins.count[at]
+            drift = np.where(held[:, None] > 0, gap - bins.gap[at], 0.0) + extra
+            moved = np.where(held[:, None] > 0, outcome - bins.mean_outcome[at], 0.0) + extra
         if part.start == 0:
             noise = float(distance.between(drift, ideal[at] + moved, vector.judged).mean())
             kept[:, at] = [max(0.0, 1 - c * noise / seen[at]) if seen[at] > 0 and c < np.inf else 0.0 for c in SHRINK]
@@ -173,6 +178,34 @@ def _noise(residual: Float64s, replicates: int, rng: np.random.Generator) -> Flo
         variance, direction = np.linalg.eigh(residual.T @ residual)
         residual = np.sqrt(np.maximum(variance, 0.0))[:, None] * direction.T
     return rng.standard_normal((replicates, len(residual))) @ residual
+
+
+def _one_more(output: Float64s, replicates: int, rng: np.random.Generator) -> Float64s:
+    """Outcome minus expectation of one more row whose outcome is drawn from the bin's mean output, shape (replicates, d).
+
+    A resample of c rows varies by only (c - 1) / c of what a new sample of a calibrated model would, and not at all when their
+    outcomes are all the same. A c-th of this gives the missing part back.
+    """
+    outcome = np.tile(-output, (replicates, 1))
+    outcome[np.arange(replicates), _events(output, replicates, rng)] += 1.0
+    return outcome
+
+
+def _by_outputs(vector: Vector, rows: Indices, replicates: int, rng: np.random.Generator) -> Float64s:
+    """Mean outcome minus mean output of the rows of a bin when every outcome is drawn from its row's own output."""
+    outputs = with_implied(vector.probs[rows].astype(np.float64), vector.implied, np.ones(len(rows)))
+    weight = np.ones(len(rows)) if vector.weights is None else vector.weights[rows]
+    weight = weight / weight.sum()
+    noise = np.tile(-(weight @ outputs), (replicates, 1))
+    for row, share in zip(outputs, weight, strict=True):
+        noise[np.arange(replicates), _events(row, replicates, rng)] += share
+    return noise
+
+
+def _events(output: Float64s, count: int, rng: np.random.Generator) -> Indices:
+    """Events drawn from one distribution."""
+    steps = np.cumsum(output)
+    return np.minimum(np.searchsorted(steps, rng.random(count) * steps[-1], "right"), len(output) - 1)
 
 
 def _unit_draws(
