@@ -58,6 +58,7 @@ class Estimate:
     parts : per-class values under a class-wise lens, else None.
     vector_bins : the bins behind an error of several probabilities at once, or None.
     selection : which rows were judged, in words; empty for all.
+    sketch_error : for an estimate from a sketch, how far its value can be from that of all rows; None where all rows were seen.
     """
 
     value: Number
@@ -76,6 +77,7 @@ class Estimate:
     parts: Float64s | None = None
     vector_bins: "VectorBins | None" = None
     selection: str = ""
+    sketch_error: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
     def __float__(self) -> float:

@@ -10,6 +10,8 @@ from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
 from truecal.profile import Profile
+from truecal.profile.sketch import Sketch
+from truecal.profile.sketch_profile import CellProfile
 from truecal.types import Float64s
 
 
@@ -45,14 +47,21 @@ class Estimator(ABC):
         """The error of every dataset of a batch and nothing else, shape (batch,)."""
         return self.root(self.find(profile).power)
 
-    def __call__(self, profile: Profile) -> Estimate:
-        """The full Estimate; for a batch its numbers are arrays."""
+    def __call__(self, profile: Profile | Sketch) -> Estimate:
+        """The full Estimate; for a batch its numbers are arrays. From a sketch it says how far it can be from that of all rows."""
+        if isinstance(profile, Sketch):
+            profile = profile.to_profile()
         if not isinstance(profile, Profile):
             raise InputError(
                 f"{type(self).__name__} measures a Profile, not {type(profile).__name__}; "
                 "use tc.calibration_error(y_true, y_prob), or a lens such as tc.TopLabel()(predictions)"
             )
-        return self.complete(profile)
+        estimate = self.complete(profile)
+        if isinstance(profile, CellProfile):
+            from truecal.estimate.sketch_error import stated
+
+            return stated(estimate, profile)
+        return estimate
 
     def complete(self, profile: Profile) -> Estimate:
         """The Estimate with all that this estimator offers (an interval, a curve)."""

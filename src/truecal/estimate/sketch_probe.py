@@ -1,0 +1,87 @@
+"""Rows inside cells put into extreme orders, to see how far an estimate can move."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.estimate.estimate import Estimate
+from truecal.estimate.estimator import Estimator
+from truecal.estimate.rank_basis import _CELLS as ROWS_ONE_BY_ONE
+from truecal.profile import Profile
+from truecal.profile.sketch_profile import CellProfile
+from truecal.types import Float64s
+
+
+def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
+    """Every cell of several scores as two rows, its zeros and its ones, in the order asked for; all sums stay what they were."""
+    assert profile.weights is not None
+    assert profile.squares is not None
+    assert profile.products is not None
+    weight, score, rate = profile.weights[0], profile.scores[0].astype(np.float64), profile.outcomes[0]
+    mixed = (profile.low < profile.high) & (rate > 0) & (rate < 1)
+    first = np.where(zeros_first, 1 - rate, rate)  # share of the cell's weight that comes first
+    down, up = (score - profile.low) / np.maximum(1 - first, 1e-300), (profile.high - score) / np.maximum(first, 1e-300)
+    room = np.minimum(down, up)
+    room = np.where(mixed, np.maximum(room, 0.0) / 2, 0.0)
+    lower, upper = score - room * (1 - first), score + room * first
+    some = np.rint(weight * first) if profile.counted else weight * first
+    cell = np.repeat(np.arange(profile.rows), np.where(mixed, 2, 1))
+    second = np.zeros(len(cell), bool)
+    second[1:] = cell[1:] == cell[:-1]
+    split = mixed[cell]
+
+    def rows(whole: Float64s, before: Float64s, after: Float64s) -> Float64s:
+        return np.where(split, np.where(second, after[cell], before[cell]), whole[cell])[None]
+
+    ones_product = profile.products[0] / np.where(rate > 0, rate, 1.0)  # mean c of the ones, which zeros do not have
+    nothing = np.zeros_like(score)
+    return Profile(
+        np.maximum.accumulate(rows(score, lower, upper), axis=1),
+        rows(rate, np.where(zeros_first, 0.0, 1.0), np.where(zeros_first, 1.0, 0.0)),
+        rows(weight, some, weight - some),
+        rows(profile.squares[0], profile.squares[0], profile.squares[0]),
+        rows(
+            profile.products[0],
+            np.where(zeros_first, nothing, ones_product),
+            np.where(zeros_first, ones_product, nothing),
+        ),
+        single=True,
+    )
+
+
+def largest_move(estimator: Estimator, profile: CellProfile, estimate: Estimate) -> float:
+    """The furthest an estimate moves when the rows of the cells are put into orders that add up."""
+    if not profile.counted:
+        return 1.0  # how importance weights are spread inside cells is not known
+    value = float(estimate.value)
+    tried = [_as_many_rows(profile, profile)]
+    if (profile.low < profile.high).any():
+        tried = [_as_many_rows(arranged(profile, order), profile) for order in _orders(profile, estimate)]
+    return max(abs(float(estimator.values(rows)[0]) - value) for rows in tried)
+
+
+def _as_many_rows(profile: Profile, of: CellProfile) -> Profile:
+    """The same with every row parted into equals, until there are too many rows for the rank series to take them one by one."""
+    times = min(-(-(ROWS_ONE_BY_ONE + 1) // profile.rows), -(-of.row_count // profile.rows))
+    if times < 2:
+        return profile
+    assert profile.weights is not None
+    assert profile.squares is not None
+    assert profile.products is not None
+    whole = np.diff(np.rint(profile.weights[0, :, None] * np.arange(times + 1) / times), axis=1)  # parts of whole size
+    return Profile(
+        np.repeat(profile.scores, times, axis=1),
+        np.repeat(profile.outcomes.astype(np.float64), times, axis=1),
+        whole.reshape(1, -1),
+        np.repeat(profile.squares, times, axis=1),
+        np.repeat(profile.products, times, axis=1),
+        single=True,
+    )
+
+
+def _orders(profile: CellProfile, estimate: Estimate) -> list[NDArray[np.bool_]]:
+    """Where the fitted gap rises, ones last make it steeper: along the gap and against it; without a fit, one way everywhere."""
+    rises = np.ones(profile.rows, bool)
+    if estimate.curve is not None and profile.rows > 1:
+        gap = np.interp(profile.scores[0], estimate.curve.score, estimate.curve.outcome - estimate.curve.score)
+        rises = np.gradient(gap) > 0
+    return [rises, ~rises]
