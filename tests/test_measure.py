@@ -121,6 +121,16 @@ def test_debiased_estimates_stay_signed_inside():
     assert all(tc.calibration_error(calibrated[i::5], P[i::5], estimator=tc.DebiasedECE()).value >= 0 for i in range(5))
 
 
+@pytest.mark.parametrize("seed", [0, 4, 11])
+def test_scores_of_exactly_zero_and_one_in_a_bin_of_their_own(seed):
+    """Differences of prefix sums can put the mean of a bin of ones a bit above 1."""
+    rng = np.random.default_rng(seed)
+    scores = rng.choice([0, 0.3, 0.7, 1.0], int(rng.integers(20, 3000)))
+    est = tc.calibration_error(rng.random(len(scores)) < scores, scores, estimator=tc.BinnedECE())
+    assert est.interval.low <= est.value <= est.interval.high
+    assert est.bins.mean_score.max() <= 1
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -66,7 +66,7 @@ class Bins:
     @property
     def mean_score(self) -> Float64s:
         """Mean confidence of each bin."""
-        return self._shown(self.score_sum / self.safe)
+        return self._shown(np.clip(self.score_sum / self.safe, 0.0, 1.0))
 
     @property
     def mean_outcome(self) -> Float64s:

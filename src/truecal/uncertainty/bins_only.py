@@ -57,7 +57,8 @@ def resampled_bins(
     weight, score, one, square, product = (a[filled] for a in (weight, score, one, square, product))
     n = max(1, round(float(profile.size[0])))
     weight, score, one, square, product = (a * n / weight.sum() for a in (weight, score, one, square, product))
-    share, middle = weight / n, score / weight
+    share = weight / n
+    middle = np.clip(score / weight, 0.0, 1.0)  # a difference of prefix sums may pass its bin in the last bit
     zero, soft = np.maximum(weight - one, 0.0) + share, one + share  # one more of each: see `soften`
     of_ones = (product + share * middle) / soft
     of_zeros = (score - product + share * middle) / zero
