@@ -137,7 +137,7 @@ def group_confidence(
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]], ["cat", "fox"], classes=["cat", "dog", "fox"])
     >>> pets = tc.Grouping({"pet": ["cat", "dog"], "wild": ["fox"]})
-    >>> tc.group_confidence({"raw": preds}, given="wild", grouping=pets)["confidence"]
+    >>> group_confidence({"raw": preds}, given="wild", grouping=pets)["confidence"]
     [0.5, 0.5]
     """
     first = _checked(methods, baseline)

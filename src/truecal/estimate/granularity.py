@@ -151,8 +151,9 @@ def sweep_sample_size(
     """The spread of the generalized error when only a share of the rows were there.
 
     >>> import numpy as np, truecal as tc
+    >>> from truecal.estimate.granularity import sweep_sample_size
     >>> probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=1000)
-    >>> sweep = tc.sweep_sample_size(tc.Predictions.from_probs(probs, probs.argmax(axis=1)), shares=[0.1, 1.0])
+    >>> sweep = sweep_sample_size(tc.Predictions.from_probs(probs, probs.argmax(axis=1)), shares=[0.1, 1.0])
     >>> sweep.n, bool(sweep.spread[0] > sweep.spread[1])
     (array([ 100, 1000]), True)
     """

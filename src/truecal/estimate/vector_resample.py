@@ -176,7 +176,9 @@ def _noise(residual: Float64s, replicates: int, rng: np.random.Generator) -> Flo
     rows, e = residual.shape
     if rows > e and e <= _FACTOR:
         variance, direction = np.linalg.eigh(residual.T @ residual)
-        residual = np.sqrt(np.maximum(variance, 0.0))[:, None] * direction.T
+        residual = (
+            direction * np.sqrt(np.maximum(variance, 0.0))
+        ) @ direction.T  # the one symmetric root: the same everywhere
     return rng.standard_normal((replicates, len(residual))) @ residual
 
 
