@@ -56,6 +56,15 @@ def test_compare_files(truecal, binary_csv, tmp_path):
     assert "binary - better" in text
 
 
+def test_compare_writes_a_page(truecal, tmp_path):
+    path, page = tmp_path / "models.parquet", tmp_path / "compare.html"
+    binary_frame().with_columns(q=pl.col("p") ** 1.6).write_parquet(path)
+    ran = truecal("compare", path, "--model", "a=p", "--model", "b=q", "--resamples", "99", "--report", page)
+    assert ran.code == 0
+    assert f"wrote {page}" in ran.err
+    assert 'id="pair-table"' in page.read_text()
+
+
 def test_compare_columns_of_one_file(truecal, tmp_path):
     path = tmp_path / "models.parquet"
     binary_frame().with_columns(q=pl.col("p") ** 1.6, r=pl.col("p") ** 2).write_parquet(path)

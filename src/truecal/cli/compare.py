@@ -1,5 +1,7 @@
 """`truecal compare`: which of several models is better calibrated on the same rows?"""
 
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ from truecal.cli.source import Source, column_options, load
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
+    from truecal.lens import Lens
     from truecal.predictions import Predictions
     from truecal.uncertainty import Comparison
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option("--reference", metavar="NAME", help="Compare every model with this one only.")
 @click.option("--resamples", type=click.IntRange(99), default=1000, show_default=True, help="Bootstrap resamples.")
+@click.option("--report", "page", metavar="FILE", help="Also write a self-contained HTML page.")
 @lens_option
 @level_option
 @seed_option
@@ -35,6 +39,7 @@ def compare(
     models: tuple[str, ...],
     reference: str | None,
     resamples: int,
+    page: str | None,
     lens: str,
     level: float,
     seed: int,
@@ -76,8 +81,35 @@ def compare(
         for c in found
     ]
     errors = {name: value for c in found for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
+    if page is not None:
+        _write_page(preds, page, reference, make_lens(lens, first), level, resamples, seed)
     content = document("compare", n=len(first), lens=found[0].lens, level=level, errors=errors, pairs=pairs)
     answer(content, _shown(found, errors, level), as_json=as_json, out=out)
+
+
+def _write_page(
+    preds: "dict[str, Predictions]",
+    page: str,
+    reference: str | None,
+    lens: "Lens | None",
+    level: float,
+    resamples: int,
+    seed: int,
+) -> None:
+    from truecal.report import report_comparison
+
+    with working("writing the page"):
+        path = report_comparison(
+            preds,
+            page,
+            reference=reference,
+            lens=lens,
+            level=level,
+            resamples=resamples,
+            command=shlex.join(["truecal", *sys.argv[1:]]),
+            rng=seed,
+        )
+    click.echo(f"wrote {path}", err=True)
 
 
 def _from_columns(source: Source, files: Sequence[str], models: Sequence[str]) -> "dict[str, Predictions]":

@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from truecal.predictions import Predictions
     from truecal.profile import Profile
 
-__all__ = ["report"]
+__all__ = ["report", "report_comparison"]
 
 
 def report(
@@ -71,3 +71,42 @@ def report(
         progress=progress or str,
     )
     return write_whole(path, render(content))
+
+
+def report_comparison(
+    models: "Mapping[str, Predictions]",
+    path: str | os.PathLike[str],
+    *,
+    reference: str | None = None,
+    lens: "Lens | None" = None,
+    level: float = 0.95,
+    resamples: int = 1000,
+    title: str = "Calibration of several models",
+    command: str | None = None,
+    rng: int = 0,
+) -> Path:
+    """Write a self-contained HTML page that compares models on the same rows, and return its path.
+
+    Parameters
+    ----------
+    models : by name, two to eight, all with the same labels in the same order.
+    reference : compare every model with this one only, instead of every pair.
+    lens, level, title, command, rng : as in :func:`report`.
+    resamples : of the paired bootstrap, at least; more are drawn where the number of pairs needs them.
+
+    >>> import tempfile, truecal as tc
+    >>> from truecal.report import report_comparison
+    >>> a = tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.4] * 50, [1, 0, 1, 0] * 50)
+    >>> b = tc.Predictions.from_probs([0.6, 0.4, 0.6, 0.4] * 50, [1, 0, 1, 0] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report_comparison({"a": a, "b": b}, f"{folder}/compare.html", resamples=99).name
+    'compare.html'
+    """
+    from truecal.report.comparison import gather_comparison
+    from truecal.report.page import render_comparison
+    from truecal.writing import write_whole
+
+    content = gather_comparison(
+        models, reference=reference, lens=lens, level=level, resamples=resamples, title=title, command=command, rng=rng
+    )
+    return write_whole(path, render_comparison(content))

@@ -31,12 +31,11 @@ from truecal.report.provenance import fingerprint, now, versions
 from truecal.report.recalibration import recalibration
 from truecal.report.records import document, estimate_record
 from truecal.report.verdict import judge
-from truecal.uncertainty.band import band
+from truecal.uncertainty import band, bootstrap
 
 _CURVE_POINTS = 400
-ESTIMATORS: tuple[Estimator, ...] = (
-    RankSeries(norm=2),
-    RankSeries(norm=1),
+_RESAMPLES = 200
+OTHERS: tuple[Estimator, ...] = (
     DebiasedECE(),
     SweepECE(),
     NearestECE(),
@@ -75,14 +74,19 @@ def gather(
                 "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
             )
         profile, judged = lens(data), lens.describe(data)
-        estimate = measure(data, lens=lens, level=level, rng=rng)
-        head, absolute = estimate, measure(data, estimator=RankSeries(norm=1), lens=lens, level=level, rng=rng)
+        head = measure(data, lens=lens, level=level, rng=rng)
+        absolute = (
+            RankSeries(norm=1, level=level)(profile).but(p_value=head.p_value)
+            if data.clusters is None
+            else measure(data, estimator=RankSeries(norm=1), lens=lens, level=level, rng=rng)
+        )
     elif isinstance(data, Profile) and data.batch == 1:
         profile, judged = Profile(*_parts(data), single=True), "scores"
         head, absolute = (_of_profile(profile, norm, level, rng) for norm in (2, 1))
     else:
         raise InputError(f"a report is made from Predictions or the Profile of one dataset, not {type(data).__name__}")
-    found = [(estimator, _quietly(estimator, profile, level)) for estimator in ESTIMATORS]
+    progress("asking every estimator")
+    found = [head, absolute, *_others(profile, None if fast else data, lens, level, rng)]
     whole = profile.at_count(np.array([[profile.rows]]))
     confidence, rate = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))
     cells = cells_of(profile)
@@ -102,7 +106,7 @@ def gather(
     if not fast:
         progress("simulating data like these")
         biases = bias(profile, rng=rng)
-    isotonic = next(e for _, e in found if e is not None and isinstance(e.estimator, IsotonicError))
+    isotonic = next(e for e in found if isinstance(e.estimator, IsotonicError))
     verdict = judge(head, tolerance=tolerance)
     return document(
         "report",
@@ -124,7 +128,7 @@ def gather(
         absolute=estimate_record(absolute, level=level),
         mean_score=confidence,
         mean_outcome=rate,
-        estimates=[estimate_record(e, level=level) for _, e in found if e is not None],
+        estimates=[estimate_record(e, level=level) for e in found],
         classes=None if classes is None else {"rows": classes.rows, "left_out": classes.left_out},
         groups=None if groups is None else {"by": by, "rows": groups.rows, "left_out": groups.left_out},
         likert=likert,
@@ -135,8 +139,8 @@ def gather(
         cells_of_one=cells.alone,
         most_bins=MOST_BINS,
         curves={
-            "smooth": _with_band(_thinned(head.curve), profile, level),
-            "isotonic": _thinned(isotonic.curve, steps=True),
+            "smooth": _with_band(thinned(head.curve), profile, level),
+            "isotonic": thinned(isotonic.curve, steps=True),
         },
         reproduce={
             "made": now(),
@@ -157,18 +161,23 @@ def _of_profile(profile: Profile, norm: float, level: float, rng: int) -> Estima
     return estimator(profile).but(p_value=float(estimator.test(profile, rng=rng)[0]))
 
 
-def _quietly(estimator: Estimator, profile: Profile, level: float) -> Estimate | None:
-    """The estimate, or None where the estimator cannot be computed on these data (too few rows)."""
-    if isinstance(estimator, RankSeries):
-        estimator = RankSeries(norm=estimator.norm, level=level)
-    call: Callable[[Profile], Estimate] = estimator
-    try:
-        return call(profile)
-    except InputError:
-        return None
+def _others(
+    profile: Profile, resampled: Predictions | Profile | None, lens: Lens | None, level: float, rng: int
+) -> list[Estimate]:
+    """The other estimators on the same data, with bootstrap intervals where there is something to resample."""
+    found = []
+    for estimator in OTHERS:
+        estimate = estimator(profile)
+        if resampled is not None and profile.rows > 1:
+            whole = resampled if isinstance(resampled, Predictions) and resampled.clusters is not None else profile
+            judged = lens if isinstance(whole, Predictions) else None
+            drawn = bootstrap(estimator, whole, lens=judged, resamples=_RESAMPLES, level=level, rng=rng)
+            estimate = estimate.but(interval=drawn.interval())
+        found.append(estimate)
+    return found
 
 
-def _thinned(curve: Curve | None, *, steps: bool = False) -> dict[str, list[float]] | None:
+def thinned(curve: Curve | None, *, steps: bool = False) -> dict[str, list[float]] | None:
     """At most a few hundred points of a curve, spread over its ranks and its scores, ends included; steps keep both their ends."""
     if curve is None:
         return None

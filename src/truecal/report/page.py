@@ -7,20 +7,33 @@ managed to look like a script could still not run.
 import hashlib
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 from truecal.report.bundle import charting_bundle, inert
+from truecal.report.comparison_sections import comparison_body
 from truecal.report.html import escaped
 from truecal.report.sections import body
-
-_SCRIPTS = ("measure.js", "charts.js", "tables.js", "page.js")
 
 
 def render(content: dict[str, Any]) -> str:
     """The HTML text of a report's content."""
+    wanted = ("cells", "curves", "level", "most_bins", "n", "top_label", "head", "absolute")
+    scripts = ("theme.js", "measure.js", "charts.js", "tables.js", "page.js")
+    return _page(content["title"], body(content), {name: content[name] for name in wanted}, scripts)
+
+
+def render_comparison(content: dict[str, Any]) -> str:
+    """The HTML text of a comparison's content."""
+    wanted = {name: content[name] for name in ("models", "curves", "top_label")}
+    return _page(content["title"], comparison_body(content), wanted, ("theme.js", "tables.js", "comparison.js"))
+
+
+def _page(title: str, html: str, data: dict[str, Any], scripts: Sequence[str]) -> str:
+    """A page of words and of scripts that read `data`; everything else is in the HTML already."""
     library = charting_bundle()
-    ours = inert("(() => {\n'use strict';\n" + "\n".join(map(_asset, _SCRIPTS)) + "\n})();")
+    ours = inert("(() => {\n'use strict';\n" + "\n".join(map(_asset, scripts)) + "\n})();")
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in (library, ours))
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
@@ -36,12 +49,12 @@ def render(content: dict[str, Any]) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             '<link rel="icon" href="data:,">',
-            f"<title>{escaped(content['title'])}</title>",
+            f"<title>{escaped(title)}</title>",
             f"<style>{_asset('page.css')}</style>",
             "</head>",
             "<body>",
-            body(content),
-            f'<script type="application/json" id="content">{embedded(_for_browser(content))}</script>',
+            html,
+            f'<script type="application/json" id="content">{embedded(data)}</script>',
             f"<script>{library}</script>",
             f"<script>{ours}</script>",
             "</body>",
@@ -61,12 +74,6 @@ def embedded(value: Any) -> str:
     for character in "<>&":  # the other dangerous ones, U+2028 and U+2029, are not ASCII and escaped already
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _for_browser(content: dict[str, Any]) -> dict[str, Any]:
-    """What the scripts read; everything else is in the HTML already."""
-    wanted = ("cells", "curves", "level", "most_bins", "n", "top_label", "head", "absolute")
-    return {name: content[name] for name in wanted}
 
 
 def _asset(name: str) -> str:

@@ -32,15 +32,16 @@ def body(content: dict[str, Any]) -> str:
     links = "".join(element("a", escaped(heading), href=f"#{name}") for name, heading, _ in shown)
     return (
         element("a", "Skip to the verdict", href="#verdict", class_="skip")
-        + _header(content)
+        + header(content["title"], _facts(content))
         + element(
-            "main", _verdict(content), element("nav", links, aria_label="Sections"), *(_section(*s) for s in shown)
+            "main", _verdict(content), element("nav", links, aria_label="Sections"), *(section(*s) for s in shown)
         )
         + element("footer", _privacy(content))
     )
 
 
-def _section(name: str, heading: str, html: str) -> str:
+def section(name: str, heading: str, html: str) -> str:
+    """A section with its heading."""
     return element(
         "section",
         element("h2", escaped(heading), id=f"{name}-heading"),
@@ -50,16 +51,19 @@ def _section(name: str, heading: str, html: str) -> str:
     )
 
 
-def _header(content: dict[str, Any]) -> str:
-    facts = [f"{content['n']:,} predictions"]
+def header(title: str, facts: list[str]) -> str:
+    """The head of a page: its title, a line of facts, and the switch between dark and light."""
+    toggle = element("button", "Dark / light", type="button", id="theme", aria_label="Switch between dark and light")
+    heading = element("h1", escaped(title)) + element("p", escaped(" · ".join(facts)), class_="facts")
+    return element("header", element("div", heading), toggle)
+
+
+def _facts(content: dict[str, Any]) -> list[str]:
+    facts = [content["source"]] if content["source"] else []
+    facts.append(f"{content['n']:,} predictions")
     if content["class_count"]:
         facts.append(f"{content['class_count']:,} classes")
-    facts.append(f"judged: {content['judged']}")
-    if content["source"]:
-        facts.insert(0, content["source"])
-    toggle = element("button", "Dark / light", type="button", id="theme", aria_label="Switch between dark and light")
-    heading = element("h1", escaped(content["title"])) + element("p", escaped(" · ".join(facts)), class_="facts")
-    return element("header", element("div", heading), toggle)
+    return [*facts, f"judged: {content['judged']}"]
 
 
 def _verdict(content: dict[str, Any]) -> str:
@@ -226,17 +230,23 @@ def _methods(content: dict[str, Any]) -> str:
     )
 
 
-def _reproduce(content: dict[str, Any]) -> str:
-    box = content["reproduce"]
-    rows = [
-        ("Made", box["made"]),
-        ("Data", f"{content['n']:,} predictions, SHA-256 {box['fingerprint']}"),
-        ("Command", box["command"] or "truecal.report(...) from Python"),
-        ("Options", ", ".join(f"{key} = {value}" for key, value in box["options"].items() if value is not None)),
-        ("Versions", ", ".join(f"{name} {number}" for name, number in box["versions"].items())),
-    ]
+def box(rows: list[tuple[str, str]]) -> str:
+    """Names and values in small print."""
     return element(
         "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in rows), class_="box"
+    )
+
+
+def _reproduce(content: dict[str, Any]) -> str:
+    made = content["reproduce"]
+    return box(
+        [
+            ("Made", made["made"]),
+            ("Data", f"{content['n']:,} predictions, SHA-256 {made['fingerprint']}"),
+            ("Command", made["command"] or "truecal.report(...) from Python"),
+            ("Options", ", ".join(f"{key} = {value}" for key, value in made["options"].items() if value is not None)),
+            ("Versions", ", ".join(f"{name} {number}" for name, number in made["versions"].items())),
+        ]
     )
 
 

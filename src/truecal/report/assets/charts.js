@@ -3,10 +3,6 @@
 const FLOOR = Math.max(1e-6, 10 ** Math.floor(Math.log10(0.5 / content.n)));
 const HISTOGRAM_BINS = 50;
 
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-}
-
 // Linear: the probability itself. Zoom: its distance from 1, drawn on a reversed logarithmic scale.
 function place(probability, zoom) {
   return zoom === 'log' ? Math.max(1 - probability, FLOOR) : probability;
@@ -79,32 +75,6 @@ function axis(title, zoom, more) {
   return { title, ...(zoom === 'log' ? log : { format: '.1f', tickCount: 6 }), ...more };
 }
 
-function theme() {
-  return {
-    background: 'transparent',
-    font: 'system-ui, sans-serif',
-    view: { stroke: colour('line') },
-    axis: {
-      labelColor: colour('muted'),
-      titleColor: colour('ink'),
-      titleFontWeight: 500,
-      gridColor: colour('grid'),
-      domainColor: colour('line'),
-      tickColor: colour('line'),
-      labelFontSize: 12,
-      titleFontSize: 13,
-    },
-    legend: { labelColor: colour('ink'), labelFontSize: 12, orient: 'top', title: null, symbolSize: 120, offset: 4 },
-  };
-}
-
-// All charts are drawn as wide as the first column leaves room for beside the axis and the menu, so that they line up.
-function plotWidth() {
-  return Math.max(180, document.getElementById('reliability').clientWidth - 125);
-}
-
-const AXIS_WIDTH = { minExtent: 48, maxExtent: 48 };
-
 function reliabilitySpec(zoom, outcomeName) {
   const scale = axisScale(zoom);
   const x = { field: 'x', type: 'quantitative', scale, axis: axis('Confidence', zoom) };
@@ -118,9 +88,6 @@ function reliabilitySpec(zoom, outcomeName) {
   });
   const ends = zoom === 'log' ? [FLOOR, 1] : [0, 1];
   return {
-    width: plotWidth(),
-    autosize: 'pad',
-    padding: { left: 5, right: 5, top: 5, bottom: 5 },
     height: 360,
     description: `Reliability diagram: ${outcomeName.toLowerCase()} against confidence. The table below it has the numbers.`,
     layer: [
@@ -160,15 +127,12 @@ function reliabilitySpec(zoom, outcomeName) {
         },
       },
     ],
-    config: theme(),
+    config: chartTheme(),
   };
 }
 
 function histogramSpec(zoom) {
   return {
-    width: plotWidth(),
-    autosize: 'pad',
-    padding: { left: 5, right: 5, top: 5, bottom: 5 },
     height: 90,
     description: 'Histogram of the confidences.',
     data: { name: 'histogram' },
@@ -180,7 +144,7 @@ function histogramSpec(zoom) {
       y2: { datum: 0 },
       tooltip: [{ field: 'share', title: 'Share of predictions', format: '.2%' }],
     },
-    config: theme(),
+    config: chartTheme(),
   };
 }
 
@@ -190,9 +154,6 @@ function movementSpec() {
   const names = ['width', 'mass'];
   const words = "{width: 'Equal width', mass: 'Equal mass'}[datum.label]";
   return {
-    width: plotWidth(),
-    autosize: 'pad',
-    padding: { left: 5, right: 5, top: 5, bottom: 5 },
     height: 360,
     description: 'Binned error against the number of bins, for equal-width and equal-mass bins.',
     layer: [
@@ -226,6 +187,6 @@ function movementSpec() {
         encoding: { x, y, tooltip: [{ field: 'bins', title: 'Bins' }, { field: 'error', title: 'Error', format: '.6f' }] },
       },
     ],
-    config: theme(),
+    config: chartTheme(),
   };
 }

@@ -1,6 +1,5 @@
 // Errors from the embedded prefix sums. Where bins begin was decided in Python; here sums are only subtracted and averaged.
 
-const content = JSON.parse(document.getElementById('content').textContent);
 const cells = content.cells;
 
 function borders(scheme, bins) {

@@ -2,7 +2,6 @@
 
 const controls = document.getElementById('controls');
 const outcomeName = content.top_label ? 'Accuracy' : 'Outcome rate';
-const views = {};
 const SCHEMES = { width: 'equal width', mass: 'equal mass', sweep: 'monotone sweep' };
 const NORMS = { 1: 'mean absolute', 2: 'root mean square', inf: 'maximum' };
 
@@ -69,30 +68,10 @@ async function refresh() {
   }
 }
 
-const ERRORS_ONLY = 1;
-
 async function draw() {
   const state = settings();
   const specs = { reliability: reliabilitySpec(state.zoom, outcomeName), histogram: histogramSpec(state.zoom), movement: movementSpec() };
-  for (const [chart, datasets] of Object.entries(rowsOf(state))) {
-    if (views[chart]) views[chart].finalize();
-    const options = {
-      mode: 'vega-lite',
-      renderer: 'svg',
-      ast: true,
-      logLevel: ERRORS_ONLY,
-      actions: { export: true, source: false, compiled: false, editor: false },
-      downloadFileName: `calibration-${chart}`,
-    };
-    views[chart] = (await vegaEmbed(`#${chart}`, { ...specs[chart], datasets }, options)).view;
-  }
-}
-
-let queue = Promise.resolve();
-function next(step) {
-  document.documentElement.dataset.ready = 'false';
-  queue = queue.then(step).then(() => { document.documentElement.dataset.ready = 'true'; });
-  return queue;
+  for (const [chart, datasets] of Object.entries(rowsOf(state))) await embed(chart, { ...specs[chart], datasets });
 }
 
 let waiting = false;
@@ -109,20 +88,5 @@ controls.addEventListener('input', (event) => {
 });
 controls.addEventListener('submit', (event) => event.preventDefault());
 
-document.getElementById('theme').addEventListener('click', () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-  root.dataset.theme = dark ? 'light' : 'dark';
-  next(draw);
-});
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => next(draw));
-
-let drawnWidth = 0;
-new ResizeObserver(() => {
-  if (matchMedia('print').matches || plotWidth() === drawnWidth) return;
-  drawnWidth = plotWidth();
-  next(() => Promise.all(Object.values(views).map((view) => view.width(plotWidth()).runAsync())));
-}).observe(document.getElementById('reliability'));
-
 prepareTables();
-next(draw);
+startDrawing(draw);

@@ -1,0 +1,73 @@
+// Colours of the page for the charts, the switch between dark and light, and drawing one thing after another.
+
+const content = JSON.parse(document.getElementById('content').textContent);
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function chartTheme() {
+  return {
+    background: 'transparent',
+    font: 'system-ui, sans-serif',
+    view: { stroke: colour('line') },
+    axis: {
+      labelColor: colour('muted'),
+      titleColor: colour('ink'),
+      titleFontWeight: 500,
+      gridColor: colour('grid'),
+      domainColor: colour('line'),
+      tickColor: colour('line'),
+      labelFontSize: 12,
+      titleFontSize: 13,
+    },
+    legend: { labelColor: colour('ink'), labelFontSize: 12, orient: 'top', title: null, symbolSize: 120, offset: 4 },
+  };
+}
+
+// All charts are drawn as wide as the first column leaves room for beside the axis and the menu, so that they line up.
+function plotWidth() {
+  return Math.max(180, document.getElementById('reliability').clientWidth - 125);
+}
+
+const AXIS_WIDTH = { minExtent: 48, maxExtent: 48 };
+const ERRORS_ONLY = 1;
+const views = {};
+
+async function embed(chart, spec) {
+  if (views[chart]) views[chart].finalize();
+  const options = {
+    mode: 'vega-lite',
+    renderer: 'svg',
+    ast: true,
+    logLevel: ERRORS_ONLY,
+    actions: { export: true, source: false, compiled: false, editor: false },
+    downloadFileName: `calibration-${chart}`,
+  };
+  const padding = { left: 5, right: 5, top: 5, bottom: 5 };
+  views[chart] = (await vegaEmbed(`#${chart}`, { width: plotWidth(), autosize: 'pad', padding, ...spec }, options)).view;
+}
+
+let queue = Promise.resolve();
+function next(step) {
+  document.documentElement.dataset.ready = 'false';
+  queue = queue.then(step).then(() => { document.documentElement.dataset.ready = 'true'; });
+  return queue;
+}
+
+function startDrawing(draw) {
+  document.getElementById('theme').addEventListener('click', () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+    root.dataset.theme = dark ? 'light' : 'dark';
+    next(draw);
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => next(draw));
+  let drawnWidth = plotWidth();
+  new ResizeObserver(() => {
+    if (matchMedia('print').matches || plotWidth() === drawnWidth) return;
+    drawnWidth = plotWidth();
+    next(() => Promise.all(Object.values(views).map((view) => view.width(plotWidth()).runAsync())));
+  }).observe(document.getElementById('reliability'));
+  next(draw);
+}
