@@ -1,5 +1,7 @@
 """Intervals that keep their level: the default one over many worlds, the debiased one, the band, the equivalence test."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,7 +26,7 @@ def held(interval, truth):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "m"), [(200, 500), (1000, 250), (5000, 60)])
+@pytest.mark.parametrize(("n", "m"), [(200, 500), (1000, 200), (5000, 30)])
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_default_interval_keeps_its_level(group, n, m):
     """90 %, m datasets in each of ten worlds: mean coverage between 0.86 and 0.97, none below 0.80 (binomial tests, 0.1 %)."""
@@ -130,7 +132,7 @@ def test_the_debiased_interval_covers_near_zero_and_away_from_it(exponent):
 def test_debiased_intervals_nest_and_refuse_what_they_cannot_judge():
     profile = tc.Profile.from_arrays(*DATA["uniform"])
     ends = [debiased_interval(profile, level=level) for level in LEVELS]
-    assert all(a.low >= b.low and a.high <= b.high for a, b in zip(ends[:-1], ends[1:], strict=True))
+    assert all(a.low >= b.low and a.high <= b.high for a, b in pairwise(ends))
     with pytest.raises(InputError, match="single row"):
         debiased_interval(tc.Profile.from_arrays([0.5], [1]))
 
@@ -143,14 +145,10 @@ def test_debiased_intervals_nest_and_refuse_what_they_cannot_judge():
 def test_the_band_holds_the_whole_curve(world):
     """300 datasets of 500 rows at 90 %: the band is conservative, so at least 90 % must hold everywhere."""
     c, y = world.draw(500, 300, rng=8)
-    curve = world.curve if not isinstance(world.curve, type(None)) else None
-    raw = np.sort(np.unique(c))
     hits = 0
     for i in range(300):
-        scores = c[i]
-        rates = curve(scores) if world.true_error() > 0 else scores
-        hits += band(tc.Profile.from_arrays(scores, y[i]), level=0.9).contains(scores, rates)
-    assert raw.size
+        rates = world.curve(c[i]) if world.true_error() > 0 else c[i]  # a calibrated world shows its own curve
+        hits += band(tc.Profile.from_arrays(c[i], y[i]), level=0.9).contains(c[i], rates)
     assert binomtest(hits, 300, 0.9, alternative="less").pvalue > 0.01, hits / 300
 
 
@@ -180,13 +178,13 @@ def test_the_band_is_the_best_of_all_runs():
 
 @pytest.mark.slow
 def test_below_is_wrong_at_most_as_often_as_stated():
-    """At the boundary (true error 0.05 = threshold) 1000 datasets of 2000 rows: rejections compatible with at most 7 %."""
+    """At the boundary (true error 0.05 = threshold) 500 datasets of 1000 rows: rejections compatible with at most 7 %."""
     world = World(Uniform(), Power(2)).with_error(0.05)
-    verdict = below(tc.Profile.from_arrays(*world.draw(2000, 1000, rng=4)), 0.05)
+    verdict = below(tc.Profile.from_arrays(*world.draw(1000, 500, rng=4)), 0.05)
     wrong = int((verdict.p_value <= 0.05).sum())
-    assert binomtest(wrong, 1000, 0.07, alternative="greater").pvalue > 0.01, wrong / 1000
+    assert binomtest(wrong, 500, 0.07, alternative="greater").pvalue > 0.01, wrong / 500
     assert (
-        below(tc.Profile.from_arrays(*CALIBRATED["uniform"].draw(5000, 100, rng=4)), 0.05).p_value <= 0.05
+        below(tc.Profile.from_arrays(*CALIBRATED["uniform"].draw(5000, 50, rng=4)), 0.05).p_value <= 0.05
     ).mean() > 0.9
 
 

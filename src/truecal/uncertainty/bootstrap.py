@@ -167,7 +167,7 @@ def bootstrap(
     truth = float(powers.mean()) if _is_debiased(estimator) else float(estimator.find(softened).power[0])
     p = 0.0  # an unbiased estimate needs no help near zero
     if not (_is_debiased(estimator) and estimator.power_norm == 2):
-        p = float(consistency_test(cells, estimator, resamples=_REDRAWS, rng=generator).p_value)
+        p = float(np.ravel(consistency_test(cells, estimator, resamples=_REDRAWS, rng=generator).p_value)[0])
     bend = acceleration(estimator, cells) if method == "bca" else 0.0
     power = float(estimator.find(data).power[0])
     return Bootstrap(estimator, power, powers, powers - truth, level, method, "rows", p, bend)

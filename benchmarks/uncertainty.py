@@ -1,0 +1,42 @@
+"""Cost of certainty: 1000 resamples at n = 100,000 as multiples of one estimate with its sort, and the memory they take."""
+
+import numpy as np
+
+import truecal as tc
+from benchmarks.harness import Row, peak_extra_bytes, seconds_together
+from truecal.uncertainty import bootstrap, compare, rank_series_test
+
+_N = 100_000
+_FIXED = (tc.BinnedECE(), tc.BinnedECE(scheme="mass", norm=2), tc.DebiasedECE())
+_FREE = (tc.SweepECE(), tc.NearestECE(), tc.RankSeries())
+
+
+def rows() -> list[Row]:
+    rng = np.random.default_rng(0)
+    c = rng.random(_N)
+    y = rng.random(_N) < c**1.2
+    found = []
+    for estimators, bound, repeat in ((_FIXED, 5.0, 5), (_FREE, 60.0, 3)):
+        for estimator in estimators:
+            one, many = seconds_together(
+                lambda e=estimator: e.values(tc.Profile.from_arrays(c, y)),
+                lambda e=estimator: bootstrap(e, tc.Profile.from_arrays(c, y), resamples=1000),
+                repeat=repeat,
+            )
+            scheme = f", {estimator.scheme}" if isinstance(estimator, tc.BinnedECE) else ""
+            what = f"bootstrap of 1000, {type(estimator).__name__}{scheme}, n = 1e5"
+            found.append(Row(what, many, many / one, "one estimate incl. its sort", bound))
+    profile = tc.Profile.from_arrays(c, y)
+    for resamples in (1000, 4000):
+        extra = peak_extra_bytes(lambda m=resamples: bootstrap(tc.SweepECE(), profile, resamples=m))
+        what = f"peak memory, bootstrap of {resamples}, SweepECE, n = 1e5 (MiB)"
+        found.append(Row(what, 0.0, extra / 2**20, "MiB (chunks: not growing with resamples)", 128.0))
+    one, test, pair = seconds_together(
+        lambda: tc.RankSeries().values(tc.Profile.from_arrays(c, y)),
+        lambda: rank_series_test(profile),
+        lambda: compare(y.astype(int), c, c**1.1, resamples=200),
+        repeat=2,
+    )
+    found.append(Row("rank-series test, 999 redraws, n = 1e5", test, test / one, "one RankSeries incl. its sort"))
+    found.append(Row("paired comparison, 200 resamples, n = 1e5", pair, pair / one, "one RankSeries incl. its sort"))
+    return found
