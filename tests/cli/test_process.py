@@ -1,5 +1,7 @@
 """`truecal` as a process: help, completion, pipes, missing packages, and what starting costs."""
 
+import os
+import pty
 import subprocess
 import sys
 import time
@@ -103,9 +105,27 @@ def test_without_polars_the_remedy_is_named(binary_csv):
     assert "pip install 'truecal[files]'" in ran.stderr
 
 
-def test_the_shell_completes(tmp_path):
-    import os
+def test_without_scikit_learn_the_remedy_is_named(binary_csv):
+    call = f"sys.exit(main(['recalibrate', 'fit', {str(binary_csv)!r}, '-q']))"
+    code = f"import sys; sys.modules['sklearn'] = None; from truecal.cli.main import main; {call}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr == "truecal: this needs scikit-learn; install it with: pip install 'truecal[sklearn]'\n"
 
+
+def test_progress_shows_on_a_terminal_only(binary_csv):
+    parent, child = pty.openpty()
+    process = subprocess.Popen([*TRUECAL, "measure", str(binary_csv), "-q"], stdout=subprocess.PIPE, stderr=child)
+    out, _ = process.communicate()
+    os.close(child)
+    shown = os.read(parent, 100_000).decode()
+    os.close(parent)
+    assert "measuring" in shown
+    assert b"measuring" not in out
+    assert run("measure", binary_csv, "-q").stderr == b""
+
+
+def test_the_shell_completes(tmp_path):
     environment = os.environ | {"_TRUECAL_COMPLETE": "bash_complete", "COMP_WORDS": "truecal mea", "COMP_CWORD": "1"}
     ran = run(env=environment)
     assert ran.stdout.decode().split(",")[-1].strip() == "measure"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
-from truecal.cli.output import answer, number, output_options, p_shown, table
+from truecal.cli.output import answer, number, output_options, p_shown, table, working
 from truecal.cli.source import Source, by_option, input_options, load
 from truecal.errors import InputError
 
@@ -52,11 +52,12 @@ def measure(
     else:
         makers = {estimator: make_estimator(estimator, bins=bins, scheme=scheme, norm=norm)}
     groups = {"": preds} if source.by is None else preds_by(preds, source.by)
-    found = [
-        (group, name, _measure(rows, maker, judged, level, seed, group))
-        for group, rows in groups.items()
-        for name, maker in makers.items()
-    ]
+    with working("measuring"):
+        found = [
+            (group, name, _measure(rows, maker, judged, level, seed, group))
+            for group, rows in groups.items()
+            for name, maker in makers.items()
+        ]
     results = [
         {**({} if source.by is None else {"group": group}), **estimate_record(estimate, level=level)}
         for group, _, estimate in found

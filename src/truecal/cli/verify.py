@@ -5,7 +5,7 @@ from dataclasses import asdict
 import click
 
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.output import answer, output_options
+from truecal.cli.output import answer, output_options, working
 from truecal.cli.source import Source, input_options, load
 
 
@@ -32,7 +32,8 @@ def verify(source: Source, max_error: float, level: float, lens: str, as_json: b
     from truecal.report.records import document
 
     preds = load(source)
-    found = verified(preds, threshold=max_error, level=level, lens=make_lens(lens, preds))
+    with working("verifying"):
+        found = verified(preds, threshold=max_error, level=level, lens=make_lens(lens, preds))
     content = document("verify", source=source.name, passed=bool(found), **asdict(found))
     answer(content, str(found), as_json=as_json, out=out)
     return 0 if found else 1
