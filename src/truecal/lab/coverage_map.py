@@ -100,7 +100,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("debiased, 15 bins", 2, _debiased),
     Candidate("bootstrap, equal mass l2", 2, _bootstrapped(BinnedECE(scheme="mass", norm=2)), 0.5),
     Candidate("bootstrap, equal width l1", 1, _bootstrapped(BinnedECE()), 0.5),
-    Candidate("bootstrap, sweep l2", 2, _bootstrapped(SweepECE()), 0.1),
+    Candidate("bootstrap, sweep l2", 2, _bootstrapped(SweepECE()), 0.2),
     Candidate("plain percentile, equal width l1", 1, _plain(BinnedECE()), 0.5),
 )
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from truecal.estimate.bins import Bins
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
-from truecal.uncertainty.cells import cell_places, single_cells
+from truecal.uncertainty.cells import cell_places, refuse_batch
 from truecal.uncertainty.verdict import check_level
 
 _CELLS = 40  # groups of neighbouring scores whose runs are judged: finer steps, but more runs to be right about
@@ -62,7 +62,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     (True, False)
     """
     check_level(level)
-    single_cells(profile, 1)  # refuses what is not one dataset
+    refuse_batch(profile)
     place = cell_places(profile, _CELLS)
     count = len(place) - 1
     first, last = np.triu_indices(count)

@@ -12,6 +12,8 @@ from truecal.types import Float64s
 from truecal.uncertainty.cells import Counted
 from truecal.uncertainty.resample import multinomial
 
+REDRAWS = 199  # outcomes redrawn to ask whether an estimate is compatible with calibration
+
 
 class BinProfile(Counted):
     """One row per bin: its cuts are made already, whatever an estimator asks for."""
@@ -83,7 +85,7 @@ def resampled_bins(
         total = zero + soft
         drawn_from = BinProfile(((zero * of_zeros + soft * of_ones) / total)[None], (soft / total)[None], weight[None])
         deviations = powers - estimator.find(drawn_from).power[0]
-    surplus = redraw(weight, middle, np.maximum(score - square, 0.0), resamples, rng)
+    surplus = redraw(weight, middle, np.maximum(score - square, 0.0), REDRAWS, rng)
     calibrated = BinProfile(middle[None], (surplus + score) / weight, weight[None])
     reached = np.count_nonzero(estimator.find(calibrated).power >= power * (1 - 1e-12))
-    return power, powers, deviations, (1 + reached) / (1 + resamples)
+    return power, powers, deviations, (1 + reached) / (1 + REDRAWS)

@@ -14,8 +14,8 @@ from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
-from truecal.uncertainty.bins_only import bins_only, resampled_bins
-from truecal.uncertainty.cells import Counted, profile_of, single_cells
+from truecal.uncertainty.bins_only import REDRAWS, bins_only, resampled_bins
+from truecal.uncertainty.cells import Counted, collapse, profile_of, refuse_batch
 from truecal.uncertainty.clustered import ClusteredSeries
 from truecal.uncertainty.consistency import consistency_test
 from truecal.uncertainty.resample import multinomial, unit_counts
@@ -26,7 +26,6 @@ Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
 CELLS = 256  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
 _FEW = 100  # resamples below which tails are taken from Student's distribution
-_REDRAWS = 199  # outcomes redrawn to ask whether the estimate is compatible with calibration
 _AT_ONCE = 1 << 16  # resampled cells judged at a time: what stays in cache
 
 
@@ -157,17 +156,17 @@ def bootstrap(
         data = lens(data)
     elif lens is not None or blocks is not None:
         raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
+    refuse_batch(data)
     if bins_only(estimator) and method != "bca":
-        single_cells(data, 1)  # refuses what is not one dataset
         power, powers, deviations, p = resampled_bins(estimator, data, resamples, generator)
         return Bootstrap(estimator, power, powers, deviations, level, method, "rows", p)
-    cells = single_cells(data, CELLS)
+    cells = collapse(data, CELLS)
     softened = soften(cells)
     powers = resampled_powers(estimator, softened, resamples, generator)
     truth = float(powers.mean()) if _is_debiased(estimator) else float(estimator.find(softened).power[0])
     p = 0.0  # an unbiased estimate needs no help near zero
     if not (_is_debiased(estimator) and estimator.power_norm == 2):
-        p = float(np.ravel(consistency_test(cells, estimator, resamples=_REDRAWS, rng=generator).p_value)[0])
+        p = float(np.ravel(consistency_test(cells, estimator, resamples=REDRAWS, rng=generator).p_value)[0])
     bend = acceleration(estimator, cells) if method == "bca" else 0.0
     power = float(estimator.find(data).power[0])
     return Bootstrap(estimator, power, powers, powers - truth, level, method, "rows", p, bend)

@@ -10,7 +10,7 @@ from truecal.types import Float64s, Indices
 
 
 class Counted(Profile):
-    """A profile whose weights are numbers of rows even where they are fractions (resampled importance weights)."""
+    """A profile of distinct scores whose weights are numbers of rows, even where they are fractions (importance weights)."""
 
     counted = True
 
@@ -61,13 +61,12 @@ def alike(profile: Profile) -> Iterator[tuple[slice, Profile]]:
         yield slice(i, i + 1), part
 
 
-def single_cells(profile: Profile, most: int) -> Profile:
-    """:func:`collapse` of one dataset; a batch is refused."""
+def refuse_batch(profile: Profile) -> None:
+    """Resampling is for one dataset at a time."""
     if not isinstance(profile, Profile):
         raise InputError(f"a Profile is needed, not {type(profile).__name__}; a lens such as tc.TopLabel() makes one")
     if profile.batch != 1:
-        raise InputError(f"one dataset is needed, not a batch of {profile.batch}; resample them one at a time")
-    return collapse(profile, most)
+        raise InputError(f"one dataset is needed, not a batch of {profile.batch}; take them one at a time")
 
 
 def profile_of(cells: Profile, zeros: Float64s, ones: Float64s) -> Profile:
