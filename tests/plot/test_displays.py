@@ -9,11 +9,13 @@ import pytest
 
 import truecal as tc
 from truecal.plot import (
+    AbstentionDisplay,
     BeforeAfterDisplay,
     BiasMapDisplay,
     ClassWiseDisplay,
     GranularityDisplay,
     LikertDisplay,
+    ParetoDisplay,
     PowerDisplay,
     ReliabilityDisplay,
     TopKDisplay,
@@ -222,6 +224,24 @@ def test_power():
     display = drawn(PowerDisplay(frame, series="error").plot())
     assert display.ax_.lines[0].get_xydata().tolist() == [[100, 0.2], [1000, 0.9]]
     assert display.ax_.lines[0].get_linestyle() != display.ax_.lines[1].get_linestyle()
+
+
+def test_pareto():
+    frame = {
+        "name": ["a", "b", "$c", "d", "twin of a"],
+        "error": [0.1, 0.2, 0.3, 0.1, 0.1],
+        "calibration": [0.05, 0.01, 0.03, 0.06, 0.05],
+    }
+    display = drawn(ParetoDisplay(frame).plot())
+    assert display.frame()["front"] == [True, True, False, False, True]
+    assert display.ax_.lines[0].get_xydata().tolist()[0] == [0.1, 0.05]
+    assert [line.get_marker() for line in display.ax_.lines[1:]] == ["o", "o", "x", "x", "o"]
+
+
+def test_abstention():
+    frame = {"answered": [1.0, 0.5, 0.5], "cost": [0.1, 0.02, 0.2], "series": ["a", "a", "b"]}
+    display = drawn(AbstentionDisplay(frame).plot())
+    assert display.ax_.lines[0].get_xydata().tolist() == [[0.5, 0.02], [1.0, 0.1]]
 
 
 def test_matplotlib_is_loaded_when_drawing_and_missed_by_name():
