@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2, norm
 
@@ -130,6 +130,7 @@ def test_scores_of_zero_and_one_are_refuted_by_a_single_miss(test):
 
 
 @pytest.mark.parametrize("test", TESTS.values(), ids=TESTS.keys())
+@settings(max_examples=10)
 @given(seed=st.integers(0, 50))
 def test_a_batch_gets_the_statistics_of_its_datasets(test, seed):
     rng = np.random.default_rng(seed)
