@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.profile import Profile
+from truecal.profile import Cut, Profile
 from truecal.types import Float64s
 
-_CELLS = 4096  # more rows than this are joined into so many cells of equal mass
+_CELLS = (
+    1024  # more distinct scores than this are joined into so many cells of equal mass: 16 for every term of the series
+)
 _MOST_TERMS = 64
 _SMALLEST_NORM = 1e-6
 
@@ -34,8 +36,14 @@ class Basis:
     phi: Float64s
 
 
+def most_cells(profile: Profile) -> int:
+    """At most so many cells stand for a dataset of this profile."""
+    return min(profile.rows, _CELLS)
+
+
 def rank_cells(profile: Profile) -> Cells:
-    """One cell per row up to 4096 rows, then 4096 of equal mass."""
+    """One cell per row up to 1024 rows, one per distinct score up to 1024 of them, then 1024 of equal mass."""
+    distinct = np.minimum(profile.distinct, _CELLS)
     if profile.rows <= _CELLS:
         rows = np.arange(profile.rows + 1)[None, :]
         cut = (
@@ -43,17 +51,17 @@ def rank_cells(profile: Profile) -> Cells:
             if profile.weights is None
             else profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
         )
-        distinct = profile.distinct
+    elif profile.distinct.max() <= _CELLS:
+        cut = _group_cut(profile)
     else:
-        cut = profile.mass_cut(_CELLS, "split")
-        distinct = np.minimum(profile.distinct, _CELLS)
+        cut = profile.mass_cut(_CELLS)
     scale = (profile.size / profile.total)[:, None]
     count, c, y, cc, cy = (np.diff(profile.sums(name, cut), axis=1) * scale for name in ("w", "c", "y", "cc", "cy"))
     safe = np.where(count > 0, count, 1.0)
     n = profile.size
     below, above = (
-        profile.sums("w", type(cut)(cut.below, cut.below)),
-        profile.sums("w", type(cut)(cut.above, cut.above)),
+        profile.sums("w", Cut(cut.below, cut.below)),
+        profile.sums("w", Cut(cut.above, cut.above)),
     )
     here = profile.sums("w", cut)
     # integral of the mid-rank up to the cut: t^2/2 at the end of a group, on the chord within it
@@ -70,6 +78,17 @@ def rank_cells(profile: Profile) -> Cells:
         rank=rank,
         distinct=distinct.astype(float),
     )
+
+
+def _group_cut(profile: Profile) -> Cut:
+    """Cuts between distinct scores; datasets with fewer of them end in empty cells."""
+    scores = profile.scores
+    ends = np.full((len(scores), int(profile.distinct.max()) + 1), profile.rows)
+    ends[:, 0] = 0
+    for own, row in zip(ends, scores, strict=True):
+        places = np.flatnonzero(row[1:] != row[:-1]) + 1
+        own[1 : len(places) + 1] = places
+    return Cut(ends, ends)
 
 
 def rank_basis(cells: Cells) -> Basis:

@@ -1,5 +1,6 @@
 """The rank-series estimator: truecal's default."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,12 +9,12 @@ from truecal.errors import InputError
 from truecal.estimate.estimate import Curve, Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings, check_norm
 from truecal.estimate.pivot import Pivot
-from truecal.estimate.rank_basis import Basis, Cells, rank_basis, rank_cells
+from truecal.estimate.rank_basis import Basis, Cells, most_cells, rank_basis, rank_cells
 from truecal.estimate.redraw import redraw
 from truecal.profile import Profile
 from truecal.types import Float64s
 
-_BUDGET = 1 << 23  # basis values held at once (64 MiB): larger batches are worked through in parts
+_PART = 1 << 14  # cells worked on together: what is touched again and again stays in cache
 _LARGEST_LEVERAGE = 0.95
 _FEW = 16  # terms: most datasets keep fewer
 _GATE = 1.645  # the Jensen correction applies only to an error that stands out of the noise
@@ -136,13 +137,14 @@ def _warnings(profile: Profile) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _fits(profile: Profile) -> list[_Fit]:
+def _fits(profile: Profile) -> Iterator[_Fit]:
     """The fits of a batch, in parts that bound the memory."""
-    terms = int(np.minimum(64, np.maximum(3, np.sqrt(profile.size.max()) // 2)))
-    step = max(1, _BUDGET // (terms * min(profile.rows, 4096)))
+    step = max(1, _PART // most_cells(profile))
     if step >= profile.batch:
-        return [_fit(profile)]
-    return [_fit(profile.take(np.arange(i, min(i + step, profile.batch)))) for i in range(0, profile.batch, step)]
+        yield _fit(profile)
+        return
+    for start in range(0, profile.batch, step):
+        yield _fit(profile.take(slice(start, start + step)))
 
 
 def _fit(profile: Profile) -> _Fit:
@@ -152,21 +154,25 @@ def _fit(profile: Profile) -> _Fit:
     terms = basis.phi.shape[1]
     beta = np.einsum("mkg,mg->mk", basis.phi, cells.residual) / n
     theta, risk = np.empty((terms, len(n))), np.empty((terms, len(n)))
-    gap, leverage = np.zeros_like(cells.residual), np.zeros_like(cells.residual)
+    gap, leverage, inverse, scratch = (np.zeros_like(cells.residual) for _ in range(4))
     for k in range(terms):
         phi = basis.phi[:, k]
-        gap += beta[:, k, None] * phi
-        leverage += phi * phi / n
-        free = 1 - leverage
-        if free.min() >= 1 - _LARGEST_LEVERAGE:
-            inverse = 1 / free
-        else:
-            inverse = np.where(free >= 1 - _LARGEST_LEVERAGE, 1 / np.where(free > 0, free, 1.0), 0.0)
-        crossed, own = gap * cells.residual, leverage * cells.square
-        theta[k] = np.einsum("mg,mg->m", crossed - own, inverse) / cells.n  # mean of r_i m_{-i}
-        norm = cells.count * gap * gap - leverage * (2 * crossed - own)
-        inverse *= inverse
-        risk[k] = -theta[k] + 2 * np.maximum(np.einsum("mg,mg->m", norm, inverse) / cells.n - theta[k], 0.0)
+        gap += np.multiply(phi, beta[:, k, None], out=scratch)
+        np.multiply(phi, phi, out=scratch)
+        scratch /= n
+        leverage += scratch
+        np.subtract(1.0, leverage, out=inverse)
+        heavy = inverse < 1 - _LARGEST_LEVERAGE if inverse.min() < 1 - _LARGEST_LEVERAGE else None
+        if heavy is not None:
+            inverse[heavy] = np.inf  # cells that all but fit themselves say nothing
+        np.divide(1.0, inverse, out=inverse)
+        without, weight = gap * inverse, leverage * inverse  # m_{-i} = without - weight * r_i
+        theta[k] = (_dot(without, cells.residual) - _dot(weight, cells.square)) / cells.n  # mean of r_i m_{-i}
+        np.multiply(without, cells.count, out=scratch)
+        length = _dot(scratch, without)
+        np.multiply(without, cells.residual, out=scratch)
+        length += _dot(weight * cells.square - 2 * scratch, weight)  # mean of m_{-i}^2, times n
+        risk[k] = -theta[k] + 2 * np.maximum(length / cells.n - theta[k], 0.0)
     best = risk.argmin(axis=0)
     chosen = (np.arange(terms) <= best[:, None]).astype(float)
     gap = np.einsum("mk,mkg->mg", beta * chosen, basis.phi)
@@ -198,12 +204,14 @@ def _fit(profile: Profile) -> _Fit:
     return _Fit(cells, basis, beta, chosen, power, theta[-1], gap, leverage, noise, spread, np.minimum(value, 1.0))
 
 
+def _dot(a: Float64s, b: Float64s) -> Float64s:
+    return np.einsum("mg,mg->m", a, b)
+
+
 def _covariance(phi: Float64s, variance: Float64s, n: Float64s) -> Float64s:
     """Covariance of beta when the residual sums of the cells have the given variances, shape (m, K, K)."""
     total = np.zeros((*phi.shape[:2], phi.shape[1]))
-    for start in range(
-        0, phi.shape[2], 128
-    ):  # small products stay on one thread: waking a second costs more than it brings
+    for start in range(0, phi.shape[2], 128):  # small products stay on one thread: waking another costs more
         part = phi[:, :, start : start + 128]
         total += (part * variance[:, None, start : start + 128]) @ part.transpose(0, 2, 1)
     return total / n[:, None, None] ** 2

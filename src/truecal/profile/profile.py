@@ -52,6 +52,7 @@ class Profile:
         products: Float64s | None = None,
         *,
         single: bool = False,
+        prefix: dict[str, NDArray[Any]] | None = None,
     ) -> None:
         """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers."""
         self.scores = scores
@@ -62,7 +63,7 @@ class Profile:
         self.single = single
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
-        self._prefix: dict[str, NDArray[Any]] = {"c": self._accumulate("c"), "y": self._accumulate("y")}
+        self._prefix = {"c": self._accumulate("c"), "y": self._accumulate("y")} if prefix is None else prefix
 
     # ------------------------------------------------------------------ making one
 
@@ -130,13 +131,14 @@ class Profile:
             return self
         return NotImplemented
 
-    def take(self, datasets: Indices | NDArray[np.bool_]) -> "Profile":
-        """Some of the datasets of a batch."""
+    def take(self, datasets: Indices | NDArray[np.bool_] | slice) -> "Profile":
+        """Some of the datasets of a batch, with the prefix sums already made (a slice copies nothing)."""
 
         def some(a: Any) -> Any:
             return a if a is None or a.shape[0] != self.batch else a[datasets]
 
-        return Profile(*map(some, (self.scores, self.outcomes, self.weights, self.squares, self.products)))
+        rows = map(some, (self.scores, self.outcomes, self.weights, self.squares, self.products))
+        return Profile(*rows, prefix={name: some(table) for name, table in self._prefix.items()})
 
     def coarsen(self, cells: int, *, moments: bool = True) -> "Profile":
         """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact.
