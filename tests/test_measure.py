@@ -121,6 +121,15 @@ def test_debiased_estimates_stay_signed_inside():
     assert all(tc.calibration_error(calibrated[i::5], P[i::5], estimator=tc.DebiasedECE()).value >= 0 for i in range(5))
 
 
+def test_lenses_on_several_probabilities_go_to_the_generalized_error():
+    p = RNG.dirichlet(np.ones(4), 300)
+    y = RNG.integers(0, 4, 300)
+    est = tc.calibration_error(y, p, lens=tc.TopK(2))
+    assert est.value == tc.GeneralizedECE(lens=tc.TopK(2))(tc.Predictions.from_probs(p, y)).value
+    with pytest.raises(tc.InputError, match="judges one probability"):
+        tc.calibration_error(y, p, lens=tc.TopK(2), estimator=tc.SweepECE())
+
+
 @pytest.mark.parametrize("seed", [0, 4, 11])
 def test_scores_of_exactly_zero_and_one_in_a_bin_of_their_own(seed):
     """Differences of prefix sums can put the mean of a bin of ones a bit above 1."""

@@ -8,7 +8,7 @@
 from importlib import import_module
 from typing import Any
 
-from truecal.beyond_top import beyond_top
+from truecal.beyond_top import beyond_top, group_confidence
 from truecal.errors import FileError, InputError, MissingExtraError, TruecalError, TruecalWarning
 from truecal.estimate import (
     BinnedECE,
@@ -34,7 +34,7 @@ from truecal.subgroups import subgroups
 _LOADED_ON_USE = {
     "truecal.distance": "ClassWeighted InterInterval Lp Mahalanobis TotalVariation",
     "truecal.estimate.generalized": "GeneralizedECE",
-    "truecal.estimate.granularity": "sweep_granularity",
+    "truecal.estimate.granularity": "sweep_granularity sweep_sample_size",
     "truecal.estimate.kd_tree": "KDTree",
     "truecal.estimate.vector_bins": "EqualMass EqualWidth",
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
@@ -98,6 +98,7 @@ __all__ = [
     "compare",
     "compare_many",
     "evaluate",
+    "group_confidence",
     "lab",
     "likert",
     "measure",
@@ -106,6 +107,7 @@ __all__ = [
     "scores",
     "subgroups",
     "sweep_granularity",
+    "sweep_sample_size",
     "uncertainty",
     "verify",
 ]

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, Interval, RankSeries
-from truecal.lens import Lens
+from truecal.lens import Lens, VectorLens
 from truecal.predictions import Predictions
 from truecal.uncertainty.bins_only import bins_only
 from truecal.uncertainty.bootstrap import bootstrap
@@ -26,7 +26,7 @@ def calibration_error(
     y_prob: ArrayLike,
     *,
     estimator: Estimator | None = None,
-    lens: Lens | None = None,
+    lens: Lens | VectorLens | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     classes: list[object] | tuple[object, ...] | None = None,
@@ -61,11 +61,16 @@ def measure(
     preds: Predictions,
     *,
     estimator: Estimator | None = None,
-    lens: Lens | None = None,
+    lens: Lens | VectorLens | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> Estimate:
-    """:func:`calibration_error` for Predictions that are already built."""
+    """:func:`calibration_error` for Predictions that are already built.
+
+    A lens on several probabilities (TopK, Grouping, Canonical) is measured by :class:`GeneralizedECE` with its defaults.
+    """
+    if isinstance(lens, VectorLens):
+        return _by_vectors(preds, estimator, lens, level, rng)
     if estimator is None:
         estimator = RankSeries()
     if isinstance(estimator, RankSeries):
@@ -84,6 +89,16 @@ def measure(
         estimate = _independent(preds, estimator, lens, level, generator)
     notes = (*_notes(preds), *estimate.warnings)
     return estimate.but(lens=lens.describe(preds), warnings=notes)
+
+
+def _by_vectors(
+    preds: Predictions, estimator: object, lens: VectorLens, level: float, rng: int | np.random.Generator
+) -> Estimate:
+    from truecal.estimate.generalized import GeneralizedECE
+
+    if estimator is not None:
+        raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
+    return GeneralizedECE(lens=lens, level=level, rng=rng)(preds)
 
 
 def _independent(

@@ -17,6 +17,7 @@ from truecal.estimate.bins import Bins
 from truecal.estimate.estimator import check_bins, check_choice
 from truecal.lens import Vector
 from truecal.profile import Cut, Profile
+from truecal.profile.cut import width_edges
 from truecal.types import Float64s, Floats, Indices
 
 
@@ -77,7 +78,7 @@ class EqualWidth(VectorBinning):
 
     def _interval(self, scores: Floats) -> Indices:
         """The interval of each score, by the edges that Profile.width_cut uses."""
-        edges = (np.arange(1, self.bins) / self.bins).astype(scores.dtype)
+        edges = width_edges(self.bins, scores.dtype)[1:-1]
         return np.searchsorted(edges, scores, "right" if self.closed == "left" else "left")
 
     def __str__(self) -> str:

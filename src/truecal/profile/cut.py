@@ -31,6 +31,12 @@ class Cut:
         return Cut(place, place)
 
 
+def width_edges(bins: int | Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """j/b, j = 0..b, rounded to the precision of the scores: the one edge rule."""
+    k, b = every_edge(bins)
+    return (k / b).astype(dtype)
+
+
 def every_edge(bins: int | Sequence[int]) -> tuple[Indices, Indices]:
     """k = 0..b and b itself, for each number of bins b in turn."""
     counts = np.atleast_1d(np.asarray(bins, np.intp))

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.predictions.border import check_outcomes, check_scores, check_weights
-from truecal.profile.cut import Cut, every_edge, gather
+from truecal.profile.cut import Cut, every_edge, gather, width_edges
 from truecal.profile.packed_sort import packed_sort
 from truecal.types import Float64s, Floats, Indices
 
@@ -286,7 +286,7 @@ class Profile:
         numbers of bins give the cuts of one after those of the other.
         """
         k, b = every_edge(bins)
-        place = self.places((k / b).astype(self.scores.dtype), closed)
+        place = self.places(width_edges(bins, self.scores.dtype), closed)
         place[:, k == 0], place[:, k == b] = 0, self.rows
         return Cut(place, place)
 
