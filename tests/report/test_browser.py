@@ -193,6 +193,19 @@ def test_print_leaves_the_controls_out(browser, binary_page):
     assert len(browser.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]) > 10_000
 
 
+@pytest.mark.parametrize("switched", [False, True])
+def test_print_is_black_on_white_in_the_dark_too(browser, binary_page, switched):
+    browser.media(prefers_color_scheme="light" if switched else "dark")
+    browser.open(binary_page)
+    if switched:
+        browser.one("#theme").click()
+        browser.settle()
+    looks = "const look = getComputedStyle(document.body); return [look.backgroundColor, look.color]"
+    assert browser.run(looks) == ["rgb(18, 23, 30)", "rgb(231, 236, 242)"]
+    browser.media(media="print", prefers_color_scheme="light" if switched else "dark")
+    assert browser.run(looks) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+
+
 def test_every_control_has_a_name_and_every_chart_a_description(browser, binary_page):
     browser.open(binary_page)
     unnamed = browser.run(
