@@ -197,3 +197,17 @@ def test_below_agrees_with_the_interval():
     assert thresholds[-1] > 0
     with pytest.raises(InputError, match="threshold"):
         below(profile, 0.0)
+
+
+@pytest.mark.parametrize("name", ["spike at one", "resnet110_c10"])
+def test_many_equal_scores_do_not_spoil_the_basis_of_the_rank_series(name):
+    """64 terms over scores of which a third are tied stay orthonormal, so that 40 intervals at n = 20,000 hold the truth."""
+    from truecal.estimate.rank_basis import rank_basis, rank_cells
+
+    world = {**GROUPS["others"], **GROUPS["papers"]}[name]
+    profile = tc.Profile.from_arrays(*world.draw(20_000, 40, rng=5))
+    cells = rank_cells(profile.take(np.arange(1)))
+    phi = rank_basis(cells).phi[0]
+    np.testing.assert_allclose((phi * cells.share[0]) @ phi.T, np.eye(len(phi)), atol=1e-6)
+    hits = int(held(tc.RankSeries(level=0.9)(profile).interval, world.true_error()).sum())
+    assert binomtest(hits, 40, 0.86, alternative="less").pvalue > 0.01, hits / 40

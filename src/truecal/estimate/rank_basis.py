@@ -12,6 +12,9 @@ _CELLS = (
 )
 _MOST_TERMS = 64
 _SMALLEST_NORM = 1e-6
+_LARGEST_OVERLAP = (
+    1e-9  # of a new term with the constant one, before it is made orthogonal to all earlier ones once more
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,11 @@ def rank_basis(cells: Cells) -> Basis:
         if j > 1:
             new -= last_norm * phi[:, j - 2]
         norm = np.sqrt(np.einsum("mg,mg,mg->m", share, new, new))[:, None]
+        if (np.abs(np.einsum("mg,mg->m", share, new)) > _LARGEST_OVERLAP * norm[:, 0]).any():
+            # Many equal scores make the recurrence forget earlier terms, as Lanczos' does; the constant term shows it first.
+            before = phi[:, :j]
+            new -= (((share * new)[:, None, :] @ before.transpose(0, 2, 1)) @ before)[:, 0]
+            norm = np.sqrt(np.einsum("mg,mg,mg->m", share, new, new))[:, None]
         alive &= (norm[:, 0] >= _SMALLEST_NORM) & (j < most)
         np.multiply(new, np.where(alive[:, None], 1 / np.where(norm > 0, norm, 1.0), 0.0), out=phi[:, j])
         last_norm = norm
