@@ -1,60 +1,71 @@
 """The cells of a sketch as a group-by expression, written once and run by whatever engine holds the data.
 
 The formula is that of `truecal.profile.sketch_cells`, in narwhals expressions: additions, multiplications, comparisons and a
-floor in float64, each of which every engine rounds alike. Rows that cannot be counted get a negative key instead of a cell, so
-the pass that counts also checks.
+floor in float64, each of which every engine rounds alike. Rows that cannot be counted get a key of their own instead of a cell,
+so the pass that counts also checks.
 """
 
+from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 import narwhals as nw
 
-from truecal.profile.sketch_cells import LEAST_ZONE, MIDDLE_CELLS, SPLIT, ZONE_CELLS
+from truecal.profile.sketch_cells import LEAST_ZONE, MIDDLE_CELLS, MIDDLE_ZONE, SPLIT, ZONE_CELLS
 
-# Keys of rows that fall into no cell.
-MISSING, NO_PROBABILITY, NO_LABEL, NO_WEIGHT, NO_SUM, NO_WEIGHT_AT_ALL = -1.0, -2.0, -3.0, -4.0, -5.0, -6.0
+UNFIT = -1.0  # key of rows that fall into no cell
 
 # Columns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
 C, Y, W, OK, PRESENT = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present"
-_UPPER, _V, _Q, _EDGE, KEY, _R, _WY, _WR = (
-    f"_tc_{name}" for name in ("upper", "v", "q", "edge", "key", "r", "wy", "wr")
+_UPPER, _V, _Z, _Q, _EDGE, KEY, _R, _WY, _WR = (
+    f"_tc_{name}" for name in ("upper", "v", "z", "q", "edge", "key", "r", "wy", "wr")
 )
 
 
-def with_cells(frame: Any, *, weighted: bool) -> Any:
-    """Add to a lazy frame with score, outcome (and weight) the key of every row's cell and how far its score is above the edge."""
-    c, upper, v, q = (nw.col(name) for name in (C, _UPPER, _V, _Q))
+def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
+    """Add to a lazy frame with score, outcome (and weight) the key of every row's cell and how far its score is above the edge.
+
+    A row that cannot be counted has the key UNFIT; `why_not` says why, in a pass of its own that good data never need. `checked`:
+    the frame says in a column which rows hold probabilities that sum to 1.
+    """
+    c, upper, v, z, q = (nw.col(name) for name in (C, _UPPER, _V, _Z, _Q))
     split = v * SPLIT
     frame = frame.with_columns(number(c >= 0.5).alias(_UPPER))
     frame = frame.with_columns((c - upper).alias(_V))
-    zone = (split - (split - v)).abs().clip(lower_bound=LEAST_ZONE)
-    frame = frame.with_columns((ZONE_CELLS / zone).clip(lower_bound=MIDDLE_CELLS).alias(_Q))
+    frame = frame.with_columns((split - (split - v)).abs().alias(_Z))
+    frame = frame.with_columns(nw.when(z > LEAST_ZONE).then(z).otherwise(nw.lit(LEAST_ZONE)).alias(_Z))
+    frame = frame.with_columns(nw.when(z < MIDDLE_ZONE).then(ZONE_CELLS / z).otherwise(nw.lit(MIDDLE_CELLS)).alias(_Q))
     frame = frame.with_columns(((v * q).floor() / q).alias(_EDGE))
-    fits, why_not = _judgement(weighted)
-    key = nw.when(fits).then(nw.col(_EDGE) + upper).otherwise(why_not)
+    fits = _all(condition for condition, _ in _checks(weighted=weighted, checked=checked))
+    key = nw.when(fits).then(nw.col(_EDGE) + upper).otherwise(nw.lit(UNFIT))
     return frame.with_columns(key.alias(KEY), (v - nw.col(_EDGE)).alias(_R))
 
 
-def _judgement(weighted: bool) -> tuple[Any, Any]:
-    """Whether a row can be counted, and the key it gets otherwise: that of the first thing wrong with it."""
+def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
+    """Rows of a judged frame counted by the first thing that is wrong with them, with the extremes of their scores."""
+    checks = [(nw.col(PRESENT), "missing"), *_checks(weighted=weighted, checked=checked)]
+    counts, before = [], None
+    for condition, name in checks:
+        first = number(~condition).fill_null(1.0) * (1.0 if before is None else before)
+        counts.append(first.alias(name))
+        passed = number(condition).fill_null(0.0)
+        before = passed if before is None else before * passed
+    frame = frame.with_columns(*counts)
+    sums = [nw.col(name).sum() for _, name in checks]
+    return frame.select(*sums, nw.col(C).min().alias("low"), nw.col(C).max().alias("high"))
+
+
+def _checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
+    """What must hold of a row to be counted, and the name of what is wrong otherwise."""
     c, y, w = nw.col(C), nw.col(Y), nw.col(W)
-    checks = [
-        (nw.col(PRESENT), MISSING),
-        ((c >= 0.0) & (c <= 1.0), NO_PROBABILITY),
-        ((y == 0.0) | (y == 1.0), NO_LABEL),
-    ]
+    checks = [((c >= 0.0) & (c <= 1.0), "score"), ((y == 0.0) | (y == 1.0), "label")]
     if weighted:
-        checks += [((w >= 0.0) & w.is_finite(), NO_WEIGHT), (w > 0.0, NO_WEIGHT_AT_ALL)]
-    checks.append((nw.col(OK), NO_SUM))
-    fits = checks[0][0]
-    for check, _ in checks[1:]:
-        fits = fits & check
-    key = checks[-1][0]
-    key = number(key) * 0.0 + checks[-1][1]
-    for check, code in checks[-2::-1]:
-        passed = number(check)
-        key = passed * key + (1.0 - passed) * code
-    return fits, key  # the key of a row with something missing may be null, which reads as MISSING
+        checks += [((w >= 0.0) & w.is_finite(), "weight"), (w > 0.0, "zero weight")]
+    return [*checks, (nw.col(OK), "sum")] if checked else checks
+
+
+def _all(conditions: Iterable[Any]) -> Any:
+    return reduce(lambda a, b: a & b, conditions)
 
 
 def number(condition: Any) -> Any:

@@ -7,18 +7,10 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.lens import Lens
+from truecal.predictions.border import SUM_TOLERANCE
 from truecal.profile.sketch import Sketch
 from truecal.profile.sketch_tally import SUMS
-from truecal.scan.cell_expression import (
-    KEY,
-    MISSING,
-    NO_LABEL,
-    NO_PROBABILITY,
-    NO_SUM,
-    NO_WEIGHT,
-    summed,
-    with_cells,
-)
+from truecal.scan.cell_expression import KEY, UNFIT, summed, why_not, with_cells
 from truecal.scan.judged import CLASS, Columns, judged
 from truecal.types import Float64s, Indices
 
@@ -36,19 +28,19 @@ class Gathered:
 def gather(frame: Any, columns: Columns, lens: Lens, *, drop_null: bool) -> Gathered:
     """One pass over the data by the engine that holds them; only cells travel."""
     rows, per_class = judged(frame, columns, lens)
-    weighted = columns.weight is not None
+    kind = {"weighted": columns.weight is not None, "checked": not columns.binary}
     by = [*columns.by, *([CLASS] if per_class else [])]
-    table = _collected(summed(with_cells(rows, weighted=weighted), by, weighted=weighted))
-    key = np.nan_to_num(_numbers(table, KEY), nan=MISSING)
-    count = _numbers(table, "n")
+    table = _collected(summed(with_cells(rows, **kind), by, weighted=kind["weighted"]))
+    key = _numbers(table, KEY)
     classes = columns.count if per_class else 1
-    _refuse(key, count / classes, table, columns, drop_null=drop_null)
+    dropped = 0
+    if (key == UNFIT).any():
+        dropped = _refused(_collected(why_not(rows, **kind)), classes, columns, drop_null=drop_null)
     groups = _groups(table, columns.by)
     which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
-    dropped = round(float(count[key == MISSING].sum()) / classes)
     sketches: dict[Group, tuple[Sketch, ...]] = {}
-    for group, mine in _members(groups).items():
-        mine = mine[key[mine] >= 0]
+    for group, members in _members(groups).items():
+        mine = members[key[members] != UNFIT]
         parts = tuple(_sketch(table, key, mine[which[mine] == k], columns.precision) for k in range(classes))
         if any(part.cells for part in parts):
             sketches[group] = parts
@@ -87,34 +79,32 @@ def _sketch(table: Any, key: Float64s, rows: Indices, precision: int) -> Sketch:
     return Sketch.from_cells(key[rows] + 0.0, sums, low, high, fraction, precision)
 
 
-def _refuse(key: Float64s, count: Float64s, table: Any, columns: Columns, *, drop_null: bool) -> None:
-    """Raise for rows that fit into no cell, with their number."""
-    found = {
-        code: round(float(count[key == code].sum())) for code in (MISSING, NO_PROBABILITY, NO_LABEL, NO_WEIGHT, NO_SUM)
-    }
+def _refused(counts: Any, classes: int, columns: Columns, *, drop_null: bool) -> int:
+    """Raise for rows that fit into no cell, with their number; returns how many were dropped because something was missing."""
+    found = {name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")}
     predictions = columns.probs[0] if len(columns.probs) == 1 else f"{columns.probs[0]} ... {columns.probs[-1]}"
-    if found[MISSING] and not drop_null:
+    if found["missing"] and not drop_null:
+        needed = [predictions, columns.label, *([] if columns.weight is None else [columns.weight])]
         raise InputError(
-            f"{found[MISSING]} rows have missing values in {predictions} or {columns.label}"
-            f"{'' if columns.weight is None else f' or {columns.weight}'}; fill them, or drop them with drop_null=True"
+            f"{found['missing']} rows have missing values in {' or '.join(needed)}; "
+            "fill them, or leave them out with drop_null=True"
         )
-    if found[NO_PROBABILITY]:
-        wrong = key == NO_PROBABILITY
-        seen = _numbers(table, "low")[wrong].min(), _numbers(table, "high")[wrong].max()
-        values = f"such as {seen[0]:g} and {seen[1]:g}" if seen[0] != seen[1] else f"such as {seen[0]:g}"
+    if found["score"]:
+        seen = f"{float(counts['low'][0]):g} to {float(counts['high'][0]):g}"
         raise InputError(
-            f"{found[NO_PROBABILITY]} rows of {predictions} are not in [0, 1] ({values}); repair them, or select them away"
+            f"{found['score']} rows of {predictions} are not in [0, 1] (values from {seen}); repair them or select them away"
         )
-    if found[NO_LABEL]:
+    if found["label"]:
         what = f"an index from 0 to {columns.count - 1}" if columns.classes is None else "among the classes"
         raise InputError(
-            f"{found[NO_LABEL]} labels in {columns.label!r} are not {what}; pass classes= with their names in order"
+            f"{found['label']} labels in {columns.label!r} are not {what}; list their names in classes=[...]"
         )
-    if found[NO_WEIGHT]:
+    if found.get("weight"):
         raise InputError(
-            f"{found[NO_WEIGHT]} weights in {columns.weight!r} are negative or not finite; repair them first"
+            f"{found['weight']} weights in {columns.weight!r} are negative or not finite; repair them first"
         )
-    if found[NO_SUM]:
+    if found.get("sum"):
         raise InputError(
-            f"{found[NO_SUM]} rows of {predictions} are not in [0, 1] or do not sum to 1 (tolerance 0.001); normalise them first"
+            f"{found['sum']} rows of {predictions} do not sum to 1 (tolerance {SUM_TOLERANCE:g}) or leave [0, 1]; normalise them"
         )
+    return found["missing"]

@@ -110,13 +110,12 @@ def judged(frame: Any, columns: Columns, lens: Lens) -> tuple[Any, bool]:
     present = _present(columns)
     frame = frame.select(*kept, label, present, *(p.alias(n) for p, n in zip(probabilities, names, strict=True)))
     each = [nw.col(name) for name in names]
-    valid = nw.col(PRESENT)
     if not columns.binary:
         total = nw.sum_horizontal(*each)
         valid = nw.all_horizontal(*((p >= 0.0) & (p <= 1.0) for p in each), ignore_nulls=False)
         valid = valid & (total >= 1.0 - SUM_TOLERANCE) & (total <= 1.0 + SUM_TOLERANCE)
-    frame = frame.with_columns(valid.alias(OK))
-    rest = [*columns.by, *([] if columns.weight is None else [W]), OK, PRESENT]
+        frame = frame.with_columns(valid.alias(OK))
+    rest = [*columns.by, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), PRESENT]
     if isinstance(lens, ClassWise):
         long = _row_per_class(frame, names, [*rest, _LABEL])
         own = nw.col(_LABEL) == nw.col(CLASS)
@@ -126,6 +125,9 @@ def judged(frame: Any, columns: Columns, lens: Lens) -> tuple[Any, bool]:
         if lens.name is None and columns.count != 2:
             raise InputError(f"say which of the {columns.count} classes to judge: OneClass(name)")
         score, own = each[index], nw.col(_LABEL) == float(index)
+        if columns.count == 2:  # the label is the outcome, or its opposite
+            outcome = nw.col(_LABEL) if index == 1 else 1.0 - nw.col(_LABEL)
+            return frame.select(*rest, score.alias(C), outcome.alias(Y)), False
     elif isinstance(lens, TopLabel):
         # of equal probabilities the first class counts, but at 0.5 exactly binary predictions count as positive
         order = range(len(each))[::-1] if columns.binary else range(len(each))
