@@ -14,7 +14,7 @@ from truecal.uncertainty.rows import Rows, Units
 from truecal.uncertainty.verdict import Verdict, check_resamples
 
 _MOST_TERMS = 64
-_CELLS = 4096
+_CELLS = 1024  # not more than the rank series joins by itself, so that its cells are these
 _GATE, _MOST_JENSEN = 1.645, 0.25  # as in the rank series of independent rows
 
 
