@@ -7,6 +7,7 @@ of the two regimes the data are in.
 """
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -26,9 +27,7 @@ class Pivot:
 
     def interval(self, level: float) -> tuple[Float64s, Float64s]:
         """Roots of the ends of {theta >= 0: (X - theta)^2 <= z^2 (a + b theta + e theta^2)}; X below 0 counts as 0."""
-        from scipy.special import ndtri
-
-        z2 = float(ndtri(0.5 + level / 2)) ** 2
+        z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
         x = np.maximum(self.centre, 0.0)
         lead = np.maximum(1 - z2 * self.spread, _LEAST_LEAD)
         half = x + z2 * self.noise / 2

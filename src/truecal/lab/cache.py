@@ -1,14 +1,13 @@
 """Results on disk, one file per batch, found by content: an interrupted run loses at most the batch under way."""
 
-import contextlib
 import os
-import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from truecal.lab.quadrature import Array
+from truecal.writing import write_whole
 
 
 class BatchCache:
@@ -33,15 +32,8 @@ class BatchCache:
         """Store arrays beside those already there."""
         path = self._path(key)
         path.parent.mkdir(exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **{**self.read(key), **arrays})  # type: ignore[arg-type]
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+        together = {**self.read(key), **arrays}
+        write_whole(path, lambda file: np.savez(file, **together))  # type: ignore[arg-type]
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.npz"

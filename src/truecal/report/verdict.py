@@ -71,15 +71,15 @@ def span_of(low: float, high: float, word: str) -> str:
 def percent(value: float) -> str:
     """A probability in percent that never rounds to a certainty it is not.
 
-    >>> percent(0.934), percent(0.99953), percent(1.0)
-    ('93%', '99.95%', '100%')
+    >>> percent(0.934), percent(0.99953), percent(1.0), percent(1 - 1e-12)
+    ('93%', '99.95%', '100%', 'over 99.9999%')
     """
     for digits in range(7):
         shown = f"{100 * value:.{digits}f}"
         gap = min(value, 1 - value)
         if gap == 0 or (float(shown) not in (0.0, 100.0) and abs(float(shown) / 100 - value) <= gap / 10):
             return f"{shown}%"
-    return f"{100 * value:.6f}%"
+    return "over 99.9999%" if value > 0.5 else "under 0.0001%"
 
 
 def _reading(estimate: Estimate, shown: bool) -> str:
