@@ -7,7 +7,6 @@ of the two regimes the data are in.
 """
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
@@ -27,6 +26,8 @@ class Pivot:
 
     def interval(self, level: float) -> tuple[Float64s, Float64s]:
         """Roots of the ends of {theta >= 0: (X - theta)^2 <= z^2 (a + b theta + e theta^2)}; X below 0 counts as 0."""
+        from statistics import NormalDist
+
         z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
         x = np.maximum(self.centre, 0.0)
         lead = np.maximum(1 - z2 * self.spread, _LEAST_LEAD)
