@@ -24,7 +24,7 @@ from truecal.uncertainty.verdict import check_level, check_resamples
 
 Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
-CELLS = 256  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
+CELLS = 128  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
 _FEW = 100  # resamples below which tails are taken from Student's distribution
 _AT_ONCE = 1 << 16  # resampled cells judged at a time: what stays in cache
 
@@ -131,7 +131,7 @@ def bootstrap(
     lens : what of Predictions is judged; default as in `calibration_error`.
     blocks : for Predictions in the order of time, the length of runs to draw.
 
-    Rows are never sorted again: a resample is a set of counts on the distinct scores (more than 256: on cells of neighbouring
+    Rows are never sorted again: a resample is a set of counts on the distinct scores (more than 128: on cells of neighbouring
     scores), and for estimators of fixed bins a set of counts of zeros and ones in each bin, whose edges stay.
     Importance weights: a resample has Kish's effective number of rows.
 
