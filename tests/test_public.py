@@ -1,7 +1,9 @@
 """The public surface, what importing costs, and that every door works without optional packages."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +23,35 @@ def test_every_public_name_is_there_and_documented():
         tc.ece  # noqa: B018
 
 
-def test_importing_loads_numpy_and_little_else():
+def test_importing_loads_next_to_nothing():
     loaded = run("import sys, truecal; print(*sorted({m.partition('.')[0] for m in sys.modules}))").split()
-    heavy = {"pandas", "torch", "matplotlib", "sklearn", "scipy", "polars", "narwhals", "click", "rich", "pyspark"}
+    heavy = {
+        "pandas",
+        "torch",
+        "matplotlib",
+        "sklearn",
+        "numpy",
+        "scipy",
+        "polars",
+        "narwhals",
+        "click",
+        "rich",
+        "pyspark",
+    }
     assert not heavy & set(loaded)
+
+
+def test_editors_see_the_names_that_are_there_at_run_time():
+    tree = ast.parse(Path(tc.__file__).read_text())
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen | {"report", "report_comparison"} == set(tc.__all__)
+
+
+def test_importing_a_module_never_hides_a_function():
+    code = "import pkgutil, truecal as tc; [__import__(f'truecal.{m.name}') for m in pkgutil.iter_modules(tc.__path__)]"
+    shown = run(f"{code}; print(*[n for n in tc.__all__ if type(getattr(tc, n)).__name__ == 'module'])")
+    assert shown.split() == ["lab", "plot", "scores", "uncertainty"]
 
 
 def test_version():

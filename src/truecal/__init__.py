@@ -3,114 +3,112 @@
 >>> import truecal as tc
 >>> float(tc.calibration_error([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.4], estimator=tc.BinnedECE(bins=2)))
 0.275
+
+Importing the package loads nothing but this file: every name comes from its module on first use. No public function is named
+like a module of the same level, so that importing a module never hides a function (`report`, the one exception, is loaded here).
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from truecal.beyond_top import beyond_top, group_confidence
-from truecal.errors import FileError, InputError, MissingExtraError, TruecalError, TruecalWarning
-from truecal.estimate import (
-    BinnedECE,
-    DebiasedECE,
-    Estimate,
-    IsotonicError,
-    KernelDensityECE,
-    LabelBinnedECE,
-    NearestECE,
-    RankSeries,
-    SmoothECE,
-    SweepECE,
-)
-from truecal.lens import Canonical, ClassWise, Grouping, OneClass, TopK, TopLabel
-from truecal.likert import likert
-from truecal.measure import calibration_error, measure
-from truecal.predictions import Predictions, read
-from truecal.profile import Profile
-from truecal.report import report
-from truecal.subgroups import subgroups
+from truecal.report import report as report
+from truecal.report import report_comparison as report_comparison
 
-# Names loaded on first use, because they need optional packages or are rarely asked for: module -> names.
-_LOADED_ON_USE = {
+if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does the same on use
+    from truecal import lab as lab
+    from truecal import plot as plot
+    from truecal import scores as scores
+    from truecal import uncertainty as uncertainty
+    from truecal.context.beyond_top import beyond_top as beyond_top
+    from truecal.context.beyond_top import group_confidence as group_confidence
+    from truecal.context.likert import likert as likert
+    from truecal.context.subgroups import subgroups as subgroups
+    from truecal.distance import ClassWeighted as ClassWeighted
+    from truecal.distance import InterInterval as InterInterval
+    from truecal.distance import Lp as Lp
+    from truecal.distance import Mahalanobis as Mahalanobis
+    from truecal.distance import TotalVariation as TotalVariation
+    from truecal.errors import FileError as FileError
+    from truecal.errors import InputError as InputError
+    from truecal.errors import MissingExtraError as MissingExtraError
+    from truecal.errors import TruecalError as TruecalError
+    from truecal.errors import TruecalWarning as TruecalWarning
+    from truecal.estimate import BinnedECE as BinnedECE
+    from truecal.estimate import DebiasedECE as DebiasedECE
+    from truecal.estimate import Estimate as Estimate
+    from truecal.estimate import IsotonicError as IsotonicError
+    from truecal.estimate import KernelDensityECE as KernelDensityECE
+    from truecal.estimate import LabelBinnedECE as LabelBinnedECE
+    from truecal.estimate import NearestECE as NearestECE
+    from truecal.estimate import RankSeries as RankSeries
+    from truecal.estimate import SmoothECE as SmoothECE
+    from truecal.estimate import SweepECE as SweepECE
+    from truecal.estimate.generalized import GeneralizedECE as GeneralizedECE
+    from truecal.estimate.granularity import sweep_granularity as sweep_granularity
+    from truecal.estimate.granularity import sweep_sample_size as sweep_sample_size
+    from truecal.estimate.kd_tree import KDTree as KDTree
+    from truecal.estimate.vector_bins import EqualMass as EqualMass
+    from truecal.estimate.vector_bins import EqualWidth as EqualWidth
+    from truecal.lens import Canonical as Canonical
+    from truecal.lens import ClassWise as ClassWise
+    from truecal.lens import Grouping as Grouping
+    from truecal.lens import OneClass as OneClass
+    from truecal.lens import TopK as TopK
+    from truecal.lens import TopLabel as TopLabel
+    from truecal.measurement import calibration_error as calibration_error
+    from truecal.measurement import measure as measure
+    from truecal.predictions import Predictions as Predictions
+    from truecal.predictions import read as read
+    from truecal.profile import Profile as Profile
+    from truecal.recalibrate import BetaCalibration as BetaCalibration
+    from truecal.recalibrate import BiasCorrectedTemperature as BiasCorrectedTemperature
+    from truecal.recalibrate import HistogramBinning as HistogramBinning
+    from truecal.recalibrate import IsotonicCalibration as IsotonicCalibration
+    from truecal.recalibrate import PlattScaling as PlattScaling
+    from truecal.recalibrate import RecalibratedClassifier as RecalibratedClassifier
+    from truecal.recalibrate import ScalingBinning as ScalingBinning
+    from truecal.recalibrate import TemperatureScaling as TemperatureScaling
+    from truecal.recalibrate import VectorScaling as VectorScaling
+    from truecal.recalibrate import choose_bins as choose_bins
+    from truecal.recalibrate.evaluate import evaluate as evaluate
+    from truecal.recalibrate.verify import verify as verify
+    from truecal.select import by_column as by_column
+    from truecal.select import by_label as by_label
+    from truecal.select import by_output as by_output
+    from truecal.uncertainty import band as band
+    from truecal.uncertainty import below as below
+    from truecal.uncertainty import bootstrap as bootstrap
+    from truecal.uncertainty import compare as compare
+    from truecal.uncertainty import compare_many as compare_many
+
+# Where each public name is at home.
+_HOMES = {
+    "truecal.context.beyond_top": "beyond_top group_confidence",
+    "truecal.context.likert": "likert",
+    "truecal.context.subgroups": "subgroups",
     "truecal.distance": "ClassWeighted InterInterval Lp Mahalanobis TotalVariation",
+    "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
+    "truecal.estimate": "BinnedECE DebiasedECE Estimate IsotonicError KernelDensityECE LabelBinnedECE NearestECE RankSeries "
+    "SmoothECE SweepECE",
     "truecal.estimate.generalized": "GeneralizedECE",
     "truecal.estimate.granularity": "sweep_granularity sweep_sample_size",
     "truecal.estimate.kd_tree": "KDTree",
     "truecal.estimate.vector_bins": "EqualMass EqualWidth",
+    "truecal.lens": "Canonical ClassWise Grouping OneClass TopK TopLabel",
+    "truecal.measurement": "calibration_error measure",
+    "truecal.predictions": "Predictions read",
+    "truecal.profile": "Profile",
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
-    "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins evaluate verify",
+    "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
+    "truecal.recalibrate.evaluate": "evaluate",
+    "truecal.recalibrate.verify": "verify",
     "truecal.select": "by_column by_label by_output",
-    "truecal.uncertainty": "band bootstrap compare compare_many",
+    "truecal.uncertainty": "band below bootstrap compare compare_many",
 }
-_MODULES = ("lab", "scores", "uncertainty")
-_ON_USE = {name: module for module, names in _LOADED_ON_USE.items() for name in names.split()}
+_MODULES = ("lab", "plot", "scores", "uncertainty")
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "BetaCalibration",
-    "BiasCorrectedTemperature",
-    "BinnedECE",
-    "Canonical",
-    "ClassWeighted",
-    "ClassWise",
-    "DebiasedECE",
-    "EqualMass",
-    "EqualWidth",
-    "Estimate",
-    "FileError",
-    "GeneralizedECE",
-    "Grouping",
-    "HistogramBinning",
-    "InputError",
-    "InterInterval",
-    "IsotonicCalibration",
-    "IsotonicError",
-    "KDTree",
-    "KernelDensityECE",
-    "LabelBinnedECE",
-    "Lp",
-    "Mahalanobis",
-    "MissingExtraError",
-    "NearestECE",
-    "OneClass",
-    "PlattScaling",
-    "Predictions",
-    "Profile",
-    "RankSeries",
-    "RecalibratedClassifier",
-    "ScalingBinning",
-    "SmoothECE",
-    "SweepECE",
-    "TemperatureScaling",
-    "TopK",
-    "TopLabel",
-    "TotalVariation",
-    "TruecalError",
-    "TruecalWarning",
-    "VectorScaling",
-    "band",
-    "beyond_top",
-    "bootstrap",
-    "by_column",
-    "by_label",
-    "by_output",
-    "calibration_error",
-    "choose_bins",
-    "compare",
-    "compare_many",
-    "evaluate",
-    "group_confidence",
-    "lab",
-    "likert",
-    "measure",
-    "read",
-    "report",
-    "scores",
-    "subgroups",
-    "sweep_granularity",
-    "sweep_sample_size",
-    "uncertainty",
-    "verify",
-]
+__all__ = sorted([*_HOME_OF, *_MODULES, "report", "report_comparison"])
 
 
 def __getattr__(name: str) -> Any:
@@ -120,11 +118,11 @@ def __getattr__(name: str) -> Any:
         return version("truecal")
     if name in _MODULES:
         return import_module(f"truecal.{name}")
-    if name not in _ON_USE:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'truecal' has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(_ON_USE[name]), name)
+    globals()[name] = found = getattr(import_module(_HOME_OF[name]), name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return list(__all__)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.context.data import simulated
-from truecal.beyond_top import beyond_top, entropy, group_confidence
+from truecal.context.beyond_top import beyond_top, entropy, group_confidence
 from truecal.errors import InputError
 from truecal.estimate.generalized import GeneralizedECE
 from truecal.estimate.kd_tree import KDTree

@@ -17,7 +17,7 @@ from truecal.estimate.generalized import GeneralizedECE
 from truecal.estimate.kd_tree import KDTree
 from truecal.estimate.vector_bins import EqualMass, EqualWidth
 from truecal.lens import Canonical, ClassWise, Grouping, OneClass, TopK, TopLabel
-from truecal.measure import measure
+from truecal.measurement import measure
 from truecal.predictions import Predictions
 
 

@@ -12,7 +12,7 @@ from truecal.errors import InputError
 from truecal.estimate import BinnedECE
 from truecal.lens import Canonical, ClassWise, Grouping, OneClass, TopK, TopLabel
 from truecal.lens.vector import narrowed, vectors
-from truecal.measure import measure
+from truecal.measurement import measure
 from truecal.predictions import Predictions
 from truecal.select import by_output
 

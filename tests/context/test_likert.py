@@ -5,13 +5,13 @@ import pytest
 from scipy.stats import binomtest
 
 from tests.context.data import simulated
+from truecal.context.likert import likert
 from truecal.distance import InterInterval, TotalVariation
 from truecal.errors import InputError
 from truecal.estimate.generalized import GeneralizedECE
 from truecal.estimate.kd_tree import KDTree
 from truecal.estimate.vector_bins import EqualWidth
 from truecal.lens import OneClass, TopLabel
-from truecal.likert import likert
 from truecal.predictions import Predictions
 from truecal.select import by_column, by_output
 

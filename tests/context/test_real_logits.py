@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from truecal.beyond_top import beyond_top
+from truecal.context.beyond_top import beyond_top
+from truecal.context.likert import likert
 from truecal.estimate.generalized import GeneralizedECE
 from truecal.estimate.granularity import sweep_granularity
 from truecal.estimate.vector_bins import EqualWidth
 from truecal.lens import Grouping, TopK, TopLabel
-from truecal.likert import likert
 from truecal.predictions import Predictions
 
 ANIMALS = [2, 3, 4, 5, 6, 7]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from truecal.context.subgroups import holm, subgroups
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE
 from truecal.lens import ClassWise, OneClass
-from truecal.measure import measure
+from truecal.measurement import measure
 from truecal.predictions import Predictions
-from truecal.subgroups import holm, subgroups
 
 
 def patients(n=3000, seed=0, *, bad=()):

@@ -7,7 +7,7 @@ from truecal.errors import InputError
 from truecal.estimate import DebiasedECE
 from truecal.lab import Beta, DirichletWorld, Power, TopLabelWorld, Uniform, World
 from truecal.lens import ClassWise, TopLabel
-from truecal.measure import measure
+from truecal.measurement import measure
 from truecal.predictions import Predictions
 
 WORLDS = {

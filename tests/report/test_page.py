@@ -161,7 +161,7 @@ def test_groups_too_small_to_judge_are_listed(tmp_path):
 
 
 def test_low_medium_high(tmp_path):
-    from truecal.likert import likert
+    from truecal.context.likert import likert
 
     preds = binary()
     rows = cells_of_table(written(tmp_path, preds)[0], "likert-table")

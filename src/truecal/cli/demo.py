@@ -22,7 +22,7 @@ def demo(out: str) -> None:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
     from truecal import scores
     from truecal.cli.output import number, table
-    from truecal.measure import measure
+    from truecal.measurement import measure
     from truecal.report.verdict import judge
 
     rows, verdicts = [], []
@@ -91,7 +91,7 @@ def _predictions() -> Iterator[tuple[str, str, "Predictions"]]:
 def _all_estimators(preds: "Predictions") -> str:
     from truecal import estimate as e
     from truecal.cli.output import number, table
-    from truecal.measure import measure
+    from truecal.measurement import measure
 
     chosen = {
         "rank series (default)": e.RankSeries(),

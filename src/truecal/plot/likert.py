@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from truecal.likert import LikertReport
+from truecal.context.likert import LikertReport
 from truecal.plot.canvas import BLUE, GREY, Frame, columns, new_axes
 
 

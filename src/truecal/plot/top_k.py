@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.beyond_top import BeyondTop
+from truecal.context.beyond_top import BeyondTop
 from truecal.plot.canvas import SERIES, Frame, columns, new_axes
 
 _HATCHES = ("", "//", "..", "xx", "\\\\")

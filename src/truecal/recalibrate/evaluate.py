@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, Estimate, Estimator, Interval, SweepECE
 from truecal.lens import Lens, OneClass, TopLabel
-from truecal.measure import measure
+from truecal.measurement import measure
 from truecal.predictions import Predictions
 from truecal.recalibrate.contract import Recalibrator, at_least, one_of
 from truecal.recalibrate.leakage import RowsSeen

@@ -9,7 +9,7 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.lens import Lens, OneClass, TopLabel
-from truecal.measure import measure
+from truecal.measurement import measure
 from truecal.predictions import Predictions
 from truecal.recalibrate.binned_error import BinnedError
 from truecal.recalibrate.bounds import upper_bound

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from truecal.context.likert import likert
+from truecal.context.subgroups import subgroups
 from truecal.estimate import DebiasedECE
 from truecal.lens import ClassWise, Lens
-from truecal.likert import likert
 from truecal.predictions import Predictions
-from truecal.subgroups import subgroups
 
 MOST_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
 MOST_GROUPS = 200

@@ -8,7 +8,7 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.lens import Lens, OneClass, TopLabel
-from truecal.measure import measure
+from truecal.measurement import measure
 from truecal.predictions import Predictions
 from truecal.report.content import thinned
 from truecal.report.provenance import fingerprint, now, versions

@@ -21,7 +21,7 @@ from truecal.estimate import (
     SweepECE,
 )
 from truecal.lens import Lens, OneClass, TopLabel
-from truecal.measure import measure
+from truecal.measurement import measure
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.report.bias import bias

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.lens import Lens
-from truecal.measure import measure
+from truecal.measurement import measure
 from truecal.predictions import Predictions
 from truecal.select import column
 from truecal.types import Float64s, Indices
