@@ -297,7 +297,7 @@ class Profile:
         count = max(scores.shape[0], values.shape[0])
         found = np.empty((count, values.shape[1]), np.intp)
         for i in range(count):
-            found[i] = np.searchsorted(scores[i % scores.shape[0]], values[i % values.shape[0]], side)
+            found[i] = scores[i % scores.shape[0]].searchsorted(values[i % values.shape[0]], side)
         return found
 
     def mass_cut(self, bins: int | Sequence[int], ties: Literal["keep", "split"] = "keep") -> Cut:
@@ -337,7 +337,7 @@ class Profile:
         prefix = self.prefix("w")
         row = np.empty((self.batch, mass.shape[1]), np.intp)
         for i in range(self.batch):
-            row[i] = np.searchsorted(prefix[i % prefix.shape[0]], mass[i % mass.shape[0]], "right") - 1
+            row[i] = prefix[i % prefix.shape[0]].searchsorted(mass[i % mass.shape[0]], "right") - 1
         row = np.clip(row, 0, self.rows - 1)
         first, last = self._group(row)
         low, high = gather(prefix, first), gather(prefix, last)
