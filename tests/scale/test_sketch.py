@@ -117,7 +117,7 @@ def test_size_does_not_grow_with_rows():
 
 
 def test_refusals_name_what_is_wrong():
-    with pytest.raises(tc.InputError, match="row 1 is 1.5"):
+    with pytest.raises(tc.InputError, match=r"row 1 is 1\.5"):
         Sketch.from_arrays([0.5, 1.5], [0, 1])
     with pytest.raises(tc.InputError, match="row 0 is nan"):
         Sketch.from_arrays([np.nan], [0])

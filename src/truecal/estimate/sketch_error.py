@@ -1,9 +1,9 @@
 """How far an answer from a sketch can be from the answer of all rows.
 
-Bins, debiased bins, label bins, the sweep and the isotonic error have proved bounds: whatever the order of rows inside the cells
-was, the exact value is no further away. The smooth and the kernel-density error work on a grid that cells never cross, so they
-are exact. For the rank series and the nearest neighbours the bound is probed, not proved: rows inside every cell are put into
-the orders that move the value most, and twice the largest move is stated.
+Bins, debiased bins, label bins, the sweep, the nearest neighbours and the isotonic error have proved bounds: whatever the order of
+rows inside the cells was, the exact value is no further away. The smooth and the kernel-density error work on a grid that cells
+never cross, so they are exact. For the rank series the bound is probed, not proved: rows inside every cell are put into the
+orders that move the value most, and three times the largest move is stated.
 """
 
 import numpy as np
@@ -14,7 +14,9 @@ from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator
 from truecal.estimate.isotonic import IsotonicError, isotonic_blocks
 from truecal.estimate.label_binned import LabelBinnedECE
+from truecal.estimate.nearest import NearestECE
 from truecal.estimate.sketch_boxes import Boxes, Range, boxes
+from truecal.estimate.sketch_nearest import nearest_range
 from truecal.estimate.sketch_probe import arranged, largest_move
 from truecal.estimate.sweep import SweepECE
 from truecal.profile.sketch_profile import CellProfile
@@ -22,6 +24,8 @@ from truecal.types import Float64s
 
 _ROUNDING = 1e-12  # of a rate
 _GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
+_MARGIN = 3.0  # times the largest move that was probed ...
+_LEAST_PROBED = 1e-6  # ... and never less than this
 _MOST_BINS = 1024  # after so many the sweep is not followed any further
 
 
@@ -47,6 +51,8 @@ def power_range(estimator: Estimator, profile: CellProfile, estimate: Estimate) 
         return _label_binned(estimator, profile)
     if isinstance(estimator, SweepECE):
         return _swept(estimator, profile)
+    if isinstance(estimator, NearestECE):
+        return nearest_range(estimator, profile)
     power = float(estimate.power)
     if isinstance(estimator, IsotonicError):
         return power - profile.rounding, power + _isotonic_excess(profile) + profile.rounding
@@ -54,7 +60,7 @@ def power_range(estimator: Estimator, profile: CellProfile, estimate: Estimate) 
     value = float(estimate.value)
     move = _GRID_ROUNDING + profile.rounding
     if not on_grid:
-        move += 2 * largest_move(estimator, profile, estimate)
+        move += _MARGIN * largest_move(estimator, profile, estimate) + _LEAST_PROBED
     p = estimator.power_norm
     low, high = max(value - move, 0.0), min(value + move, 1.0)
     return (low, high) if p in (1, np.inf) else (low**p, high**p)

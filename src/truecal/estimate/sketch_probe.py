@@ -12,38 +12,39 @@ from truecal.types import Float64s
 
 
 def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
-    """Every cell of several scores as two rows, its zeros and its ones, in the order asked for; all sums stay what they were."""
+    """Every cell of several scores as two rows, its zeros and its ones, in the order asked for; all sums stay what they were.
+
+    A cell of zeros only, or of ones only, is halved.
+    """
     assert profile.weights is not None
     assert profile.squares is not None
     assert profile.products is not None
     weight, score, rate = profile.weights[0], profile.scores[0].astype(np.float64), profile.outcomes[0]
-    mixed = (profile.low < profile.high) & (rate > 0) & (rate < 1)
-    first = np.where(zeros_first, 1 - rate, rate)  # share of the cell's weight that comes first
+    ranged = profile.low < profile.high
+    mixed = (rate > 0) & (rate < 1)
+    first = np.where(mixed, np.where(zeros_first, 1 - rate, rate), 0.5)  # share of the cell's weight that comes first
     down, up = (score - profile.low) / np.maximum(1 - first, 1e-300), (profile.high - score) / np.maximum(first, 1e-300)
     room = np.minimum(down, up)
-    room = np.where(mixed, np.maximum(room, 0.0) / 2, 0.0)
+    room = np.where(ranged, np.maximum(room, 0.0) / 2, 0.0)
     lower, upper = score - room * (1 - first), score + room * first
     some = np.rint(weight * first) if profile.counted else weight * first
-    cell = np.repeat(np.arange(profile.rows), np.where(mixed, 2, 1))
+    cell = np.repeat(np.arange(profile.rows), np.where(ranged, 2, 1))
     second = np.zeros(len(cell), bool)
     second[1:] = cell[1:] == cell[:-1]
-    split = mixed[cell]
+    split = ranged[cell]
 
     def rows(whole: Float64s, before: Float64s, after: Float64s) -> Float64s:
         return np.where(split, np.where(second, after[cell], before[cell]), whole[cell])[None]
 
-    ones_product = profile.products[0] / np.where(rate > 0, rate, 1.0)  # mean c of the ones, which zeros do not have
-    nothing = np.zeros_like(score)
+    ones = profile.products[0] / np.where(rate > 0, rate, 1.0)  # mean c of the ones, which zeros do not have
+    before = np.where(mixed, np.where(zeros_first, 0.0, 1.0), rate)
+    after = np.where(mixed, 1.0 - before, rate)
     return Profile(
         np.maximum.accumulate(rows(score, lower, upper), axis=1),
-        rows(rate, np.where(zeros_first, 0.0, 1.0), np.where(zeros_first, 1.0, 0.0)),
+        rows(rate, before, after),
         rows(weight, some, weight - some),
         rows(profile.squares[0], profile.squares[0], profile.squares[0]),
-        rows(
-            profile.products[0],
-            np.where(zeros_first, nothing, ones_product),
-            np.where(zeros_first, ones_product, nothing),
-        ),
+        rows(profile.products[0], ones * before, ones * after),
         single=True,
     )
 
@@ -79,9 +80,10 @@ def _as_many_rows(profile: Profile, of: CellProfile) -> Profile:
 
 
 def _orders(profile: CellProfile, estimate: Estimate) -> list[NDArray[np.bool_]]:
-    """Where the fitted gap rises, ones last make it steeper: along the gap and against it; without a fit, one way everywhere."""
+    """Where the fitted gap rises, ones last make it steeper: along the gap and against it; and one way everywhere."""
     rises = np.ones(profile.rows, bool)
     if estimate.curve is not None and profile.rows > 1:
         gap = np.interp(profile.scores[0], estimate.curve.score, estimate.curve.outcome - estimate.curve.score)
         rises = np.gradient(gap) > 0
-    return [rises, ~rises]
+    everywhere = np.ones(profile.rows, bool)
+    return [rises, ~rises, everywhere, ~everywhere]

@@ -116,4 +116,6 @@ def _dask(files: list[str], kind: str) -> Any:
 
     if kind == "parquet":
         return dd.read_parquet(files)
-    return dd.read_csv(files) if kind == "csv" else dd.read_json(files, lines=True)
+    if kind == "csv":  # by default pandas reads decimals fast, not to the last bit
+        return dd.read_csv(files, float_precision="round_trip")
+    return dd.read_json(files, lines=True, precise_float=True)

@@ -1,0 +1,136 @@
+"""An answer from a sketch against the answer of all rows: never further away than stated, and close where it is promised."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import truecal as tc
+from tests.scale.worlds import KINDS, draw, score_lists
+from truecal.profile.sketch import Sketch
+
+PROVED = (
+    tc.BinnedECE(bins=16),
+    tc.BinnedECE(),
+    tc.BinnedECE(bins=10, closed="right", norm=2),
+    tc.BinnedECE(scheme="mass"),
+    tc.BinnedECE(scheme="mass", norm=2, ties="split"),
+    tc.BinnedECE(bins=5, norm=np.inf),
+    tc.BinnedECE(bins=4, scheme="mass", norm=3),
+    tc.LabelBinnedECE(),
+    tc.LabelBinnedECE(norm=2, scheme="mass"),
+    tc.LabelBinnedECE(norm=np.inf),
+    tc.DebiasedECE(),
+    tc.DebiasedECE(bins=3, norm=1),
+    tc.DebiasedECE(correction="exact", ties="split"),
+    tc.SweepECE(),
+    tc.SweepECE(scheme="width", norm=1),
+    tc.IsotonicError(),
+    tc.SmoothECE(),
+    tc.KernelDensityECE(),
+    tc.NearestECE(),
+    tc.NearestECE(neighbors=7, norm=1),
+    tc.NearestECE(neighbors=60, norm=np.inf),
+)
+PROBED = (tc.RankSeries(), tc.RankSeries(norm=1))
+
+
+def both(estimator, c, y, w=None):
+    exact, found = estimator(tc.Profile.from_arrays(c, y, w)), estimator(Sketch.from_arrays(c, y, w))
+    return exact, found, abs(float(exact) - float(found))
+
+
+@given(score_lists(), st.integers(0, 2**32), st.sampled_from(PROVED))
+def test_never_further_than_stated(scores, seed, estimator):
+    rng = np.random.default_rng(seed)
+    c = np.array(scores)
+    _, found, away = both(estimator, c, rng.integers(0, 2, len(c)))
+    assert away <= found.sketch_error
+
+
+@given(st.integers(2, 400), st.integers(0, 2**32), st.sampled_from(PROVED), st.sampled_from(["up", "down", "any"]))
+def test_never_further_than_stated_when_rows_conspire(n, seed, estimator, order):
+    """All scores crowd into a few cells, and inside the cells outcomes follow the scores, go against them, or do not care."""
+    rng = np.random.default_rng(seed)
+    c = np.sort(0.3 + rng.integers(1, 6) * 2.0**-13 * rng.random(n))
+    y = rng.integers(0, 2, n)
+    y = {"up": np.sort(y), "down": np.sort(y)[::-1], "any": y}[order]
+    _, found, away = both(estimator, c, y)
+    assert away <= found.sketch_error
+
+
+@given(st.integers(20, 400), st.integers(0, 2**32), st.sampled_from(PROVED[:13]))
+def test_never_further_than_stated_with_importance_weights(n, seed, estimator):
+    rng = np.random.default_rng(seed)
+    c = 0.3 + 2.0**-11 * rng.random(n)
+    _, found, away = both(estimator, c, rng.integers(0, 2, n), rng.random(n) + 0.1)
+    assert away <= found.sketch_error
+    assert found.n == n
+
+
+@pytest.mark.parametrize("n", [300, 20_000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_stated_bounds_hold_on_every_kind_of_scores(kind, n):
+    c, y = draw(kind, n, 3)
+    for estimator in (*PROVED, *PROBED):
+        exact, found, away = both(estimator, c, y)
+        assert away <= found.sketch_error, estimator
+        assert found.n == exact.n
+
+
+def test_the_bound_can_be_met():
+    """Two rows in one cell on either side of an edge: the sketch cannot know, the bound says so, and the value does move."""
+    c = np.array([1 / 3 - 1e-6, 1 / 3 + 1e-6])
+    exact, found, away = both(tc.BinnedECE(bins=3), c, np.array([0, 1]))
+    assert away > 0.1
+    assert away <= found.sketch_error
+    assert exact.sketch_error is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bins", [1, 2, 16, 128, 8192])
+def test_equal_width_is_exact_when_edges_fall_on_cell_edges(kind, bins):
+    c, y = draw(kind, 20_000, 4)
+    for norm in (1, 2):
+        exact, found, away = both(tc.BinnedECE(bins=bins, norm=norm), c, y)
+        assert away <= 1e-12
+        np.testing.assert_array_equal(exact.bins.counts, found.bins.counts)
+
+
+def test_decimal_scores_on_bin_edges_are_exact_in_every_precision():
+    """Scores 0.1, 0.2, ... on the edges of ten bins: means of equal scores must not slip over the edge."""
+    for dtype in (np.float64, np.float32, np.float16):
+        c = np.repeat(np.arange(11) / 10, 997).astype(dtype)
+        y = np.random.default_rng(0).integers(0, 2, len(c))
+        for closed in ("left", "right"):
+            exact, found, away = both(tc.BinnedECE(bins=10, closed=closed), c, y)
+            assert away <= 1e-11
+            np.testing.assert_array_equal(exact.bins.counts, found.bins.counts)
+
+
+CLOSE = (tc.BinnedECE(scheme="mass"), tc.BinnedECE(scheme="mass", norm=2), tc.DebiasedECE(), tc.RankSeries())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_within_1e_4_at_a_million_rows(kind):
+    c, y = draw(kind, 1_000_000, 5)
+    for estimator in CLOSE:
+        assert both(estimator, c, y)[2] <= 1e-4
+
+
+@pytest.mark.parametrize("n", [50, 1000, 30_000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_below_a_tenth_of_the_standard_error(kind, n):
+    """The standard error from 15 datasets of the same kind."""
+    c, y = draw(kind, n, 6)
+    for estimator in CLOSE:
+        error = np.std([estimator(tc.Profile.from_arrays(*draw(kind, n, seed))).value for seed in range(100, 115)])
+        if error > 0:
+            assert both(estimator, c, y)[2] <= 0.1 * error, estimator
+
+
+def test_the_sweep_says_how_far_it_may_be():
+    c, y = draw("rare", 100_000, 7)
+    exact, found, away = both(tc.SweepECE(), c, y)
+    assert away <= found.sketch_error <= 0.2
+    assert exact.details["bins"] >= 1
