@@ -76,6 +76,7 @@ def test_stated_bounds_hold_on_every_kind_of_scores(kind, n):
         exact, found, away = both(estimator, c, y)
         assert away <= found.sketch_error, estimator
         assert found.n == exact.n
+        assert found.details["sketch_bound"] == ("probed" if estimator in PROBED else "proved")
 
 
 def test_the_bound_can_be_met():

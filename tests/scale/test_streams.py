@@ -138,7 +138,8 @@ class TestMetric:
         metric = self.metric(estimator=tc.BinnedECE())
         for start in range(0, 70_000, 7000):
             metric.update(scores[start : start + 7000], torch.from_numpy(y[start : start + 7000]).long())
-        exact = tc.BinnedECE()(tc.Profile.from_arrays(scores.double().numpy(), y))
+        same_type = scores.float() if kind == "bfloat16" else scores  # numpy has no bfloat16
+        exact = tc.BinnedECE()(tc.Profile.from_arrays(same_type.numpy(), y))
         assert metric.estimate().n == 70_000
         assert abs(float(metric.compute()) - exact.value) <= metric.estimate().sketch_error
 
@@ -153,7 +154,7 @@ class TestMetric:
         ours = self.metric(estimator=tc.BinnedECE())
         ours.update(scores, target)
         assert float(ours.compute()) == pytest.approx(0.75, abs=1e-12)
-        assert abs(float(theirs.compute()) - 0.75) > 0.1
+        assert not abs(float(theirs.compute()) - 0.75) <= 0.1  # 0 or nan, depending on the release
 
     def test_state_adds_across_processes_by_its_reductions(self, torch):
         c, y = draw("saturated", 6000, 3)

@@ -3,7 +3,8 @@
 Bins, debiased bins, label bins, the sweep, the nearest neighbours and the isotonic error have proved bounds: whatever the order of
 rows inside the cells was, the exact value is no further away. The smooth and the kernel-density error work on a grid that cells
 never cross, so they are exact. For the rank series the bound is probed, not proved: rows inside every cell are put into the
-orders that move the value most, and three times the largest move is stated.
+orders that move the value most, and four times the largest move is stated (never less than 2e-5);
+`details["sketch_bound"]` says which of the two it is.
 """
 
 import numpy as np
@@ -15,6 +16,7 @@ from truecal.estimate.estimator import Estimator
 from truecal.estimate.isotonic import IsotonicError, isotonic_blocks
 from truecal.estimate.label_binned import LabelBinnedECE
 from truecal.estimate.nearest import NearestECE
+from truecal.estimate.rank_series import RankSeries
 from truecal.estimate.sketch_boxes import Boxes, Range, boxes
 from truecal.estimate.sketch_nearest import nearest_range
 from truecal.estimate.sketch_probe import arranged, largest_move
@@ -24,8 +26,8 @@ from truecal.types import Float64s
 
 _ROUNDING = 1e-12  # of a rate
 _GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
-_MARGIN = 3.0  # times the largest move that was probed ...
-_LEAST_PROBED = 1e-6  # ... and never less than this
+_MARGIN = 4.0  # times the largest move that was probed ...
+_LEAST_PROBED = 2e-5  # ... and never less than this
 _MOST_BINS = 1024  # after so many the sweep is not followed any further
 
 
@@ -38,7 +40,8 @@ def stated(estimate: Estimate, profile: CellProfile) -> Estimate:
     ends = estimator.root(np.array([low, high]))
     error = max(float(ends[1]) - value, value - float(ends[0]), 0.0)
     n = estimate.n if profile.counted else profile.row_count
-    return estimate.but(sketch_error=min(error + profile.rounding, 1.0), n=n)
+    details = {**estimate.details, "sketch_bound": "probed" if isinstance(estimator, RankSeries) else "proved"}
+    return estimate.but(details=details, sketch_error=min(error + profile.rounding, 1.0), n=n)
 
 
 def power_range(estimator: Estimator, profile: CellProfile, estimate: Estimate) -> tuple[float, float]:
@@ -56,10 +59,9 @@ def power_range(estimator: Estimator, profile: CellProfile, estimate: Estimate) 
     power = float(estimate.power)
     if isinstance(estimator, IsotonicError):
         return power - profile.rounding, power + _isotonic_excess(profile) + profile.rounding
-    on_grid = type(estimator).__name__ in ("SmoothECE", "KernelDensityECE")
     value = float(estimate.value)
     move = _GRID_ROUNDING + profile.rounding
-    if not on_grid:
+    if isinstance(estimator, RankSeries):
         move += _MARGIN * largest_move(estimator, profile, estimate) + _LEAST_PROBED
     p = estimator.power_norm
     low, high = max(value - move, 0.0), min(value + move, 1.0)
