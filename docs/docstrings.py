@@ -32,6 +32,11 @@ def plain(formula: str) -> str:
     return formula.strip()
 
 
+def _described(section: re.Match[str]) -> str:
+    """The entries of a section of parameters, their descriptions on lines of their own: what follows the colon is no type."""
+    return section[1] + re.sub(r"^(\w[\w*, ]*) : +", r"\1\n    ", section[2], flags=re.MULTILINE)
+
+
 def readable(docstring: str) -> str:
     """The docstring as the page shows it.
 
@@ -47,6 +52,7 @@ def readable(docstring: str) -> str:
         text,
         flags=re.MULTILINE,
     )
+    text = re.sub(r"(^(?:Parameters|Attributes)\n-+\n)((?:.+(?:\n|\Z))+)", _described, text, flags=re.MULTILINE)
     if re.search(r"^Examples\n-+$", text, re.MULTILINE):
         return text
     return re.sub(r"(?:\A|\n)(?=>>> )", lambda found: f"{found[0]}Examples\n--------\n", text, count=1)
