@@ -32,9 +32,14 @@ def plain(formula: str) -> str:
     return formula.strip()
 
 
-def _described(section: re.Match[str]) -> str:
-    """The entries of a section of parameters, their descriptions on lines of their own: what follows the colon is no type."""
-    return section[1] + re.sub(r"^(\w[\w*, ]*) : +", r"\1\n    ", section[2], flags=re.MULTILINE)
+def _entries(section: re.Match[str]) -> str:
+    """A section of parameters with one entry per name; what follows the colon is a description, not a type."""
+    entries = re.sub(r"^(\w[\w*, ]*) : +(.*(?:\n +\S.*)*)", _entry, section[2], flags=re.MULTILINE)
+    return f"{section[1]}{entries}"
+
+
+def _entry(found: re.Match[str]) -> str:
+    return "\n".join(f"{name}\n    {found[2]}" for name in found[1].split(", "))
 
 
 def readable(docstring: str) -> str:
@@ -52,7 +57,7 @@ def readable(docstring: str) -> str:
         text,
         flags=re.MULTILINE,
     )
-    text = re.sub(r"(^(?:Parameters|Attributes)\n-+\n)((?:.+(?:\n|\Z))+)", _described, text, flags=re.MULTILINE)
+    text = re.sub(r"(^(?:Parameters|Attributes)\n-+\n)((?:.+(?:\n|\Z))+)", _entries, text, flags=re.MULTILINE)
     if re.search(r"^Examples\n-+$", text, re.MULTILINE):
         return text
     return re.sub(r"(?:\A|\n)(?=>>> )", lambda found: f"{found[0]}Examples\n--------\n", text, count=1)
