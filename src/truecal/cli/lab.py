@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal.cli.estimators import ESTIMATORS, lens_option, make_estimator, make_lens, seed_option
-from truecal.cli.output import answer, output_options
+from truecal.cli.output import answer, output_options, working
 from truecal.cli.source import Source, input_options, load
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def lab() -> None:
     truecal lab bias preds.parquet           how biased is each estimator on data like mine?
     truecal lab power --error 0.02           how many rows does it take to find an error of 0.02?
     truecal lab paper roelofs-fig4 --quick   an experiment of a paper, done again
+    truecal lab coverage --peers             how often do intervals hold the truth, ours and others'?
     """
 
 
@@ -222,6 +223,50 @@ def paper(
 def leaderboard(context: click.Context, /, **options: Any) -> None:
     """Rank every estimator by mean |bias|, RMSE and coverage over worlds whose true error is known."""
     context.invoke(paper, name="leaderboard", table_format="csv", **options)
+
+
+@lab.command()
+@click.option("--full/--quick", default=False, show_default=True, help="200 datasets per world and n, or 20.")
+@click.option("--peers", is_flag=True, help="Intervals of other installed packages as well (few datasets, n <= 1000).")
+@click.option("--n", "sizes", type=click.IntRange(2), multiple=True, help="Rows of a dataset; may be repeated.")
+@click.option("--m", type=click.IntRange(1), help="Simulated datasets per world and n, instead of --full or --quick.")
+@click.option("--level", type=float, default=0.9, show_default=True, help="Stated level of the intervals.")
+@click.option("--workers", type=click.IntRange(1), help="Processes to use. [default: all cores]")
+@seed_option
+@output_options
+def coverage(
+    full: bool,
+    peers: bool,
+    sizes: tuple[int, ...],
+    m: int | None,
+    level: float,
+    workers: int | None,
+    seed: int,
+    as_json: bool,
+    out: str | None,
+) -> None:
+    """How often does each interval hold the truth, and how long is it?
+
+    Four groups of ten worlds: fitted to real networks, the same recalibrated (true error 0) and nearly so (0.02), and others.
+    The text has one line per interval, group and n; --json one row per world.
+    """
+    from truecal.lab.coverage_map import CANDIDATES, SIZES, cell_table, coverage_map, summary
+    from truecal.lab.peer_intervals import peer_candidates
+
+    datasets = m or (200 if full else 20)
+    judged = list(CANDIDATES)
+    if peers:
+        found, absent = peer_candidates(datasets)
+        judged += found
+        if absent:
+            click.echo(f"truecal: not installed, left out: {', '.join(absent)}", err=True)
+    n = tuple(sorted(set(sizes))) or (SIZES if full else (100, 1000))
+    with working("coverage: the first worlds") as told:
+        cells = coverage_map(
+            n=n, m=datasets, level=level, candidates=judged, rng=seed, workers=_workers(workers), told=told
+        )
+    facts = {"level": level, "n": list(n), "m": datasets}
+    _answer("lab coverage", cell_table(cells), as_json, out, facts=facts, text=summary(cells).text())
 
 
 def _fit(source: Source, lens: str) -> "WorldFit":

@@ -1,5 +1,6 @@
 """The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
 
+from truecal.lab.coverage_map import MapCell, coverage_map
 from truecal.lab.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power
 from truecal.lab.detection import (
     Coverage,
@@ -37,6 +38,7 @@ __all__ = [
     "HowBiased",
     "Identity",
     "Logistic",
+    "MapCell",
     "Mixture",
     "Power",
     "Run",
@@ -49,6 +51,7 @@ __all__ = [
     "WorldFit",
     "bias",
     "coverage",
+    "coverage_map",
     "dataset_of",
     "fit_world",
     "how_biased",
