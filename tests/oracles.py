@@ -205,7 +205,7 @@ def rank_series(c, y, level=0.95):
         theta, length = (r * loo).sum() / n, (loo**2).sum() / n
         thetas.append(theta)
         risk = -theta + 2 * max(length - theta, 0)
-        if best is None or risk < best[0] - 1e-15:
+        if best is None or risk < best[0] - 1e-12:
             best = (risk, k, theta, m, h)
     _, k, x, m, h = best
     rate = np.clip(c + m, 0, 1)

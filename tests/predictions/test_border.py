@@ -34,6 +34,12 @@ REFUSED = {
     "label nan": (GOOD, [0, np.nan, 2], {}, r"row 1 is nan"),
     "label names without classes": (GOOD, ["a", "b", "c"], {}, r"classes=\[...\]"),
     "label not a class": (GOOD, ["a", "b", "x"], {"classes": ["a", "b", "c"]}, r"row 2 is 'x'"),
+    "indices with names": (
+        GOOD,
+        [0, 1, 2],
+        {"classes": ["a", "b", "c"]},
+        r"'a', 'b', 'c'.*class indices need no classes=",
+    ),
     "one-hot": (GOOD, np.eye(3), {}, "one-hot"),
     "too few labels": (GOOD, [0, 1], {}, "3 rows of probabilities but 2 labels"),
     "class count": (GOOD, [0, 1, 2], {"classes": ["a", "b"]}, "2 class names were given for 3"),

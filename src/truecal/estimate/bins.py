@@ -43,7 +43,7 @@ class Bins:
     @cached_property
     def gap(self) -> Float64s:
         """Mean outcome minus mean score, 0 for empty bins, shape (batch, b)."""
-        return (self.outcome_sum - self.score_sum) / self.safe
+        return np.clip((self.outcome_sum - self.score_sum) / self.safe, -1.0, 1.0)  # sums may round past their bin
 
     @cached_property
     def rate(self) -> Float64s:

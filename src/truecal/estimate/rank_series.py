@@ -17,6 +17,7 @@ from truecal.types import Float64s
 _PART = 1 << 14  # cells worked on together: what is touched again and again stays in cache
 _LARGEST_LEVERAGE = 0.95
 _FEW = 16  # terms: most datasets keep fewer
+_EVEN = 1e-12  # risks this close are equal
 _GATE = 1.645  # the Jensen correction applies only to an error that stands out of the noise
 
 
@@ -173,7 +174,7 @@ def _fit(profile: Profile) -> _Fit:
         np.multiply(without, cells.residual, out=scratch)
         length += _dot(weight * cells.square - 2 * scratch, weight)  # mean of m_{-i}^2, times n
         risk[k] = -theta[k] + 2 * np.maximum(length / cells.n - theta[k], 0.0)
-    best = risk.argmin(axis=0)
+    best = (risk <= risk.min(axis=0) + _EVEN).argmax(axis=0)  # of equally good series the shortest, however sums round
     chosen = (np.arange(terms) <= best[:, None]).astype(float)
     gap = np.einsum("mk,mkg->mg", beta * chosen, basis.phi)
     leverage = np.einsum("mk,mkg,mkg->mg", chosen, basis.phi, basis.phi) / n

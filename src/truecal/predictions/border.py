@@ -197,7 +197,12 @@ def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
     unknown = [v for v in values.tolist() if v not in position]
     if unknown:
         row = int(np.flatnonzero(inverse == values.tolist().index(unknown[0]))[0])
-        raise InputError(f"labels: row {row} is {unknown[0]!r}, which is not among the {len(classes)} classes")
+        listed = ", ".join(map(repr, classes[:8])) + (", ..." if len(classes) > 8 else "")
+        numbered = y.dtype.kind in "iu" and all(isinstance(name, str) for name in classes)
+        hint = "; labels given as class indices need no classes=, or use classes[label]" if numbered else ""
+        raise InputError(
+            f"labels: row {row} is {unknown[0]!r}, which is not among the {len(classes)} classes ({listed}){hint}"
+        )
     return np.array([position[v] for v in values.tolist()], dtype=np.intp)[inverse]
 
 
