@@ -198,7 +198,8 @@ def _continuous(preds: Predictions, lens: Lens, threshold: float, level: float) 
     if verdict == "not enough data":
         edge, room = (high - value, threshold - value) if value < threshold else (value - low, value - threshold)
         further = _rows(found.n * (edge / room) ** 2 - found.n) if room > 0 else None
-    note = "outputs are continuous: errors finer than the estimate resolves cannot be excluded; ScalingBinning makes them few"
+    note = "outputs are continuous: errors finer than the estimate resolves cannot be excluded; "
+    note += "ScalingBinning(normalize=False) makes the outputs few"
     return Verification(
         verdict,
         threshold,
