@@ -118,12 +118,12 @@ def test_peers_are_seeded_and_leave_the_global_state_alone():
 def test_absent_peers_are_named():
     here = Peer("numpy", "numpy", "an interval", 1, lambda c, y, level: (0.0, 1.0), 5)
     gone = Peer("nobody", "no_such_module", "another", 2, lambda c, y, level: (0.0, 1.0), 5)
-    found, absent = peer_candidates(10, [here, gone])
+    found, absent = peer_candidates(10, [here, gone, gone])
     assert [(c.name, c.norm, c.share) for c in found] == [("an interval", 1, 0.5)]
     assert absent == ["nobody"]
 
 
-@pytest.mark.parametrize("peer", peer_intervals.PEERS, ids=lambda peer: peer.package)
+@pytest.mark.parametrize("peer", peer_intervals.PEERS, ids=lambda peer: peer.name)
 def test_an_installed_peer_gives_an_interval(peer):
     pytest.importorskip(peer.module)
     profile = Profile.from_arrays(*PAPER_WORLDS["resnet110_c100"].draw(100, 1))

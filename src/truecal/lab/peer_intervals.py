@@ -39,10 +39,20 @@ def _relplot(c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, f
     return float(found["ce"] - found["ce_ci_width"]), float(found["ce"] + found["ce_ci_width"])
 
 
-def _uncertainty_calibration(c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, float]:
-    """Lower and upper of `get_calibration_error_uncertainties` with alpha = 1 - level, as its documentation has it."""
-    low, _, high = import_module("calibration").get_calibration_error_uncertainties(c, y, p=2, alpha=1 - level)
-    return float(low), float(high)
+@dataclass(frozen=True)
+class _UncertaintyCalibration:
+    """Lower and upper of `get_calibration_error_uncertainties`.
+
+    Its documentation says alpha is a share (0.1 for 90 %), but its code takes percentiles at alpha / 2 and 100 - alpha / 2,
+    so that 0.1 gives the range of its 100 resamples and only 10 gives what is stated: both are judged.
+    """
+
+    whole: float  # 1 or 100: what alpha is a part of
+
+    def __call__(self, c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, float]:
+        found = import_module("calibration").get_calibration_error_uncertainties
+        low, _, high = found(c, y, p=2, alpha=self.whole * (1 - level))
+        return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -84,10 +94,12 @@ class Peer:
     datasets: int  # per world and n
 
 
+_UC = "uncertainty-calibration, "
 PEERS: tuple[Peer, ...] = (
     Peer("calzone-tool", "calzone", "calzone, ECE-H (l1)", 1, _calzone, 5),
     Peer("relplot", "relplot", "relplot, smooth ECE at 95 % (l1)", 1, _relplot, 3),
-    Peer("uncertainty-calibration", "calibration", "uncertainty-calibration (l2)", 2, _uncertainty_calibration, 5),
+    Peer("uncertainty-calibration", "calibration", _UC + "alpha as a share (l2)", 2, _UncertaintyCalibration(1), 5),
+    Peer("uncertainty-calibration", "calibration", _UC + "alpha in percent (l2)", 2, _UncertaintyCalibration(100), 5),
 )
 
 
@@ -103,4 +115,4 @@ def peer_candidates(m: int, peers: Sequence[Peer] = PEERS) -> tuple[list[Candida
         Candidate(peer.name, peer.norm, PeerEnds(peer.interval), min(1.0, peer.datasets / m), MOST_ROWS)
         for peer in here
     ]
-    return found, [peer.package for peer in peers if peer not in here]
+    return found, list(dict.fromkeys(peer.package for peer in peers if peer not in here))
