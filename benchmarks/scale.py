@@ -36,7 +36,7 @@ def bare_duckdb():
         f"from '{pattern}' group by 1"
     ).fetchall()
 def scan(engine):
-    from truecal.scan import scan
+    from truecal.scanning import scan
     return scan(pattern, label="y", score="p", engine=engine).sketch
 kind, engine = what.split()
 work = {"bare polars": bare_polars, "bare duckdb": bare_duckdb}.get(what, lambda: scan(engine))

@@ -12,7 +12,7 @@ from truecal.lens import Lens, OneClass, TopLabel
 from truecal.predictions import Predictions
 from truecal.profile.sketch import Sketch
 from truecal.profile.sketch_tally import Tally
-from truecal.scan.answer import measure_sketch
+from truecal.scanning.answer import measure_sketch
 from truecal.types import Float64s, Floats
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from truecal.predictions import Predictions
 from truecal.profile.sketch import Sketch
 from truecal.profile.sketch_cells import CELLS
 from truecal.profile.sketch_tally import Tally
-from truecal.scan.answer import measure_sketch
+from truecal.scanning.answer import measure_sketch
 
 try:
     import torch

@@ -10,7 +10,7 @@ from tests.scale.engines import ENGINES, need
 from tests.scale.test_sketch import same
 from tests.scale.worlds import KINDS, draw
 from truecal.profile.sketch import Sketch
-from truecal.scan import scan
+from truecal.scanning import scan
 from truecal.select import by_column, by_label, by_output
 
 pytestmark = [

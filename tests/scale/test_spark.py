@@ -12,7 +12,7 @@ from tests.scale.engines import need
 from tests.scale.test_scan import table, wide
 from tests.scale.test_sketch import same
 from truecal.profile.sketch import Sketch
-from truecal.scan import scan
+from truecal.scanning import scan
 from truecal.select import by_column, by_output
 
 pytestmark = [

@@ -76,7 +76,8 @@ def boxes(profile: CellProfile, binning: Binning, bins: int) -> Boxes:
     else:
         inside = profile.mass_cut(bins, "split")
         edge, cell, fraction = _cells_cut_by_mass(profile, inside)
-        open_ = _whole_cell(profile, cell) if binning.ties == "keep" else _part_of_cell(profile, cell, fraction)
+        part = _any_part_of_cell if binning.ties == "keep" else _part_of_cell
+        open_ = part(profile, cell, fraction)
 
     def ranged(centre: Float64s, amount: Float64s, lowest: float | None = 0.0) -> Range:
         at = np.zeros(bins + 1)
@@ -121,6 +122,15 @@ def _whole_cell(profile: CellProfile, cell: Indices) -> _Open:
     """Any part of the cell may be on the other side."""
     w, c, y, cc, cy = _sums(profile, cell)
     return _Open(w, np.maximum(y - cy, c - cy), y, np.maximum(y - 2 * cy + cc, 0.0))
+
+
+def _any_part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _Open:
+    """The sketch takes a fair share, but ties inside the cell may have moved the cut to anywhere in it."""
+    w, c, y, cc, cy = _sums(profile, cell)
+    most = np.maximum(fraction, 1 - fraction)
+    share = fraction * (y - c)
+    residual = np.maximum((y - cy) - share, share + (c - cy))
+    return _Open(most * w, residual, most * y, most * np.maximum(y - 2 * cy + cc, 0.0))
 
 
 def _part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _Open:

@@ -3,9 +3,9 @@ r"""The cells of a sketch: fine near 0 and near 1, and the same in every engine 
 A score c is looked at from the nearer end: v = c below 1/2, v = c - 1 from there on (exact, because the two are within a factor of
 two). With z the power of two nearest to |v|, but at least 2^-52, there are
 
-    q = max(2^13, 2^7 / z)    cells per unit,
+    q = max(2^14, 2^7 / z)    cells per unit,
 
-and the cell of c starts at floor(v q) / q (plus 1 on the upper side). So cells are 2^-13 wide in the middle; from 0.012 on
+and the cell of c starts at floor(v q) / q (plus 1 on the upper side). So cells are 2^-14 wide in the middle; from 0.006 on
 outwards they shrink with the distance to the end, to between 1/192 and 1/96 of it. The score 1 has a cell of its own. A cell
 holds its left edge and not its right one, everywhere.
 
@@ -13,7 +13,7 @@ Nothing here rounds: z = t - (t - v) with t = (2^52 + 1) v is Dekker's splitting
 power of two, and c - edge is exact again. Additions, multiplications, comparisons and a floor are all an engine needs; a
 logarithm would cost more and differ in the last bit between engines.
 
-Cells line up with all equal-width bins whose number is a power of two up to 8192.
+Cells line up with all equal-width bins whose number is a power of two up to 16384.
 """
 
 from functools import lru_cache
@@ -25,12 +25,12 @@ from truecal.types import Float64s, Floats, Indices
 
 SPLIT = 2.0**52 + 1
 LEAST_ZONE = 2.0**-52
-MIDDLE_ZONE = 2.0**-6  # from here on cells are of equal width
-MIDDLE_CELLS = 2.0**13  # per unit
+MIDDLE_ZONE = 2.0**-7  # from here on cells are of equal width
+MIDDLE_CELLS = 2.0**14  # per unit
 ZONE_CELLS = 2.0**7  # cells per unit in a zone around the power of two z: this over z
 
 _FIRST = 96  # a zone reaches from 3/4 to 3/2 of its power of two: cells 96 to 191 of 128 per power
-_TAILS = 46  # zones 2^-52 .. 2^-7
+_TAILS = 45  # zones 2^-52 .. 2^-8
 _TAIL = _FIRST * (_TAILS + 1)  # cells of one tail: the linear rest below the last zone, then the zones
 _MIDDLE = int(MIDDLE_CELLS) // 2 - _FIRST  # cells of the middle on one side
 _HALF = _TAIL + _MIDDLE
@@ -43,7 +43,7 @@ def near_end(c: Float64s) -> Float64s:
 
 
 def cells_per_unit(v: Float64s) -> Float64s:
-    """q: a power of two, 2^13 in the middle and more towards the ends."""
+    """q: a power of two, 2^14 in the middle and more towards the ends."""
     t = v * SPLIT
     z = np.maximum(np.abs(t - (t - v)), LEAST_ZONE)
     return np.maximum(MIDDLE_CELLS, ZONE_CELLS / z)
@@ -53,7 +53,7 @@ def cell_edge(scores: Floats) -> Float64s:
     """Left edge of the cell of every score in [0, 1].
 
     >>> cell_edge(np.array([0.0, 0.3, 0.5, 0.7, 1.0])).tolist()
-    [0.0, 0.2999267578125, 0.5, 0.699951171875, 1.0]
+    [0.0, 0.29998779296875, 0.5, 0.699951171875, 1.0]
     """
     c = scores.astype(np.float64)
     v = near_end(c)
@@ -76,9 +76,9 @@ def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
 def _shifts() -> Indices:
     """By the exponent bits of q: what to add to floor(v q) to get the number of a cell on the lower side."""
     shifts = np.zeros(2048, np.intp)
-    for k in range(7, 53):  # zones of 2^-k: their first cell is number 96 of q = 2^(7 + k)
+    for k in range(8, 53):  # zones of 2^-k: their first cell is number 96 of q = 2^(7 + k)
         shifts[1023 + 7 + k] = _FIRST * (52 - k)
-    shifts[1023 + 13] = _TAIL - _FIRST
+    shifts[1023 + 14] = _TAIL - _FIRST
     return shifts
 
 
@@ -90,10 +90,10 @@ def all_edges() -> Float64s:
 
     >>> edges = all_edges()
     >>> len(edges), bool((cell_edge(edges) == edges).all())
-    (17025, True)
+    (25025, True)
     """
     low = [np.arange(_FIRST) * 2.0**-59]
-    low += [np.arange(_FIRST, 2 * _FIRST) * 2.0 ** -(7 + k) for k in range(52, 6, -1)]
+    low += [np.arange(_FIRST, 2 * _FIRST) * 2.0 ** -(7 + k) for k in range(52, 7, -1)]
     low += [np.arange(_FIRST, int(MIDDLE_CELLS) // 2) / MIDDLE_CELLS]
     below = np.concatenate(low)
     # On the upper side a cell reaches from 1 - (j+1)/q up to 1 - j/q, so its edge mirrors the right edge of one below.

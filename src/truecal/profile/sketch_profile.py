@@ -1,4 +1,4 @@
-"""The Profile of a sketch: one row per cell, which knows that its rows are cells."""
+"""The Profile of a sketch: one row per cell (or per prediction, where the cell gives them back), which knows that it is one."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from truecal.profile.cut import Cut, every_edge
 from truecal.profile.profile import Profile
+from truecal.profile.sketch_rows import rows_of
 from truecal.types import Float64s
 
 if TYPE_CHECKING:
@@ -17,25 +18,22 @@ _FLOATS: dict[int, type[np.floating[Any]]] = {2: np.float16, 4: np.float32, 8: n
 
 
 class CellProfile(Profile):
-    """Rows are cells: weight the sum of weights, score and outcome the means, squares and products kept.
+    """Rows are cells: weight the sum of weights, score and outcome the means, squares and products kept. See `sketch_rows`.
 
-    `low` and `high` are the extreme scores of each cell, shape (rows,); `row_count` is the number of predictions behind all of them
+    `low` and `high` are the extreme scores of each row, shape (rows,); `row_count` is the number of predictions behind all of them
     and `precision` the type of their scores.
     """
 
     def __init__(self, sketch: "Sketch") -> None:
-        sums, edge = sketch.sums, sketch.edges
-        w = sums["w"]
-        r, rr, ry, y = (sums[name] / w for name in ("r", "rr", "ry", "y"))
-        self.low, self.high = sketch.low, sketch.high
-        score = np.clip(edge + r, self.low, self.high)  # of a cell that holds one score, exactly that score
-        squares = edge * edge + 2 * edge * r + rr
-        products = edge * y + ry
+        rows = rows_of(sketch)
+        w, ww = sketch.sums["w"], sketch.sums["ww"]
+        self.low, self.high = rows.low, rows.high
         self.row_count = sketch.rows
         self._whole = sketch.fraction == 0
-        self._size = np.array([w.sum() if self._whole else w.sum() ** 2 / sums["ww"].sum()])
+        self._size = np.array([w.sum() if self._whole else w.sum() ** 2 / ww.sum()])
         self.precision = _FLOATS[sketch.precision]
-        super().__init__(score[None], y[None], w[None], squares[None], products[None], single=True)
+        held = (rows.score, rows.outcome, rows.weight, rows.squares, rows.products)
+        super().__init__(*(array[None] for array in held), single=True)
 
     @property
     def rounding(self) -> float:
@@ -58,3 +56,16 @@ class CellProfile(Profile):
         place = self.places((k / b).astype(self.precision), closed)
         place[:, k == 0], place[:, k == b] = 0, self.rows
         return Cut(place, place)
+
+    def mass_cut(self, bins: "int | Sequence[int]", ties: Literal["keep", "split"] = "keep") -> Cut:
+        """As for any Profile, except that only cells of one score are ties to be kept: other cells are cut where the mass says."""
+        cut = super().mass_cut(bins, "split")
+        if ties == "split" or cut.fraction is None:
+            return cut
+        kept = cut.keep_ties()
+        several = (cut.fraction > 0) & (self.low < self.high)[np.minimum(cut.below, self.rows - 1)]
+        return Cut(
+            np.where(several, cut.below, kept.below),
+            np.where(several, cut.above, kept.above),
+            np.where(several, cut.fraction, 0.0),
+        )

@@ -5,7 +5,7 @@ from typing import Any
 import narwhals as nw
 
 from truecal.errors import InputError
-from truecal.scan.judged import Columns, class_probs, label_index, literal
+from truecal.scanning.judged import Columns, class_probs, label_index, literal
 from truecal.select import Closed, Selection, _ByLabel, _ByOutput, _ByRange, _ByValues, _Combined, _Not
 
 

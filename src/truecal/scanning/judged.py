@@ -10,7 +10,7 @@ from truecal.errors import InputError
 from truecal.lens import ClassWise, Lens, OneClass, TopLabel
 from truecal.predictions.border import SUM_TOLERANCE, check_classes
 from truecal.predictions.frames import matching
-from truecal.scan.cell_expression import OK, PRESENT, C, W, Y, number
+from truecal.scanning.cell_expression import OK, PRESENT, C, W, Y, number
 
 CLASS = "_tc_class"
 _LABEL = "_tc_label"
@@ -27,6 +27,7 @@ class Columns:
     by: tuple[str, ...]
     classes: tuple[object, ...] | None
     precision: int
+    whole_labels: bool  # the label column holds integers
 
     @property
     def binary(self) -> bool:
@@ -85,7 +86,16 @@ def choose_columns(
             f"labels in {label!r} are text; list the classes in order with classes=[...], the positive one last"
         )
     kinds = [4 if isinstance(schema[name], nw.Float32) else 8 for name in found]
-    return Columns(label, tuple(found), listed, weights, tuple(by), check_classes(classes, count), min(kinds))
+    return Columns(
+        label,
+        tuple(found),
+        listed,
+        weights,
+        tuple(by),
+        check_classes(classes, count),
+        min(kinds),
+        schema[label].is_integer(),
+    )
 
 
 def _list_length(frame: Any, found: list[str]) -> int:
@@ -125,9 +135,8 @@ def judged(frame: Any, columns: Columns, lens: Lens) -> tuple[Any, bool]:
         if lens.name is None and columns.count != 2:
             raise InputError(f"say which of the {columns.count} classes to judge: OneClass(name)")
         score, own = each[index], nw.col(_LABEL) == float(index)
-        if columns.count == 2:  # the label is the outcome, or its opposite
-            outcome = nw.col(_LABEL) if index == 1 else 1.0 - nw.col(_LABEL)
-            return frame.select(*rest, score.alias(C), outcome.alias(Y)), False
+        if columns.count == 2 and index == 1:  # the label is the outcome
+            return frame.select(*rest, score.alias(C), nw.col(_LABEL).alias(Y)), False
     elif isinstance(lens, TopLabel):
         # of equal probabilities the first class counts, but at 0.5 exactly binary predictions count as positive
         order = range(len(each))[::-1] if columns.binary else range(len(each))
@@ -158,15 +167,15 @@ def _row_per_class(frame: Any, names: list[str], rest: list[str]) -> Any:
 def _known(outcome: Any, count: int) -> Any:
     """The outcome as a number, or -1 where the label is not one of the classes."""
     label = nw.col(_LABEL)
-    inside = number((label >= 0.0) & (label <= count - 1.0) & (label.floor() == label))
+    inside = number((label >= 0.0) & (label <= count - 1.0) & (label.cast(nw.Float64).floor() == label))
     return number(outcome) * inside - (1.0 - inside)
 
 
 def label_index(columns: Columns) -> Any:
-    """The label as a class index in float64; -1 for a name that is not among the classes."""
+    """The label as a class index, -1 for a name that is not among the classes; integers stay what they are, which is faster."""
     label = nw.col(columns.label)
     if columns.classes is None:
-        return label.cast(nw.Float64)
+        return label if columns.whole_labels else label.cast(nw.Float64)
     return (
         nw.sum_horizontal(*(number(label == literal(name)) * (i + 1.0) for i, name in enumerate(columns.classes))) - 1.0
     )

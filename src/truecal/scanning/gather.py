@@ -10,8 +10,8 @@ from truecal.lens import Lens
 from truecal.predictions.border import SUM_TOLERANCE
 from truecal.profile.sketch import Sketch
 from truecal.profile.sketch_tally import SUMS
-from truecal.scan.cell_expression import KEY, UNFIT, summed, why_not, with_cells
-from truecal.scan.judged import CLASS, Columns, judged
+from truecal.scanning.cell_expression import KEY, UNFIT, edges_of, summed, why_not, with_cells
+from truecal.scanning.judged import CLASS, Columns, judged
 from truecal.types import Float64s, Indices
 
 Group = tuple[object, ...]
@@ -76,7 +76,7 @@ def _sketch(table: Any, key: Float64s, rows: Indices, precision: int) -> Sketch:
     sums = {name: _numbers(table, name)[rows] for name in SUMS if name in names}
     fraction = _numbers(table, "fraction")[rows].max(initial=0.0) if "fraction" in names else 0.0
     low, high = _numbers(table, "low")[rows] + 0.0, _numbers(table, "high")[rows] + 0.0  # -0.0 becomes 0.0
-    return Sketch.from_cells(key[rows] + 0.0, sums, low, high, fraction, precision)
+    return Sketch.from_cells(edges_of(key[rows]) + 0.0, sums, low, high, fraction, precision)
 
 
 def _refused(counts: Any, classes: int, columns: Columns, *, drop_null: bool) -> int:

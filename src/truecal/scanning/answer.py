@@ -26,7 +26,7 @@ def measure_sketch(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> print(measure_sketch(Sketch.from_arrays(p, rng.random(1000) < p)))
-    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.809)
+    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.814)
     """
     chosen = _estimator(estimator, level)
     profile = sketch.to_profile()

@@ -10,11 +10,11 @@ from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.lens import ClassWise, Lens, OneClass, TopLabel
 from truecal.profile.sketch import Sketch
-from truecal.scan.answer import measure_classes, measure_sketch
-from truecal.scan.filters import as_filter
-from truecal.scan.gather import Gathered, Group, gather
-from truecal.scan.judged import Columns, choose_columns
-from truecal.scan.sources import files_of, frame_of, is_path, opened
+from truecal.scanning.answer import measure_classes, measure_sketch
+from truecal.scanning.filters import as_filter
+from truecal.scanning.gather import Gathered, Group, gather
+from truecal.scanning.judged import Columns, choose_columns
+from truecal.scanning.sources import files_of, frame_of, is_path, opened
 from truecal.select import Selection
 
 
@@ -109,7 +109,7 @@ def scan(
     progress : called with (files done, files in all); files are then read one after the other.
 
     >>> import polars as pl, numpy as np, truecal as tc
-    >>> from truecal.scan import scan
+    >>> from truecal.scanning import scan
     >>> rng = np.random.default_rng(0)
     >>> p, day = rng.random(4000), np.repeat(["mon", "tue"], 2000)
     >>> frame = pl.LazyFrame({"p": p, "y": rng.random(4000) < np.where(day == "mon", p, p**2), "day": day})

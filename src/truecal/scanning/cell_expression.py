@@ -10,10 +10,14 @@ from functools import reduce
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
 from truecal.profile.sketch_cells import LEAST_ZONE, MIDDLE_CELLS, MIDDLE_ZONE, SPLIT, ZONE_CELLS
+from truecal.types import Float64s
 
-UNFIT = -1.0  # key of rows that fall into no cell
+# Keys are edges seen from the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.
+_ONE = 1.0  # key of the score 1, whose edge would be that of the score 0
+UNFIT = 2.0  # key of rows that fall into no cell
 
 # Columns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
 C, Y, W, OK, PRESENT = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present"
@@ -37,8 +41,14 @@ def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
     frame = frame.with_columns(nw.when(z < MIDDLE_ZONE).then(ZONE_CELLS / z).otherwise(nw.lit(MIDDLE_CELLS)).alias(_Q))
     frame = frame.with_columns(((v * q).floor() / q).alias(_EDGE))
     fits = _all(condition for condition, _ in _checks(weighted=weighted, checked=checked))
-    key = nw.when(fits).then(nw.col(_EDGE) + upper).otherwise(nw.lit(UNFIT))
-    return frame.with_columns(key.alias(KEY), (v - nw.col(_EDGE)).alias(_R))
+    key = nw.when(c < 1.0).then(nw.col(_EDGE)).otherwise(nw.lit(_ONE))
+    key = nw.when(fits).then(key).otherwise(nw.lit(UNFIT))
+    return frame.with_columns(key.cast(nw.Float32).alias(KEY), (v - nw.col(_EDGE)).alias(_R))
+
+
+def edges_of(key: Float64s) -> Float64s:
+    """Left edges of cells from their keys."""
+    return np.where(key == _ONE, 1.0, np.where(key < 0, key + 1.0, key))
 
 
 def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
@@ -58,7 +68,7 @@ def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
 def _checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
     """What must hold of a row to be counted, and the name of what is wrong otherwise."""
     c, y, w = nw.col(C), nw.col(Y), nw.col(W)
-    checks = [((c >= 0.0) & (c <= 1.0), "score"), ((y == 0.0) | (y == 1.0), "label")]
+    checks = [((c >= 0.0) & (c <= 1.0), "score"), ((y == 0) | (y == 1), "label")]
     if weighted:
         checks += [((w >= 0.0) & w.is_finite(), "weight"), (w > 0.0, "zero weight")]
     return [*checks, (nw.col(OK), "sum")] if checked else checks
