@@ -17,7 +17,6 @@ from truecal.select import by_column, by_output
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # Spark's Python side warns about its own dependencies
-    pytest.mark.xdist_group("spark"),
 ]
 
 
@@ -60,7 +59,7 @@ def folder(tmp_path_factory):
     return where
 
 
-def test_spark_gives_the_cells_of_numpy_polars_and_duckdb(spark, folder):
+def check_cells_of_numpy_polars_and_duckdb(spark, folder):
     held = table()
     found = scan(f"{folder}/part-*.parquet", label="y", score="p", engine="spark")
     assert spark.sparkContext.master.startswith("local-cluster")
@@ -69,7 +68,7 @@ def test_spark_gives_the_cells_of_numpy_polars_and_duckdb(spark, folder):
         same(found.sketch, scan(f"{folder}/part-*.parquet", label="y", score="p", engine=engine).sketch)
 
 
-def test_float32_weights_and_groups(spark, folder):
+def check_float32_weights_and_groups(spark, folder):
     held = table()
     frame = spark.read.parquet(f"{folder}/part-0.parquet", f"{folder}/part-1.parquet")
     found = scan(frame, label="y", score="p32", weights="k", by="site", select=by_column("day", 0, 1))
@@ -79,7 +78,7 @@ def test_float32_weights_and_groups(spark, folder):
     assert len(found.sketches) == 2
 
 
-def test_lenses(spark, folder):
+def check_lenses(spark, folder):
     frame = spark.read.parquet(f"{folder}/part-0.parquet", f"{folder}/part-1.parquet")
     probs, labels = wide(n=frame.count())
     preds = tc.Predictions.from_probs(probs, labels)
@@ -91,10 +90,16 @@ def test_lenses(spark, folder):
         same(sketch, Sketch.from_arrays(probs[:, k], labels == k))
 
 
-def test_nulls(spark, folder):
+def check_nulls(spark, folder):
     frame = spark.read.parquet(f"{folder}/broken.parquet")
     with pytest.raises(tc.InputError, match="2 rows have missing values in p or y"):
         scan(frame, label="y", score="p")
     found = scan(frame, label="y", score="p", drop_null=True)
     assert found.dropped == 2
     same(found.sketch, Sketch.from_arrays([0.5, 0.25], [1, 0]))
+
+
+def test_spark_gives_what_the_other_engines_give(spark, folder):
+    """One test, so that suites run in several processes start one cluster, not one each."""
+    for check in (check_cells_of_numpy_polars_and_duckdb, check_float32_weights_and_groups, check_lenses, check_nulls):
+        check(spark, folder)
