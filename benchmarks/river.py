@@ -156,9 +156,10 @@ def importing() -> list[Row]:
     def start(module: str) -> float:
         return min(float(subprocess.check_output([sys.executable, "-c", code.format(module)])) for _ in range(5))
 
-    ours, floor = start("truecal"), start("numpy")
+    ours, used, floor = start("truecal"), start("truecal; truecal.calibration_error"), start("numpy")
     return [
-        Row("import truecal (promise: 0.25 s)", ours, ours / 0.25, "0.25 s", 1.0),
+        Row("import truecal", ours, ours / 0.25, "0.25 s", 1.0),
+        Row("import truecal and touch calibration_error", used, used / 0.25, "0.25 s", 1.0),
         Row("import numpy", floor, 1.0, "itself"),
     ]
 

@@ -104,16 +104,19 @@ def rank_basis(cells: Cells) -> Basis:
     phi = np.zeros((len(share), int(most.max()), share.shape[1]))
     phi[:, 0] = 1.0
     alive = np.ones(len(share), bool)
+    weighted = np.empty_like(share)
     last_norm = np.zeros((len(share), 1))
     for j in range(1, phi.shape[1]):
         now = phi[:, j - 1]
         new = x * now
-        slope = np.einsum("mg,mg,mg->m", share, new, now)[:, None]
+        np.multiply(share, now, out=weighted)
+        slope = np.einsum("mg,mg->m", weighted, new)[:, None]
         new -= slope * now
         if j > 1:
             new -= last_norm * phi[:, j - 2]
-        norm = np.sqrt(np.einsum("mg,mg,mg->m", share, new, new))[:, None]
-        if (np.abs(np.einsum("mg,mg->m", share, new)) > _LARGEST_OVERLAP * norm[:, 0]).any():
+        np.multiply(share, new, out=weighted)
+        norm = np.sqrt(np.einsum("mg,mg->m", weighted, new))[:, None]
+        if (np.abs(weighted.sum(axis=1)) > _LARGEST_OVERLAP * norm[:, 0]).any():
             # Many equal scores make the recurrence forget earlier terms, as Lanczos' does; the constant term shows it first.
             before = phi[:, :j]
             new -= (((share * new)[:, None, :] @ before.transpose(0, 2, 1)) @ before)[:, 0]

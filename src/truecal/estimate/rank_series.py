@@ -32,10 +32,13 @@ class _Fit:
     power: Float64s  # (m,) theta at the chosen number of terms
     full: Float64s  # (m,) theta with all terms
     gap: Float64s  # (m, G) fitted outcome rate minus score
-    leverage: Float64s  # (m, G)
     noise: Float64s  # (m,) b: the variance of theta grows by b * theta ...
     spread: Float64s  # (m,) e: ... + e * theta^2
     value: Float64s  # (m,) root, Jensen-corrected
+
+    def leverage(self) -> Float64s:
+        """How much every row of a cell weighs in its own fit with the chosen terms, shape (m, G)."""
+        return (self.chosen[:, None, :] @ self.basis.phi**2)[:, 0] / self.cells.n[:, None]
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ def _fit(profile: Profile) -> _Fit:
     basis = rank_basis(cells)
     n = cells.n[:, None]
     terms = basis.phi.shape[1]
-    beta = np.einsum("mkg,mg->mk", basis.phi, cells.residual) / n
+    beta = (basis.phi @ cells.residual[:, :, None])[:, :, 0] / n
     theta, risk = np.empty((terms, len(n))), np.empty((terms, len(n)))
     gap, leverage, inverse, scratch = (np.zeros_like(cells.residual) for _ in range(4))
     for k in range(terms):
@@ -176,8 +179,7 @@ def _fit(profile: Profile) -> _Fit:
         risk[k] = -theta[k] + 2 * np.maximum(length / cells.n - theta[k], 0.0)
     best = (risk <= risk.min(axis=0) + _EVEN).argmax(axis=0)  # of equally good series the shortest, however sums round
     chosen = (np.arange(terms) <= best[:, None]).astype(float)
-    gap = np.einsum("mk,mkg->mg", beta * chosen, basis.phi)
-    leverage = np.einsum("mk,mkg,mkg->mg", chosen, basis.phi, basis.phi) / n
+    gap = ((beta * chosen)[:, None, :] @ basis.phi)[:, 0]
     power = theta[best, np.arange(len(best))]
 
     rate = np.clip(cells.score + gap, 0.0, 1.0)
@@ -202,7 +204,7 @@ def _fit(profile: Profile) -> _Fit:
     stands_out = power > _GATE * np.sqrt(calibrated)
     jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)
     value = np.where(stands_out, value * jensen, value)
-    return _Fit(cells, basis, beta, chosen, power, theta[-1], gap, leverage, noise, spread, np.minimum(value, 1.0))
+    return _Fit(cells, basis, beta, chosen, power, theta[-1], gap, noise, spread, np.minimum(value, 1.0))
 
 
 def _dot(a: Float64s, b: Float64s) -> Float64s:
@@ -229,7 +231,8 @@ def _shape(fit: _Fit, norm: float) -> Float64s:
 def _pivot(fit: _Fit) -> Pivot:
     """The estimate with all terms, without selection, and its variance at any truth."""
     rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
-    shrunk = (rate + fit.leverage / 2) / (1 + fit.leverage)
+    leverage = fit.leverage()
+    shrunk = (rate + leverage / 2) / (1 + leverage)
     spans = [
         (_covariance(fit.basis.phi, fit.cells.count * variance, fit.cells.n) ** 2).sum(axis=(1, 2))
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
