@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import plot as plot
     from truecal import scores as scores
     from truecal import uncertainty as uncertainty
+    from truecal.accumulate import Accumulator as Accumulator
     from truecal.context.beyond_top import beyond_top as beyond_top
     from truecal.context.beyond_top import group_confidence as group_confidence
     from truecal.context.likert import likert as likert
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.predictions import Predictions as Predictions
     from truecal.predictions import read as read
     from truecal.profile import Profile as Profile
+    from truecal.profile.sketch import Sketch as Sketch
     from truecal.recalibrate import BetaCalibration as BetaCalibration
     from truecal.recalibrate import BiasCorrectedTemperature as BiasCorrectedTemperature
     from truecal.recalibrate import HistogramBinning as HistogramBinning
@@ -72,6 +74,8 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.recalibrate import choose_bins as choose_bins
     from truecal.recalibrate.evaluate import evaluate as evaluate
     from truecal.recalibrate.verify import verify as verify
+    from truecal.scanning import Scan as Scan
+    from truecal.scanning import scan as scan
     from truecal.select import by_column as by_column
     from truecal.select import by_label as by_label
     from truecal.select import by_output as by_output
@@ -83,6 +87,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
 
 # Where each public name is at home.
 _HOMES = {
+    "truecal.accumulate": "Accumulator",
     "truecal.context.beyond_top": "beyond_top group_confidence",
     "truecal.context.likert": "likert",
     "truecal.context.subgroups": "subgroups",
@@ -98,10 +103,12 @@ _HOMES = {
     "truecal.measurement": "calibration_error measure",
     "truecal.predictions": "Predictions read",
     "truecal.profile": "Profile",
+    "truecal.profile.sketch": "Sketch",
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
     "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
     "truecal.recalibrate.verify": "verify",
+    "truecal.scanning": "Scan scan",
     "truecal.select": "by_column by_label by_output",
     "truecal.uncertainty": "band below bootstrap compare compare_many",
 }
