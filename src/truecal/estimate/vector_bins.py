@@ -184,7 +184,7 @@ class VectorBins:
     @cached_property
     def gap(self) -> Float64s:
         """Mean outcome minus mean output, shape (b, d)."""
-        gap = (self.outcome_sum - self.output_sum) / self.safe
+        gap = np.clip((self.outcome_sum - self.output_sum) / self.safe, -1.0, 1.0)  # rounding, as in Bins
         if self.implied is not None:
             gap[:, self.implied] = -np.delete(gap, self.implied, axis=1).sum(axis=1)
         return gap
