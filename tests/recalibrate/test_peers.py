@@ -81,5 +81,6 @@ def test_probmetrics(name: str) -> None:
     theirs = fitted.predict_proba_torch(outputs).get_probs().numpy()
     maker = TemperatureScaling if name.startswith("Temp") else VectorScaling
     ours = maker().fit(logits, labels).predict_proba(logits)
-    assert_allclose(ours, theirs, atol=1e-4)
+    if maker is TemperatureScaling:  # its vector scaling stops 1.8e-4 short of the optimum, at a higher log loss
+        assert_allclose(ours, theirs, atol=1e-4)
     assert log_loss(ours, labels) <= log_loss(theirs, labels) + 1e-9
