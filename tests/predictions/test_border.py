@@ -25,6 +25,8 @@ REFUSED = {
     "three dimensions": (np.ones((2, 2, 2)), [0, 1], {}, "one- or two-dimensional"),
     "ragged": ([[0.5, 0.5], [1.0]], [0, 1], {}, "different lengths"),
     "text": (["a", "b"], [0, 1], {}, "must be numbers.*'a'"),
+    "nan as text": (["0.9", "nan"], [1, 0], {}, "must be numbers: row 1 is 'nan'"),
+    "numbers as text": (["0.9", "0.2"], [1, 0], {}, "not text; read the column as numbers"),
     "empty": (np.empty((0, 3)), [], {}, "empty"),
     "label too large": (GOOD, [0, 1, 3], {}, r"row 2 is 3, but there are 3 classes"),
     "label negative": (GOOD, [0, -2, 1], {}, r"row 1 is -2"),

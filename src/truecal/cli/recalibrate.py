@@ -206,9 +206,10 @@ def _written(frame: Any, path: Path) -> bytes:
 def _npz(path: Path, names: list[str], found: Any, kind: str) -> bytes:
     import numpy as np
 
-    with np.load(path, allow_pickle=False) as arrays:
-        held = {name: arrays[name] for name in arrays.files}
+    from truecal.predictions.files import read_arrays
+
+    held = read_arrays(path)
     held[names[0] if kind == "probs" else "probs"] = found if held[names[0]].ndim == 2 else found[:, 1]
     buffer = BytesIO()
-    np.savez(buffer, **held)
+    np.savez(buffer, **held)  # type: ignore[arg-type]
     return buffer.getvalue()

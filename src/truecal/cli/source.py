@@ -145,12 +145,12 @@ def outputs_of(path: Path, frame: Any, wanted: str) -> tuple[Any, list[str]]:
     from truecal.predictions.frames import matching
 
     if frame is None:
-        import numpy as np
+        from truecal.predictions.files import read_arrays
 
-        with np.load(path, allow_pickle=False) as arrays:
-            if wanted not in arrays.files:
-                raise InputError(f"{path.name} has no array {wanted!r}; it has {', '.join(arrays.files)}")
-            return arrays[wanted], [wanted]
+        arrays = read_arrays(path)
+        if wanted not in arrays:
+            raise InputError(f"{path.name} has no array {wanted!r}; it has {', '.join(arrays)}")
+        return arrays[wanted], [wanted]
     names, _ = matching(list(frame.columns), wanted, "predictions")
     return (frame[names[0]].to_numpy() if len(names) == 1 else frame.select(names).to_numpy()), names
 

@@ -45,8 +45,18 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
             return array.astype(np.float64)
         except (TypeError, ValueError):
             pass  # falls through to the refusal below, which shows the value
-    shown = f" (first value {array.flat[0]!r})" if array.size else ""
-    raise InputError(f"{what} must be numbers, not {array.dtype.name}{shown}")
+    for position, value in enumerate(array.flat):
+        if not _is_finite_number(value):
+            at = tuple(int(i) for i in np.unravel_index(position, array.shape))
+            raise InputError(f"{what} must be numbers: {_where(at)} is {str(value)!r}")
+    raise InputError(f"{what} must be numbers, not text; read the column as numbers")
+
+
+def _is_finite_number(value: object) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
 
 
 def _where(index: tuple[int, ...]) -> str:
