@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import truecal as tc
 
@@ -25,6 +26,8 @@ REFUSED = {
     "three dimensions": (np.ones((2, 2, 2)), [0, 1], {}, "one- or two-dimensional"),
     "ragged": ([[0.5, 0.5], [1.0]], [0, 1], {}, "different lengths"),
     "text": (["a", "b"], [0, 1], {}, "must be numbers.*'a'"),
+    "a sparse matrix": (csr_array([[0.9, 0.0]]), [1], {}, "sparse matrix; give"),
+    "text alone": ("0.9", [1], {}, "must be numbers"),
     "nan as text": (["0.9", "nan"], [1, 0], {}, "must be numbers: row 1 is 'nan'"),
     "numbers as text": (["0.9", "0.2"], [1, 0], {}, "not text; read the column as numbers"),
     "empty": (np.empty((0, 3)), [], {}, "empty"),

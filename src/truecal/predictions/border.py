@@ -22,6 +22,8 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
         tensor: Any = values.detach().cpu()
         values = tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy()
+    elif hasattr(values, "toarray"):  # a scipy.sparse matrix, which numpy would wrap whole in one object
+        raise InputError(f"{what} are a sparse matrix; give {what}.toarray()")
     elif hasattr(values, "to_numpy") and not isinstance(values, np.ndarray):
         values = values.to_numpy()
     try:
@@ -60,7 +62,9 @@ def _is_finite_number(value: object) -> bool:
 
 
 def _where(index: tuple[int, ...]) -> str:
-    return f"row {index[0]}" if len(index) == 1 else f"row {index[0]}, column {index[1]}"
+    """Words for a place in an array of any number of dimensions."""
+    names = ("the value",) if not index else (f"row {index[0]}", *(f"column {i}" for i in index[1:]))
+    return ", ".join(names)
 
 
 def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
