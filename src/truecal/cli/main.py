@@ -35,6 +35,8 @@ _EXTRAS = {
     "polars": ("polars", "files"),
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plot"),
+    "yaml": ("PyYAML", "study"),
+    "torch": ("torch", "torch"),
 }
 
 _PIPE_CLOSED = "nobody reads the output any more (broken pipe)"

@@ -1,0 +1,1 @@
+"""Studies: many models, many datasets, many metrics, from one YAML file."""
