@@ -40,13 +40,13 @@ class Selection(ABC):
         return preds.take(rows)
 
     def __and__(self, other: "Selection") -> "Selection":
-        return _Combined("and", self, other)
+        return Combined("and", self, other)
 
     def __or__(self, other: "Selection") -> "Selection":
-        return _Combined("or", self, other)
+        return Combined("or", self, other)
 
     def __invert__(self) -> "Selection":
-        return _Not(self)
+        return Negated(self)
 
 
 def small_selection(kept: int, given: int) -> str | None:
@@ -57,7 +57,7 @@ def small_selection(kept: int, given: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Combined(Selection):
+class Combined(Selection):
     word: Literal["and", "or"]
     first: Selection
     second: Selection
@@ -72,12 +72,12 @@ class _Combined(Selection):
         return first & second if self.word == "and" else first | second
 
     def __str__(self) -> str:
-        parts = [f"({part})" if isinstance(part, _Combined) else str(part) for part in (self.first, self.second)]
+        parts = [f"({part})" if isinstance(part, Combined) else str(part) for part in (self.first, self.second)]
         return f" {self.word} ".join(parts)
 
 
 @dataclass(frozen=True)
-class _Not(Selection):
+class Negated(Selection):
     selection: Selection
 
     def mask(self, preds: Predictions) -> Mask:
@@ -115,7 +115,7 @@ def _check_closed(closed: object) -> None:
 
 
 @dataclass(frozen=True)
-class _ByLabel(Selection):
+class ByLabel(Selection):
     names: tuple[object, ...]
 
     def mask(self, preds: Predictions) -> Mask:
@@ -139,11 +139,11 @@ def by_label(*names: object) -> Selection:
     """
     if not names:
         raise InputError("by_label needs at least one class, such as by_label('pedestrian')")
-    return _ByLabel(names)
+    return ByLabel(names)
 
 
 @dataclass(frozen=True)
-class _ByOutput(Selection):
+class ByOutput(Selection):
     of: object
     low: float
     high: float
@@ -177,11 +177,11 @@ def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed:
     """
     check_limits(low, high, "the output interval")
     _check_closed(closed)
-    return _ByOutput(of, float(low), float(high), closed)
+    return ByOutput(of, float(low), float(high), closed)
 
 
 @dataclass(frozen=True)
-class _ByValues(Selection):
+class ByValues(Selection):
     column: str
     values: tuple[object, ...]
 
@@ -197,7 +197,7 @@ class _ByValues(Selection):
 
 
 @dataclass(frozen=True)
-class _ByRange(Selection):
+class ByRange(Selection):
     column: str
     low: float
     high: float
@@ -216,7 +216,7 @@ class _ByRange(Selection):
 
 
 @dataclass(frozen=True)
-class _ByTest(Selection):
+class ByTest(Selection):
     column: str
     test: Callable[[NDArray[Any]], Any]
 
@@ -260,10 +260,10 @@ def by_column(
     if bool(values) + ranged + (where is not None) != 1:
         raise InputError(f"say which rows of column {name!r}: values, or low= / high=, or where=, one of the three")
     if values:
-        return _ByValues(name, values)
+        return ByValues(name, values)
     if where is not None:
-        return _ByTest(name, where)
+        return ByTest(name, where)
     low, high = -np.inf if low is None else low, np.inf if high is None else high
     check_limits(low, high, f"the range of column {name!r}")
     _check_closed(closed)
-    return _ByRange(name, float(low), float(high), closed)
+    return ByRange(name, float(low), float(high), closed)

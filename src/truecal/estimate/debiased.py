@@ -62,7 +62,7 @@ class DebiasedECE(Estimator):
         usable = n >= 2
         several = np.where(usable, n, 2.0)
         if self.norm == 1:
-            terms = _debiased_absolute(bins.gap, rate * (1 - rate) / several)
+            terms = debiased_absolute(bins.gap, rate * (1 - rate) / several)
         elif self.correction == "kumar":
             terms = bins.gap**2 - rate * (1 - rate) / (several - 1)
         else:
@@ -91,7 +91,7 @@ def _warnings(asked: int, used: int, covered: Float64s) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _debiased_absolute(gap: Float64s, variance: Float64s) -> Float64s:
+def debiased_absolute(gap: Float64s, variance: Float64s) -> Float64s:
     """2 |gap| - E|gap + noise| for normal noise of the given variance."""
     from scipy.special import ndtr
 

@@ -10,10 +10,10 @@ from truecal.estimate.estimator import Estimator, Findings, check_norm
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
 
-_CELLS = 65_536  # more rows than this are first joined into so many cells of equal mass
-_ALPHA = 100.0  # Peng et al.: ln(n / alpha)
-_STRIPES = 500  # resolution with which the dense region is looked for
-_DENSE = 8.0  # a stripe is dense when it holds so many times the mass it would hold if scores were uniform
+MOST_ROWS = 65_536  # more rows than this are first joined into so many cells of equal mass
+ALPHA = 100.0  # Peng et al.: ln(n / alpha)
+STRIPES = 500  # resolution with which the dense region is looked for
+DENSE = 8.0  # a stripe is dense when it holds so many times the mass it would hold if scores were uniform
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class NearestECE(Estimator):
         if self.neighbors != "auto":
             return np.minimum(float(self.neighbors), np.maximum(n, 1.0))
         inside = _share_in(profile, self.region) if self.region is not None else _dense_share(profile)
-        k = np.rint(n * (1 - inside) / np.maximum(1 + np.log(n / _ALPHA), 1.0))
+        k = np.rint(n * (1 - inside) / np.maximum(1 + np.log(n / ALPHA), 1.0))
         return np.clip(k, 1.0, np.maximum(n, 1.0))
 
     def find(self, profile: Profile) -> Findings:
         k = self.count(profile)
-        fine = profile.coarsen(_CELLS, moments=False)
+        fine = profile.coarsen(MOST_ROWS, moments=False)
         everywhere = fine.at_count(np.arange(fine.rows + 1)[None, :])
         if fine.weights is not None and fine.has_ties:  # at_count shares by rows; weighted ties share by weight
             everywhere = fine.at_mass(np.broadcast_to(fine.prefix("w"), (fine.batch, fine.rows + 1)))
@@ -126,14 +126,14 @@ def _share_in(profile: Profile, region: tuple[float, float]) -> Float64s:
 
 def _dense_share(profile: Profile) -> Float64s:
     """Share of the data in the run of dense stripes around the fullest one; 0 where no stripe is dense."""
-    share = np.diff(profile.sums("w", profile.width_cut(_STRIPES)), axis=1) / profile.total[:, None]
-    dense = share * _STRIPES >= _DENSE
+    share = np.diff(profile.sums("w", profile.width_cut(STRIPES)), axis=1) / profile.total[:, None]
+    dense = share * STRIPES >= DENSE
     found = np.zeros(profile.batch)
     for i, peak in enumerate(share.argmax(axis=1)):
         if dense[i, peak]:
             gaps = np.flatnonzero(~dense[i])
             at = np.searchsorted(gaps, peak)
             first = gaps[at - 1] + 1 if at else 0
-            last = gaps[at] if at < len(gaps) else _STRIPES
+            last = gaps[at] if at < len(gaps) else STRIPES
             found[i] = share[i, first:last].sum()
     return found

@@ -7,7 +7,7 @@ import numpy as np
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
 
-_CELLS = (
+MOST_CELLS = (
     1024  # more distinct scores than this are joined into so many cells of equal mass: 16 for every term of the series
 )
 _MOST_TERMS = 64
@@ -41,23 +41,23 @@ class Basis:
 
 def most_cells(profile: Profile) -> int:
     """At most so many cells stand for a dataset of this profile."""
-    return min(profile.rows, _CELLS)
+    return min(profile.rows, MOST_CELLS)
 
 
 def rank_cells(profile: Profile) -> Cells:
     """One cell per row up to 1024 rows, one per distinct score up to 1024 of them, then 1024 of equal mass."""
-    distinct = np.minimum(profile.distinct, _CELLS)
-    if profile.rows <= _CELLS:
+    distinct = np.minimum(profile.distinct, MOST_CELLS)
+    if profile.rows <= MOST_CELLS:
         rows = np.arange(profile.rows + 1)[None, :]
         cut = (
             profile.at_count(rows)
             if profile.weights is None
             else profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
         )
-    elif profile.distinct.max() <= _CELLS:
+    elif profile.distinct.max() <= MOST_CELLS:
         cut = _group_cut(profile)
     else:
-        cut = profile.mass_cut(_CELLS)
+        cut = profile.mass_cut(MOST_CELLS)
     scale = (profile.size / profile.total)[:, None]
     count, c, y, cc, cy = (np.diff(profile.sums(name, cut), axis=1) * scale for name in ("w", "c", "y", "cc", "cy"))
     safe = np.where(count > 0, count, 1.0)

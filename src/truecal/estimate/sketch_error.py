@@ -10,7 +10,7 @@ orders that move the value most, and four times the largest move is stated (neve
 import numpy as np
 
 from truecal.estimate.binned import BinnedECE
-from truecal.estimate.debiased import DebiasedECE, _debiased_absolute
+from truecal.estimate.debiased import DebiasedECE, debiased_absolute
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator
 from truecal.estimate.isotonic import IsotonicError, isotonic_blocks
@@ -100,8 +100,8 @@ def _debiased(estimator: DebiasedECE, profile: CellProfile) -> tuple[float, floa
     chance = _chance(rate)
     gap = _pick(box.gap(), usable)
     if estimator.norm == 1:
-        low = _debiased_absolute(gap.low, chance.high / count.low)
-        high = _debiased_absolute(gap.high, chance.low / count.high)
+        low = debiased_absolute(gap.low, chance.high / count.low)
+        high = debiased_absolute(gap.high, chance.low / count.high)
         terms = Range(
             np.minimum(weight.low * low, weight.high * low), np.maximum(weight.low * high, weight.high * high)
         )

@@ -9,7 +9,7 @@ a window's end by no more than what the cell's zeros and ones can add.
 import numpy as np
 
 from truecal.estimate.binned import Binning
-from truecal.estimate.nearest import _ALPHA, _CELLS, _DENSE, _STRIPES, NearestECE
+from truecal.estimate.nearest import ALPHA, DENSE, MOST_ROWS, STRIPES, NearestECE
 from truecal.estimate.sketch_boxes import Range, boxes
 from truecal.profile.sketch_profile import CellProfile
 from truecal.types import Float64s
@@ -29,7 +29,7 @@ def nearest_range(estimator: NearestECE, profile: CellProfile) -> tuple[float, f
     else:
         low, high = float(share @ gap.low**p), float(share @ gap.high**p)
     if (
-        profile.row_count > _CELLS
+        profile.row_count > MOST_ROWS
     ):  # beyond so many rows the estimator itself joins rows, which it states to be worth this much
         low, high = low * (1 - 2e-4), high * (1 + 2e-4)
     return low - profile.rounding, high + profile.rounding
@@ -91,7 +91,7 @@ def _neighbours(estimator: NearestECE, profile: CellProfile) -> tuple[float, flo
         if found is None:
             return None
         share = found
-    spread = max(1 + np.log(n / _ALPHA), 1.0)
+    spread = max(1 + np.log(n / ALPHA), 1.0)
     ends = [float(np.clip(np.rint(n * (1 - s) / spread), 1.0, max(n, 1.0))) for s in (share[1], share[0])]
     return ends[0], ends[1]
 
@@ -108,17 +108,17 @@ def _share_in(profile: CellProfile, region: tuple[float, float]) -> tuple[float,
 
 def _dense(profile: CellProfile) -> tuple[float, float] | None:
     """Range of the share in the dense run of stripes, or None when another run may be the one."""
-    box = boxes(profile, Binning(_STRIPES, "width", "keep", "left"), _STRIPES)
+    box = boxes(profile, Binning(STRIPES, "width", "keep", "left"), STRIPES)
     least, most = box.weight.low / box.total, box.weight.high / box.total
-    dense = least * _STRIPES >= _DENSE
-    if (dense != (most * _STRIPES >= _DENSE)).any():
+    dense = least * STRIPES >= DENSE
+    if (dense != (most * STRIPES >= DENSE)).any():
         return None
     peak = int(least.argmax())
     rivals = np.flatnonzero(most >= least[peak])
     gaps = np.flatnonzero(~dense)
     at = int(np.searchsorted(gaps, peak))
     first = int(gaps[at - 1]) + 1 if at else 0
-    last = int(gaps[at]) if at < len(gaps) else _STRIPES
+    last = int(gaps[at]) if at < len(gaps) else STRIPES
     if not dense[peak]:
         return None if dense[rivals].any() else (0.0, 0.0)
     if ((rivals < first) | (rivals >= last)).any():

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator
-from truecal.estimate.rank_basis import _CELLS as ROWS_ONE_BY_ONE
+from truecal.estimate.rank_basis import MOST_CELLS
 from truecal.profile import Profile
 from truecal.profile.sketch_profile import CellProfile
 from truecal.types import Float64s
@@ -62,7 +62,7 @@ def largest_move(estimator: Estimator, profile: CellProfile, estimate: Estimate)
 
 def _as_many_rows(profile: Profile, of: CellProfile) -> Profile:
     """The same with every row parted into equals, until there are too many rows for the rank series to take them one by one."""
-    times = min(-(-(ROWS_ONE_BY_ONE + 1) // profile.rows), -(-of.row_count // profile.rows))
+    times = min(-(-(MOST_CELLS + 1) // profile.rows), -(-of.row_count // profile.rows))
     if times < 2:
         return profile
     assert profile.weights is not None

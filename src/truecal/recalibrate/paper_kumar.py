@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import FileError, TruecalError
-from truecal.estimate.debiased import _debiased_absolute
+from truecal.estimate.debiased import debiased_absolute
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.recalibrate.beta import BetaCalibration
@@ -229,7 +229,7 @@ def fig12(
             counts, score, rate = _bin_sums(of[rows], c[rows], y[rows], np.ones((1, len(rows))), count)
             shares = counts / counts.sum()
             gap = score - rate
-            debiased = _debiased_absolute(gap, rate * (1 - rate) / np.maximum(counts, 1.0))
+            debiased = debiased_absolute(gap, rate * (1 - rate) / np.maximum(counts, 1.0))
             return float((shares * np.abs(gap)).sum()), float((shares * debiased).sum())
 
         truth = absolute(np.arange(len(c)))[0]
