@@ -1,1 +1,33 @@
-"""Studies: many models, many datasets, many metrics, from one YAML file."""
+"""Studies: many models, many datasets, many metrics, from one YAML file.
+
+    study = tc.study.Study.read("study.yaml")     validated: all problems at once, with their lines
+    store = study.run("results", workers=2)       resumable; every number is kept
+    store.frame()                                 one row per number
+
+Every name comes from its module on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does the same on use
+    from truecal.study.store import Store as Store
+
+# Where each public name is at home.
+_HOMES = {
+    "truecal.study.store": "Store",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'truecal.study' has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
