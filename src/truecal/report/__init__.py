@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from truecal.lens import Lens
     from truecal.predictions import Predictions
     from truecal.profile import Profile
+    from truecal.study import Store
 
-__all__ = ["report", "report_comparison"]
+__all__ = ["report", "report_comparison", "report_study"]
 
 
 def report(
@@ -110,3 +111,33 @@ def report_comparison(
         models, reference=reference, lens=lens, level=level, resamples=resamples, title=title, command=command, rng=rng
     )
     return write_whole(path, render_comparison(content))
+
+
+def report_study(
+    store: "Store | str | os.PathLike[str]",
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    megabytes: float = 3.0,
+    command: str | None = None,
+) -> Path:
+    """Write a self-contained HTML page that explores the store of a study, and return its path.
+
+    Parameters
+    ----------
+    store : a :class:`truecal.study.Store` or its folder; a study that is still running shows what is finished.
+    path : where to write.
+    title : heading of the page; default the name of the study.
+    megabytes : how large the page may be; metrics and diagrams that do not fit are left out, the least asked for first, and
+        named on the page.
+    command : what produced the page, for the reproducibility box.
+    """
+    from truecal.report.page import render_study
+    from truecal.report.study_content import gather_study
+    from truecal.writing import write_whole
+
+    if isinstance(store, str | os.PathLike):
+        from truecal.study import Store
+
+        store = Store(store)
+    return write_whole(path, render_study(gather_study(store, title=title, megabytes=megabytes, command=command)))

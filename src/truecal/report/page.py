@@ -15,12 +15,13 @@ from truecal.report.bundle import charting_bundle, inert
 from truecal.report.comparison_sections import comparison_body
 from truecal.report.html import escaped
 from truecal.report.sections import body
+from truecal.report.study_sections import study_body
 
 
 def render(content: dict[str, Any]) -> str:
     """The HTML text of a report's content."""
     wanted = ("cells", "curves", "level", "most_bins", "n", "top_label", "head", "absolute")
-    scripts = ("theme.js", "measure.js", "charts.js", "tables.js", "page.js")
+    scripts = ("theme.js", "rates.js", "measure.js", "charts.js", "tables.js", "page.js")
     return _page(content["title"], body(content), {name: content[name] for name in wanted}, scripts)
 
 
@@ -30,7 +31,15 @@ def render_comparison(content: dict[str, Any]) -> str:
     return _page(content["title"], comparison_body(content), wanted, ("theme.js", "tables.js", "comparison.js"))
 
 
-def _page(title: str, html: str, data: dict[str, Any], scripts: Sequence[str]) -> str:
+def render_study(content: dict[str, Any]) -> str:
+    """The HTML text of a study's content."""
+    scripts = ("theme.js", "rates.js", "tables.js", "study_numbers.js", "study_charts.js", "study.js")
+    return _page(content["title"], study_body(content), content["explorer"], scripts, styles=("page.css", "study.css"))
+
+
+def _page(
+    title: str, html: str, data: dict[str, Any], scripts: Sequence[str], *, styles: Sequence[str] = ("page.css",)
+) -> str:
     """A page of words and of scripts that read `data`; everything else is in the HTML already."""
     library = charting_bundle()
     ours = inert("(() => {\n'use strict';\n" + "\n".join(map(_asset, scripts)) + "\n})();")
@@ -50,7 +59,7 @@ def _page(title: str, html: str, data: dict[str, Any], scripts: Sequence[str]) -
             '<meta name="color-scheme" content="light dark">',
             '<link rel="icon" href="data:,">',
             f"<title>{escaped(title)}</title>",
-            f"<style>{_asset('page.css')}</style>",
+            f"<style>{''.join(map(_asset, styles))}</style>",
             "</head>",
             "<body>",
             html,

@@ -1,0 +1,70 @@
+"""Everything the page of a study says, as one record: computed here, drawn elsewhere."""
+
+from typing import Any
+
+from truecal.errors import InputError
+from truecal.report.bundle import charting_bundle
+from truecal.report.provenance import now, versions
+from truecal.report.records import document
+from truecal.report.study_analyses import analyses
+from truecal.report.study_diagrams import explorer_diagrams
+from truecal.report.study_numbers import explorer_numbers
+
+_ELSEWHERE = 150_000  # bytes of styles, scripts and words
+_LEVEL = 0.95
+
+
+def gather_study(store: Any, *, title: str | None, megabytes: float, command: str | None) -> dict[str, Any]:
+    """Numbers of the explorer, tables of the analyses, and where all of it came from."""
+    frame, meta = store.frame(), store.meta()
+    sections = analyses(frame)
+    tables = sum(len(cell) + 60 for found in sections for row in found["rows"] for cell in row)
+    room = round(megabytes * 1e6) - len(charting_bundle()) - _ELSEWHERE - tables
+    if room < 50_000:
+        raise InputError(f"{megabytes:g} MB are too few: the charting library alone takes 0.9; ask for 1.5 or more")
+    numbers = explorer_numbers(frame, room=round(0.65 * room))
+    diagrams = explorer_diagrams(frame, store.diagrams(), numbers.record, room=round(0.35 * room))
+    level = frame["level"].drop_nulls().max()
+    name = str(meta.get("name") or "Study")
+    return document(
+        "study-page",
+        title=title or name,
+        facts=[
+            f"{len(numbers.record['models'])} models",
+            *_counted(frame, "dataset", "dataset"),
+            *_counted(frame, "severity", "severity", "severities"),
+            *_counted(frame, "seed", "seed"),
+            f"{frame.height:,} numbers",
+        ],
+        explorer={
+            **numbers.record,
+            "diagrams": diagrams,
+            "level": _LEVEL if level is None else float(level),
+            "start": _start(numbers.record),
+        },
+        left_out=numbers.left_out,
+        analyses=sections,
+        reproduce={
+            "made": now(),
+            "versions": versions(),
+            "command": command,
+            "study": name,
+            "evaluated": str(meta.get("truecal", meta.get("version", ""))),
+        },
+    )
+
+
+def _counted(frame: Any, column: str, one: str, many: str | None = None) -> list[str]:
+    count = frame[column].n_unique()
+    return [f"{count} {one if count == 1 else many or one + 's'}"]
+
+
+def _start(record: dict[str, Any]) -> dict[str, Any]:
+    """What is shown first: the first measure that is no error rate, on the clean data of the first dataset, not recalibrated."""
+    measure = next(i for i, m in enumerate(record["measures"]) if m["metric"] != "error")
+    places = record["places"]
+    ranked = sorted(
+        range(len(places)),
+        key=lambda i: (places[i]["selection"] != "all", places[i]["recalibrator"] != "none", places[i]["severity"], i),
+    )
+    return {"measure": measure, "place": ranked[0]}

@@ -1,0 +1,68 @@
+"""The reliability diagrams that the explorer of a study can open, packed as whole numbers.
+
+One diagram per model and place, of the first seed. Those of clean data and equal-mass bins come first; what does not fit into the
+room given is left out, a severity of a lens and scheme at a time.
+"""
+
+import json
+from typing import Any
+
+UNIT = 10_000
+_LENSES = ("top-label", "class-wise", "all-label")
+_SCHEMES = ("mass", "width")
+
+
+def explorer_diagrams(frame: Any, diagrams: Any, numbers: dict[str, Any], *, room: int) -> dict[str, Any]:
+    """{"kinds": [{lens, scheme}], "drawn": [{"place/model": [confidences, outcomes, counts]} by kind], "all": whether nothing is missing}."""
+    import polars as pl
+
+    jobs = frame.group_by("job").agg(
+        *(pl.col(name).first() for name in ("model", "dataset", "severity", "seed")),
+    )
+    first = jobs.filter(pl.col("seed") == pl.col("seed").min().over("model", "dataset", "severity"))
+    known = (
+        diagrams.filter((pl.col("count") > 0) & ~pl.col("lens").str.starts_with("class:"))
+        .join(first, on="job")
+        .sort("lens", "scheme", "severity", "bin")
+    )
+    model_of = {model["name"]: i for i, model in enumerate(numbers["models"])}
+    place_of = {
+        (place["dataset"], place["severity"], place["recalibrator"], place["selection"]): i
+        for i, place in enumerate(numbers["places"])
+    }
+    groups = known.partition_by("lens", "scheme", "severity", as_dict=True)
+    kinds: list[dict[str, str]] = []
+    drawn: list[dict[str, Any]] = []
+    used, complete = 0, True
+    for lens, scheme, severity in sorted(groups, key=_priority):
+        packed = _packed(groups[lens, scheme, severity], model_of, place_of)
+        size = len(json.dumps(packed, separators=(",", ":")))
+        if used + size > room:
+            complete = False
+            continue
+        used += size
+        kind = {"lens": lens, "scheme": scheme}
+        if kind not in kinds:
+            kinds.append(kind)
+            drawn.append({})
+        drawn[kinds.index(kind)].update(packed)
+    return {"kinds": kinds, "drawn": drawn, "unit": UNIT, "complete": complete}
+
+
+def _priority(group: tuple[str, str, float]) -> tuple[int, int, float, str]:
+    lens, scheme, severity = group
+    lens_rank = _LENSES.index(lens) if lens in _LENSES else len(_LENSES)
+    scheme_rank = _SCHEMES.index(scheme) if scheme in _SCHEMES else len(_SCHEMES)
+    return (lens_rank, scheme_rank, severity, lens)
+
+
+def _packed(rows: Any, model_of: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> dict[str, list[list[float]]]:
+    names = ("dataset", "severity", "recalibrator", "selection", "model", "confidence", "outcome", "count")
+    found: dict[str, list[list[float]]] = {}
+    for *place, model, confidence, outcome, count in rows.select(names).rows():
+        key = f"{place_of[tuple(place)]}/{model_of[model]}"
+        lists = found.setdefault(key, [[], [], []])
+        whole = (round(confidence * UNIT), round(outcome * UNIT), round(count, 2))
+        for values, number in zip(lists, whole, strict=True):
+            values.append(int(number) if float(number).is_integer() else number)
+    return found

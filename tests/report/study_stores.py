@@ -1,0 +1,115 @@
+"""A store in memory, with the columns of a real one: simulated models whose numbers are easy to check."""
+
+import numpy as np
+import polars as pl
+
+from tests.report.examples import LONG, NASTY
+from truecal.study.store import DIAGRAMS, RESULTS
+
+METRICS = {
+    "error": ("", None, None, None),
+    "nll": ("", None, None, None),
+    "rank-series-l2": ("top-label", None, None, 2.0),
+    "ece-mass-100-l1": ("top-label", "mass", 100, 1.0),
+    "ece-width-15-max": ("class-wise", "width", 15, np.inf),
+}
+
+
+class FakeStore:
+    """What the page asks of a store."""
+
+    def __init__(self, results, diagrams, name="A study"):
+        self.results, self.bins, self.name = results, diagrams, name
+
+    def frame(self):
+        return self.results
+
+    def diagrams(self):
+        return self.bins
+
+    def meta(self):
+        return {"version": 1, "name": self.name, "study": {}, "jobs": [], "truecal": "0"}
+
+
+def table(rows, columns):
+    kinds = {name: getattr(pl, kind) for name, kind in columns.items()}
+    return pl.DataFrame({name: [row.get(name) for row in rows] for name in columns}, schema=kinds)
+
+
+def fake_store(
+    models=None,
+    *,
+    families=("linear", "trees", "mlp"),
+    datasets=("digits", "wine"),
+    severities=(0.0, 1.0, 2.0),
+    seeds=(0, 1),
+    recalibrators=("none", "temperature"),
+    metrics=METRICS,
+    lenses=("top-label", "class-wise"),
+    name="A study",
+    seed=0,
+):
+    """Numbers that depend on everything, so that a wrong look-up is a wrong number."""
+    rng = np.random.default_rng(seed)
+    if models is None:
+        models = [NASTY, LONG, *(f"model {k}" for k in range(7))]
+    rows, bins = [], []
+    for i, model in enumerate(models):
+        for dataset in datasets:
+            for severity in severities:
+                for run in seeds:
+                    job = f"{i}-{dataset}-{severity}-{run}"
+                    place = {
+                        "job": job,
+                        "model": model,
+                        "family": families[i % len(families)],
+                        "size": float(10 ** (1 + i % 4)),
+                        "dataset": dataset,
+                        "severity": severity,
+                        "seed": run,
+                        "selection": "all",
+                        "n": 900,
+                        "warnings": "",
+                    }
+                    base = 0.05 + 0.1 * rng.random() + 0.08 * severity
+                    for recalibrator in recalibrators:
+                        for metric, (lens, scheme, count, norm) in metrics.items():
+                            value = base if metric == "error" else rng.random() * 0.1 + 0.02 * severity
+                            wide = 0.3 * value
+                            ends = (None, None) if metric == "nll" else (value - wide, value + wide)
+                            rows.append(
+                                place
+                                | {
+                                    "recalibrator": recalibrator,
+                                    "lens": lens,
+                                    "metric": metric,
+                                    "scheme": scheme,
+                                    "bins": count,
+                                    "norm": norm,
+                                    "value": value,
+                                    "low": ends[0],
+                                    "high": ends[1],
+                                    "level": None if metric == "nll" else 0.95,
+                                }
+                            )
+                        for lens in lenses:
+                            for scheme in ("mass", "width"):
+                                confidence = np.sort(rng.uniform(0.3, 1, 15))
+                                outcome = np.round(np.clip(confidence + rng.normal(0, 0.05, 15), 0, 1) * 60) / 60
+                                for b in range(15):
+                                    bins.append(
+                                        {
+                                            "job": job,
+                                            "recalibrator": recalibrator,
+                                            "lens": lens,
+                                            "selection": "all",
+                                            "scheme": scheme,
+                                            "bin": b,
+                                            "low": 0.0,
+                                            "high": 1.0,
+                                            "count": 60.0,
+                                            "confidence": confidence[b],
+                                            "outcome": outcome[b],
+                                        }
+                                    )
+    return FakeStore(table(rows, RESULTS), table(bins, DIAGRAMS), name)
