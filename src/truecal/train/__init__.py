@@ -1,1 +1,44 @@
-"""While training: losses and callbacks for torch that act on calibration (extra `torch`)."""
+"""What to do while training: losses that keep a network honest, and a log of its calibration epoch by epoch.
+
+All of it is torch (`pip install 'truecal[torch]'`), which loads on the first use of a name here and never before. Binary logits
+have shape (n,) and belong to the positive class, others (n, classes); targets are class indices, or soft labels with one
+probability per class (per row for binary logits). Each loss at strength 0 is torch's own cross-entropy, bit for bit.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does the same on use
+    from truecal.train.focal import FocalLoss as FocalLoss
+    from truecal.train.focal import focal_loss as focal_loss
+    from truecal.train.log import CalibrationLog as CalibrationLog
+    from truecal.train.mixing import Mixup as Mixup
+    from truecal.train.mixing import mixup as mixup
+    from truecal.train.penalty import PenalizedCrossEntropy as PenalizedCrossEntropy
+    from truecal.train.penalty import mmce as mmce
+    from truecal.train.penalty import soft_binned_error as soft_binned_error
+    from truecal.train.smoothing import LabelSmoothing as LabelSmoothing
+    from truecal.train.smoothing import cross_entropy as cross_entropy
+    from truecal.train.smoothing import smoothed_cross_entropy as smoothed_cross_entropy
+
+_HOMES = {
+    "truecal.train.focal": "FocalLoss focal_loss",
+    "truecal.train.log": "CalibrationLog",
+    "truecal.train.mixing": "Mixup mixup",
+    "truecal.train.penalty": "PenalizedCrossEntropy mmce soft_binned_error",
+    "truecal.train.smoothing": "LabelSmoothing cross_entropy smoothed_cross_entropy",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'truecal.train' has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
