@@ -3,6 +3,7 @@
 from typing import Any
 
 from truecal.plot.canvas import BLUE, GREY, Frame, columns, new_axes
+from truecal.study.pareto_sets import on_front
 
 
 class ParetoDisplay:
@@ -17,12 +18,7 @@ class ParetoDisplay:
 
     def __init__(self, frame: Frame, *, x: str = "error", y: str = "calibration") -> None:
         _, across, up = columns(frame, "name", x, y)
-        points = list(zip(across, up, strict=True))
-
-        def beaten(i: int) -> bool:
-            return any(a <= points[i][0] and b <= points[i][1] and (a, b) != points[i] for a, b in points)
-
-        self._frame: Frame = {**frame, "front": [not beaten(i) for i in range(len(points))]}
+        self._frame: Frame = {**frame, "front": on_front(across, up).tolist()}
         self.x, self.y = x, y
         self.figure_: Any = None
         self.ax_: Any = None

@@ -11,10 +11,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does the same on use
+    from truecal.study.error_calibration import ErrorAgainstCalibration as ErrorAgainstCalibration
+    from truecal.study.error_calibration import error_against_calibration as error_against_calibration
+    from truecal.study.pareto_sets import ParetoSets as ParetoSets
+    from truecal.study.pareto_sets import on_front as on_front
+    from truecal.study.pareto_sets import pareto as pareto
+    from truecal.study.rank_flips import RankAgreement as RankAgreement
+    from truecal.study.rank_flips import rank_agreement as rank_agreement
     from truecal.study.store import Store as Store
 
 # Where each public name is at home.
 _HOMES = {
+    "truecal.study.error_calibration": "ErrorAgainstCalibration error_against_calibration",
+    "truecal.study.pareto_sets": "ParetoSets on_front pareto",
+    "truecal.study.rank_flips": "RankAgreement rank_agreement",
     "truecal.study.store": "Store",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -1,0 +1,90 @@
+"""Calibration against classification error, model by model, with families and sizes (Minderer et al. 2021, Figures 1 and 2)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from truecal.study.correlation import METHODS, correlate, few_models, fit_line
+from truecal.study.pareto_sets import METRIC
+from truecal.study.points import CONDITION, named, numbers, polars, with_error
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorAgainstCalibration:
+    """Points of models, and the trends through them.
+
+    `frame()` columns: metric, lens, dataset, severity, model, family, size, relative_size (within the family, the largest is 1),
+    error, value, and the bounds of both.
+    """
+
+    metric: str
+    notes: tuple[str, ...]
+    _frame: Any
+    _trends: Any
+
+    def frame(self) -> Any:
+        """One row per model and condition."""
+        return self._frame
+
+    def trends(self) -> Any:
+        """Per condition, and per family in it (family null: all models): the slope of the metric on the error with its interval,
+        Pearson's, Spearman's and Kendall's coefficient with theirs, and the number of models."""
+        return self._trends
+
+
+def error_against_calibration(
+    frame: Any,
+    *,
+    metric: str = METRIC,
+    lens: str = "top-label",
+    selection: str = "all",
+    recalibrator: str = "none",
+    dataset: str | None = None,
+    level: float = 0.95,
+) -> ErrorAgainstCalibration:
+    """How calibration goes with accuracy, over all models and within families."""
+    pl = polars()
+    found, notes = with_error(
+        frame, [metric], level=level, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
+    )
+    largest = pl.col("size").max().over([*CONDITION, "family"])
+    found = found.with_columns((pl.col("size") / largest).alias("relative_size"))
+    rows: list[dict[str, Any]] = []
+    for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+        rows.append(_trend(condition, None, part, level))
+        models = part.height
+        notes += few_models(models, f"error against {metric} {named(*condition)}")
+        for family in part["family"].drop_nulls().unique().sort():
+            members = part.filter(pl.col("family") == family)
+            if members.height >= 2:
+                rows.append(_trend(condition, family, members, level))
+        over = _unsupported(part)
+        if over is not None:
+            notes.append(over.format(metric=metric, where=named(*condition)))
+    return ErrorAgainstCalibration(metric, tuple(notes), found, pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _trend(condition: tuple[Any, ...], family: str | None, part: Any, level: float) -> dict[str, Any]:
+    error, value = numbers(part, "error", "value")
+    line = fit_line(error, value, level=level)
+    row: dict[str, Any] = {**dict(zip(CONDITION, condition, strict=True)), "family": family, "models": part.height}
+    row |= {"slope": line.slope, "slope_low": line.low, "slope_high": line.high, "intercept": line.intercept}
+    for method in METHODS:
+        found = correlate(error, value, method, level=level)
+        row |= {method: found.value, f"{method}_low": found.low, f"{method}_high": found.high}
+    return row
+
+
+def _unsupported(part: Any) -> str | None:
+    """How many neighbours in the ranking by the metric have overlapping intervals."""
+    ranked = part.sort("value")
+    low, high = numbers(ranked, "low", "high")
+    known = (low[1:] == low[1:]) & (high[:-1] == high[:-1])
+    if not known.any():
+        return "there are no intervals of {metric} {where}: nobody can tell which of its ranks are chance"
+    loose = int((low[1:] <= high[:-1])[known].sum())
+    if not loose:
+        return None
+    return (
+        f"{loose} of {int(known.sum())} neighbours in the ranking by {{metric}} {{where}} have overlapping intervals: "
+        "their order is not supported by the data"
+    )

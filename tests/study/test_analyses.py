@@ -1,0 +1,270 @@
+"""Analyses of a study's results: each against a naive transcription, and what must not change an answer."""
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import truecal as tc
+from tests.study.results import frame_of, number, random_study, study
+from truecal.study.correlation import correlate, fit_line
+from truecal.study.points import points
+
+# ------------------------------------------------------------------ fronts
+
+
+def naive_front(x, y):
+    def beats(i, j):
+        return x[i] <= x[j] and y[i] <= y[j] and (x[i] < x[j] or y[i] < y[j])
+
+    return [not any(beats(i, j) for i in range(len(x))) for j in range(len(x))]
+
+
+grid = st.integers(0, 6).map(float) | st.just(float("inf"))
+plane = st.lists(st.tuples(grid, grid), min_size=1, max_size=25)
+
+
+@given(plane)
+def test_front_is_who_nobody_beats(cloud):
+    x, y = np.array(cloud).T
+    assert tc.study.on_front(x, y).tolist() == naive_front(x, y)
+
+
+@given(plane, st.data())
+def test_a_beaten_model_changes_nobody(cloud, data):
+    x, y = (list(column) for column in zip(*cloud, strict=True))
+    before = tc.study.on_front(x, y).tolist()
+    i = data.draw(st.integers(0, len(x) - 1))
+    after = tc.study.on_front([*x, x[i] + 1], [*y, y[i] + 2])
+    if np.isfinite(x[i]) or np.isfinite(y[i]):  # a point worse than (inf, inf) is its equal
+        assert after.tolist() == [*before, False]
+
+
+def test_front_refuses_what_it_cannot_judge():
+    with pytest.raises(tc.InputError, match="y of point 1 is not a number"):
+        tc.study.on_front([0.1, 0.2], [0.1, np.nan])
+    with pytest.raises(tc.InputError, match="as many x as y"):
+        tc.study.on_front([0.1], [0.1, 0.2])
+    assert tc.study.on_front([], []).tolist() == []
+
+
+def test_pareto_over_metrics_and_shift():
+    metrics = ("rank-series-l2", "ece-mass-100-l1", "nll")
+    frame = random_study(9, metrics=metrics, severities=(0.0, 2.0))
+    found = tc.study.pareto(frame, metrics=metrics)
+    table = found.frame()
+    assert table.height == 9 * 3 * 2
+    wide = frame.pivot(on="metric", index=["model", "severity"], values="value", aggregate_function="first")
+    on_every = set(wide["model"])
+    for metric, severity in itertools.product(metrics, (0.0, 2.0)):
+        here = wide.filter(pl.col("severity") == severity)
+        expected = dict(zip(here["model"], naive_front(here["error"], here[metric]), strict=True))
+        shown = table.filter((pl.col("metric") == metric) & (pl.col("severity") == severity))
+        assert dict(zip(shown["model"], shown["front"], strict=True)) == expected
+        on_every &= {model for model, on in expected.items() if on}
+    assert set(found.always) == on_every
+    counts = found.counts()
+    assert counts["of"].to_list() == [6] * 9
+    assert int(counts["fronts"].sum()) == int(table["front"].sum())
+    kept = found.kept()
+    assert kept["severity"].to_list() == [2.0] * 3
+    assert kept["share"].to_list() == [1.0] * 3  # a shift that moves all models alike keeps the front
+
+
+@given(st.integers(0, 10**6))
+def test_adding_a_dominated_model_keeps_every_front(seed):
+    frame = random_study(6, seed=seed)
+    worst = [number("worst", metric, 2.0) for metric in ("error", "rank-series-l2", "ece-mass-100-l1")]
+    metrics = ("rank-series-l2", "ece-mass-100-l1")
+    before = tc.study.pareto(frame, metrics=metrics)
+    after = tc.study.pareto(pl.concat([frame, frame_of(worst)]), metrics=metrics)
+    assert after.always == before.always
+    same = after.frame().filter(pl.col("model") != "worst").select(before.frame().columns).drop("supported")
+    assert same.equals(before.frame().drop("supported"))
+    assert not after.frame().filter(pl.col("model") == "worst")["front"].any()
+
+
+def test_memberships_that_intervals_do_not_support():
+    def box(model, error, value):
+        return [
+            number(model, "error", error, low=error - 0.01, high=error + 0.01),
+            number(model, "rank-series-l2", value, low=value - 0.01, high=value + 0.01),
+        ]
+
+    rows = [*box("good", 0.1, 0.03), *box("near", 0.105, 0.035), *box("far", 0.3, 0.2), *box("other", 0.4, 0.005)]
+    found = tc.study.pareto(frame_of(rows))
+    shown = {r["model"]: (r["front"], r["supported"]) for r in found.frame().iter_rows(named=True)}
+    assert shown == {"good": (True, False), "near": (False, False), "far": (False, True), "other": (True, True)}
+    assert "2 of 4 memberships" in " ".join(found.notes)
+    bare = tc.study.pareto(study([0.1, 0.2, 0.3], {"rank-series-l2": [0.3, 0.2, 0.1]}))
+    assert bare.frame()["supported"].to_list() == [None] * 3
+    assert "no intervals" in " ".join(bare.notes)
+
+
+def test_kept_with_a_reference():
+    clean = study([0.1, 0.2, 0.3], {"rank-series-l2": [0.05, 0.02, 0.04]}, dataset="clean")
+    street = study([0.3, 0.2, 0.5], {"rank-series-l2": [0.05, 0.02, 0.01]}, dataset="street")
+    found = tc.study.pareto(pl.concat([clean, street]))
+    kept = found.kept("clean")
+    assert kept.row(0, named=True) == {
+        "metric": "rank-series-l2",
+        "lens": "top-label",
+        "dataset": "street",
+        "severity": 0.0,
+        "clean": 2,
+        "kept": 1,
+        "share": 0.5,
+    }
+    assert found.kept().is_empty()
+    with pytest.raises(tc.InputError, match="'nowhere' is not a dataset"):
+        found.kept("nowhere")
+
+
+# ------------------------------------------------------------------ points
+
+
+def test_seeds_are_averaged_and_rows_compared():
+    rows = [number("a", "rank-series-l2", v, seed=s, low=v - 0.1, high=v + 0.1) for s, v in enumerate([0.2, 0.4])]
+    rows += [number("b", "rank-series-l2", 0.5, n=800)]
+    found, notes = points(frame_of(rows), ["rank-series-l2"])
+    a, b = found.iter_rows(named=True)
+    assert (a["value"], a["low"], a["high"], a["seeds"]) == pytest.approx((0.3, 0.2, 0.4, 2))
+    assert b["low"] is None
+    assert any("different rows on digits (800 to 1000" in note for note in notes)
+    assert any("different numbers of seeds" in note for note in notes)
+
+
+def test_points_say_what_is_wrong():
+    frame = random_study(3)
+    with pytest.raises(tc.InputError, match="no metric 'ece' with the lens 'top-label'; there are ece-mass-100-l1"):
+        points(frame, ["ece"])
+    with pytest.raises(tc.InputError, match="no dataset 'mnist' in the results; there is 'digits'"):
+        points(frame, ["error"], dataset="mnist")
+    with pytest.raises(tc.InputError, match="no recalibrator 'temperature'"):
+        points(frame, ["error"], recalibrator="temperature")
+    with pytest.raises(tc.InputError, match="no column 'family'"):
+        points(frame.drop("family"), ["error"])
+    with pytest.raises(tc.InputError, match=r"list is not a data frame; pass store.frame\(\)"):
+        points([1, 2], ["error"])
+    with pytest.raises(tc.InputError, match=r"two values of error for m0 on digits \(seed 0\)"):
+        points(pl.concat([frame, frame]), ["error"])
+    infinite = pl.concat([frame, frame_of([number("m0", "nll", np.inf), number("m1", "nll", 0.3)])])
+    found, notes = points(infinite, ["nll"])
+    assert found["model"].to_list() == ["m1"]
+    assert notes[0] == "nll of m0 is infinite on digits: left out"
+
+
+def test_any_frame_will_do():
+    frame = random_study(6)
+    found = tc.study.pareto(frame.to_pandas())
+    assert found.frame().equals(tc.study.pareto(frame).frame())
+
+
+# ------------------------------------------------------------------ correlations
+
+
+@pytest.mark.parametrize("method", ["pearson", "spearman", "kendall"])
+def test_correlation_is_scipys(method):
+    rng = np.random.default_rng(1)
+    x, y = rng.integers(0, 8, 20), rng.integers(0, 8, 20)
+    find = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
+    found = correlate(x, y, method)
+    assert found.value == pytest.approx(find(x, y)[0], abs=1e-12)
+    assert found.low < found.value < found.high
+    if method == "pearson":
+        expected = stats.pearsonr(x, y).confidence_interval(0.95)
+        assert (found.low, found.high) == pytest.approx(tuple(expected))
+
+
+def test_correlation_at_its_limits():
+    perfect = correlate(np.arange(8), np.arange(8))
+    assert perfect.value == pytest.approx(1)
+    assert perfect.low < 0.95 <= perfect.high
+    assert np.isnan(correlate([1, 1, 1], [1, 2, 3]).value)
+    assert np.isnan(correlate([1, 2, 3], [1, 2, 3]).low)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["pearson", "spearman", "kendall"])
+def test_correlation_intervals_hold_the_truth(method):
+    """Normal pairs of known correlation: 95 % intervals over 15 models hold it in 93 to 97.5 % of 2000 draws."""
+    rng = np.random.default_rng(2)
+    rho = 0.6
+    truth = {"pearson": rho, "spearman": 6 / np.pi * np.arcsin(rho / 2), "kendall": 2 / np.pi * np.arcsin(rho)}[method]
+    x = rng.normal(size=(2000, 15))
+    y = rho * x + np.sqrt(1 - rho**2) * rng.normal(size=x.shape)
+    held = [(c := correlate(a, b, method)).low <= truth <= c.high for a, b in zip(x, y, strict=True)]
+    assert 0.93 <= np.mean(held) <= 0.975
+
+
+def test_line_is_scipys():
+    rng = np.random.default_rng(3)
+    x, y = rng.random(12), rng.random(12)
+    line, expected = fit_line(x, y), stats.linregress(x, y)
+    assert (line.slope, line.intercept) == pytest.approx((expected.slope, expected.intercept))
+    assert line.explained == pytest.approx(expected.rvalue**2)
+    assert line.high - line.slope == pytest.approx(stats.t.ppf(0.975, 10) * expected.stderr)
+    assert np.isnan(fit_line([1, 1], [1, 2]).slope)
+
+
+def test_error_against_calibration():
+    frame = random_study(12)
+    found = tc.study.error_against_calibration(frame)
+    table = found.frame()
+    assert table["relative_size"].max() == 1
+    assert table.filter(pl.col("model") == "m0")["relative_size"].item() == 1 / 8  # sizes 1, 2, 4, 8
+    whole = found.trends().filter(pl.col("family").is_null()).row(0, named=True)
+    expected = stats.linregress(table["error"], table["value"])
+    assert whole["slope"] == pytest.approx(expected.slope)
+    assert whole["kendall"] == pytest.approx(stats.kendalltau(table["error"], table["value"])[0])
+    assert sorted(found.trends()["family"].drop_nulls()) == ["a", "b", "c"]
+    assert any("neighbours in the ranking" in note for note in found.notes)
+    few = tc.study.error_against_calibration(random_study(4))
+    assert any("4 models are too few" in note for note in few.notes)
+
+
+# ------------------------------------------------------------------ agreement of rankings
+
+
+@given(st.integers(3, 12), st.integers(0, 10**6))
+def test_tau_is_scipys_and_flips_are_counted(models, seed):
+    rng = np.random.default_rng(seed)
+    values = {name: rng.integers(0, 6, models) / 10 for name in ("ece-a", "ece-b", "ece-c")}
+    frame = study(rng.random(models), values, half=0.12)
+    found = tc.study.rank_agreement(frame)
+    for row in found.frame().iter_rows(named=True):
+        a, b = values[row["metric_a"]], values[row["metric_b"]]
+        expected = stats.kendalltau(a, b)[0]
+        assert row["tau"] == pytest.approx(expected, abs=1e-12, nan_ok=True)
+        pairs = list(itertools.combinations(range(models), 2))
+        flips = [(i, j) for i, j in pairs if (a[i] - a[j]) * (b[i] - b[j]) < 0]
+        sure = [(i, j) for i, j in flips if min(abs(a[i] - a[j]), abs(b[i] - b[j])) > 0.24]
+        assert (row["pairs"], row["flips"], row["supported_flips"]) == (len(pairs), len(flips), len(sure))
+        listed = found.flips(row["metric_a"], row["metric_b"])
+        assert {frozenset((r["better"], r["worse"])) for r in listed.iter_rows(named=True)} == {
+            frozenset((f"m{i}", f"m{j}")) for i, j in flips
+        }
+        assert int(listed["supported"].sum()) == len(sure)
+        assert (listed["gap_a"] > 0).all()
+        assert (listed["gap_b"] < 0).all()
+
+
+def test_agreement_notes_and_lenses():
+    frame = study(np.linspace(0.1, 0.3, 6), {"ece-a": np.arange(6) / 10, "ece-b": np.arange(6)[::-1] / 10}, half=0.3)
+    found = tc.study.rank_agreement(frame, metrics=["ece-a", "ece-b"])
+    assert found.frame()["tau"].to_list() == [-1]
+    assert any("none of the 15 flips" in note for note in found.notes)
+    assert any("6 models even a strong correlation" in note for note in found.notes)
+    both = pl.concat([frame, frame.filter(pl.col("metric") == "ece-a").with_columns(lens=pl.lit("class-wise"))])
+    lenses = tc.study.rank_agreement(both, metrics=["ece-a"], lens=["top-label", "class-wise"])
+    assert lenses.frame().select("metric_a", "metric_b", "tau").row(0) == ("ece-a [class-wise]", "ece-a [top-label]", 1)
+    with pytest.raises(tc.InputError, match="at least two metrics"):
+        tc.study.rank_agreement(frame, metrics=["ece-a"])
+    with pytest.raises(tc.InputError, match="'nll' was not ranked"):
+        found.flips("nll")
+    short = frame.filter((pl.col("model") != "m0") | (pl.col("metric") == "ece-a"))
+    assert any("left out: m0" in note for note in tc.study.rank_agreement(short).notes)
