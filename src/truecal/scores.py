@@ -30,13 +30,19 @@ def log_loss(preds: Predictions) -> float:
     >>> round(log_loss(tc.Predictions.from_probs([0.9, 0.2], [1, 0])), 4)
     0.1643
     """
+    return _mean(log_losses(preds), preds)
+
+
+def log_losses(preds: Predictions) -> Float64s:
+    """-ln(probability of the label) of every row; infinite where that was 0."""
     if preds.binary:
         p = preds.probs.astype(np.float64, copy=False)
         hit = np.where(preds.labels == 1, p, 1 - p)
     else:
         hit = preds.probs[np.arange(len(preds)), preds.labels].astype(np.float64)
     with np.errstate(divide="ignore"):
-        return _mean(-np.log(hit), preds)
+        losses: Float64s = -np.log(hit)
+    return losses
 
 
 def brier(preds: Predictions) -> float:
@@ -49,15 +55,20 @@ def brier(preds: Predictions) -> float:
     >>> round(brier(tc.Predictions.from_probs([0.9, 0.2], [1, 0])), 4)
     0.025
     """
+    return _mean(briers(preds), preds)
+
+
+def briers(preds: Predictions) -> Float64s:
+    """The squared distance of every row."""
     if preds.binary:
-        return _mean((preds.probs.astype(np.float64) - preds.labels) ** 2, preds)
+        return (preds.probs.astype(np.float64) - preds.labels) ** 2
     squares = np.empty(len(preds))
     step = max(1, _BLOCK // preds.class_count)
     for start in range(0, len(preds), step):
         block = preds.probs[start : start + step].astype(np.float64)
         block[np.arange(len(block)), preds.labels[start : start + step]] -= 1
         squares[start : start + step] = np.einsum("ij,ij->i", block, block)
-    return _mean(squares, preds)
+    return squares
 
 
 def accuracy(preds: Predictions) -> float:

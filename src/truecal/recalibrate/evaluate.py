@@ -17,6 +17,7 @@ from truecal.predictions import Predictions
 from truecal.recalibrate.contract import Recalibrator, at_least, one_of
 from truecal.recalibrate.leakage import RowsSeen
 from truecal.recalibrate.outputs import read_outputs
+from truecal.scores import briers, log_losses
 from truecal.types import Float64s, Indices
 
 BEFORE = "uncalibrated"
@@ -242,7 +243,7 @@ def _compare(
     from scipy.special import ndtri
 
     z = float(ndtri((1 + level) / 2))
-    losses = {name: (_log_losses(p), _briers(p)) for name, (p, _) in after.items()}
+    losses = {name: (log_losses(p), briers(p)) for name, (p, _) in after.items()}
     reference, weights, clusters = losses[BEFORE], after[BEFORE][0].weights, after[BEFORE][0].clusters
 
     def change(new: Float64s, old: Float64s) -> Interval:
@@ -286,28 +287,6 @@ def _binned(preds: Predictions, lens: Lens, estimator: Estimator) -> float:
     if shares is None:
         return float(estimator(lens(preds)).value)
     return float(shares @ np.concatenate([np.atleast_1d(estimator(p).value) for p in lens.profiles(preds)]))
-
-
-def _log_losses(preds: Predictions) -> Float64s:
-    """-ln of the probability of the label, row by row; infinite where that was 0."""
-    if preds.binary:
-        p = preds.probs.astype(np.float64, copy=False)
-        hit = np.where(preds.labels == 1, p, 1 - p)
-    else:
-        hit = preds.probs[np.arange(len(preds)), preds.labels].astype(np.float64)
-    with np.errstate(divide="ignore"):
-        losses: Float64s = -np.log(hit)
-    return losses
-
-
-def _briers(preds: Predictions) -> Float64s:
-    """Squared distance from the outcome, row by row."""
-    if preds.binary:
-        return (preds.probs.astype(np.float64) - preds.labels) ** 2
-    gap = preds.probs.astype(np.float64)
-    gap[np.arange(len(preds)), preds.labels] -= 1
-    squares: Float64s = np.einsum("ij,ij->i", gap, gap)
-    return squares
 
 
 def _mean_interval(
