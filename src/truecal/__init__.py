@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.estimate.kd_tree import KDTree as KDTree
     from truecal.estimate.vector_bins import EqualMass as EqualMass
     from truecal.estimate.vector_bins import EqualWidth as EqualWidth
+    from truecal.lens import AllLabels as AllLabels
     from truecal.lens import Canonical as Canonical
     from truecal.lens import ClassWise as ClassWise
     from truecal.lens import Grouping as Grouping
@@ -101,7 +102,7 @@ _HOMES = {
     "truecal.estimate.granularity": "sweep_granularity sweep_sample_size",
     "truecal.estimate.kd_tree": "KDTree",
     "truecal.estimate.vector_bins": "EqualMass EqualWidth",
-    "truecal.lens": "Canonical ClassWise Grouping OneClass TopK TopLabel",
+    "truecal.lens": "AllLabels Canonical ClassWise Grouping OneClass TopK TopLabel",
     "truecal.measurement": "calibration_error measure",
     "truecal.predictions": "Predictions read",
     "truecal.profile": "Profile",

@@ -1,5 +1,6 @@
 """Lenses: what of a prediction is judged."""
 
+from truecal.lens.all_label import AllLabels
 from truecal.lens.canonical import Canonical
 from truecal.lens.class_wise import ClassWise
 from truecal.lens.grouping import GroupedLens, GroupedVectorLens, Grouping
@@ -10,6 +11,7 @@ from truecal.lens.top_label import TopLabel
 from truecal.lens.vector import AnyLens, Vector, VectorLens
 
 __all__ = [
+    "AllLabels",
     "AnyLens",
     "Canonical",
     "ClassWise",

@@ -26,5 +26,8 @@ class Lens(ABC):
         yield self(preds)
 
     def shares(self, preds: Predictions) -> Float64s | None:
-        """Weight of each dataset in the overall error, or None where there is only one dataset."""
+        """Weight of each dataset in the overall error, or None where there is one dataset with one outcome per row."""
         return None
+
+    def refuse_pooled(self) -> None:  # noqa: B027 (most lenses have nothing to refuse)
+        """Raise where one row stands for several outcomes, which a test must not take as independent."""

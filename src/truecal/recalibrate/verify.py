@@ -122,6 +122,7 @@ def verify(
     if preds.weights is not None and not bool((preds.weights == np.rint(preds.weights)).all()):
         raise InputError("verify needs rows or counts; importance weights are not supported")
     lens = lens or (OneClass() if preds.binary else TopLabel())
+    lens.refuse_pooled()
     shares = lens.shares(preds)
     parts = (
         [p.take(np.array([i])) for p in lens.profiles(preds) for i in range(p.batch)]

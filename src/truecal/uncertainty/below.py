@@ -51,6 +51,7 @@ def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[Pivot, bool]
     if not isinstance(data, Predictions):
         raise InputError(f"a Profile or Predictions are needed, not {type(data).__name__}")
     lens = default_lens(data) if lens is None else lens
+    lens.refuse_pooled()
     if data.clusters is None:
         profile = lens(data)
         return RankSeries().pivot(profile), profile.single

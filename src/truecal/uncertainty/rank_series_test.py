@@ -35,6 +35,7 @@ def rank_series_test(
     generator = np.random.default_rng(rng)
     if isinstance(data, Predictions):
         lens = default_lens(data) if lens is None else lens
+        lens.refuse_pooled()
         if data.clusters is not None:
             if lens.shares(data) is not None:
                 raise InputError("with clusters, test one class at a time: tc.OneClass(name)")
