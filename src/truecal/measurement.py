@@ -9,6 +9,7 @@ from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, Interval, RankSeries
 from truecal.lens import Lens, VectorLens
 from truecal.predictions import Predictions
+from truecal.profile import Profile
 from truecal.uncertainty.bins_only import bins_only
 from truecal.uncertainty.bootstrap import bootstrap
 from truecal.uncertainty.clustered import ClusteredSeries
@@ -86,7 +87,7 @@ def measure(
     elif preds.clusters is not None:
         estimate = _clustered(preds, estimator, lens, level, generator)
     else:
-        estimate = _independent(preds, estimator, lens, level, generator)
+        estimate = measure_profile(lens(preds), estimator, level, generator)
     notes = (*_notes(preds), *estimate.warnings)
     return estimate.but(lens=lens.describe(preds), warnings=notes)
 
@@ -101,11 +102,8 @@ def _by_vectors(
     return GeneralizedECE(lens=lens, level=level, rng=rng)(preds)
 
 
-def _independent(
-    preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
-) -> Estimate:
-    """One dataset of independent rows."""
-    profile = lens(preds)
+def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
+    """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)
     p = float(rank_series_test(profile, rng=rng).p_value)
     if estimate.interval is None:

@@ -194,7 +194,7 @@ def test_what_cannot_be_judged_is_refused_with_its_number(engine):
 def test_refusals_before_any_data_are_read():
     frame = pa.table({"p": [0.5], "q": [0.5], "y": [1], "t": ["a"]})
     refused = {
-        "one of the two": {"label": "y"},
+        "one of the three": {"label": "y"},
         "no column 'x'": {"label": "x", "score": "p"},
         "labels in 't' are text": {"label": "t", "score": "p"},
         "is for files": {"label": "y", "score": "p", "engine": "duckdb"},
@@ -247,8 +247,10 @@ def test_progress_and_lists_of_files(folder):
 
 
 def test_files_that_are_not_there_or_not_alike(folder):
-    with pytest.raises(tc.FileError, match="there is no file"):
+    with pytest.raises(tc.FileError, match=r"no file matches nowhere/\*\.parquet"):
         scan("nowhere/*.parquet", label="y", score="p")
+    with pytest.raises(tc.FileError, match="there is no file nowhere"):
+        scan("nowhere", label="y", score="p")
     with pytest.raises(tc.FileError, match="must all be"):
         scan([folder / "part-0.csv", folder / "part-1.parquet"], label="y", score="p")
     with pytest.raises(tc.InputError, match="engine must be one of"):
@@ -264,3 +266,120 @@ def test_the_answer_is_that_of_the_front_door(folder, estimator):
     assert found.n == exact.n
     assert found.lens == exact.lens
     assert found.p_value == pytest.approx(exact.p_value, abs=0.05)
+
+
+# ---------------------------------------------------------------------- logits
+
+
+@every_engine
+@pytest.mark.parametrize("lens", [tc.TopLabel(), tc.OneClass(1), tc.ClassWise()], ids=str)
+def test_logits_become_probabilities_where_the_data_are(engine, lens):
+    """exp may differ in the last bit between engines, so a row may change its cell; sums may not."""
+    rng = np.random.default_rng(1)
+    logits, labels = rng.normal(0, 200, (900, 3)), rng.integers(0, 3, 900)
+    logits[:400] = np.round(logits[:400] / 200, 1)  # some of them tie
+    source = ENGINES[engine](pa.table({**{f"z_{i}": logits[:, i] for i in range(3)}, "y": labels}))
+    found = scan(source, label="y", logits="z_*", lens=lens)
+    preds = tc.Predictions.from_logits(logits, labels)
+    exact = tc.measure(preds, estimator=tc.BinnedECE(), lens=lens)
+    assert found.measure(estimator=tc.BinnedECE()).value == pytest.approx(exact.value, abs=1e-9)
+    chosen = by_output(0, low=0.5)
+    kept = tc.measure(chosen(preds), estimator=tc.BinnedECE(), lens=lens)
+    some = scan(source, label="y", logits="z_*", lens=lens, select=chosen)
+    assert some.measure(estimator=tc.BinnedECE()).value == pytest.approx(kept.value, abs=1e-9)
+
+
+@every_engine
+def test_log_odds(engine):
+    z = np.concatenate([np.linspace(-800, 800, 301), np.linspace(-3, 3, 200)])
+    y = np.arange(len(z)) % 2
+    found = scan(ENGINES[engine](pa.table({"z": z, "y": y})), label="y", logits="z")
+    exact = tc.measure(tc.Predictions.from_logits(z, y), estimator=tc.BinnedECE())
+    assert found.measure(estimator=tc.BinnedECE()).value == pytest.approx(exact.value, abs=1e-9)
+    assert found.sketch.low[0] == 0
+    assert found.sketch.high[-1] == 1
+
+
+@every_engine
+def test_logits_that_are_missing_or_not_finite(engine):
+    z = pa.array([1.0, None, np.inf, 0.5], pa.float64())
+    held = pa.table({"z_0": z, "z_1": pa.array([0.0, 0.0, 0.0, -np.inf]), "y": [0, 1, 1, 0]})
+    with pytest.raises(tc.InputError, match=r"1 rows have missing values in z_0 \.\.\. z_1 or y"):
+        scan(ENGINES[engine](held), label="y", logits="z_*")
+    with pytest.raises(tc.InputError, match=r"2 rows of z_0 \.\.\. z_1 are not finite"):
+        scan(ENGINES[engine](held), label="y", logits="z_*", drop_null=True)
+
+
+# ---------------------------------------------------------------------- files that are not alike
+
+
+def test_a_folder_is_all_files_in_it_that_hold_rows(folder, tmp_path):
+    held = table()
+    (tmp_path / "day=1").mkdir()
+    pq.write_table(pa.table(held), tmp_path / "day=1" / "part-0.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "README.txt").write_text("not data")
+    same(scan(tmp_path, label="y", score="p").sketch, Sketch.from_arrays(held["p"], held["y"]))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(tc.FileError, match=r"empty holds no \.csv, \.jsonl or \.parquet file"):
+        scan(tmp_path / "empty", label="y", score="p")
+    with pytest.raises(tc.FileError, match="must all be"):
+        scan(folder, label="y", score="p")
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+def test_files_may_differ_in_types_and_in_columns_that_are_not_asked_for(tmp_path, engine):
+    need(engine)
+    held = table()
+    c, y = held["p"].astype(np.float32), held["y"]
+    for i, rows in enumerate(np.array_split(np.arange(len(c)), 3)):
+        columns = {
+            "p": c[rows] if i else c[rows].astype(np.float64),
+            "y": y[rows].astype(np.int8 if i == 2 else np.int64),
+        }
+        pq.write_table(pa.table({**({"extra": y[rows]} if i == 1 else {}), **columns}), tmp_path / f"{i}.parquet")
+    found = scan(f"{tmp_path}/*.parquet", label="y", score="p", engine=engine)
+    same(found.sketch, Sketch.from_arrays(c, y))
+
+
+def test_files_with_other_columns_are_refused_before_any_row_is_read(tmp_path):
+    probs, labels = wide()
+    columns = {f"p_{i}": probs[:, i] for i in range(4)}
+    pq.write_table(pa.table({**columns, "y": labels}), tmp_path / "a.parquet")
+    wider = {**columns, "p_4": np.zeros(2000)}
+    pq.write_table(pa.table({**wider, "y": labels}), tmp_path / "b.parquet")
+    with pytest.raises(
+        tc.FileError, match=r"b\.parquet and a\.parquet have different columns .* \(5 and 4, e\.g\. 'p_4'\)"
+    ):
+        scan(f"{tmp_path}/*.parquet", label="y", probs="p_*")
+    pq.write_table(pa.table(columns), tmp_path / "b.parquet")
+    with pytest.raises(tc.FileError, match=r"b\.parquet: there is no column 'y'"):
+        scan(f"{tmp_path}/*.parquet", label="y", probs="p_*")
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+def test_a_damaged_file_is_an_error_in_one_line(folder, tmp_path, engine):
+    need(engine)
+    whole = (folder / "part-0.parquet").read_bytes()
+    (tmp_path / "broken.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(tc.FileError, match="parquet") as caught:
+        scan(tmp_path / "broken.parquet", label="y", score="p", engine=engine)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_unfit_rows_are_counted_over_all_parts(tmp_path):
+    for i in range(3):
+        rows = pa.table({"p": pa.array([0.5, None, 0.25], pa.float64()), "y": [1, 0, 1]})
+        pq.write_table(rows, tmp_path / f"{i}.parquet")
+    for progress in (None, lambda done, total: None):
+        with pytest.raises(tc.InputError, match="3 rows have missing values"):
+            scan(f"{tmp_path}/*.parquet", label="y", score="p", progress=progress)
+        assert scan(f"{tmp_path}/*.parquet", label="y", score="p", progress=progress, drop_null=True).dropped == 3
+
+
+def test_a_text_column_is_a_number_however_late_its_first_fraction(tmp_path):
+    scores = ["1"] * 500 + ["0.25"] * 500
+    (tmp_path / "late.csv").write_text("\n".join(["y,p", *(f"{i % 2},{p}" for i, p in enumerate(scores))]))
+    for engine in ("polars", "duckdb"):
+        found = scan(tmp_path / "late.csv", label="y", score="p", engine=engine)
+        assert (found.rows, found.sketch.cells) == (1000, 2)

@@ -8,6 +8,7 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, RankSeries
 from truecal.estimate.sketch_error import power_range
+from truecal.measurement import measure_profile
 from truecal.profile.sketch import Sketch
 from truecal.types import Float64s
 
@@ -29,9 +30,7 @@ def measure_sketch(
     root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.814)
     """
     chosen = _estimator(estimator, level)
-    profile = sketch.to_profile()
-    tester = chosen if isinstance(chosen, RankSeries) else RankSeries()
-    return chosen(profile).but(lens=lens, p_value=float(tester.test(profile, rng=rng)[0]))
+    return measure_profile(sketch.to_profile(), chosen, level, np.random.default_rng(rng)).but(lens=lens)
 
 
 def measure_classes(

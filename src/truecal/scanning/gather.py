@@ -12,6 +12,7 @@ from truecal.profile.sketch import Sketch
 from truecal.profile.sketch_tally import SUMS
 from truecal.scanning.cell_expression import KEY, UNFIT, edges_of, summed, why_not, with_cells
 from truecal.scanning.judged import CLASS, Columns, judged
+from truecal.scanning.sources import engine_errors
 from truecal.types import Float64s, Indices
 
 Group = tuple[object, ...]
@@ -19,23 +20,42 @@ Group = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Gathered:
-    """Sketches of every group (one per class under a class-wise lens, else one), and how many rows had something missing."""
+    """Sketches of every group (one per class under a class-wise lens, else one), and the rows that fell into no cell.
+
+    `unfit` counts those by what is wrong with them, `extremes` are the lowest and highest score where there are any.
+    """
 
     sketches: dict[Group, tuple[Sketch, ...]]
-    dropped: int
+    unfit: dict[str, int]
+    extremes: tuple[float, float]
+
+    def __add__(self, other: "Gathered") -> "Gathered":
+        """Groups of the same name, added class by class."""
+        together = dict(self.sketches)
+        for group, parts in other.sketches.items():
+            mine = together.get(group)
+            together[group] = parts if mine is None else tuple(a + b for a, b in zip(mine, parts, strict=True))
+        unfit = {name: self.unfit.get(name, 0) + other.unfit.get(name, 0) for name in {**self.unfit, **other.unfit}}
+        low, high = zip(self.extremes, other.extremes, strict=True)
+        return Gathered(together, unfit, (min(low), max(high)))
 
 
-def gather(frame: Any, columns: Columns, lens: Lens, *, drop_null: bool) -> Gathered:
-    """One pass over the data by the engine that holds them; only cells travel."""
+def gather(frame: Any, columns: Columns, lens: Lens) -> Gathered:
+    """One pass over the data by the engine that holds them (two where rows are unfit); only cells travel."""
     rows, per_class = judged(frame, columns, lens)
     kind = {"weighted": columns.weight is not None, "checked": not columns.binary}
     by = [*columns.by, *([CLASS] if per_class else [])]
     table = _collected(summed(with_cells(rows, **kind), by, weighted=kind["weighted"]))
     key = _numbers(table, KEY)
     classes = columns.count if per_class else 1
-    dropped = 0
+    unfit, extremes = {}, (np.inf, -np.inf)
     if (key == UNFIT).any():
-        dropped = _refused(_collected(why_not(rows, **kind)), classes, columns, drop_null=drop_null)
+        counts = _collected(why_not(rows, **kind))
+        unfit = {
+            name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")
+        }
+        low, high = (_numbers(counts, name)[0] for name in ("low", "high"))
+        extremes = (float(low), float(high))
     groups = _groups(table, columns.by)
     which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
     sketches: dict[Group, tuple[Sketch, ...]] = {}
@@ -44,13 +64,12 @@ def gather(frame: Any, columns: Columns, lens: Lens, *, drop_null: bool) -> Gath
         parts = tuple(_sketch(table, key, mine[which[mine] == k], columns.precision) for k in range(classes))
         if any(part.cells for part in parts):
             sketches[group] = parts
-    return Gathered(sketches, dropped)
+    return Gathered(sketches, unfit, extremes)
 
 
 def _collected(lazy: Any) -> Any:
-    if lazy.implementation.is_polars():
-        return lazy.collect(engine="streaming")
-    return lazy.collect()
+    with engine_errors("the engine could not read the data"):
+        return lazy.collect(engine="streaming") if lazy.implementation.is_polars() else lazy.collect()
 
 
 def _numbers(table: Any, name: str) -> Float64s:
@@ -79,25 +98,28 @@ def _sketch(table: Any, key: Float64s, rows: Indices, precision: int) -> Sketch:
     return Sketch.from_cells(edges_of(key[rows]) + 0.0, sums, low, high, fraction, precision)
 
 
-def _refused(counts: Any, classes: int, columns: Columns, *, drop_null: bool) -> int:
+def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> int:
     """Raise for rows that fit into no cell, with their number; returns how many were dropped because something was missing."""
-    found = {name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")}
-    predictions = columns.probs[0] if len(columns.probs) == 1 else f"{columns.probs[0]} ... {columns.probs[-1]}"
+    found = {"missing": 0, **gathered.unfit}
+    predictions, low, high = columns.shown, *gathered.extremes
     if found["missing"] and not drop_null:
         needed = [predictions, columns.label, *([] if columns.weight is None else [columns.weight])]
         raise InputError(
             f"{found['missing']} rows have missing values in {' or '.join(needed)}; "
-            "fill them, or leave them out with drop_null=True"
+            "fill them, or leave them out with drop_null=True (--drop-null)"
         )
-    if found["score"]:
-        seen = f"{float(counts['low'][0]):g} to {float(counts['high'][0]):g}"
+    if columns.logits and (found.get("score") or found.get("sum")):
+        bad = found.get("score", 0) + found.get("sum", 0)
+        raise InputError(f"{bad} rows of {predictions} are not finite numbers; repair them or select them away")
+    if found.get("score"):
         raise InputError(
-            f"{found['score']} rows of {predictions} are not in [0, 1] (values from {seen}); repair them or select them away"
+            f"{found['score']} rows of {predictions} are not in [0, 1] (values from {low:g} to {high:g}); repair them or select "
+            "them away (logits must be declared: logits=, --logits)"
         )
-    if found["label"]:
+    if found.get("label"):
         what = f"an index from 0 to {columns.count - 1}" if columns.classes is None else "among the classes"
         raise InputError(
-            f"{found['label']} labels in {columns.label!r} are not {what}; list their names in classes=[...]"
+            f"{found['label']} labels in {columns.label!r} are not {what}; list their names in classes=[...] (--class-names)"
         )
     if found.get("weight"):
         raise InputError(

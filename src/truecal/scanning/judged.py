@@ -28,6 +28,8 @@ class Columns:
     classes: tuple[object, ...] | None
     precision: int
     whole_labels: bool  # the label column holds integers
+    logits: bool  # `probs` are logits (until `with_probs` has turned them into probabilities)
+    given: tuple[str, ...]  # the columns of predictions as the source has them
 
     @property
     def binary(self) -> bool:
@@ -36,6 +38,11 @@ class Columns:
     @property
     def count(self) -> int:
         return 2 if self.binary else self.listed or len(self.probs)
+
+    @property
+    def shown(self) -> str:
+        """What the user calls the predictions."""
+        return self.given[0] if len(self.given) == 1 else f"{self.given[0]} ... {self.given[-1]}"
 
     def class_index(self, name: object) -> int:
         """The position of a class given by name, or by index where classes have no names."""
@@ -55,6 +62,7 @@ def choose_columns(
     label: str,
     score: str | None,
     probs: str | Sequence[str] | None,
+    logits: str | Sequence[str] | None,
     weights: str | None,
     by: Sequence[str],
     classes: Sequence[object] | None,
@@ -62,13 +70,7 @@ def choose_columns(
     """Find the columns in the schema, or say which is missing. Labels that are text need class names: given, or from 'p_*'."""
     schema = frame.collect_schema()
     names = list(schema)
-    if (score is None) == (probs is None):
-        raise InputError(
-            "say where the predictions are: score= for P(positive) or probs= for all classes, one of the two"
-        )
-    wanted = score if score is not None else probs
-    assert wanted is not None
-    found, stars = matching(names, wanted, "predictions")
+    found, stars = matching(names, predictions_of(score, probs, logits), "predictions")
     matching(names, [label, *by, *([] if weights is None else [weights])], "label, weights and groups")
     listed = 0
     if isinstance(schema[found[0]], (nw.List, nw.Array)):
@@ -95,7 +97,21 @@ def choose_columns(
         check_classes(classes, count),
         min(kinds),
         schema[label].is_integer(),
+        logits is not None,
+        tuple(found),
     )
+
+
+def predictions_of(
+    score: str | None, probs: str | Sequence[str] | None, logits: str | Sequence[str] | None
+) -> str | Sequence[str]:
+    """The columns of predictions: one of the three ways to name them."""
+    given = [wanted for wanted in (score, probs, logits) if wanted is not None]
+    if len(given) != 1:
+        raise InputError(
+            "say where the predictions are: score= for P(positive), probs= for all classes or logits=, one of the three"
+        )
+    return given[0]
 
 
 def _list_length(frame: Any, found: list[str]) -> int:
@@ -188,9 +204,12 @@ def literal(value: object) -> Any:
 
 def class_probs(columns: Columns) -> list[Any]:
     """The probability of every class in float64."""
-    if columns.binary:
-        p = nw.col(columns.probs[0]).cast(nw.Float64)
-        return [1.0 - p, p]
+    each = class_columns(columns)
+    return [1.0 - each[0], each[0]] if columns.binary else each
+
+
+def class_columns(columns: Columns) -> list[Any]:
+    """What the source holds of every class (of the positive one, where there are two in one column), in float64."""
     if columns.listed:
         return [nw.col(columns.probs[0]).list.get(i).cast(nw.Float64) for i in range(columns.listed)]
     return [nw.col(name).cast(nw.Float64) for name in columns.probs]
@@ -198,5 +217,5 @@ def class_probs(columns: Columns) -> list[Any]:
 
 def _present(columns: Columns) -> Any:
     """Whether nothing that is needed of a row is missing."""
-    needed = [columns.label, *columns.probs, *([] if columns.weight is None else [columns.weight])]
+    needed = [columns.label, *columns.given, *([] if columns.weight is None else [columns.weight])]
     return nw.all_horizontal(*(~nw.col(name).is_null() for name in needed), ignore_nulls=False).alias(PRESENT)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,12 @@ from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.lens import ClassWise, Lens, OneClass, TopLabel
 from truecal.profile.sketch import Sketch
+from truecal.scanning.alike import parts_of
 from truecal.scanning.answer import measure_classes, measure_sketch
 from truecal.scanning.filters import as_filter
-from truecal.scanning.gather import Gathered, Group, gather
-from truecal.scanning.judged import Columns, choose_columns
+from truecal.scanning.gather import Gathered, Group, gather, refuse_unfit
+from truecal.scanning.judged import Columns, choose_columns, predictions_of
+from truecal.scanning.logits import with_probs
 from truecal.scanning.sources import files_of, frame_of, is_path, opened
 from truecal.select import Selection
 
@@ -85,6 +89,7 @@ def scan(
     label: str,
     score: str | None = None,
     probs: str | Sequence[str] | None = None,
+    logits: str | Sequence[str] | None = None,
     lens: Lens | None = None,
     weights: str | None = None,
     by: str | Sequence[str] | None = None,
@@ -102,11 +107,12 @@ def scan(
         engine reads them), or a frame: polars LazyFrame, DuckDB relation, PySpark or Dask DataFrame, or one in memory.
     label : column of labels: class indices, or names listed in `classes`.
     score : column of P(positive). probs : class probabilities instead: a pattern such as "p_*", a list, or one column of lists.
+    logits : the same as logits, turned into probabilities by the engine: one column is the log odds of the positive class.
     lens : TopLabel, OneClass or ClassWise; default the positive class for `score`, the top label for `probs`.
     weights : column of weights. by : one answer per value of these columns. select : tc.by_label(...) and the like.
     engine : for files: "polars" (default), "duckdb", "spark" or "dask". A frame is run by the engine that holds it.
     drop_null : leave out rows with missing values and report their number; otherwise they are an error that counts them.
-    progress : called with (files done, files in all); files are then read one after the other.
+    progress : called with (files done, files in all); files are then read in up to 100 parts, one after the other.
 
     >>> import polars as pl, numpy as np, truecal as tc
     >>> from truecal.scanning import scan
@@ -118,29 +124,38 @@ def scan(
     {'mon': 0.009, 'tue': 0.183}
     """
     columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    wanted = predictions_of(score, probs, logits)
+    needed = [label, *columns_by, *([] if weights is None else [weights])]
 
     def one(frame: Any) -> tuple[Gathered, Columns, Lens]:
         columns = choose_columns(
-            frame, label=label, score=score, probs=probs, weights=weights, by=columns_by, classes=classes
+            frame,
+            label=label,
+            score=score,
+            probs=probs,
+            logits=logits,
+            weights=weights,
+            by=columns_by,
+            classes=classes,
         )
         judge = lens if lens is not None else OneClass() if columns.binary else TopLabel()
+        names = list(frame.collect_schema())
+        frame, columns = with_probs(frame, columns)
         if select is not None:
-            frame = frame.filter(as_filter(select, columns, list(frame.collect_schema())))
-        return gather(frame, columns, judge, drop_null=drop_null), columns, judge
+            frame = frame.filter(as_filter(select, columns, names))
+        return gather(frame, columns, judge), columns, judge
 
     if is_path(source):
         files = files_of(source)
-        if progress is None or len(files) == 1:
-            lazy, used = opened(files, engine)
-            parts = [one(lazy)]
-        else:
-            parts = []
-            for done, file in enumerate(files):
+        parts, done = [], 0
+        for some in parts_of(files, engine, wanted, needed, apart=progress is not None):
+            if progress is not None:
                 progress(done, len(files))
-                lazy, used = opened([file], engine)
-                parts.append(one(lazy))
+            lazy, used = opened(some, engine)
+            parts.append(one(lazy))
+            done += len(some)
         if progress is not None:
-            progress(len(files), len(files))
+            progress(done, len(files))
     else:
         if engine is not None:
             raise InputError(f"engine={engine!r} is for files; a frame is run by the engine that holds it")
@@ -148,30 +163,21 @@ def scan(
         used = lazy.implementation.value
         parts = [one(lazy)]
     _, columns, judge = parts[0]
-    merged = _merged([gathered for gathered, _, _ in parts])
-    if not merged.sketches:
+    gathered = reduce(add, (part for part, _, _ in parts))
+    dropped = refuse_unfit(gathered, columns, drop_null=drop_null)
+    if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
         raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")
     return Scan(
-        sketches=merged.sketches,
+        sketches=gathered.sketches,
         by=columns_by,
         lens=judge,
         judged=_words(judge, columns),
         classes=columns.count,
-        dropped=merged.dropped,
+        dropped=dropped,
         engine=used,
         selection="" if select is None else str(select),
     )
-
-
-def _merged(parts: Sequence[Gathered]) -> Gathered:
-    """Groups of the same name, added class by class."""
-    together: dict[Group, tuple[Sketch, ...]] = {}
-    for part in parts:
-        for group, sketches in part.sketches.items():
-            mine = together.get(group)
-            together[group] = sketches if mine is None else tuple(a + b for a, b in zip(mine, sketches, strict=True))
-    return Gathered(together, sum(part.dropped for part in parts))
 
 
 def _words(lens: Lens, columns: Columns) -> str:

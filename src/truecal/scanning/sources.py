@@ -1,6 +1,7 @@
 """Where the data are: files of any number behind a path or pattern, or a frame that an engine already holds; always lazy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from truecal.errors import FileError, InputError, MissingExtraError
 from truecal.predictions.files import FRAME_FORMATS
 
 ENGINES = ("polars", "duckdb", "spark", "dask")
+_ENGINE_PACKAGES = ("polars", "duckdb", "_duckdb", "pyspark", "py4j", "dask", "pyarrow", "pandas", "narwhals")
+_MOST_WORDS = 300  # characters of what an engine says
+_READ_AHEAD = 20_000  # rows from which the type of a text column is told
 
 
 def is_path(source: object) -> bool:
@@ -27,21 +31,32 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
         if "://" in path:
             found.append(path)
             continue
-        if Path(path).is_dir():
-            path = str(Path(path) / "*")
-        matches = sorted(glob(path, recursive=True)) if has_magic(path) else [path]
+        matches = (
+            _inside(Path(path)) if Path(path).is_dir() else glob(path, recursive=True) if has_magic(path) else [path]
+        )
         matches = [match for match in matches if Path(match).is_file() and not Path(match).name.startswith((".", "_"))]
+        if not matches and Path(path).is_dir():
+            raise FileError(f"the folder {path} holds no .csv, .jsonl or .parquet file")
         if not matches:
-            raise FileError(f"there is no file {path}")
-        found += matches
+            raise FileError(f"no file matches {path}" if has_magic(path) else f"there is no file {path}")
+        found += sorted(matches)
     return found
+
+
+def _inside(folder: Path) -> list[str]:
+    """Files of a folder and its subfolders that hold rows, by their ending."""
+    return [str(file) for file in folder.rglob("*") if _kind(str(file)) is not None]
+
+
+def _kind(file: str) -> str | None:
+    return FRAME_FORMATS.get(Path(file.removesuffix(".gz")).suffix.lower())
 
 
 def format_of(files: Sequence[str]) -> str:
     """csv, ndjson or parquet, by the ending, which all files must share."""
-    endings = {Path(file.removesuffix(".gz")).suffix.lower() for file in files}
-    kinds = {FRAME_FORMATS.get(ending) for ending in endings}
+    kinds = {_kind(file) for file in files}
     if len(kinds) != 1 or None in kinds:
+        endings = {Path(file).suffix.lower() or f"without ending ({Path(file).name})" for file in files}
         raise FileError(f"files must all be .csv, .jsonl or .parquet, not {', '.join(sorted(endings))}")
     return str(kinds.pop())
 
@@ -53,12 +68,12 @@ def opened(files: Sequence[str], engine: str | None) -> tuple[Any, str]:
     files already.
     """
     if engine is None:
-        engine = "polars" if _installed("polars") or not _installed("duckdb") else "duckdb"
+        engine = "polars" if installed("polars") or not installed("duckdb") else "duckdb"
     if engine not in ENGINES:
         raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
     kind = format_of(files)
     package = {"spark": "pyspark"}.get(engine, engine)
-    if not _installed(package):
+    if not installed(package):
         raise MissingExtraError.of(package, "files" if engine == "polars" else engine)
     openers: dict[str, Callable[[list[str], str], Any]] = {
         "polars": _polars,
@@ -66,7 +81,30 @@ def opened(files: Sequence[str], engine: str | None) -> tuple[Any, str]:
         "spark": _spark,
         "dask": _dask,
     }
-    return nw.from_native(openers[engine](list(files), kind)).lazy(), engine
+    shown = Path(files[0]).name + ("" if len(files) == 1 else f" and {len(files) - 1} more")
+    with engine_errors(f"{shown}: {engine} cannot read this as {kind}"):
+        frame = nw.from_native(openers[engine](list(files), kind)).lazy()
+        frame.collect_schema()
+        return frame, engine
+
+
+def installed(package: str) -> bool:
+    """Whether a package can be imported, without importing it."""
+    from importlib.util import find_spec
+
+    return find_spec(package) is not None
+
+
+@contextmanager
+def engine_errors(what: str) -> Iterator[None]:
+    """What an engine says about damaged or unlike files, as an error of ours in one line."""
+    try:
+        yield
+    except Exception as error:
+        plain = isinstance(error, (ValueError, OSError)) and not isinstance(error, InputError)
+        if not plain and type(error).__module__.partition(".")[0] not in _ENGINE_PACKAGES:
+            raise
+        raise FileError(f"{what}: {' '.join(str(error).split())[:_MOST_WORDS]}") from error
 
 
 def frame_of(source: object) -> Any:
@@ -79,16 +117,11 @@ def frame_of(source: object) -> Any:
         ) from error
 
 
-def _installed(package: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(package) is not None
-
-
 def _polars(files: list[str], kind: str) -> Any:
     import polars as pl
 
-    return getattr(pl, f"scan_{kind}")(files)
+    options = {} if kind == "parquet" else {"infer_schema_length": _READ_AHEAD}
+    return getattr(pl, f"scan_{kind}")(files, **options)
 
 
 def _duckdb(files: list[str], kind: str) -> Any:
