@@ -207,7 +207,7 @@ def test_many_equal_scores_do_not_spoil_the_basis_of_the_rank_series(name):
     world = {**GROUPS["others"], **GROUPS["papers"]}[name]
     profile = tc.Profile.from_arrays(*world.draw(20_000, 40, rng=5))
     cells = rank_cells(profile.take(np.arange(1)))
-    phi = rank_basis(cells).phi[0]
+    phi = rank_basis(cells).functions(cells)[0]
     np.testing.assert_allclose((phi * cells.share[0]) @ phi.T, np.eye(len(phi)), atol=1e-6)
     hits = int(held(tc.RankSeries(level=0.9)(profile).interval, world.true_error()).sum())
     assert binomtest(hits, 40, 0.86, alternative="less").pvalue > 0.01, hits / 40

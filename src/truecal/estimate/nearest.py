@@ -8,7 +8,7 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.estimate.estimator import Estimator, Findings, check_norm
 from truecal.profile import Cut, Profile
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 MOST_ROWS = 65_536  # more rows than this are first joined into so many cells of equal mass
 ALPHA = 100.0  # Peng et al.: ln(n / alpha)
@@ -64,44 +64,66 @@ class NearestECE(Estimator):
     def find(self, profile: Profile) -> Findings:
         k = self.count(profile)
         fine = profile.coarsen(MOST_ROWS, moments=False)
+        if fine.weights is None:
+            return Findings(self._by_rows(fine, k.astype(np.intp)), extra={"details": {"neighbors": k}})
         everywhere = fine.at_count(np.arange(fine.rows + 1)[None, :])
-        if fine.weights is not None and fine.has_ties:  # at_count shares by rows; weighted ties share by weight
+        if fine.has_ties:  # at_count shares by rows; weighted ties share by weight
             everywhere = fine.at_mass(np.broadcast_to(fine.prefix("w"), (fine.batch, fine.rows + 1)))
-        outcome, score = fine.sums("y", everywhere), fine.sums("c", everywhere)
+        surplus = fine.sums("c", everywhere) - fine.sums("y", everywhere)
         power = np.empty(profile.batch)
         for i in range(profile.batch):
-            c = fine.scores[i % fine.scores.shape[0]]
-            if fine.weights is None:
-                gaps, share = _gaps_by_rows(c, score[i], outcome[i], int(k[i])), None
-            else:
-                weight = fine.prefix("w")[i % fine.weights.shape[0]]
-                gaps = _gaps_by_weight(c, weight, score[i], outcome[i], k[i] * profile.total[i] / profile.size[i])
-                share = fine.weights[i % fine.weights.shape[0]]
+            c, weight = fine.scores[i % len(fine.scores)], fine.prefix("w")[i % len(fine.weights)]
+            gaps = _gaps_by_weight(c, weight, surplus[i], k[i] * profile.total[i] / profile.size[i])
+            share = fine.weights[i % len(fine.weights)]
             if self.norm == np.inf:
-                power[i] = gaps.max() if share is None else gaps[share > 0].max()
+                power[i] = gaps[share > 0].max()
             else:
                 power[i] = np.average(gaps if self.norm == 1 else gaps**self.norm, weights=share)
         return Findings(power, extra={"details": {"neighbors": k}})
 
+    def _by_rows(self, fine: Profile, k: Indices) -> Float64s:
+        """The p-th power of every dataset from windows of whole rows."""
+        surplus = fine.prefix("c") - fine.shared_ones()
+        power = np.empty(fine.batch)
+        for i, count in enumerate(k.tolist()):
+            gaps = _gaps_by_rows(fine.scores[i].astype(np.float64, copy=False), surplus[i], count)
+            if self.norm == np.inf:
+                power[i] = np.abs(gaps).max()
+            elif self.norm == 2:
+                power[i] = gaps @ gaps / fine.rows
+            else:
+                power[i] = (np.abs(gaps) ** self.norm).mean()
+        return power
 
-def _gaps_by_rows(c: Float64s, score: Float64s, outcome: Float64s, k: int) -> Float64s:
-    """|mean c - mean y| in the window of k rows around every row."""
+
+def _gaps_by_rows(c: Float64s, surplus: Float64s, k: int) -> Float64s:
+    """Mean c - mean y in the window of k rows around every row."""
     if k >= len(c):
-        start = np.zeros(len(c), np.intp)
-        k = len(c)
-    else:
-        middle = (
-            c[:-k].astype(np.float64) + c[k:]
-        ) / 2  # a window leaves row s for row s + k once the score passes their middle
-        row = np.arange(len(c))
-        start = np.clip(
-            np.searchsorted(middle, c), row - k + 1, row
-        )  # a row is its own neighbour, however middles round
-    surplus = score - outcome
-    return np.abs(surplus[start + k] - surplus[start]) / k
+        return np.full(len(c), surplus[-1] / len(c))
+    row = np.arange(len(c))
+    middle = (c[:-k] + c[k:]) / 2  # a window leaves row s for row s + k once the score passes their middle
+    start = _count_below(c, middle)
+    np.maximum(start, row - (k - 1), out=start)  # a row is its own neighbour, however middles round
+    np.minimum(start, row, out=start)
+    gaps = surplus[k:] - surplus[:-k]
+    gaps /= k
+    return gaps[start]
 
 
-def _gaps_by_weight(c: Float64s, weight: Float64s, score: Float64s, outcome: Float64s, width: float) -> Float64s:
+def _count_below(values: Float64s, others: Float64s) -> Indices:
+    """How many of `others` lie below each value; both ascend within [0, 1].
+
+    The bits of such floats sort like them and leave the highest one free, so that the lowest can say whose they are: two ascending
+    runs, which a stable sort merges in one pass, several times faster than one search per value.
+    """
+    keys = np.concatenate([values, others]).view(np.uint64)
+    keys <<= np.uint64(1)
+    keys[len(values) :] |= np.uint64(1)  # of equal numbers the value comes first
+    keys.sort(kind="stable")
+    return np.flatnonzero((keys & np.uint64(1)) == 0) - np.arange(len(values))
+
+
+def _gaps_by_weight(c: Float64s, weight: Float64s, surplus: Float64s, width: float) -> Float64s:
     """The same when rows have weights: windows hold a given weight and may begin and end within a row."""
     total = weight[-1]
     width = min(width, float(total))
@@ -114,7 +136,6 @@ def _gaps_by_weight(c: Float64s, weight: Float64s, score: Float64s, outcome: Flo
     begin = np.append(starts, total - width)[np.searchsorted(middle, c)]
     own = weight[:-1], weight[1:] - width  # the window holds its own row, or lies within it
     begin = np.clip(begin, np.minimum(*own), np.maximum(*own))
-    surplus = score - outcome
     return np.abs(np.interp(begin + width, weight, surplus) - np.interp(begin, weight, surplus)) / width
 
 

@@ -12,9 +12,9 @@ from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_basis import Basis, Cells, most_cells, rank_basis, rank_cells
 from truecal.estimate.redraw import redraw
 from truecal.profile import Profile
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
-_PART = 1 << 14  # cells worked on together: what is touched again and again stays in cache
+_PART = 1 << 15  # cells worked on together: what is touched again and again stays in cache
 _LARGEST_LEVERAGE = 0.95
 _FEW = 16  # terms: most datasets keep fewer
 _EVEN = 1e-12  # risks this close are equal
@@ -38,7 +38,7 @@ class _Fit:
 
     def leverage(self) -> Float64s:
         """How much every row of a cell weighs in its own fit with the chosen terms, shape (m, G)."""
-        return (self.chosen[:, None, :] @ self.basis.phi**2)[:, 0] / self.cells.n[:, None]
+        return (self.chosen[:, None, :] @ self.basis.by_dataset() ** 2)[:, 0] / _safe(self.cells.count)
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ class RankSeries(Estimator):
             low.append(np.minimum(bottom * shape, value))
             high.append(np.minimum(np.maximum(top * shape, value), 1.0))
             if profile.single:
-                curve = Curve(
-                    fit.cells.score[0], np.clip(fit.cells.score[0] + fit.gap[0], 0.0, 1.0), fit.cells.share[0]
-                )
+                filled = fit.cells.count[0] > 0
+                score, gap, share = (a[0, filled] for a in (fit.cells.score, fit.gap, fit.cells.share))
+                curve = Curve(score, np.clip(score + gap, 0.0, 1.0), share)
         lows, highs = np.concatenate(low), np.concatenate(high)
         interval = Interval(
             float(lows[0]) if profile.single else lows,
@@ -152,72 +152,91 @@ def _fits(profile: Profile) -> Iterator[_Fit]:
 
 
 def _fit(profile: Profile) -> _Fit:
+    """All in units in which a cell counts by the root of its rows: residuals r, fits and waves are plain vectors then.
+
+    With e = r - fit, v the spread of residuals within a cell and h the leverage, the rows of a cell contribute
+    (e r + v) / (1 - h) to the sum of r_i (r_i - m_{-i}), and (e^2 + v) / (1 - h)^2 to that of (r_i - m_{-i})^2.
+    """
     cells = rank_cells(profile)
     basis = rank_basis(cells)
-    n = cells.n[:, None]
-    terms = basis.phi.shape[1]
-    beta = (basis.phi @ cells.residual[:, :, None])[:, :, 0] / n
-    theta, risk = np.empty((terms, len(n))), np.empty((terms, len(n)))
-    gap, leverage, inverse, scratch = (np.zeros_like(cells.residual) for _ in range(4))
-    for k in range(terms):
-        phi = basis.phi[:, k]
-        gap += np.multiply(phi, beta[:, k, None], out=scratch)
-        np.multiply(phi, phi, out=scratch)
-        scratch /= n
-        leverage += scratch
-        np.subtract(1.0, leverage, out=inverse)
-        heavy = inverse < 1 - _LARGEST_LEVERAGE if inverse.min() < 1 - _LARGEST_LEVERAGE else None
-        if heavy is not None:
+    waves, n = basis.waves, cells.n
+    mass = _safe(cells.count)
+    r = cells.residual / np.sqrt(mass)
+    within = cells.square - r * r
+    squares = cells.square.sum(axis=1)
+    beta = np.vecdot(waves, r)  # (K, m)
+    theta, risk = np.empty_like(beta), np.empty_like(beta)
+    left, scratch = r.copy(), np.empty_like(r)
+    own, inverse, least = np.zeros_like(mass), np.empty_like(mass), (1 - _LARGEST_LEVERAGE) * mass
+    for k, wave in enumerate(waves):
+        left -= np.multiply(wave, beta[k, :, None], out=scratch)
+        own += np.multiply(wave, wave, out=inverse)
+        np.subtract(mass, own, out=inverse)
+        total = squares
+        if (heavy := inverse < least).any():
             inverse[heavy] = np.inf  # cells that all but fit themselves say nothing
-        np.divide(1.0, inverse, out=inverse)
-        without, weight = gap * inverse, leverage * inverse  # m_{-i} = without - weight * r_i
-        theta[k] = (_dot(without, cells.residual) - _dot(weight, cells.square)) / cells.n  # mean of r_i m_{-i}
-        np.multiply(without, cells.count, out=scratch)
-        length = _dot(scratch, without)
-        np.multiply(without, cells.residual, out=scratch)
-        length += _dot(weight * cells.square - 2 * scratch, weight)  # mean of m_{-i}^2, times n
-        risk[k] = -theta[k] + 2 * np.maximum(length / cells.n - theta[k], 0.0)
+            total = np.vecdot(cells.square, ~heavy)
+        np.divide(mass, inverse, out=inverse)
+        np.multiply(left, r, out=scratch)
+        scratch += within
+        theta[k] = (total - np.vecdot(scratch, inverse)) / n  # mean of r_i m_{-i}
+        np.multiply(left, left, out=scratch)
+        scratch += within
+        inverse *= inverse
+        length = (np.vecdot(scratch, inverse) - total) / n + 2 * theta[k]  # mean of m_{-i}^2
+        risk[k] = -theta[k] + 2 * np.maximum(length - theta[k], 0.0)
     best = (risk <= risk.min(axis=0) + _EVEN).argmax(axis=0)  # of equally good series the shortest, however sums round
-    chosen = (np.arange(terms) <= best[:, None]).astype(float)
-    gap = ((beta * chosen)[:, None, :] @ basis.phi)[:, 0]
+    chosen = (np.arange(len(waves)) <= best[:, None]).astype(float)
+    gap = ((beta.T * chosen)[:, None, :] @ basis.by_dataset())[:, 0] / np.sqrt(mass)
     power = theta[best, np.arange(len(best))]
 
+    share = cells.share
     rate = np.clip(cells.score + gap, 0.0, 1.0)
     variance = rate * (1 - rate)
-    second, fourth = ((cells.share * gap**p).sum(axis=1) for p in (2, 4))
+    square = gap * gap
+    second, fourth = np.vecdot(share, square), np.vecdot(share, square * square)
     flat = second <= 0
     safe = np.where(flat, 1.0, second)
-    noise = np.where(
-        flat, 4 * (cells.share * variance).sum(axis=1), 4 * (cells.share * gap**2 * variance).sum(axis=1) / safe
-    )
-    noise = noise / cells.n
-    spread = np.where(flat, 0.0, (fourth / safe**2 - 1) / cells.n)
+    noise = np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / safe) / n
+    spread = np.where(flat, 0.0, (fourth / safe**2 - 1) / n)
 
-    value = np.sqrt(np.maximum(power, 0.0))
-    calibrated = np.zeros(len(best))
-    for some in (best < _FEW, best >= _FEW):  # two groups, because one long series would make every product as long
-        if some.any():
-            kept, most = chosen[some], int(best[some].max()) + 1
-            phi = basis.phi[some, :most] * kept[:, :most, None]
-            span = _covariance(phi, (cells.count * cells.chance)[some], cells.n[some])
-            calibrated[some] = 2 * (span**2).sum(axis=(1, 2))
-    stands_out = power > _GATE * np.sqrt(calibrated)
+    stands_out = power > _GATE * np.sqrt(2 * _least_span(cells, basis, best, power))
     jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)
-    value = np.where(stands_out, value * jensen, value)
-    return _Fit(cells, basis, beta, chosen, power, theta[-1], gap, noise, spread, np.minimum(value, 1.0))
+    value = np.sqrt(np.maximum(power, 0.0))
+    value = np.minimum(np.where(stands_out, value * jensen, value), 1.0)
+    return _Fit(cells, basis, beta.T / np.sqrt(n)[:, None], chosen, power, theta[-1], gap, noise, spread, value)
 
 
-def _dot(a: Float64s, b: Float64s) -> Float64s:
-    return np.einsum("mg,mg->m", a, b)
+def _safe(count: Float64s) -> Float64s:
+    """Counts to divide by."""
+    return np.where(count > 0, count, 1.0)
 
 
-def _covariance(phi: Float64s, variance: Float64s, n: Float64s) -> Float64s:
-    """Covariance of beta when the residual sums of the cells have the given variances, shape (m, K, K)."""
-    total = np.zeros((*phi.shape[:2], phi.shape[1]))
-    for start in range(0, phi.shape[2], 128):  # small products stay on one thread: waking another costs more
-        part = phi[:, :, start : start + 128]
+def _least_span(cells: Cells, basis: Basis, best: Indices, power: Float64s) -> Float64s:
+    """||V||_F^2 of the chosen terms under calibration, shape (m,): exact where it decides whether the error stands out.
+
+    The waves have unit length, so ||V||_F is at most the largest chance of a cell times the root of their number, over n; an error
+    beyond the gate at that bound needs no more, nor does one that is not positive.
+    """
+    span = (cells.chance.max(axis=1) / cells.n) ** 2 * (best + 1)
+    open_ = (power > 0) & (power <= _GATE * np.sqrt(2 * span))
+    for some in (open_ & (best < _FEW), open_ & (best >= _FEW)):  # two groups: one long series would make all as long
+        if some.any():
+            at = np.flatnonzero(some)
+            most = int(best[at].max()) + 1
+            kept = (np.arange(most) <= best[at, None])[:, :, None]
+            waves = basis.by_dataset(at)[:, :most] * kept
+            span[at] = (_covariance(waves, cells.chance[at], cells.n[at]) ** 2).sum(axis=(1, 2))
+    return span
+
+
+def _covariance(waves: Float64s, variance: Float64s, n: Float64s) -> Float64s:
+    """Covariance of beta when the outcomes of a row of each cell have the given variance, shape (m, K, K)."""
+    total = np.zeros((len(variance), waves.shape[1], waves.shape[1]))
+    for start in range(0, waves.shape[2], 128):  # small products stay on one thread: waking another costs more
+        part = waves[:, :, start : start + 128]
         total += (part * variance[:, None, start : start + 128]) @ part.transpose(0, 2, 1)
-    return total / n[:, None, None] ** 2
+    return total / n[:, None, None]
 
 
 def _shape(fit: _Fit, norm: float) -> Float64s:
@@ -234,7 +253,7 @@ def _pivot(fit: _Fit) -> Pivot:
     leverage = fit.leverage()
     shrunk = (rate + leverage / 2) / (1 + leverage)
     spans = [
-        (_covariance(fit.basis.phi, fit.cells.count * variance, fit.cells.n) ** 2).sum(axis=(1, 2))
+        (_covariance(fit.basis.by_dataset(), variance, fit.cells.n) ** 2).sum(axis=(1, 2))
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
     ]
     return Pivot(fit.full, 2 * np.maximum(*spans), fit.noise, fit.spread)
@@ -245,7 +264,8 @@ def _test(fit: _Fit, resamples: int, generator: np.random.Generator) -> tuple[Fl
     cells = fit.cells
     found, p = np.zeros(len(cells.n)), np.empty(len(cells.n))
     reference = np.empty(0)
-    covariance = _covariance(fit.basis.phi, cells.count * cells.chance, cells.n)
+    counts = np.broadcast_to(cells.count, cells.score.shape)
+    covariance = _covariance(fit.basis.by_dataset(), cells.chance, cells.n)
     for i in range(len(p)):
         if not (covariance[i].diagonal() > 0).any():
             impossible = bool(
@@ -253,11 +273,12 @@ def _test(fit: _Fit, resamples: int, generator: np.random.Generator) -> tuple[Fl
             )  # scores of 0 and 1 only: any miss refutes them
             found[i], p[i] = (np.inf, 1 / (resamples + 1)) if impossible else (0.0, 1.0)
             continue
-        count, score = cells.count[i], cells.score[i]
-        repeated = i > 0 and np.array_equal(count, cells.count[i - 1]) and np.array_equal(score, cells.score[i - 1])
+        count, score = counts[i], cells.score[i]
+        repeated = i > 0 and np.array_equal(count, counts[i - 1]) and np.array_equal(score, cells.score[i - 1])
         if not repeated:  # datasets that share their scores share the redraws
             surplus = redraw(count, score, count * cells.chance[i], resamples, generator)
-            reference = np.sort(largest_sum(surplus @ fit.basis.phi[i].T / cells.n[i], covariance[i]))
+            surplus /= np.sqrt(_safe(count) * cells.n[i])
+            reference = np.sort(largest_sum(surplus @ fit.basis.of(i).T, covariance[i]))
         found[i] = largest_sum(fit.beta[i], covariance[i])
         p[i] = (1 + resamples - np.searchsorted(reference, found[i] - 1e-12 * abs(found[i]))) / (1 + resamples)
     return found, p

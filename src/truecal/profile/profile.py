@@ -232,6 +232,20 @@ class Profile:
             below = below + cut.fraction * (self._sums_at(name, cut.above) - below)
         return np.broadcast_to(below, (self.batch, below.shape[1]))
 
+    def shared_ones(self) -> Float64s:
+        """Ones among the first 0, 1, ..., all rows when a group of equal scores gives each of its rows the same part of them.
+
+        Shape (batch, rows + 1); for rows that are single predictions without weights.
+        """
+        ones = self.prefix("y").astype(np.float64)
+        if self.has_ties:
+            first, last = self.groups
+            dataset, row = np.nonzero(first < np.arange(self.rows))  # rows that are not the first of their group
+            low, high = first[dataset, row], last[dataset, row]
+            begin, end = ones[dataset, low], ones[dataset, high]
+            ones[dataset, row] = begin + (row - low) / (high - low) * (end - begin)
+        return ones
+
     def _sums_at(self, name: Sum, index: Indices) -> Float64s:
         """Sum over the first index[i, j] rows."""
         if name == "w" and self.weights is None:
@@ -349,14 +363,15 @@ class Profile:
     def _group(self, row: Indices) -> tuple[Indices, Indices]:
         """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
         if self.rows <= _DENSE_ROWS:
-            first, last = self._groups
+            first, last = self.groups
             return gather(first, row), gather(last, row)
         row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
         scores = gather(self.scores, row)
         return self.places(scores, "left"), self.places(scores, "right")
 
     @cached_property
-    def _groups(self) -> tuple[Indices, Indices]:
+    def groups(self) -> tuple[Indices, Indices]:
+        """First row, and one past the last row, of the group of equal scores of every row, shape (batch or 1, rows)."""
         fresh = self.scores[:, 1:] != self.scores[:, :-1]
         edge = np.ones((fresh.shape[0], 1), bool)
         index = np.arange(self.rows)

@@ -51,7 +51,8 @@ class ClusteredSeries:
                 "all rows belong to one cluster: it cannot tell how much another would differ; give at least two"
             )
         cells, incidence = rows.incidence(units, _CELLS)
-        phi = rank_basis(rank_cells(cells)).phi[0]
+        ranks = rank_cells(cells)
+        phi = rank_basis(ranks).functions(ranks)[0]
         phi = phi[: int(min(_MOST_TERMS, max(3, np.sqrt(units.count) // 2)))]
         score = cells.scores[0].astype(np.float64)
         residual = np.concatenate([-score, 1 - score])  # of a zero and of a one in every cell
