@@ -5,7 +5,8 @@ from typing import Any
 
 from truecal.study.correlation import METHODS, correlate, few_models, fit_line
 from truecal.study.pareto_sets import METRIC
-from truecal.study.points import CONDITION, named, numbers, polars, with_error
+from truecal.study.points import CONDITION, named, numbers, with_error
+from truecal.study.store import polars
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ def error_against_calibration(
     """How calibration goes with accuracy, over all models and within families."""
     pl = polars()
     found, notes = with_error(
-        frame, [metric], level=level, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
+        frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
     largest = pl.col("size").max().over([*CONDITION, "family"])
     found = found.with_columns((pl.col("size") / largest).alias("relative_size"))

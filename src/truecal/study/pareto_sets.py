@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
-from truecal.study.points import CONDITION, at, conditions, named, numbers, polars, with_error
+from truecal.study.points import CONDITION, at, conditions, named, numbers, with_error
 from truecal.study.reference import references
+from truecal.study.store import polars
 
 METRIC = "rank-series-l2"
 
@@ -159,7 +160,7 @@ def pareto(
 def _supported(part: Any, front: NDArray[np.bool_]) -> list[bool | None]:
     """Whether each membership holds for all values inside the boxes of error and metric intervals."""
     low, high, least, most = numbers(part, "low", "high", "error_low", "error_high")
-    if np.isnan(low).any() or np.isnan(high).any():
+    if np.isnan([low, high, least, most]).any():
         return [None] * len(front)
     other = ~np.eye(len(front), dtype=bool)
     could = ((least[None] <= most[:, None]) & (low[None] <= high[:, None]) & other).any(axis=1)  # [i, j]: j beats i

@@ -9,22 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from truecal.errors import InputError, MissingExtraError
-from truecal.estimate.bins import Bins
+from truecal.errors import InputError
+from truecal.study.store import polars
 
 _TEXT = ("model", "family", "dataset", "recalibrator", "lens", "selection", "metric")
 _NUMBERS = ("size", "severity", "seed", "value", "low", "high", "n")
 CONDITION = ("dataset", "severity")
 _KEY = ("metric", "lens", *CONDITION, "model")
-
-
-def polars() -> Any:
-    """The package polars, or how to get it."""
-    try:
-        import polars as pl
-    except ImportError as error:
-        raise MissingExtraError.of("polars", "study") from error
-    return pl
 
 
 def results(frame: Any) -> Any:
@@ -104,23 +95,13 @@ def points(
     return table.sort(_KEY), [*notes, *_unequal(table)]
 
 
-def with_error(frame: Any, metrics: Sequence[str], *, level: float = 0.95, **choice: Any) -> tuple[Any, list[str]]:
-    """Points with the classification error of the same model beside them: error, error_low, error_high.
-
-    An error that came without an interval gets the Clopper-Pearson interval of its rows.
-    """
+def with_error(frame: Any, metrics: Sequence[str], **choice: Any) -> tuple[Any, list[str]]:
+    """Points with the classification error of the same model beside them: error, error_low, error_high."""
     pl = polars()
     found, notes = points(frame, metrics, **choice)
     errors, _ = points(frame, ["error"], **choice)
-    n, rate = errors["n"].to_numpy(), errors["value"].to_numpy()
-    low, high = Bins(n[None], n[None], (rate * n)[None], n[None], True).interval(level)
-    errors = errors.select(
-        *CONDITION,
-        "model",
-        pl.col("value").alias("error"),
-        pl.col("low").fill_null(pl.Series(low)).alias("error_low"),
-        pl.col("high").fill_null(pl.Series(high)).alias("error_high"),
-    )
+    sides = {"value": "error", "low": "error_low", "high": "error_high"}
+    errors = errors.select(*CONDITION, "model", *(pl.col(name).alias(to) for name, to in sides.items()))
     return found.join(errors, on=[*CONDITION, "model"], how="inner").sort(_KEY), notes
 
 

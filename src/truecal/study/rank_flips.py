@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from truecal.errors import InputError
 from truecal.study.correlation import correlation_bounds, few_models
-from truecal.study.points import CONDITION, named, numbers, points, polars, results
+from truecal.study.points import CONDITION, named, numbers, points, results
+from truecal.study.store import polars
 from truecal.types import Float64s
 
 
