@@ -139,7 +139,7 @@ def likert(
     >>> report.frame()["name"], report.frame()["kept"]
     (['low', 'medium', 'high'], [True, True, True])
     """
-    ordered = _checked(scale)
+    ordered = checked_scale(scale)
     chosen = preds if select is None else select(preds)
     lens = OneClass(of) if of is not None or preds.binary else TopLabel()
     categories = []
@@ -194,8 +194,8 @@ def _measured(
     )
 
 
-def _checked(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tuple[float, float]]]:
-    """The intervals in rising order."""
+def checked_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tuple[float, float]]]:
+    """The intervals of a scale in rising order; refuses what are no intervals, or overlap."""
     if not isinstance(scale, Mapping) or not scale:
         raise InputError(f"scale must name intervals, such as {{'low': (0, 0.33), 'high': (0.66, 1)}}, not {scale!r}")
     for name, ends in scale.items():
