@@ -1,0 +1,112 @@
+"""Running a study: jobs that are not done yet, in several processes, each with one model in memory.
+
+Started with `spawn`, because a fork of a process with threads may hang. Workers ignore Ctrl-C (the parent decides) and end
+with their parent, so that a killed run leaves no process behind.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+
+from truecal.errors import InputError
+from truecal.study.job import Job, evaluate, plan
+from truecal.study.spec import Spec
+from truecal.study.store import Store
+
+Progress = Callable[[int, int], object]
+
+
+def run_study(
+    spec: Spec,
+    store: Store,
+    *,
+    workers: int | None = None,
+    wait: bool = False,
+    progress: Progress | None = None,
+) -> Store:
+    """Evaluate what the store lacks. A file that cannot be judged does not stop the others; all such are told at the end."""
+    jobs = plan(spec)
+    with store.locked(wait=wait):
+        files = {job.name: str(job.source.path) for job in jobs}
+        store.begin({"name": spec.name, "study": spec.written, "jobs": [job.name for job in jobs], "files": files})
+        done = set(store.done())
+        todo = [job for job in jobs if job.name not in done]
+        tell = progress or (lambda done, total: None)
+        tell(len(done), len(jobs))
+        failed = []
+        asked = workers if workers is not None else spec.workers
+        count = min(asked if asked is not None else _cores(), len(todo))
+        for number, refusal in enumerate(_work(todo, store, count), start=1):
+            if refusal is not None:
+                failed.append(refusal)
+            tell(len(done) + number, len(jobs))
+    if failed:
+        raise InputError(
+            "\n".join(
+                [f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)", *failed]
+            )
+        )
+    return store
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | None]:
+    """Do every job; yields, as they end, None or why a file was refused."""
+    if workers <= 1:
+        for job in todo:
+            yield _do(job, store.folder)
+        return
+    from truecal.lab.batches import _one_thread_each
+
+    waiting: set[Future[str | None]] = set()
+    with (
+        _one_thread_each(),
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare) as pool,
+    ):
+        try:
+            for job in todo:
+                waiting.add(pool.submit(_do, job, store.folder))
+                if len(waiting) >= 2 * workers:  # a short queue: little to wait for when interrupted
+                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in ended)
+            while waiting:
+                ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in ended)
+        except BrokenProcessPool as error:
+            raise InputError(
+                "a worker process died: out of memory (use fewer workers), or a script without "
+                "if __name__ == '__main__': around its calls; what was finished is kept"
+            ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _do(job: Job, folder: Path) -> str | None:
+    try:
+        results, diagrams = evaluate(job)
+    except InputError as error:
+        return f"{job.source.path}: {error}"
+    Store(folder).add(job.name, results, diagrams)
+    return None
+
+
+def _prepare() -> None:
+    """What a worker does first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

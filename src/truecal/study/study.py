@@ -1,0 +1,65 @@
+"""The study: a validated file that can be run."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from truecal.study.spec import Spec, read_spec
+from truecal.study.store import Store
+
+
+@dataclass(frozen=True)
+class Study:
+    """Many prediction files, judged alike. Made by :meth:`read`.
+
+    >>> study = Study.read("study.yaml")  # doctest: +SKIP
+    >>> store = study.run("results", workers=2)  # doctest: +SKIP
+    >>> store.frame()  # doctest: +SKIP
+    """
+
+    spec: Spec
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Study":
+        """Read a study file and look at the labels and shapes of all prediction files.
+
+        Raises an InputError that lists every problem with its line; nothing is evaluated before all is well.
+        """
+        return cls(read_spec(path))
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models in the order of the file."""
+        return tuple(dict.fromkeys(source.model for source in self.spec.sources))
+
+    def __len__(self) -> int:
+        """Number of prediction files."""
+        return len(self.spec.sources)
+
+    def run(
+        self,
+        store: str | os.PathLike[str] | Store,
+        *,
+        workers: int | None = None,
+        wait: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Store:
+        """Evaluate every file that the store does not hold yet, and return the store.
+
+        Can be stopped, or killed, at any moment and started again: finished files are skipped, nothing is counted twice.
+
+        Parameters
+        ----------
+        store : folder of the results; made if it is not there.
+        workers : processes; default those of the study file, else all cores. One: no further process is started.
+        wait : wait for another run on the same store instead of refusing.
+        progress : called with the number of finished files and of all files.
+        """
+        from truecal.study.run import run_study
+
+        held = store if isinstance(store, Store) else Store(store)
+        return run_study(self.spec, held, workers=workers, wait=wait, progress=progress)
