@@ -119,7 +119,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _fail(message: object, *, usage: Any = None, hint: str = "", code: int = 2) -> int:
     """One or two lines on stderr, and the exit code."""
-    line = " ".join(str(message).split())
+    lines = [" ".join(line.split()) for line in str(message).splitlines()]  # one problem per line
+    line = "\n  ".join(line for line in lines if line)
     if usage is not None:
         hint = f"try: {usage.command_path} --help"
     try:

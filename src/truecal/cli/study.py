@@ -1,8 +1,16 @@
 """`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
 
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import click
+
+from truecal.cli.output import answer, number, output_options, table, working
+from truecal.errors import InputError
 
 # Verb -> (module, function, one line for --help): their modules load on use only.
 _ELSEWHERE = {
@@ -45,3 +53,117 @@ def study() -> None:
     truecal study show results                      models side by side
     truecal study export results --out all.csv      every number, one per row
     """
+
+
+@study.command()
+@click.argument("file", metavar="STUDY.YAML")
+@click.option("--store", metavar="FOLDER", help="Where results are kept. [default: beside the study, named .store]")
+@click.option("--workers", type=click.IntRange(1), help="Processes. [default: as the study says, else all cores]")
+@click.option("--wait", is_flag=True, help="Wait for another run on the same store instead of refusing.")
+@click.option("--check", is_flag=True, help="Only look at the study and its files; evaluate nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+def run(file: str, store: str | None, workers: int | None, wait: bool, check: bool, as_json: bool) -> None:
+    """Evaluate every prediction file of a study and keep the numbers in a store.
+
+    Stop it at any moment and start it again: finished files are skipped. Everything that is wrong with the study or its files
+    is told before anything is evaluated.
+    """
+    from truecal.report.records import document
+    from truecal.study import Store, Study
+
+    with working("looking at the files"):
+        found = Study.read(file)
+    folder = store or str(Path(file).with_suffix(".store"))
+    facts: dict[str, Any] = {"study": found.name, "models": len(found.models), "files": len(found)}
+    what = f"{found.name}: {len(found.models)} models, {len(found)} prediction files"
+    if check:
+        answer(document("study check", **facts), f"{what}, no problems", as_json=as_json, out=None)
+        return
+    with counting(found.name) as progress:
+        found.run(Store(folder), workers=workers, wait=wait, progress=progress)
+    held = Store(folder).frame()
+    text = f"{what}, {len(held)} numbers in {folder}\nlook at them with: truecal study show {folder}"
+    answer(document("study run", **facts, store=folder, numbers=len(held)), text, as_json=as_json, out=None)
+
+
+@contextmanager
+def counting(name: str) -> Iterator[Callable[[int, int], object]]:
+    """A bar of finished files on a terminal; nothing into pipes and files."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("files"), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(name, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+_STORE = click.argument("store", metavar="STORE")
+
+
+@study.command()
+@_STORE
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="A column; may be given several times.")
+@click.option("--sort", metavar="NAME", help="Order by this metric. [default: the first one]")
+@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only this dataset (or these).")
+@click.option("--severity", type=float, default=0.0, show_default=True, help="Only this severity.")
+@click.option("--recalibrator", default="none", show_default=True, metavar="NAME", help="After this recalibrator.")
+@click.option("--lens", default="top-label", show_default=True, metavar="LENS", help="What is judged.")
+@click.option("--selection", default="all", show_default=True, metavar="NAME", help="Which rows.")
+@output_options
+def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen: Any) -> None:
+    """Models side by side, best first, averaged over seeds.
+
+    Says where the order is not supported: two neighbours whose intervals overlap may well stand the other way round.
+    """
+    from truecal.report.records import document
+    from truecal.study import Store
+    from truecal.study.store_ranking import rank
+
+    held = Store(store)
+    names = list(dict.fromkeys([*([sort] if sort else []), *chosen.pop("metrics")]))
+    found = rank(held.frame(), metrics=names, datasets=chosen.pop("datasets"), **chosen)
+    waiting = len(held.jobs()) - len(held.done())
+    notes = [*found.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
+    content = document("study show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
+    rows = [[*(str(row[name]) for name in ("model", "dataset")), *_cells(row, found.metrics)] for row in found.rows]
+    text = table(["model", "dataset", *found.metrics], rows, title=f"{held.meta()['name']}, by {found.metrics[0]}")
+    answer(content, "\n".join([text, *(f"note: {note}" for note in notes)]), as_json=as_json, out=out)
+
+
+def _cells(row: dict[str, Any], metrics: Sequence[str]) -> list[str]:
+    """Values, the first one with its interval where there is one."""
+    shown = []
+    for place, metric in enumerate(metrics):
+        value, low, high = row["values"].get(metric, (None, None, None))
+        span = f" [{number(low)}, {number(high)}]" if place == 0 and low is not None else ""
+        shown.append(number(value) + span)
+    return shown
+
+
+@study.command()
+@_STORE
+@click.option("--out", metavar="FILE", required=True, help="Where the numbers go: .csv, .parquet or .jsonl.")
+@click.option("--diagrams", is_flag=True, help="The bins of the reliability diagrams instead.")
+def export(store: str, out: str, diagrams: bool) -> None:
+    """Write every number of the finished files to one table, one number per row."""
+    from truecal.study import Store
+    from truecal.writing import write_whole
+
+    writer = {".csv": "write_csv", ".parquet": "write_parquet", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson"}
+    kind = writer.get(Path(out).suffix.lower())
+    if kind is None:
+        raise InputError(f"{Path(out).name}: unknown kind of file; write to .csv, .parquet or .jsonl")
+    frame = Store(store).diagrams() if diagrams else Store(store).frame()
+    write_whole(out, getattr(frame, kind))
+    click.echo(f"wrote {len(frame)} rows to {out}", err=True)
