@@ -251,7 +251,7 @@ def test_files_that_are_not_there_or_not_alike(folder):
         scan("nowhere/*.parquet", label="y", score="p")
     with pytest.raises(tc.FileError, match="there is no file nowhere"):
         scan("nowhere", label="y", score="p")
-    with pytest.raises(tc.FileError, match="must all be"):
+    with pytest.raises(tc.FileError, match="must all be of one kind"):
         scan([folder / "part-0.csv", folder / "part-1.parquet"], label="y", score="p")
     with pytest.raises(tc.InputError, match="engine must be one of"):
         scan(folder / "part-0.csv", label="y", score="p", engine="excel")
@@ -323,7 +323,7 @@ def test_a_folder_is_all_files_in_it_that_hold_rows(folder, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(tc.FileError, match=r"empty holds no \.csv, \.jsonl or \.parquet file"):
         scan(tmp_path / "empty", label="y", score="p")
-    with pytest.raises(tc.FileError, match="must all be"):
+    with pytest.raises(tc.FileError, match="must all be of one kind"):
         scan(folder, label="y", score="p")
 
 

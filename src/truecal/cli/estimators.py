@@ -1,6 +1,6 @@
 """Names of estimators and lenses on the command line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,11 @@ def all_estimators() -> "dict[str, Estimator]":
 
 def make_lens(name: str, preds: "Predictions") -> "Lens | None":
     """The lens of a name; None leaves the choice to the library."""
+    return lens_of(name, {str(known): known for known in preds.classes or range(preds.class_count)})
+
+
+def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":
+    """The same, where classes are found by their words."""
     from truecal.lens import ClassWise, OneClass, TopLabel
 
     if name == "auto":
@@ -100,9 +105,8 @@ def make_lens(name: str, preds: "Predictions") -> "Lens | None":
     if name == "positive":
         return OneClass()
     if name.startswith("class="):
-        wanted: object = name.removeprefix("class=")
-        by_word = {str(known): known for known in preds.classes or range(preds.class_count)}
-        return OneClass(by_word.get(str(wanted), wanted))
+        wanted = name.removeprefix("class=")
+        return OneClass(classes.get(wanted, wanted))
     raise InputError(f"there is no lens {name!r}; use {', '.join(LENSES)} or class=NAME")
 
 

@@ -6,7 +6,8 @@ import click
 
 from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
 from truecal.cli.output import answer, number, output_options, p_shown, table, working
-from truecal.cli.source import Source, by_option, input_options, load
+from truecal.cli.scan import answers, is_scan, scan_record, scanned
+from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 )
 @output_options
 @by_option
-@input_options
+@scan_options
 def measure(
     source: Source,
     estimator: str,
@@ -38,31 +39,32 @@ def measure(
 ) -> int:
     """Measure the calibration error of the predictions in FILE (csv, jsonl, parquet, npz, or - for standard input).
 
+    A pattern such as 'logs/*.parquet', a folder, or several files are scanned in one pass and in bounded memory; the answer then
+    says how far it can be from that of all rows at once. --engine scans a single file too.
+
     With --max-error this is a gate: it passes (exit 0) only if the upper end of the interval is at most that, so that too little
     data fails as well as too large an error (exit 1).
     """
     from truecal.report.records import document, estimate_record
 
-    preds = load(source)
-    judged = make_lens(lens, preds)
     if estimator == "all":
         if max_error is not None:
             raise InputError("--max-error judges one estimator; leave out --estimator all")
         makers = all_estimators()
     else:
         makers = {estimator: make_estimator(estimator, bins=bins, scheme=scheme, norm=norm)}
-    groups = {"": preds} if source.by is None else preds_by(preds, source.by)
-    with working("measuring"):
-        found = [
-            (group, name, _measure(rows, maker, judged, level, seed, group))
-            for group, rows in groups.items()
-            for name, maker in makers.items()
-        ]
+    content: dict[str, Any] = {"source": source.name, "level": level}
+    if is_scan(source):
+        scan = scanned(source, lens)
+        found = answers(scan, makers, level, seed)
+        content["scan"] = scan_record(scan)
+    else:
+        found = _in_memory(source, lens, makers, level, seed)
     results = [
         {**({} if source.by is None else {"group": group}), **estimate_record(estimate, level=level)}
         for group, _, estimate in found
     ]
-    content: dict[str, Any] = {"source": source.name, "level": level, "results": results}
+    content["results"] = results
     passed = True
     if max_error is not None:
         uppers = [_upper(estimate) for _, _, estimate in found]
@@ -73,6 +75,24 @@ def measure(
         text += "\n" + _gate_line(max(uppers), max_error, level, [e for _, _, e in found])
     answer(document("measure", **content), text, as_json=as_json, out=out)
     return 0 if passed else 1
+
+
+def _in_memory(
+    source: Source, lens: str, makers: "dict[str, Estimator]", level: float, seed: int
+) -> "list[tuple[str, str, Estimate]]":
+    """Group (empty where there are none), name of the estimator and estimate, group by group."""
+    loaded = load_all(source)
+    preds = loaded.preds
+    judged = make_lens(lens, preds)
+    groups = {"": preds} if source.by is None else preds_by(preds, source.by)
+    with working("measuring"):
+        found = [
+            (group, name, _measure(rows, maker, judged, level, seed, group))
+            for group, rows in groups.items()
+            for name, maker in makers.items()
+        ]
+    gone = (f"{loaded.dropped} rows with missing values were left out",) if loaded.dropped else ()
+    return [(group, name, estimate.but(warnings=(*gone, *estimate.warnings))) for group, name, estimate in found]
 
 
 def preds_by(preds: "Predictions", column: str) -> "dict[str, Predictions]":
@@ -98,7 +118,9 @@ def _measure(
 def _upper(estimate: "Estimate") -> float:
     if estimate.interval is None:
         raise InputError(
-            "--max-error needs an interval, which this estimator does not have; use the default, rank-series"
+            "--max-error needs an interval, which a class-wise scan does not have; judge one class with --lens class=NAME"
+            if estimate.sketch_error is not None
+            else "--max-error needs an interval, which this estimator does not have; use the default, rank-series"
         )
     return float(estimate.interval.high)
 
@@ -126,6 +148,8 @@ def _one(estimate: "Estimate") -> str:
     if abs(direction) >= 0.0005:
         lines.append(("on average", f"{'over' if direction > 0 else 'under'}confident by {abs(direction):.4f}"))
     lines.append(("judged", f"{estimate.lens}, n = {estimate.n}"))
+    if estimate.sketch_error is not None:
+        lines.append(("from a sketch", f"within {estimate.sketch_error:.1g} of the value of all rows"))
     bins = "" if estimate.bins is None else f", {estimate.bins.filled} bins"
     lines.append(("estimator", f"{type(estimate.estimator).__name__}{bins}"))
     lines += [("warning", text) for text in estimate.warnings]
@@ -141,7 +165,11 @@ def _many(found: "list[tuple[str, str, Estimate]]", by: str | None) -> str:
         norm = "max" if e.norm == float("inf") else f"{e.norm:g}"
         bins = "-" if e.bins is None else str(e.bins.filled)
         p = None if e.p_value is None else float(e.p_value)
-        rows.append([*words, name, norm, number(float(e.value)), number(low), number(high), p_shown(p), str(e.n), bins])
+        sketch = [] if e.sketch_error is None else [f"{e.sketch_error:.1g}"]
+        numbers = [number(float(e.value)), number(low), number(high), p_shown(p), str(e.n), bins, *sketch]
+        rows.append([*words, name, norm, *numbers])
         notes += [f"warning: {f'{group}: ' if by else ''}{name}: {text}" for text in e.warnings]
     header = [*([] if by is None else [by]), "estimator", "norm", "error", "low", "high", "p-value", "n", "bins"]
+    if any(e.sketch_error is not None for _, _, e in found):
+        header.append("sketch error")
     return "\n".join([table(header, rows), *dict.fromkeys(notes)])

@@ -32,10 +32,15 @@ class Source:
     by: str | None = None
     class_names: str | None = None
     quiet: bool = False
+    also: tuple[str, ...] = ()  # further files, for the verbs that can scan
+    engine: str | None = None
+    drop_null: bool = False
 
     @property
     def name(self) -> str:
-        return "standard input" if self.file == "-" else Path(self.file).name
+        if self.also:
+            return f"{len(self.also) + 1} files"
+        return "standard input" if self.file == "-" else Path(self.file).name or self.file
 
 
 def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,34 +51,61 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("file", metavar="FILE")(column_options(command))
 
 
+def independent_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same without --cluster, for a verb that takes rows as independent."""
+    return click.argument("file", metavar="FILE")(_receiving(command, [o for o in _COLUMNS if o is not _CLUSTER]))
+
+
+def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a verb that can also scan: FILE may be a pattern, a folder or several files; --engine and --drop-null."""
+    return click.argument("file", metavar="FILE...", nargs=-1, required=True)(
+        _receiving(command, [*_COLUMNS[:-1], *_SCANNING, _COLUMNS[-1]])
+    )
+
+
 def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options alone, for a verb that reads several files: its `source` has no file yet."""
+    return _receiving(command, _COLUMNS)
 
-    def received(score: str | None, probs: str | None, file: str = "", **options: Any) -> Any:
+
+def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    def received(score: str | None, probs: str | None, file: str | tuple[str, ...] = "", **options: Any) -> Any:
         if sum(option is not None for option in (score, probs, options["logits"])) > 1:
             raise click.UsageError("--score, --probs and --logits exclude each other; give one")
         names = Source.__dataclass_fields__.keys() & options.keys()
-        source = Source(file, probs=probs if score is None else score, **{name: options.pop(name) for name in names})
-        return command(source=source, **options)
+        first, *also = (file,) if isinstance(file, str) else file
+        said = {name: options.pop(name) for name in names}
+        return command(
+            source=Source(first, probs=probs if score is None else score, also=tuple(also), **said), **options
+        )
 
     received.__doc__, received.__name__ = command.__doc__, command.__name__
     if hasattr(command, "__click_params__"):
         received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
-    for option in reversed(_COLUMNS):
+    for option in reversed(columns):
         received = option(received)
     return received
 
 
 by_option = click.option("--by", metavar="COLUMN", help="One answer per value of this column.")
+_CLUSTER = click.option(
+    "--cluster", metavar="COLUMN", help="Rows that share a value here are not independent (patient, question)."
+)
+_SCANNING = (
+    click.option(
+        "--engine",
+        type=click.Choice(["polars", "duckdb", "spark", "dask"]),
+        help="Scan out of core with this engine (patterns, folders and several files: polars unless said otherwise).",
+    ),
+    click.option("--drop-null", is_flag=True, help="Leave out rows with missing values, and say how many."),
+)
 _COLUMNS = (
     click.option("--label", metavar="COLUMN", help="Column of true labels: class indices or names."),
     click.option("--score", metavar="COLUMN", help="Column of P(positive), for two classes."),
     click.option("--probs", metavar="COLUMNS", help="Class probabilities, e.g. 'p_*' (npz: an array)."),
     click.option("--logits", metavar="COLUMNS", help="The same as logits, e.g. 'z_*'."),
     click.option("--weight", metavar="COLUMN", help="Column of row weights."),
-    click.option(
-        "--cluster", metavar="COLUMN", help="Rows that share a value here are not independent (patient, question)."
-    ),
+    _CLUSTER,
     click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
     click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
 )
@@ -81,10 +113,11 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """Checked predictions, and for logits the logits themselves."""
+    """Checked predictions, for logits the logits themselves, and how many rows --drop-null left out."""
 
     preds: "Predictions"
     logits: Any = None
+    dropped: int = 0
 
 
 def load(source: Source) -> "Predictions":
@@ -97,22 +130,31 @@ def load_all(source: Source) -> Loaded:
     with as_file(source.file) as path:
         loaded, choice, columns = _load(path, source)
     if not source.quiet:
-        click.echo(f"read {len(loaded.preds)} rows from {source.name}: {choice.describe(columns)}", err=True)
+        gone = f", {loaded.dropped} rows with missing values left out" if source.drop_null else ""
+        click.echo(f"read {len(loaded.preds)} rows from {source.name}: {choice.describe(columns)}{gone}", err=True)
     return loaded
+
+
+def choose_from(columns: Sequence[str], source: Source) -> Choice:
+    """The columns that the user named, and those told from the names of the others."""
+    other = [name for name in (source.weight, source.cluster, source.by) if name is not None]
+    return choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other)
 
 
 def _load(path: Path, source: Source) -> tuple[Loaded, Choice, list[str]]:
     from truecal.predictions import Predictions, read
 
     frame, columns = open_columns(path)
-    other = [name for name in (source.weight, source.cluster, source.by) if name is not None]
-    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other)
+    choice = choose_from(columns, source)
+    dropped = 0
+    if source.drop_null and frame is not None:
+        frame, dropped = _without_nulls(frame, choice, source)
     if source.by is not None and (frame is None or source.by not in columns):
         kinds = "npz files have no columns to group by" if frame is None else f"the columns are {', '.join(columns)}"
         raise InputError(f"there is no column {source.by!r} for --by; {kinds}")
     named: dict[str, Any] = {"label": choice.label, "weights": source.weight, "clusters": source.cluster}
     where: dict[str, Any] = {"probs": choice.probs, "logits": choice.logits}
-    names = _class_names(source.class_names)
+    names = class_names(source.class_names)
     if frame is None:
         preds = read(path, classes=names, **named, **where)
     elif names is not None and choice.label in columns and frame[choice.label].dtype.is_numeric():
@@ -125,7 +167,21 @@ def _load(path: Path, source: Source) -> tuple[Loaded, Choice, list[str]]:
     else:
         preds = Predictions.from_frame(frame, classes=names, **named, **where)
     logits = None if choice.logits is None else outputs_of(path, frame, choice.logits)[0]
-    return Loaded(preds, logits), choice, columns
+    return Loaded(preds, logits, dropped), choice, columns
+
+
+def _without_nulls(frame: Any, choice: Choice, source: Source) -> tuple[Any, int]:
+    """The rows in which nothing that is needed is missing, and how many others there were."""
+    from truecal.predictions.frames import matching
+
+    wanted = choice.probs if choice.probs is not None else choice.logits
+    assert wanted is not None
+    single = [name for name in (choice.label, source.weight, source.cluster) if name is not None]
+    needed = [*matching(frame.columns, wanted, "predictions")[0], *matching(frame.columns, single, "label")[0]]
+    kept = frame.drop_nulls(needed)
+    if not len(kept):
+        raise InputError(f"all {len(frame)} rows have missing values in {', '.join(needed)}; nothing is left to judge")
+    return kept, len(frame) - len(kept)
 
 
 def open_columns(path: Path) -> tuple[Any, list[str]]:
@@ -182,7 +238,8 @@ def _npz_names(path: Path) -> list[str]:
         raise FileError(f"{path.name} is damaged or not an npz file") from error
 
 
-def _class_names(given: str | None) -> list[str] | None:
+def class_names(given: str | None) -> list[str] | None:
+    """The names in --class-names, or in the file it points at."""
     if given is None:
         return None
     if not given.startswith("@"):

@@ -6,7 +6,7 @@ import click
 
 from truecal.cli.estimators import lens_option, make_lens
 from truecal.cli.output import answer, output_options, working
-from truecal.cli.source import Source, input_options, load
+from truecal.cli.source import Source, independent_options, load
 
 
 @click.command()
@@ -22,7 +22,7 @@ from truecal.cli.source import Source, input_options, load
 )
 @lens_option
 @output_options
-@input_options
+@independent_options
 def verify(source: Source, max_error: float, level: float, lens: str, as_json: bool, out: str | None) -> int:
     """Say whether the root-mean-square calibration error of FILE can be promised to be below --max-error.
 

@@ -1,5 +1,6 @@
 """Where the data are: files of any number behind a path or pattern, or a frame that an engine already holds; always lazy."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob, has_magic
@@ -57,7 +58,7 @@ def format_of(files: Sequence[str]) -> str:
     kinds = {_kind(file) for file in files}
     if len(kinds) != 1 or None in kinds:
         endings = {Path(file).suffix.lower() or f"without ending ({Path(file).name})" for file in files}
-        raise FileError(f"files must all be .csv, .jsonl or .parquet, not {', '.join(sorted(endings))}")
+        raise FileError(f"files must all be of one kind, .csv, .jsonl or .parquet, not {', '.join(sorted(endings))}")
     return str(kinds.pop())
 
 
@@ -137,7 +138,10 @@ def _duckdb(files: list[str], kind: str) -> Any:
 def _spark(files: list[str], kind: str) -> Any:
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession() or SparkSession.builder.appName("truecal").getOrCreate()
+    session = SparkSession.getActiveSession()
+    if session is None:
+        bar = "true" if sys.stderr.isatty() else "false"
+        session = SparkSession.builder.appName("truecal").config("spark.ui.showConsoleProgress", bar).getOrCreate()
     reader = session.read
     if kind == "parquet":
         return reader.parquet(*files)

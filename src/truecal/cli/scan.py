@@ -1,0 +1,114 @@
+"""Predictions that are too many to hold: a pattern, a folder, several files or any file with --engine, scanned into sketches."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from glob import has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truecal.cli.estimators import lens_of
+from truecal.cli.output import working
+from truecal.cli.source import Source, choose_from, class_names
+from truecal.errors import InputError
+
+if TYPE_CHECKING:
+    from truecal.estimate import Estimate, Estimator
+    from truecal.scanning import Scan
+
+
+def is_scan(source: Source) -> bool:
+    """Whether the input is to be scanned. A plain file is read into memory unless an engine is named."""
+    file = source.file
+    pattern = has_magic(file) and not Path(file).exists()
+    return bool(source.engine or source.also or pattern or "://" in file or Path(file).is_dir())
+
+
+def scanned(source: Source, lens: str) -> "Scan":
+    """One pass over the files; says on stderr what was read."""
+    from truecal.predictions.frames import matching
+    from truecal.scanning import scan
+    from truecal.scanning.sources import files_of, opened
+
+    _refuse(source)
+    files = files_of([source.file, *source.also])
+    schema = opened(files[:1], source.engine)[0].collect_schema()
+    columns = list(schema)
+    choice = choose_from(columns, source)
+    wanted = choice.probs if choice.probs is not None else choice.logits
+    assert wanted is not None
+    found = matching(columns, wanted, "predictions")[0]
+    alone = len(found) == 1 and not schema[found[0]].is_nested()
+    where: dict[str, Any] = {"logits" if choice.logits is not None else "score" if alone else "probs": wanted}
+    matching(columns, [choice.label], "label")
+    classes, by_word = _classes(source, lens, schema[choice.label].is_numeric())
+    judge = lens_of(lens, by_word)
+    with working(f"scanning {source.name}") as say:
+        shown = sys.stderr.isatty() and len(files) > 1
+        result = scan(
+            files,
+            label=choice.label,
+            lens=judge,
+            weights=source.weight,
+            by=source.by,
+            classes=classes,
+            engine=source.engine,
+            drop_null=source.drop_null,
+            progress=(lambda done, of: say(f"scanning {source.name}: {done} of {of} files")) if shown else None,
+            **where,
+        )
+    if not source.quiet:
+        many = "1 file" if len(files) == 1 else f"{len(files)} files"
+        gone = f", {result.dropped} rows with missing values left out" if source.drop_null else ""
+        click.echo(
+            f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True
+        )
+    return replace(result, judged=f"class {lens.removeprefix('class=')}") if lens.startswith("class=") else result
+
+
+def answers(
+    found: "Scan", makers: "dict[str, Estimator]", level: float, seed: int
+) -> "list[tuple[str, str, Estimate]]":
+    """Group (empty where there are none), name of the estimator and estimate, group by group."""
+    with working("measuring"):
+        if not found.by:
+            return [("", name, found.measure(estimator=e, level=level, rng=seed)) for name, e in makers.items()]
+        each = {name: found.groups(estimator=e, level=level, rng=seed) for name, e in makers.items()}
+    groups = next(iter(each.values()))
+    return [(", ".join(map(str, group)), name, each[name][group]) for group in groups for name in makers]
+
+
+def scan_record(found: "Scan") -> dict[str, Any]:
+    """What JSON says about the pass."""
+    return {"engine": found.engine, "rows": found.rows, "dropped": found.dropped}
+
+
+def _refuse(source: Source) -> None:
+    """What needs rows and cannot be had from a scan."""
+    if source.file == "-":
+        raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
+    if source.cluster is not None:
+        raise InputError(
+            "--cluster needs the rows, and a scan keeps only sums; measure one file without --engine, or join the files first"
+        )
+    if any(Path(file).suffix == ".npz" for file in (source.file, *source.also)):
+        raise InputError("npz files hold arrays, which no engine scans; leave out --engine and measure one at a time")
+
+
+def _classes(source: Source, lens: str, numeric: bool) -> tuple[Sequence[object] | None, dict[str, object]]:
+    """The classes to tell the scan, and how --lens class=NAME finds one.
+
+    Numeric labels with names that are not numbers are positions in the list of names, as for a file in memory.
+    """
+    names = class_names(source.class_names)
+    if names is None:
+        word = lens.removeprefix("class=")
+        return None, {word: int(word)} if word.isdigit() else {}
+    if not numeric:
+        return names, dict(zip(names, names, strict=True))
+    if all(name.lstrip("-").isdigit() for name in names):
+        numbers = [int(name) for name in names]
+        return numbers, dict(zip(names, numbers, strict=True))
+    return None, {name: i for i, name in enumerate(names)}

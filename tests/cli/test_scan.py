@@ -1,0 +1,171 @@
+"""`truecal measure` of a pattern, a folder, several files, or any file with --engine."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import truecal as tc
+from tests.cli.conftest import binary_frame, class_frame
+from tests.scale.engines import need
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+WRITE = {"csv": "write_csv", "jsonl": "write_ndjson", "parquet": "write_parquet"}
+
+
+def split(frame, folder, kind="parquet", parts=3):
+    """The rows of a frame in several files."""
+    folder.mkdir(exist_ok=True)
+    step = -(-len(frame) // parts)
+    for i in range(parts):
+        getattr(frame.slice(i * step, step), WRITE[kind])(folder / f"part-{i}.{kind}")
+    return folder
+
+
+@pytest.fixture
+def logs(tmp_path):
+    return split(binary_frame(), tmp_path / "logs")
+
+
+def results(ran):
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)["results"]
+
+
+@pytest.mark.parametrize("kind", WRITE)
+@pytest.mark.parametrize("engine", [None, "polars", "duckdb", "dask"])
+def test_the_answer_is_that_of_one_file_in_memory(truecal, tmp_path, kind, engine):
+    if engine is not None:
+        need(engine)
+    binary_frame().write_parquet(tmp_path / "whole.parquet")
+    split(binary_frame(), tmp_path / "logs", kind)
+    said = [] if engine is None else ["--engine", engine]
+    ran = truecal("measure", f"{tmp_path}/logs/*.{kind}", "--by", "site", "--json", *said)
+    exact = results(truecal("measure", tmp_path / "whole.parquet", "--by", "site", "--json"))
+    found = results(ran)
+    assert [part["group"] for part in found] == ["north", "south"]
+    for part, other in zip(found, exact, strict=True):
+        assert abs(part["value"] - other["value"]) <= part["sketch_error"] < 1e-3
+        assert part["interval"]["high"] == pytest.approx(other["interval"]["high"], abs=1e-6)
+        assert part.keys() - other.keys() == {"sketch_error", "sketch_bound"}
+        assert (part["n"], part["p_value"]) == (other["n"], other["p_value"])
+    assert json.loads(ran.out)["scan"] == {"engine": engine or "polars", "rows": 400, "dropped": 0}
+    assert f"scanned 400 rows in 3 files with {engine or 'polars'}: label 'y' [detected]" in ran.err
+
+
+def test_a_folder_several_files_and_a_pattern_are_the_same(truecal, logs):
+    ways = [[logs], sorted(logs.iterdir()), [f"{logs}/*.parquet"], [f"{logs}/part-?.parquet"]]
+    answers = [results(truecal("measure", *way, "--json", "--quiet")) for way in ways]
+    assert all(answer == answers[0] for answer in answers)
+    text = truecal("measure", logs, "--quiet")
+    assert "from a sketch" in text.out
+    assert text.err == ""
+
+
+def test_a_single_file_is_scanned_only_when_asked(truecal, logs):
+    file = logs / "part-0.parquet"
+    assert "sketch_error" not in results(truecal("measure", file, "--json"))[0]
+    assert "sketch_error" in results(truecal("measure", file, "--json", "--engine", "polars"))[0]
+
+
+def test_every_estimator_has_an_interval_and_a_bound(truecal, logs):
+    for part in results(truecal("measure", logs, "--estimator", "all", "--json")):
+        assert part["interval"]["low"] <= part["value"] <= part["interval"]["high"]
+        assert 0 <= part["sketch_error"] <= 1
+    by_site = ["--estimator", "binned", "--by", "site"]
+    assert "sketch error" in truecal("measure", logs, *by_site).out
+    assert "sketch error" not in truecal("measure", logs / "part-0.parquet", *by_site).out
+
+
+def test_the_gate(truecal, logs):
+    assert truecal("measure", logs, "--max-error", "0.5").code == 0
+    failed = truecal("measure", logs, "--max-error", "0.001", "--by", "site")
+    assert failed.code == 1
+    assert "FAIL" in failed.out
+    assert truecal("measure", logs, "--max-error", "0.5", "--estimator", "binned").code == 0
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_lenses_names_weights_and_logits(truecal, tmp_path, engine):
+    need(engine)
+    frame = class_frame()
+    split(frame, tmp_path / "classes")
+    frame.write_parquet(tmp_path / "whole.parquet")
+    numbered = frame.with_columns(label=pl.col("label").replace_strict({"cat": 0, "dog": 1, "fox": 2}))
+    split(numbered, tmp_path / "numbers")
+    for folder, options in (
+        ("classes", ["--lens", "class=dog", "--probs", "p_*"]),
+        ("numbers", ["--lens", "class=dog", "--probs", "p_*", "--class-names", "cat,dog,fox"]),
+        ("classes", ["--logits", "z_*", "--class-names", "cat,dog,fox"]),
+        ("classes", ["--lens", "class-wise", "--estimator", "debiased", "--probs", "p_*"]),
+        ("numbers", ["--lens", "class-wise", "--estimator", "binned", "--logits", "z_*"]),
+    ):
+        (found,) = results(truecal("measure", tmp_path / folder, "--engine", engine, "--json", *options))
+        (exact,) = results(
+            truecal("measure", tmp_path / "whole.parquet", "--json", *options, "--class-names", "cat,dog,fox")
+        )
+        assert found["value"] == pytest.approx(exact["value"], abs=1e-9)
+        assert found["lens"] == exact["lens"]
+    signs = binary_frame().with_columns(y=2 * pl.col("y") - 1)
+    split(signs, tmp_path / "signs")
+    (found,) = results(
+        truecal("measure", tmp_path / "signs", "--engine", engine, "--json", "--class-names", "-1,1", "--weight", "w")
+    )
+    exact = tc.calibration_error(binary_frame()["y"], signs["p"], sample_weight=signs["w"])
+    assert abs(found["value"] - exact.value) <= found["sketch_error"]
+
+
+@pytest.mark.parametrize("engine", [None, "polars", "duckdb"])
+def test_missing_values_are_dropped_when_asked_and_counted(truecal, tmp_path, engine):
+    rows = pl.arange(0, 400)
+    frame = binary_frame().with_columns(p=pl.when(rows % 100 == 3).then(None).otherwise(pl.col("p")))
+    frame.write_parquet(tmp_path / "gaps.parquet")
+    said = [] if engine is None else ["--engine", engine]
+    refused = truecal("measure", tmp_path / "gaps.parquet", *said)
+    assert refused.code == 2
+    assert "4" in refused.err
+    ran = truecal("measure", tmp_path / "gaps.parquet", *said, "--drop-null", "--json")
+    (found,) = results(ran)
+    kept = binary_frame().filter(rows % 100 != 3)
+    assert found["n"] == 396
+    assert found["value"] == pytest.approx(tc.calibration_error(kept["y"], kept["p"]).value, abs=1e-4)
+    assert "4 rows with missing values were left out" in found["warnings"]
+    assert "4 rows with missing values left out" in ran.err
+
+
+def test_what_a_scan_cannot_do_is_refused(truecal, tmp_path, logs):
+    np.savez(tmp_path / "arrays.npz", y=[0, 1], p=[0.25, 0.75])
+    (tmp_path / "empty").mkdir()
+    split(binary_frame(), tmp_path / "both")
+    split(binary_frame().rename({"p": "q"}), tmp_path / "odd")
+    (tmp_path / "odd" / "part-0.parquet").rename(tmp_path / "both" / "part-9.parquet")
+    cases = {
+        "no file matches": [f"{tmp_path}/*.csv"],
+        "holds no .csv": [tmp_path / "empty"],
+        "there is no file": [logs, tmp_path / "missing.parquet"],
+        "--cluster needs the rows": [logs, "--cluster", "patient"],
+        "npz files hold arrays": [tmp_path / "arrays.npz", "--engine", "polars"],
+        "standard input cannot be scanned": ["-", "--engine", "polars"],
+        "'excel' is not one of": [logs, "--engine", "excel"],
+        "there is no column 'week'": [logs, "--by", "week"],
+        "part-9.parquet: there is no column 'p'": [tmp_path / "both"],
+        "class-wise scan does not have": [logs, "--lens", "class-wise", "--estimator", "binned", "--max-error", "0.5"],
+    }
+    for words, arguments in cases.items():
+        ran = truecal("measure", *arguments)
+        assert ran.code == 2, arguments
+        assert words in ran.err, arguments
+        assert ran.out == ""
+
+
+def test_an_engine_that_is_not_installed_is_named_with_its_extra(truecal, logs, monkeypatch):
+    monkeypatch.setattr("truecal.scanning.sources.installed", lambda package: package == "polars")
+    ran = truecal("measure", logs, "--engine", "duckdb")
+    assert ran.code == 2
+    assert "pip install 'truecal[duckdb]'" in ran.err
+
+
+def test_verify_does_not_offer_what_it_refuses(truecal):
+    assert "--cluster" not in truecal("verify", "--help").out
+    assert "--cluster" in truecal("measure", "--help").out
