@@ -1,0 +1,185 @@
+"""What a study file may say, and that everything wrong with it is told at once, with its line, before any work."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import truecal as tc
+from tests.study.studies import STUDY, write_files, write_study
+from truecal.cli.recalibrate import METHODS
+from truecal.study.spec import RECALIBRATORS, read_spec
+
+
+def problems_of(path):
+    with pytest.raises(tc.InputError) as raised:
+        tc.study.Study.read(path)
+    return str(raised.value)
+
+
+def test_a_pattern_names_the_parts_of_paths(tmp_path):
+    write_files(tmp_path, models=("mlp-large", "tree"), datasets=("digits", "faces"), severities=(0, 3), seeds=(0, 12))
+    more = "models:\n  mlp-large: {family: net, size: 25e6}\n"
+    study = tc.study.Study.read(write_study(tmp_path, more))
+    assert len(study) == 16
+    assert study.models == ("mlp-large", "tree")
+    found = {source.who: source for source in study.spec.sources}
+    one = found["mlp-large", "faces", 3.0, 12]
+    assert one.path == tmp_path / "runs/faces/mlp-large-3-12.npz"
+    assert (one.family, one.size) == ("net", 25e6)
+    assert found["tree", "digits", 0.0, 0].family is None
+
+
+def test_files_one_by_one_and_stars(tmp_path):
+    write_files(tmp_path)
+    text = """\
+name: by hand
+predictions:
+  - {file: runs/digits/mlp-0-0.npz, model: first, dataset: d, size: 10}
+  - {files: "runs/*/{model}-0-*.npz", dataset: e, family: f}
+columns: {label: labels, logits: logits}
+"""
+    sources = read_spec(write_study(tmp_path, text=text)).sources
+    assert [(s.model, s.dataset, s.size, s.family) for s in sources] == [
+        ("first", "d", 10.0, None),
+        ("mlp", "e", None, "f"),
+        ("tree", "e", None, "f"),
+    ]
+
+
+def test_brackets_in_paths_are_letters(tmp_path):
+    folder = tmp_path / "odd[1]"
+    write_files(folder)
+    assert len(tc.study.Study.read(write_study(folder))) == 2
+
+
+def test_all_problems_at_once_with_their_lines(tmp_path):
+    write_files(tmp_path)
+    text = """\
+name: bad
+predictionz: []
+predictions:
+  - {file: missing.npz, model: a, dataset: d}
+  - {files: "nothing/{model}.npz", dataset: d}
+  - {file: runs/digits/mlp-0-0.npz, model: b, dataset: d, severity: high}
+  - {file: runs/digits/mlp-0-0.npz, dataset: d}
+  - {file: runs/digits/mlp-0-0.npz, model: c, dataset: d}
+  - {file: runs/digits/tree-0-0.npz, model: c, dataset: d}
+columns: {label: labels, logits: logits}
+lenses: [top-label, bottom-label]
+metrics: [ece-width-15-l1, ece-width-0-l1, ece-tall-15-l1]
+recalibrators: [temperature, prayer]
+split: {fraction: 1.5, seed: -1}
+level: 95
+workers: 0
+intervals: maybe
+"""
+    said = problems_of(write_study(tmp_path, text=text))
+    assert said.startswith("study.yaml has 15 problems")
+    for line in (
+        "study.yaml:2: a study has no option 'predictionz'; did you mean 'predictions'?",
+        f"study.yaml:4: there is no file {tmp_path}/missing.npz",
+        "study.yaml:5: no file matches 'nothing/{model}.npz'",
+        "study.yaml:6: severity must be a number of at least 0, not 'high'",
+        "study.yaml:7: an entry of predictions needs 'model'",
+        "study.yaml:9: 'c' on 'd' is there twice",
+        "study.yaml:11: there is no lens 'bottom-label'",
+        "study.yaml:12: 'ece-width-0-l1' asks for 0 bins",
+        "study.yaml:12: there is no metric 'ece-tall-15-l1'",
+        "study.yaml:13: there is no recalibrator 'prayer'",
+        "study.yaml:14: fraction must be a number between 0 and 1, not 1.5",
+        "study.yaml:14: seed must be a whole number of at least 0, not -1",
+        "study.yaml:15: level must be a number between 0 and 1, not 95",
+        "study.yaml:16: workers must be a whole number of at least 1, not 0",
+        "study.yaml:17: intervals must be true, false or bootstrap, not 'maybe'",
+    ):
+        assert line in said
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    {
+        "rows": (lambda z, y: (z[:-1], y[:-1]), "tree-0-0.npz has 119 rows but .*mlp-0-0.npz 120"),
+        "labels": (lambda z, y: (z, np.roll(y, 1)), r"different labels in \d+ of 120 rows, the first in row \d+"),
+        "classes": (lambda z, y: (np.hstack([z, z]), y), "tree-0-0.npz has 6 classes but .*mlp-0-0.npz 3"),
+        "range": (lambda z, y: (z, y + 1), "tree-0-0.npz: labels"),
+        "length": (lambda z, y: (z, y[:-1]), "tree-0-0.npz: there are 120 rows of probabilities but 119 labels"),
+        "shape": (lambda z, y: (z[:, :1], y), r"not of shape \(120, 1\)"),
+    }.values(),
+)
+def test_files_that_do_not_fit_together(tmp_path, changed, words):
+    write_files(tmp_path)
+    path = tmp_path / "runs/digits/tree-0-0.npz"
+    with np.load(path) as held:
+        logits, labels = changed(held["logits"], held["labels"])
+    np.savez(path, logits=logits, labels=labels)
+    with pytest.raises(tc.InputError, match=words):
+        tc.study.Study.read(write_study(tmp_path))
+
+
+def test_damaged_files_and_missing_arrays_are_named(tmp_path):
+    write_files(tmp_path, models=("a", "b", "c"))
+    (tmp_path / "runs/digits/a-0-0.npz").write_bytes(b"PK not really")
+    np.savez(tmp_path / "runs/digits/b-0-0.npz", probs=np.ones(3), labels=np.ones(3, int))
+    said = problems_of(write_study(tmp_path))
+    assert "a-0-0.npz: it is damaged or not an npz file" in said
+    assert "b-0-0.npz: there is no array 'logits'; it has probs, labels" in said
+
+
+def test_seeds_may_have_other_rows_but_severities_of_a_recalibrated_study_may_not(tmp_path):
+    write_files(tmp_path, severities=(0, 1), seeds=(0, 1))
+    tc.study.Study.read(write_study(tmp_path, "recalibrators: [temperature]\n"))
+    for model in ("mlp", "tree"):
+        path = tmp_path / f"runs/digits/{model}-1-0.npz"
+        with np.load(path) as held:
+            np.savez(path, logits=held["logits"], labels=np.roll(held["labels"], 1))
+    tc.study.Study.read(write_study(tmp_path))
+    assert "fit: same" in problems_of(write_study(tmp_path, "recalibrators: [temperature]\n"))
+    tc.study.Study.read(write_study(tmp_path, "recalibrators: [temperature]\nsplit: {fit: same}\n"))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    {
+        "lens": (
+            "lenses: ['class:owl']\n",
+            "study.yaml:5: dataset 'digits': there is no class 'owl' among the 3 classes",
+        ),
+        "selection": ("selections:\n  - {name: s, by_label: [7]}\n", "there is no class 7"),
+        "selection name": ("selections:\n  - {name: all, by_label: [1]}\n", "already a selection 'all'"),
+        "two kinds": ("selections:\n  - {name: s, by_label: [1], by_output: {low: 0.5}}\n", "one only"),
+        "reversed": ("selections:\n  - {name: s, by_output: {low: 0.9, high: 0.5}}\n", "low above high"),
+        "no number": ("selections:\n  - {name: s, by_output: {low: much}}\n", "low must be a number, not 'much'"),
+        "no column": ("selections:\n  - {name: s, by_column: {values: [1]}}\n", "by_column needs 'column'"),
+        "subset": ("class_subsets: {digits: [0, 9]}\n", "no class 9 among the 3 classes"),
+        "subset of one": ("class_subsets: {digits: [0]}\n", "must be at least two"),
+        "subset dataset": ("class_subsets: {faces: [0, 1]}\n", "no prediction file is of that dataset"),
+        "described": ("models: {mpl: {size: 3}}\n", "describes 'mpl', but no prediction file is of that model"),
+        "none": ("recalibrators: [none]\n", "always there"),
+        "twice": ("lenses: [top-label, top-label]\n", "listed twice"),
+    }.values(),
+)
+def test_other_refusals(tmp_path, more, words):
+    write_files(tmp_path)
+    with pytest.raises(tc.InputError, match=words):
+        tc.study.Study.read(write_study(tmp_path, more))
+
+
+def test_a_subset_of_classes_needs_logits(tmp_path):
+    write_files(tmp_path)
+    text = STUDY.replace("logits: logits", "probs: logits") + "class_subsets: {digits: [0, 1]}\n"
+    assert "store logits, or divide the probabilities of the subset by their sum" in problems_of(
+        write_study(tmp_path, text=text)
+    )
+
+
+def test_columns_of_tables_are_checked(tmp_path):
+    pl.DataFrame({"y": ["a", "b"], "p_a": [0.5, 0.5], "p_b": [0.5, 0.5]}).write_parquet(tmp_path / "m.parquet")
+    text = "name: t\npredictions:\n  - {{file: m.parquet, model: m, dataset: d}}\ncolumns: {{label: {}, probs: '{}'}}\n"
+    spec = read_spec(write_study(tmp_path, text=text.format("y", "p_*")))
+    assert spec.options.columns.kind == "probs"
+    assert "there is no column 'x'" in problems_of(write_study(tmp_path, text=text.format("x", "p_*")))
+    assert "no column matches 'q_*'" in problems_of(write_study(tmp_path, text=text.format("y", "q_*")))
+
+
+def test_recalibrators_have_the_names_of_the_command_line():
+    assert RECALIBRATORS == METHODS
