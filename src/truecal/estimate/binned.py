@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimator import Estimator, Findings, check_bins, check_choice, check_norm, power_mean
 from truecal.profile import Cut, Profile
+from truecal.types import Indices
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Binning:
     def cut(self, profile: Profile) -> Cut:
         return self.cuts(profile, self.bins)
 
-    def cuts(self, profile: Profile, bins: int | Sequence[int]) -> Cut:
-        """The cuts for other numbers of bins by the same rule, one after the other."""
+    def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
+        """The cuts for other numbers of bins by the same rule: one after the other, or a column of one for each dataset."""
         if self.scheme == "width":
             return profile.width_cut(bins, self.closed)
         return profile.mass_cut(bins, self.ties)

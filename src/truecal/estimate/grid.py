@@ -8,21 +8,32 @@ mass is lost.
 import numpy as np
 
 from truecal.profile import Cut, Profile
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
+
+_SEARCH_FROM = 16  # rows per cell from which searching every edge beats counting every row
 
 
 def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
     """Weight, sum of scores and sum of outcomes in each of `cells` (a power of two) cells of equal width, as shares."""
-    edges = (np.arange(cells + 1) / cells).astype(
-        np.float32
-    )  # exact for a power of two, whatever the scores' precision
-    place = profile.places(edges, "left")
-    place[:, -1] = profile.rows
+    place = _cell_places(profile, cells)
     cut = Cut(place, place)
     weight, score, outcome = (
         np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y")
     )
     return weight, score, outcome
+
+
+def _cell_places(profile: Profile, cells: int) -> Indices:
+    """How many rows lie below each edge j / cells, the last one closed. A power of two makes edges and products exact."""
+    if profile.rows > _SEARCH_FROM * cells:
+        place = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")
+        place[:, -1] = profile.rows
+        return place
+    place = np.zeros((len(profile.scores), cells + 1), np.intp)
+    for own, scores in zip(place, profile.scores, strict=True):  # fewer rows than that are counted faster than searched
+        cell = np.minimum((scores * scores.dtype.type(cells)).astype(np.intp), cells - 1)
+        np.cumsum(np.bincount(cell, minlength=cells), out=own[1:])
+    return place
 
 
 def midpoints(cells: int) -> Float64s:

@@ -41,10 +41,7 @@ class KernelDensityECE(Estimator):
 
     def find(self, profile: Profile) -> Findings:
         h = self._bandwidths(profile)
-        distance = np.arange(_CELLS + 1) / _CELLS
-        images = distance + 2.0 * np.arange(-2, 3)[:, None, None]  # the mirrored line repeats with period 2
-        reach = 3 * h[:, None]  # a support of 3h gives the standard deviation h
-        response = sampled_response((np.maximum(1 - (images / reach) ** 2, 0.0) ** 3).sum(axis=0))
+        response = sampled_response(_triweight(3 * h))  # a support of 3h gives the standard deviation h
         weight, _, outcome = cell_sums(profile, _CELLS)
         density = np.maximum(smooth(weight, response), 0.0)
         positive = smooth(outcome, response)
@@ -62,3 +59,16 @@ class KernelDensityECE(Estimator):
         mean, square = (profile.sums(name, whole)[:, 0] / profile.total for name in ("c", "cc"))
         spread = np.sqrt(np.maximum(square - mean**2, 0.0))
         return np.maximum(spread * (2 * profile.size) ** -0.2, smallest)
+
+
+def _triweight(reach: Float64s) -> Float64s:
+    """The kernel, with its mirror images, at the distances 0, 1, ... of cells; shape (batch, cells + 1)."""
+    far = int(np.ceil(reach.max() / 2))  # the mirrored line repeats with period 2
+    total = np.zeros((len(reach), _CELLS + 1))
+    for image in range(-far, far + 1) if reach.max() > 1 else (0,):
+        height = (np.arange(_CELLS + 1) / _CELLS + 2.0 * image) / reach[:, None]
+        height *= height
+        np.subtract(1.0, height, out=height)
+        np.maximum(height, 0.0, out=height)
+        total += height * height * height
+    return total

@@ -15,6 +15,7 @@ from truecal.types import Float64s
 _TOLERANCE = 1e-12  # a fall this small is rounding, not a violation
 _LONG = 1024  # after so many bins it pays to ask whether any number of bins would do
 _STEP = 1 << 20  # cuts looked at together
+_LENGTHS = (32, 256, 2048)  # datasets with about as many bins are measured together
 
 
 @dataclass(frozen=True)
@@ -56,33 +57,36 @@ class SweepECE(Estimator):
         """The number of bins the sweep settles on in every dataset, and the error with them."""
         count = self._counts(profile)
         power = np.empty(profile.batch)
-        for b in np.unique(count):
-            members = np.flatnonzero(count == b)
-            part = profile if len(members) == profile.batch else profile.take(members)
-            bins = Bins.of(part, self.binning(int(b)).cut(part))
-            power[members] = power_mean(bins.gap, bins.share, self.norm)
+        length = np.searchsorted(_LENGTHS, count)
+        for members in (np.flatnonzero(length == i) for i in range(len(_LENGTHS) + 1)):
+            if len(members):
+                part = profile if len(members) == profile.batch else profile.take(members)
+                bins = Bins.of(part, self.binning(1).cuts(part, count[members, None]))
+                power[members] = power_mean(bins.gap, bins.share, self.norm)
         return count, power
 
     def _counts(self, profile: Profile) -> NDArray[np.intp]:
         most = profile.distinct
         count = np.ones(profile.batch, np.intp)
-        active = np.flatnonzero(most > 1)  # the datasets whose sweep goes on
+        at, part = np.arange(profile.batch), profile  # the datasets looked at
+        active = most > 1  # those of them whose sweep goes on
         b = 2
-        while len(active):
-            part = profile if len(active) == profile.batch else profile.take(active)
+        while active.any():
+            if 2 * active.sum() <= len(at):  # looking at some in vain costs less than copying the others at every step
+                at, active, part = at[active], np.ones(int(active.sum()), bool), part.take(active)
             if b > _LONG:
-                endless = _rises(*_finest(part))
-                count[active[endless]] = most[active[endless]]
+                endless = active & _rises(*_finest(part))
+                count[at[endless]] = most[at[endless]]
                 if endless.any():
-                    active = active[~endless]
+                    active &= ~endless
                     continue
-            tried = range(b, b + max(1, min(b, _STEP // (len(active) * b))))  # several at a time, ever more
+            tried = range(b, b + max(1, min(b, _STEP // (len(at) * b))))  # several at a time, ever more
             cut = self.binning(1).cuts(part, tried)
             weight, ones = (np.diff(part.sums(name, cut), axis=1) for name in ("w", "y"))
-            passed = _rises_each(weight, ones, np.asarray(tried)) & (most[active][:, None] >= np.asarray(tried))
-            steps = np.logical_and.accumulate(passed, axis=1).sum(axis=1)
-            count[active] += steps
-            active = active[steps == len(tried)]
+            passed = _rises_each(weight, ones, np.asarray(tried)) & (most[at][:, None] >= np.asarray(tried))
+            steps = np.where(active, np.logical_and.accumulate(passed, axis=1).sum(axis=1), 0)
+            count[at] += steps
+            active = steps == len(tried)
             b = tried.stop
         return count
 

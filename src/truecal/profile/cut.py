@@ -31,14 +31,27 @@ class Cut:
         return Cut(place, place)
 
 
-def width_edges(bins: int | Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+def width_edges(bins: int | Sequence[int] | Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
     """j/b, j = 0..b, rounded to the precision of the scores: the one edge rule."""
     k, b = every_edge(bins)
     return (k / b).astype(dtype)
 
 
-def every_edge(bins: int | Sequence[int]) -> tuple[Indices, Indices]:
-    """k = 0..b and b itself, for each number of bins b in turn."""
+def every_edge(bins: int | Sequence[int] | Indices) -> tuple[Indices, Indices]:
+    """k = 0..b and b itself, for each number of bins b in turn.
+
+    A column of numbers, shape (batch, 1), gives every dataset its own: k stops at b, so that rows of the table have equal lengths.
+
+    >>> every_edge([1, 2])
+    (array([0, 1, 0, 1, 2]), array([1, 1, 2, 2, 2]))
+    >>> every_edge(np.array([[1], [2]]))[0]
+    array([[0, 1, 1],
+           [0, 1, 2]])
+    """
+    if np.ndim(bins) == 2:
+        own = np.asarray(bins, np.intp)
+        k = np.minimum(np.arange(own.max() + 1), own)
+        return k, np.broadcast_to(own, k.shape)
     counts = np.atleast_1d(np.asarray(bins, np.intp))
     b = np.repeat(counts, counts + 1)
     starts = np.cumsum(counts + 1) - (counts + 1)

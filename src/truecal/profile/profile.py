@@ -293,15 +293,16 @@ class Profile:
 
     # ------------------------------------------------------------------ cuts: the one edge rule, the one tie rule
 
-    def width_cut(self, bins: int | Sequence[int], closed: Literal["left", "right"] = "left") -> Cut:
+    def width_cut(self, bins: int | Sequence[int] | Indices, closed: Literal["left", "right"] = "left") -> Cut:
         """Cuts at 0, 1/b, ..., 1: bin j is [j/b, (j+1)/b) with the last one closed, or (j/b, (j+1)/b] with the first one closed.
 
         Edges are j/b rounded to the precision of the scores, so that 0.7 falls into the same bin in every precision. Several
-        numbers of bins give the cuts of one after those of the other.
+        numbers of bins give the cuts of one after those of the other; a column of them, shape (batch, 1), gives every dataset
+        its own number.
         """
         k, b = every_edge(bins)
         place = self.places(width_edges(bins, self.scores.dtype), closed)
-        place[:, k == 0], place[:, k == b] = 0, self.rows
+        place = np.where(k == b, self.rows, np.where(k == 0, 0, place))
         return Cut(place, place)
 
     def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
@@ -314,16 +315,16 @@ class Profile:
             found[i] = scores[i % scores.shape[0]].searchsorted(values[i % values.shape[0]], side)
         return found
 
-    def mass_cut(self, bins: int | Sequence[int], ties: Literal["keep", "split"] = "keep") -> Cut:
+    def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
         """Cuts at ceil(k n / b) rows, k = 0..b; with importance weights at k/b of the total weight.
 
         "keep": a group of equal scores that a cut would split goes whole to the side that holds the larger part of it.
-        "split": the cut stays where it is and the group's rows and ones are shared in proportion. Several numbers of bins give
-        the cuts of one after those of the other.
+        "split": the cut stays where it is and the group's rows and ones are shared in proportion. Several numbers of bins, or a
+        column of them, as in :meth:`width_cut`.
         """
         k, b = every_edge(bins)
         if self.weights is None:
-            cut = self.at_count(-(-k * self.rows // b)[None, :])
+            cut = self.at_count(np.atleast_2d(-(-k * self.rows // b)))
         elif self.counted:
             cut = self.at_mass(np.ceil(k * self.total[:, None] / b))
         else:
