@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import lab as lab
     from truecal import plot as plot
     from truecal import scores as scores
+    from truecal import selective as selective
     from truecal import study as study
     from truecal import train as train
     from truecal import uncertainty as uncertainty
@@ -115,7 +116,7 @@ _HOMES = {
     "truecal.select": "by_column by_label by_output",
     "truecal.uncertainty": "band below bootstrap compare compare_many",
 }
-_MODULES = ("lab", "plot", "scores", "study", "train", "uncertainty")
+_MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = sorted([*_HOME_OF, *_MODULES, "report", "report_comparison"])

@@ -1,0 +1,82 @@
+"""Resampled ladders: what the curve and its costs would be on other rows of the same kind.
+
+Rows, or whole clusters where there are some, are drawn with replacement, the same for every model, so that what two models have in
+common cancels. Resamples are counts on cells of neighbouring confidences: nothing is sorted again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import Interval
+from truecal.lens import TopLabel
+from truecal.predictions import Predictions
+from truecal.profile import Profile
+from truecal.selective.ladder import Ladder
+from truecal.types import Float64s
+from truecal.uncertainty.bootstrap import drawn_units
+from truecal.uncertainty.rows import Units, rows_of
+from truecal.uncertainty.verdict import check_level, check_resamples
+
+_CELLS = 256  # confidences kept apart in a resample
+_AT_ONCE = 64  # resamples multiplied together
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The cells of one model, and all resamples of them; both with one more right and one more wrong row shared out over the cells,
+    so that a model without errors is not taken to be certain."""
+
+    centre: Ladder
+    resamples: Ladder
+
+
+def draw(models: Sequence[Predictions], *, resamples: int, level: float, rng: int | np.random.Generator) -> list[Drawn]:
+    """Resamples of one or several models on the same rows."""
+    check_resamples(resamples)
+    check_level(level)
+    generator = np.random.default_rng(rng)
+    units = Units.of(models[0], blocks=None, rng=generator)
+    counts = drawn_units(units, resamples, generator)
+    found = []
+    for preds in models:
+        (rows,) = rows_of(TopLabel(), preds)
+        cells, incidence = rows.softened_incidence(units, _CELLS)
+        both = [
+            incidence @ counts[:, start : start + _AT_ONCE].astype(np.float64)
+            for start in range(0, resamples, _AT_ONCE)
+        ]
+        found.append(
+            Drawn(
+                _ladder(cells, np.asarray(incidence.sum(axis=1))[None]), _ladder(cells, np.concatenate(both, axis=1).T)
+            )
+        )
+    return found
+
+
+def _ladder(cells: Profile, both: Float64s) -> Ladder:
+    """Counts of zeros, then of ones, in every cell, shape (batch, 2 x cells)."""
+    zeros, ones = both[:, : cells.rows], both[:, cells.rows :]
+    return Ladder(cells.scores[0, ::-1].astype(np.float64), (zeros + ones)[:, ::-1], zeros[:, ::-1])
+
+
+def bounds(value: Float64s, deviations: Float64s, level: float) -> tuple[Float64s, Float64s]:
+    """Percentile interval: the value moved by the quantiles of the deviations (resamples first), extended to hold the value."""
+    low, high = np.quantile(deviations, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.minimum(value + low, value), np.maximum(value + high, value)
+
+
+def interval(value: float, deviations: Float64s, level: float, *, least: float = 0.0, most: float = np.inf) -> Interval:
+    """The same for one number that lies between `least` and `most`."""
+    low, high = bounds(np.array(value), deviations, level)
+    method = f"percentile bootstrap of {len(deviations)} resamples"
+    return Interval(max(float(low), least), min(float(high), most), level, method)
+
+
+def check_share(value: object, name: str) -> float:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)) or not 0 <= value <= 1:
+        raise InputError(f"{name} must be a number from 0 to 1, not {value!r}")
+    return float(value)
