@@ -1,5 +1,7 @@
 """A store in memory, with the columns of a real one: simulated models whose numbers are easy to check."""
 
+from itertools import product
+
 import numpy as np
 import polars as pl
 
@@ -54,62 +56,22 @@ def fake_store(
     if models is None:
         models = [NASTY, LONG, *(f"model {k}" for k in range(7))]
     rows, bins = [], []
-    for i, model in enumerate(models):
-        for dataset in datasets:
-            for severity in severities:
-                for run in seeds:
-                    job = f"{i}-{dataset}-{severity}-{run}"
-                    place = {
-                        "job": job,
-                        "model": model,
-                        "family": families[i % len(families)],
-                        "size": float(10 ** (1 + i % 4)),
-                        "dataset": dataset,
-                        "severity": severity,
-                        "seed": run,
-                        "selection": "all",
-                        "n": 900,
-                        "warnings": "",
-                    }
-                    base = 0.05 + 0.1 * rng.random() + 0.08 * severity
-                    for recalibrator in recalibrators:
-                        for metric, (lens, scheme, count, norm) in metrics.items():
-                            value = base if metric == "error" else rng.random() * 0.1 + 0.02 * severity
-                            wide = 0.3 * value
-                            ends = (None, None) if metric == "nll" else (value - wide, value + wide)
-                            rows.append(
-                                place
-                                | {
-                                    "recalibrator": recalibrator,
-                                    "lens": lens,
-                                    "metric": metric,
-                                    "scheme": scheme,
-                                    "bins": count,
-                                    "norm": norm,
-                                    "value": value,
-                                    "low": ends[0],
-                                    "high": ends[1],
-                                    "level": None if metric == "nll" else 0.95,
-                                }
-                            )
-                        for lens in lenses:
-                            for scheme in ("mass", "width"):
-                                confidence = np.sort(rng.uniform(0.3, 1, 15))
-                                outcome = np.round(np.clip(confidence + rng.normal(0, 0.05, 15), 0, 1) * 60) / 60
-                                for b in range(15):
-                                    bins.append(
-                                        {
-                                            "job": job,
-                                            "recalibrator": recalibrator,
-                                            "lens": lens,
-                                            "selection": "all",
-                                            "scheme": scheme,
-                                            "bin": b,
-                                            "low": 0.0,
-                                            "high": 1.0,
-                                            "count": 60.0,
-                                            "confidence": confidence[b],
-                                            "outcome": outcome[b],
-                                        }
-                                    )
+    for (i, model), dataset, severity, run in product(enumerate(models), datasets, severities, seeds):
+        job = f"{i}-{dataset}-{severity}-{run}"
+        place = {"job": job, "model": model, "dataset": dataset, "severity": severity, "seed": run, "selection": "all"}
+        place |= {"family": families[i % len(families)], "size": float(10 ** (1 + i % 4)), "n": 900, "warnings": ""}
+        error = 0.05 + 0.1 * rng.random() + 0.08 * severity
+        for recalibrator, (metric, (lens, scheme, count, norm)) in product(recalibrators, metrics.items()):
+            value = error if metric == "error" else rng.random() * 0.1 + 0.02 * severity
+            about = {"recalibrator": recalibrator, "lens": lens, "metric": metric, "scheme": scheme, "bins": count}
+            ends = {} if metric == "nll" else {"low": 0.7 * value, "high": 1.3 * value, "level": 0.95}
+            rows.append(place | about | {"norm": norm, "value": value} | ends)
+        for recalibrator, lens, scheme in product(recalibrators, lenses, ("mass", "width")):
+            confidence = np.sort(rng.uniform(0.3, 1, 15))
+            outcome = np.round(np.clip(confidence + rng.normal(0, 0.05, 15), 0, 1) * 60) / 60
+            about = {"job": job, "recalibrator": recalibrator, "lens": lens, "selection": "all", "scheme": scheme}
+            bins += [
+                about | {"bin": b, "low": 0.0, "high": 1.0, "count": 60.0, "confidence": c, "outcome": o}
+                for b, (c, o) in enumerate(zip(confidence, outcome, strict=True))
+            ]
     return FakeStore(table(rows, RESULTS), table(bins, DIAGRAMS), name)

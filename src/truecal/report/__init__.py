@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from truecal.lens import Lens
     from truecal.predictions import Predictions
     from truecal.profile import Profile
+    from truecal.profile.sketch import Sketch
+    from truecal.scanning import Scan
     from truecal.study import Store
 
 __all__ = ["report", "report_comparison", "report_study"]
 
 
 def report(
-    preds: "Predictions | Profile",
+    preds: "Predictions | Profile | Sketch | Scan",
     path: str | os.PathLike[str],
     *,
     lens: "Lens | None" = None,
@@ -36,7 +38,8 @@ def report(
 
     Parameters
     ----------
-    preds : what to judge; a Profile gives a page without per-class and per-group tables.
+    preds : what to judge; a Profile gives a page without per-class and per-group tables, a Sketch or a Scan (with its groups) one
+        that says how far its numbers can be from those of all rows.
     path : where to write.
     lens : what is judged; default the positive class of binary predictions, the top label of more.
     by : a column of the predictions; adds a table with one row per value.

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from truecal.context.likert import likert
-from truecal.context.subgroups import subgroups
-from truecal.estimate import DebiasedECE
+from truecal.context.subgroups import SMALL, Subgroups, subgroups, worst_first
+from truecal.estimate import DebiasedECE, Estimate
 from truecal.lens import ClassWise, Lens
 from truecal.predictions import Predictions
+from truecal.scanning import Scan
 
 MOST_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
 MOST_GROUPS = 200
@@ -68,7 +69,20 @@ def per_class(preds: Predictions, *, level: float) -> Breakdown:
 
 def per_group(preds: Predictions, by: str, *, lens: Lens, level: float, rng: int) -> Breakdown:
     """One row per value of a column, p-values adjusted for their number."""
-    frame = subgroups(preds, by, lens=lens, level=level, rng=rng).frame()
+    return _listed(subgroups(preds, by, lens=lens, level=level, rng=rng))
+
+
+def per_scanned_group(scan: Scan, overall: Estimate, *, level: float, rng: int) -> Breakdown:
+    """The same from the sketches of a scan."""
+    found = scan.groups(level=level, rng=rng)
+    counts = np.array([estimate.n for estimate in found.values()])
+    names = [", ".join("missing" if value is None else str(value) for value in group) for group in found]
+    judged = [estimate if estimate.n >= SMALL else None for estimate in found.values()]
+    return _listed(worst_first(scan.by, names, counts, judged, level=level, overall=overall))
+
+
+def _listed(found: Subgroups) -> Breakdown:
+    frame = found.frame()
     rows = [dict(zip(frame, values, strict=True)) for values in zip(*frame.values(), strict=True)]
     return Breakdown(rows[:MOST_GROUPS], max(0, len(rows) - MOST_GROUPS))
 

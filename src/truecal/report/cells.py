@@ -11,6 +11,7 @@ import numpy as np
 
 from truecal.estimate import SweepECE
 from truecal.profile import Cut, Profile
+from truecal.profile.sketch_profile import CellProfile
 from truecal.types import Float64s, Indices
 
 MOST_BINS = 100  # equal-width edges of 1..100 bins are 3044 places, equal-mass ones as many: a bounded page for any n
@@ -55,20 +56,23 @@ def cells_of(profile: Profile) -> Cells:
     >>> cells.weight, cells.width[1]  # two bins of equal width: two rows each
     (array([0., 2., 3., 4.]), array([0, 1, 3]))
     """
-    width = [_rows(profile.width_cut(b)) for b in range(1, MOST_BINS + 1)]
-    mass = [_rows(profile.mass_cut(b)) for b in range(1, MOST_BINS + 1)]
+    width = [_places(profile.width_cut(b)) for b in range(1, MOST_BINS + 1)]
+    mass = [_places(profile.mass_cut(b)) for b in range(1, MOST_BINS + 1)]
     settled = int(SweepECE().sweep(profile)[0][0])
-    sweep = _rows(profile.mass_cut(settled)) if settled <= _MOST_SWEEP_BINS else None
+    sweep = _places(profile.mass_cut(settled)) if settled <= _MOST_SWEEP_BINS else None
     borders = np.unique(np.concatenate([*width, *mass, *([] if sweep is None else [sweep])]))
-    cut = Cut(borders[None, :], borders[None, :])
+    row, next_row = np.floor(borders).astype(np.intp), np.ceil(borders).astype(np.intp)
+    cut = Cut(row[None, :], next_row[None, :], (borders - row)[None, :])
     weight, score, outcome = (profile.sums(name, cut)[0] for name in ("w", "c", "y"))
-    scores = profile.scores[0]
+    low, high = (
+        (profile.low, profile.high) if isinstance(profile, CellProfile) else (profile.scores[0], profile.scores[0])
+    )
     return Cells(
         weight,
         score,
         outcome,
-        scores[borders[:-1]].astype(np.float64),
-        scores[borders[1:] - 1].astype(np.float64),
+        low[row[:-1]].astype(np.float64),
+        high[next_row[1:] - 1].astype(np.float64),
         [np.searchsorted(borders, rows) for rows in width],
         [np.searchsorted(borders, rows) for rows in mass],
         None if sweep is None else np.searchsorted(borders, sweep),
@@ -77,6 +81,6 @@ def cells_of(profile: Profile) -> Cells:
     )
 
 
-def _rows(cut: Cut) -> Indices:
-    """The row numbers of a cut that splits no row."""
-    return cut.below[0]
+def _places(cut: Cut) -> Float64s:
+    """Where a cut lies, counted in rows; between two whole numbers where it splits a cell of a sketch."""
+    return cut.below[0] + (0.0 if cut.fraction is None else cut.fraction[0])

@@ -20,17 +20,20 @@ from truecal.estimate import (
     SmoothECE,
     SweepECE,
 )
-from truecal.lens import Lens, OneClass, TopLabel
+from truecal.lens import ClassWise, Lens, OneClass, TopLabel
 from truecal.measurement import measure
 from truecal.predictions import Predictions
 from truecal.profile import Profile
+from truecal.profile.sketch import Sketch
+from truecal.profile.sketch_profile import CellProfile
 from truecal.report.bias import bias
-from truecal.report.breakdown import likert_rows, per_class, per_group
+from truecal.report.breakdown import likert_rows, per_class, per_group, per_scanned_group
 from truecal.report.cells import MOST_BINS, cells_of
 from truecal.report.provenance import fingerprint, now, versions
 from truecal.report.recalibration import recalibration
 from truecal.report.records import document, estimate_record
 from truecal.report.verdict import judge
+from truecal.scanning import Scan
 from truecal.uncertainty import band, bootstrap
 
 _CURVE_POINTS = 400
@@ -50,7 +53,7 @@ OTHERS: tuple[Estimator, ...] = (
 
 
 def gather(
-    data: Predictions | Profile,
+    data: Predictions | Profile | Sketch | Scan,
     *,
     lens: Lens | None,
     by: str | None,
@@ -67,6 +70,15 @@ def gather(
     progress("measuring")
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance must lie strictly between 0 and 1, not {tolerance!r}")
+    scan = data if isinstance(data, Scan) else None
+    if isinstance(data, Scan | Sketch):
+        _refuse_rows(lens, by)
+        if scan is not None and isinstance(scan.lens, ClassWise):
+            raise InputError(
+                "the report judges one quantity; scan with TopLabel() or OneClass(name) instead of ClassWise()"
+            )
+        data = (data.sketch if isinstance(data, Scan) else data).to_profile()
+        lens = None if scan is None else scan.lens
     if isinstance(data, Predictions):
         lens = (OneClass() if data.binary else TopLabel()) if lens is None else lens
         if lens.shares(data) is not None:
@@ -81,10 +93,15 @@ def gather(
             else measure(data, estimator=RankSeries(norm=1), lens=lens, level=level, rng=rng)
         )
     elif isinstance(data, Profile) and data.batch == 1:
-        profile, judged = Profile(*_parts(data), single=True), "scores"
+        profile = data if isinstance(data, CellProfile) else Profile(*_parts(data), single=True)
+        judged = "scores" if scan is None else scan.judged
         head, absolute = (_of_profile(profile, norm, level, rng) for norm in (2, 1))
+        if scan is not None:
+            head = scan.noted(head)
     else:
-        raise InputError(f"a report is made from Predictions or the Profile of one dataset, not {type(data).__name__}")
+        raise InputError(
+            f"a report is made from Predictions, the Profile of one dataset, a Sketch or a Scan, not {type(data).__name__}"
+        )
     progress("asking every estimator")
     found = [head, absolute, *_others(profile, None if fast else data, lens, level, rng)]
     whole = profile.at_count(np.array([[profile.rows]]))
@@ -95,6 +112,9 @@ def gather(
         if not isinstance(data, Predictions) or lens is None:
             raise InputError("a Profile has no columns to group by; pass Predictions")
         groups = per_group(data, by, lens=lens, level=level, rng=rng)
+    if scan is not None and scan.by:
+        by = ", ".join(scan.by)
+        groups = per_scanned_group(scan, head, level=level, rng=rng)
     progress("going through classes")
     classes = per_class(data, level=level) if isinstance(data, Predictions) and data.class_count > 2 else None
     if isinstance(data, Predictions) and lens is not None:
@@ -115,7 +135,8 @@ def gather(
         judged=judged,
         top_label=isinstance(lens, TopLabel),
         n=head.n,
-        class_count=data.class_count if isinstance(data, Predictions) else None,
+        class_count=data.class_count if isinstance(data, Predictions) else None if scan is None else scan.classes,
+        sketch=_sketch(profile, found, scan),
         level=level,
         tolerance=tolerance,
         verdict={
@@ -154,6 +175,25 @@ def gather(
 
 def _parts(profile: Profile) -> tuple[Any, ...]:
     return profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products
+
+
+def _refuse_rows(lens: Lens | None, by: str | None) -> None:
+    """What a sketch cannot be asked any more."""
+    if lens is not None or by is not None:
+        raise InputError("a sketch holds no rows; say lens= and by= where it is made: tc.scan(..., lens=..., by=...)")
+
+
+def _sketch(profile: Profile, found: list[Estimate], scan: Scan | None) -> dict[str, Any] | None:
+    """How far the page is from one made of all rows; None where it is that one."""
+    if not isinstance(profile, CellProfile):
+        return None
+    bound = next(e.details["sketch_bound"] for e in found)
+    return {
+        "cells": profile.rows,
+        "error": found[0].sketch_error,
+        "bound": bound,
+        "engine": None if scan is None else scan.engine,
+    }
 
 
 def _of_profile(profile: Profile, norm: float, level: float, rng: int) -> Estimate:

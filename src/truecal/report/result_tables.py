@@ -31,6 +31,7 @@ def estimator_table(content: dict[str, Any]) -> str:
                     _sorted(None if interval is None else interval["high"]),
                 ),
                 Cell("" if bins is None else bins, float(bins or 0)),
+                *([Cell(f"{record['sketch_error']:.1g}", record["sketch_error"])] if content["sketch"] else []),
                 Cell(does + ("" if reference is None else f" [{reference}]")),
             ]
         )
@@ -40,6 +41,8 @@ def estimator_table(content: dict[str, Any]) -> str:
         "name; the first row is the recommended one.",
     )
     header = ["Estimator", "Average", "Error", f"{content['level']:.0%} interval", "Bins", "What it does"]
+    if content["sketch"]:
+        header.insert(-1, "Sketch error")
     return intro + table("Estimates of the calibration error", header, rows, id_="estimator-table")
 
 

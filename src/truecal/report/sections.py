@@ -63,7 +63,7 @@ def _facts(content: dict[str, Any]) -> list[str]:
     facts.append(f"{content['n']:,} predictions")
     if content["class_count"]:
         facts.append(f"{content['class_count']:,} classes")
-    return [*facts, f"judged: {content['judged']}"]
+    return [*facts, f"judged: {content['judged']}", *(["from a sketch"] if content["sketch"] else [])]
 
 
 def _verdict(content: dict[str, Any]) -> str:
@@ -80,9 +80,30 @@ def _verdict(content: dict[str, Any]) -> str:
         words,
         warnings,
         _numbers(content),
+        _sketch(content),
         id="verdict",
         class_=f"verdict {verdict['kind']}",
         aria_label="Verdict",
+    )
+
+
+def _sketch(content: dict[str, Any]) -> str:
+    """That the page was built from a sketch, and how far its numbers can be from those of all rows."""
+    sketch = content["sketch"]
+    if not sketch:
+        return ""
+    engine = f", read by {sketch['engine']}" if sketch["engine"] else ""
+    kind = "at most" if sketch["bound"] == "proved" else "by all that was tried at most"
+    return element(
+        "p",
+        escaped(
+            f"Built from a sketch: {content['n']:,} predictions in {sketch['cells']:,} cells{engine}, not row by row. The "
+            f"root-mean-square error above is {kind} {points(sketch['error'])} from that of all rows (the sketch error); the table "
+            "of estimators has the sketch error of each. Recalibration, single classes and the scale from low to high need rows "
+            "and are left out."
+        ),
+        id="sketch",
+        class_="reading",
     )
 
 

@@ -60,11 +60,10 @@ def _counted(frame: Any, column: str, one: str, many: str | None = None) -> list
 
 
 def _start(record: dict[str, Any]) -> dict[str, Any]:
-    """What is shown first: the first measure that is no error rate, on the clean data of the first dataset, not recalibrated."""
+    """What is shown first: the first measure that is no error rate, on the clean data with most rows, not recalibrated."""
     measure = next(i for i, m in enumerate(record["measures"]) if m["metric"] != "error")
-    places = record["places"]
-    ranked = sorted(
-        range(len(places)),
-        key=lambda i: (places[i]["selection"] != "all", places[i]["recalibrator"] != "none", places[i]["severity"], i),
-    )
-    return {"measure": measure, "place": ranked[0]}
+
+    def order(place: dict[str, Any]) -> tuple[Any, ...]:
+        return place["selection"] != "all", place["recalibrator"] != "none", place["severity"], -place["n"]
+
+    return {"measure": measure, "place": record["places"].index(min(record["places"], key=order))}

@@ -13,7 +13,7 @@ _SCHEMES = ("mass", "width")
 
 
 def explorer_diagrams(frame: Any, diagrams: Any, numbers: dict[str, Any], *, room: int) -> dict[str, Any]:
-    """{"kinds": [{lens, scheme}], "drawn": [{"place/model": [confidences, outcomes, counts]} by kind], "all": whether nothing is missing}."""
+    """Kinds of diagrams (lens, scheme), for each {"place/model": [confidences, outcomes, counts]}, and whether none is missing."""
     import polars as pl
 
     jobs = frame.group_by("job").agg(

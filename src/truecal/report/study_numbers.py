@@ -60,12 +60,20 @@ def explorer_numbers(frame: Any, *, room: int) -> Numbers:
 
     if frame.height == 0:
         raise InputError("the store holds no finished result yet; run the study first")
+    metrics = set(frame["metric"])
+    if "error" not in metrics or metrics <= {"error", "confidence"}:
+        raise InputError(
+            "the page draws calibration against error: the study must hold the metric error and another one"
+        )
     models = _models(frame)
     index = {model["name"]: i for i, model in enumerate(models)}
     means = _means(frame)
     places = means.group_by(_PLACE).agg(pl.col("n").max(), pl.col("seeds").max()).sort(_PLACE).to_dicts()
     place_of = {tuple(place[name] for name in _PLACE): i for i, place in enumerate(places)}
-    measures, packed, left_out, used = [], [], [], 0
+    measures: list[dict[str, Any]] = []
+    packed: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    used = 0
     groups = means.partition_by(_MEASURE, as_dict=True)
     for lens, metric in sorted(groups, key=_priority):
         rows = groups[lens, metric]
@@ -85,8 +93,6 @@ def explorer_numbers(frame: Any, *, room: int) -> Numbers:
         )
         packed.append(columns)
     errors = [i for i, measure in enumerate(measures) if measure["metric"] == "error"]
-    if not errors or len(measures) == len(errors):
-        raise InputError("the page draws calibration against error: the study must hold the metric error and another one")
     record = {
         "models": models,
         "places": places,
@@ -96,6 +102,17 @@ def explorer_numbers(frame: Any, *, room: int) -> Numbers:
         "units": {"value": VALUE_UNIT, "end": END_UNIT},
     }
     return Numbers(record, left_out)
+
+
+def wanted_first(frame: Any) -> list[tuple[str, str]]:
+    """Lens and metric of everything but error rates and confidences, those asked for most first."""
+    known = frame.select(_MEASURE).unique().rows()
+    return sorted((m for m in known if m[1] not in ("error", "confidence")), key=_priority)
+
+
+def headline(frame: Any) -> tuple[str, str]:
+    """Lens and metric that the page opens with."""
+    return wanted_first(frame)[0]
 
 
 def _means(frame: Any) -> Any:

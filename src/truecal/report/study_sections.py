@@ -6,6 +6,7 @@ from truecal.report.html import Cell, element, escaped, table
 from truecal.report.sections import box, header, section
 
 _MODEL_COLUMNS = ["Model", "Family", "Size", "Error", "Metric", "Interval", "Pareto front", "Not told apart from"]
+_NOTES_SHOWN, _MOST_NOTES = 3, 40
 
 
 def study_body(content: dict[str, Any]) -> str:
@@ -122,16 +123,30 @@ def _explorer(content: dict[str, Any]) -> str:
 
 
 def _analysis(found: dict[str, Any]) -> str:
-    notes = "".join(element("li", escaped(note)) for note in found["notes"])
     rows = [
         [Cell(shown, sort) for shown, sort in zip(row, sorts, strict=True)]
         for row, sorts in zip(found["rows"], found["sorts"], strict=True)
     ]
     return (
         element("p", escaped(found["intro"]))
-        + (element("ul", notes, class_="notes", aria_label="Notes") if notes else "")
+        + _notes(found["notes"])
         + (table(found["heading"], found["header"], rows, page=12, id_=f"{found['id']}-table") if rows else "")
         + (element("p", escaped(found["more"]), class_="more") if found["more"] else "")
+    )
+
+
+def _notes(notes: list[str]) -> str:
+    """The first notes, and the others on request."""
+
+    def listed(some: list[str]) -> str:
+        return element("ul", *(element("li", escaped(note)) for note in some), class_="notes", aria_label="Notes")
+
+    shown, more = notes[:_NOTES_SHOWN], notes[_NOTES_SHOWN:_MOST_NOTES]
+    left = len(notes) - _MOST_NOTES
+    tail = element("p", escaped(f"And {left} more."), class_="more") if left > 0 else ""
+    words = f"{len(notes) - _NOTES_SHOWN} more notes"
+    return (listed(shown) if shown else "") + (
+        element("details", element("summary", words), listed(more), tail) if more else ""
     )
 
 
@@ -146,8 +161,8 @@ def _reading(content: dict[str, Any]) -> str:
         ),
         (
             "Supported",
-            f"an order of two models is called supported when their {level} intervals do not overlap. Models judged on the same rows "
-            "could be told apart more sharply by a paired comparison (truecal compare).",
+            f"an order of two models is called supported when their {level} intervals do not overlap. Models judged on the same "
+            "rows could be told apart more sharply by a paired comparison (truecal compare).",
         ),
         (
             "Pareto front",
@@ -161,7 +176,9 @@ def _reading(content: dict[str, Any]) -> str:
         ),
     ]
     if content["left_out"]:
-        terms.append(("Left out to keep the page small", "; ".join(content["left_out"]) + ". The store holds them all."))
+        terms.append(
+            ("Left out to keep the page small", "; ".join(content["left_out"]) + ". The store holds them all.")
+        )
     return element(
         "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in terms), class_="terms"
     )

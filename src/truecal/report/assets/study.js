@@ -106,6 +106,10 @@ function measureWords() {
   return measure.lens === '' ? measure.label : `${measure.label} (${lensWords(measure.lens).toLowerCase()})`;
 }
 
+function inSentence(words) {
+  return words[0].toLowerCase() + words.slice(1);
+}
+
 function cautions(rows, found) {
   const measure = measures[state.measure];
   const place = places[placeIndex(state.place)];
@@ -133,12 +137,12 @@ function say(rows) {
   verdict.classList.add(kind);
   badge.textContent = { within: 'First place supported', off: 'First place not supported', open: 'Support unknown' }[kind];
   if (!found.best) {
-    get('finding').textContent = `No model has ${measureWords()} on ${where()}.`;
+    get('finding').textContent = `No model has ${inSentence(measureWords())} on ${where()}.`;
     get('support').textContent = '';
     get('cautions').replaceChildren();
     return;
   }
-  get('finding').textContent = `Lowest ${measureWords()} on ${where()}: ${found.best.name}, ${found.best.value.toFixed(4)}.`;
+  get('finding').textContent = `Lowest ${inSentence(measureWords())} on ${where()}: ${found.best.name}, ${found.best.value.toFixed(4)}.`;
   const others = rows.length - 1;
   if (!found.known) {
     get('support').textContent = others ? 'The study holds no intervals for this metric: differences between models may be noise.' : 'Only one model is shown.';
@@ -251,7 +255,7 @@ async function drawModel() {
     : `This page holds no diagram of ${name || 'this choice'} here${diagrams.complete ? '' : ': it was left out to keep the page small'}.`;
   const steps = severities();
   const lines = steps.flatMap((severity) => visible(placeIndex({ ...state.place, severity })).map((row) => ({ ...row, severity })));
-  await embed('shift', { ...shiftSpec(measures[state.measure].label), datasets: { lines, selected: lines.filter((row) => row.index === state.model) } });
+  await embed('shift', { ...shiftSpec(measures[state.measure].label, steps), datasets: { lines, selected: lines.filter((row) => row.index === state.model) } });
   get('shift-words').textContent = steps.length > 1
     ? `One line per model, coloured by family; ${name} is drawn thick.`
     : 'This dataset has one severity only.';

@@ -127,8 +127,8 @@ function modelSpec(outcomeName) {
   };
 }
 
-function shiftSpec(label) {
-  const x = { field: 'severity', type: 'quantitative', scale: { nice: false, padding: 10 }, axis: { title: 'Severity', format: '~g', tickMinStep: 1 } };
+function shiftSpec(label, steps) {
+  const x = { field: 'severity', type: 'quantitative', scale: { nice: false, padding: 10 }, axis: { title: 'Severity of shift', format: '~g', values: steps } };
   const y = { field: 'value', type: 'quantitative', scale: { zero: true }, axis: { title: label, format: '~g', titleLimit: 300, ...AXIS_WIDTH } };
   const { color } = familyScales();
   const tooltip = [
