@@ -1,0 +1,124 @@
+"""A run may be killed at any moment: resumed, it gives the store of a run that was not."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import truecal as tc
+from tests.study.studies import write_files, write_study
+
+RUN = "import sys; from truecal.study import Study; Study.read(sys.argv[1]).run(sys.argv[2], workers=int(sys.argv[3]))"
+MORE = "lenses: [top-label, class-wise]\n"
+
+
+def start(study, store, workers):
+    code = f"if __name__ == '__main__':\n    {RUN}\n"
+    script = Path(study).with_name("go.py")
+    script.write_text(code)
+    command = [sys.executable, str(script), str(study), str(store), str(workers)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("killed")
+    write_files(folder, models=[f"m{i}" for i in range(24)], rows=200)
+    return write_study(folder, MORE)
+
+
+@pytest.fixture(scope="module")
+def whole(study):
+    return tc.study.Study.read(study).run(study.with_name("whole"), workers=1)
+
+
+def test_killed_at_random_moments_and_resumed(study, whole):
+    """Twenty kills, two of them of a run with two processes; jobs only ever get more, and in the end all is there once."""
+    rng = random.Random(4)
+    store = study.with_name("killed")
+    done, kills, stops = 0, 0, []
+    while kills < 20:
+        workers = 2 if kills in (7, 14) else 1
+        process = start(study, store, workers)
+        deadline = time.monotonic() + 30
+        before = done
+        # Some moments are before the first part of this run, most are in the middle of writing parts.
+        wanted = before + rng.choice((0, 0, 1, 1, 2))
+        pause = rng.random() * (0.4 if wanted == before else 0.05)
+        while process.poll() is None and time.monotonic() < deadline and _parts(store) < wanted:
+            time.sleep(0.002)
+        time.sleep(pause)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += 1
+        if (store / "study.json").exists():
+            done = len(tc.study.Store(store).done())
+            frame = tc.study.Store(store).frame()
+            assert frame["job"].n_unique() == done >= before
+        stops.append(done)
+    assert 0 < stops[-1] < 24, stops  # the kills fell into the work, not before or after it
+    process = start(study, store, 1)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    found = tc.study.Store(store)
+    assert found.frame().equals(whole.frame())
+    assert found.diagrams().equals(whole.diagrams())
+    assert not [path for path in store.rglob("*.part")]
+    assert len(list((store / "results").iterdir())) == 24
+
+
+def _parts(store):
+    folder = store / "results"
+    return len([p for p in folder.iterdir() if p.suffix == ".parquet"]) if folder.is_dir() else 0
+
+
+def test_workers_end_with_a_killed_parent_and_free_the_lock(study):
+    store = study.with_name("orphans")
+    process = start(study, store, 2)
+    while not _parts(store):
+        time.sleep(0.01)
+    children = _children(process.pid)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert len(children) >= 2
+    deadline = time.monotonic() + 10
+    while any(_alive(child) for child in children) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not [child for child in children if _alive(child)]
+    with tc.study.Store(store).locked():
+        pass
+
+
+def test_a_second_run_is_refused_while_the_first_works(study):
+    store = study.with_name("busy")
+    first = start(study, store, 1)
+    while not _parts(store):
+        time.sleep(0.01)
+    with pytest.raises(tc.InputError, match=rf"another run \(process {first.pid}\) is writing"):
+        tc.study.Study.read(study).run(store, workers=1)
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=30)
+    assert b"KeyboardInterrupt" in said
+    frame = tc.study.Store(store).frame()
+    assert 0 < frame["job"].n_unique() <= 24
+    assert frame.group_by("job").len()["len"].n_unique() == 1
+    assert isinstance(frame, pl.DataFrame)
+
+
+def _children(pid):
+    return [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+
+
+def _alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

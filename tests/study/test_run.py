@@ -1,0 +1,232 @@
+"""Running a study: the numbers are those of direct calls, done work is skipped, and one bad file does not stop the others."""
+
+import json
+import os
+
+import numpy as np
+import polars as pl
+import pytest
+
+import truecal as tc
+from tests.study.studies import STUDY, write_files, write_study
+from truecal.study.grid_names import parse_metric
+from truecal.study.split import held_out
+
+METRICS = (
+    "metrics: [ece-width-15-l1, ece-mass-10-max, debiased-15-l2, sweep-mass-l1, rank-series-l2, nll, brier, error]\n"
+)
+SMALL = "metrics: [ece-width-15-l1, error]\n"
+
+
+def run(folder, more=SMALL, text=STUDY, **options):
+    return tc.study.Study.read(write_study(folder, more, text)).run(folder / "store", **{"workers": 1, **options})
+
+
+def value_of(frame, **where):
+    for column, value in where.items():
+        frame = frame.filter(pl.col(column) == value)
+    assert len(frame) == 1
+    return frame.row(0, named=True)
+
+
+def direct_value(preds, lens, metric):
+    scores = {
+        "nll": tc.scores.log_loss,
+        "brier": tc.scores.brier,
+        "error": lambda p: 1 - tc.scores.accuracy(p),
+        "confidence": tc.scores.mean_confidence,
+    }
+    if metric in scores:
+        return scores[metric](preds)
+    estimator = parse_metric(metric).estimator()
+    if isinstance(lens, tc.ClassWise):
+        powers = estimator(lens(preds)).power
+        return estimator.root(np.array([powers.max() if estimator.power_norm == np.inf else powers.mean()]))[0]
+    return estimator(lens(preds)).value
+
+
+def test_numbers_equal_direct_calls(tmp_path):
+    """Two severities, a recalibrator learnt on the clean rows, a selection, four lenses: every number again by hand."""
+    write_files(tmp_path, severities=(0, 2), rows=200)
+    more = METRICS + (
+        "lenses: [top-label, all-label, class-wise, 'class:1']\n"
+        "selections:\n  - {name: sure, by_output: {low: 0.6}}\n"
+        "recalibrators: [temperature]\nsplit: {fraction: 0.25, seed: 3}\n"
+    )
+    frame = run(tmp_path, more).frame()
+    assert len(frame) == 4 * 2 * 2 * (3 + 4 * 5)
+    lenses = {
+        "": None,
+        "top-label": tc.TopLabel(),
+        "all-label": tc.AllLabels(),
+        "class-wise": tc.ClassWise(),
+        "class:1": tc.OneClass(1),
+    }
+    checked = 0
+    for model in ("mlp", "tree"):
+        arrays = {}
+        for severity in (0, 2):
+            with np.load(tmp_path / f"runs/digits/{model}-{severity}-0.npz") as held:
+                arrays[severity] = held["logits"], held["labels"]
+        labels = arrays[0][1]
+        learnt = held_out(labels, 0.25, 3)
+        scaling = tc.TemperatureScaling(input="logits").fit(arrays[0][0][learnt], labels[learnt])
+        for severity in (0, 2):
+            logits = arrays[severity][0][~learnt]
+            variants = {
+                "none": tc.Predictions.from_logits(logits, labels[~learnt]),
+                "temperature": tc.Predictions.from_probs(scaling.predict_proba(logits), labels[~learnt]),
+            }
+            for recalibrator, preds in variants.items():
+                for selection, chosen in (("all", preds), ("sure", tc.by_output(low=0.6)(preds))):
+                    where = (pl.col("model") == model) & (pl.col("severity") == severity)
+                    where &= (pl.col("recalibrator") == recalibrator) & (pl.col("selection") == selection)
+                    for row in frame.filter(where).iter_rows(named=True):
+                        expected = direct_value(chosen, lenses[row["lens"]], row["metric"])
+                        assert row["value"] == pytest.approx(expected, abs=1e-12)
+                        pooled = 3 if row["lens"] == "all-label" else 1
+                        assert row["n"] == len(chosen) * pooled
+                        checked += 1
+    assert checked == len(frame)
+
+
+def test_without_recalibrators_all_rows_are_judged(tmp_path):
+    write_files(tmp_path)
+    frame = run(tmp_path).frame()
+    assert frame["n"].unique().to_list() == [120]
+    assert frame["recalibrator"].unique().to_list() == ["none"]
+
+
+def test_class_subsets_choose_logits_before_the_softmax(tmp_path):
+    write_files(tmp_path, models=("mlp",), datasets=("digits", "faces"))
+    frame = run(tmp_path, METRICS + "class_subsets: {faces: [2, 0]}\nlenses: [top-label, 'class:2']\n").frame()
+    with np.load(tmp_path / "runs/faces/mlp-0-0.npz") as held:
+        logits, labels = held["logits"], held["labels"]
+    kept = np.isin(labels, [0, 2])
+    preds = tc.Predictions.from_logits(logits[kept][:, [2, 0]], np.where(labels[kept] == 2, 0, 1))
+    for lens, judged in (("top-label", tc.TopLabel()), ("class:2", tc.OneClass(0))):
+        row = value_of(frame, dataset="faces", lens=lens, metric="ece-width-15-l1")
+        assert row["value"] == pytest.approx(tc.BinnedECE(15)(judged(preds)).value, abs=1e-12)
+        assert row["n"] == kept.sum()
+    assert value_of(frame, dataset="digits", metric="error")["n"] == 120
+
+
+def test_tables_with_named_classes(tmp_path):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 1, 1], 80)
+    names = np.array(["cat", "dog", "fox"])
+    labels = names[[rng.choice(3, p=p) for p in probs]]
+    columns = {f"p_{name}": probs[:, k] for k, name in enumerate(names)}
+    site = rng.choice(["north", "south"], 80)
+    pl.DataFrame({"y": labels, **columns, "site": site}).write_csv(tmp_path / "m.csv")
+    text = (
+        "name: t\npredictions:\n  - {file: m.csv, model: m, dataset: d}\ncolumns: {label: y, probs: 'p_*'}\n"
+        "lenses: ['class:dog']\nselections:\n  - {name: north, by_column: {column: site, values: [north]}}\n"
+        "recalibrators: [temperature, histogram]\n"
+    )
+    frame = run(tmp_path, "metrics: [ece-mass-5-l1]\n", text).frame()
+    preds = tc.read(tmp_path / "m.csv", label="y", probs="p_*")
+    judged = preds.take(~held_out(preds.labels, 0.2, 0))
+    row = value_of(frame, recalibrator="none", selection="north")
+    north = tc.by_column("site", "north")(judged)
+    expected = tc.BinnedECE(bins=5, scheme="mass")(tc.OneClass("dog")(north))
+    assert row["value"] == pytest.approx(expected.value, abs=1e-12)
+    assert row["warnings"] == f"only {len(north)} of 64 rows were selected; expect a wide interval"
+    assert set(frame["recalibrator"]) == {"none", "temperature", "histogram"}
+
+
+def test_positions_as_labels_of_named_classes_and_binary_scores(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(60)
+    np.savez(tmp_path / "m.npz", p=p, y=(rng.random(60) < p).astype(int))
+    text = (
+        "name: t\npredictions:\n  - {file: m.npz, model: m, dataset: d}\n"
+        "columns: {label: y, score: p, classes: ['no', 'yes']}\nlenses: ['class:yes']\n"
+    )
+    frame = run(tmp_path, "metrics: [ece-width-5-l1]\n", text).frame()
+    with np.load(tmp_path / "m.npz") as held:
+        expected = tc.calibration_error(held["y"], held["p"], estimator=tc.BinnedECE(5)).value
+    assert frame["value"].to_list() == pytest.approx([expected], abs=1e-12)
+
+
+def test_an_empty_selection_is_nan_with_the_reason(tmp_path):
+    write_files(tmp_path, models=("mlp",))
+    frame = run(tmp_path, SMALL + "selections:\n  - {name: never, by_output: {low: 0.99999999}}\n").frame()
+    row = value_of(frame, selection="never", metric="ece-width-15-l1")
+    assert np.isnan(row["value"])
+    assert row["n"] == 0
+    assert "no row is left of 120" in row["warnings"]
+
+
+def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
+    write_files(tmp_path, models=("a", "b", "c"))
+    store = run(tmp_path)
+    times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store/results").iterdir()}
+    assert len(times) == 3
+    told = []
+    run(tmp_path, progress=lambda done, total: told.append((done, total)))
+    assert told == [(3, 3)]
+    assert {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store/results").iterdir()} == times
+    before = store.frame()
+    path = tmp_path / "runs/digits/b-0-0.npz"
+    with np.load(path) as held:
+        np.savez(path, logits=2 * held["logits"], labels=held["labels"])
+    os.utime(path, ns=(1, 1))
+    told.clear()
+    after = run(tmp_path, progress=lambda done, total: told.append((done, total))).frame()
+    assert told == [(2, 3), (3, 3)]
+    assert len(after) == len(before)  # the stale part of b is not read
+    changed = before["value"] != after["value"]
+    assert set(after.filter(changed)["model"]) == {"b"}
+    assert len(list((tmp_path / "store/results").iterdir())) == 4
+
+
+def test_another_option_makes_other_jobs_and_another_model_only_its_own(tmp_path):
+    write_files(tmp_path, models=("a", "b"))
+    run(tmp_path)
+    told = []
+    write_files(tmp_path, models=("z",))
+    run(tmp_path, progress=lambda done, total: told.append((done, total)))
+    assert told == [(2, 3), (3, 3)]
+    told.clear()
+    store = run(tmp_path, "metrics: [nll]\n", progress=lambda done, total: told.append((done, total)))
+    assert told[0] == (0, 3)
+    assert set(store.frame()["metric"]) == {"nll"}
+
+
+def test_a_bad_file_does_not_stop_the_others(tmp_path):
+    write_files(tmp_path, models=("a", "b", "c"))
+    path = tmp_path / "runs/digits/b-0-0.npz"
+    with np.load(path) as held:
+        logits, labels = held["logits"], held["labels"]
+    logits[17, 1] = np.nan
+    np.savez(path, logits=logits, labels=labels)
+    with pytest.raises(
+        tc.InputError, match=r"1 of 3 prediction files .*\n.*b-0-0.npz: logits: row 17, column 1 is nan"
+    ):
+        run(tmp_path)
+    assert set(tc.study.Store(tmp_path / "store").frame()["model"]) == {"a", "c"}
+
+
+def test_a_recalibrator_that_cannot_be_fitted_is_nan_with_the_reason(tmp_path):
+    (tmp_path / "runs/d").mkdir(parents=True)
+    np.savez(
+        tmp_path / "runs/d/m-0-0.npz", logits=np.random.default_rng(0).normal(size=(30, 3)), labels=np.zeros(30, int)
+    )
+    frame = run(tmp_path, SMALL + "recalibrators: [temperature]\n").frame()
+    assert np.isfinite(value_of(frame, recalibrator="none", metric="error")["value"])
+    row = value_of(frame, recalibrator="temperature", metric="error")
+    assert np.isnan(row["value"])
+    assert "temperature could not be fitted" in row["warnings"]
+
+
+def test_several_processes_give_the_same_store(tmp_path):
+    write_files(tmp_path, models=("a", "b", "c"), severities=(0, 1))
+    path = write_study(tmp_path, SMALL)
+    one = tc.study.Study.read(path).run(tmp_path / "one", workers=1)
+    two = tc.study.Study.read(path).run(tmp_path / "two", workers=2)
+    assert one.frame().equals(two.frame())
+    assert one.diagrams().equals(two.diagrams())
+    meta = json.loads((tmp_path / "two/study.json").read_text())
+    assert meta["name"] == "a small study"
+    assert meta["study"]["metrics"] == ["ece-width-15-l1", "error"]
