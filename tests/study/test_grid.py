@@ -122,6 +122,8 @@ def test_scores():
     }
     assert found["nll"].value == pytest.approx(tc.scores.log_loss(preds), abs=1e-12)
     assert found["brier"].value == pytest.approx(tc.scores.brier(preds), abs=1e-12)
+    direct = tc.scores.decompose(tc.TopLabel()(preds))
+    assert found["brier-top"].value == pytest.approx(direct.brier, abs=1e-12)
     assert found["error"].value == pytest.approx(1 - tc.scores.accuracy(preds), abs=1e-12)
     assert found["confidence"].value == pytest.approx(tc.scores.mean_confidence(preds), abs=1e-12)
     losses = -np.log(preds.probs[np.arange(500), preds.labels])
@@ -160,7 +162,7 @@ def test_the_grid_holds_the_whole_product():
         for bins in GRID_BINS:
             assert {f"ece-{scheme}-{bins}-{norm}" for norm in ("l1", "l2", "max")} <= names
     assert {"sweep-mass-l1", "debiased-15-l2", "rank-series-l2"} <= names
-    assert {metric.name for metric in metrics_of((GRID,), "")} == {"nll", "brier", "error", "confidence"}
+    assert {metric.name for metric in metrics_of((GRID,), "")} == {"nll", "brier", "brier-top", "error", "confidence"}
 
 
 def test_diagrams_hold_every_row_once():

@@ -7,6 +7,7 @@
     rank-series-l2      rank-series-<l1|l2>                     truecal's default
     nearest-l2          nearest-<l1|l2>                         sliding windows
     nll, brier, error, confidence                               of whole predictions: no lens
+    brier-top                                                   the Brier score of the confidence: what the bias of bins hangs on
 
 Minderer et al. speak of 28 metric variants (schemes, bins, norms, top-label, all-label, class-wise) without listing them. The
 grid holds the whole product over bins from 5 to 100, of which any such 28 are a part, with the scores and our estimators.
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 GRID = "paper-grid"
 GRID_BINS = (5, 10, 15, 20, 50, 100)
-SCORES = ("nll", "brier", "error", "confidence")
+SCORES = ("nll", "brier", "brier-top", "error", "confidence")
 _NORMS = {"l1": 1.0, "l2": 2.0, "max": float("inf")}
 _MOST_BINS = 100_000
 _PATTERN = re.compile(

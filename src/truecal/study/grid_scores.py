@@ -1,4 +1,4 @@
-"""Scores of whole predictions: log loss, Brier score, error and confidence, each with a plain interval of a mean."""
+"""Scores of whole predictions: log loss, Brier scores, error and confidence, each with a plain interval of a mean."""
 
 from collections.abc import Sequence
 
@@ -26,8 +26,11 @@ def measure_scores(
 
 def _score(metric: Metric, preds: Predictions, top: Profile, z: float | None) -> Found:
     n = len(preds)
-    if metric.name in ("nll", "brier"):
-        rows = log_losses(preds) if metric.name == "nll" else briers(preds)
+    if metric.name in ("nll", "brier", "brier-top"):
+        if metric.name == "brier-top":
+            rows = (top.outcomes[0] - top.scores[0].astype(np.float64)) ** 2
+        else:
+            rows = log_losses(preds) if metric.name == "nll" else briers(preds)
         value = float(np.average(rows))
         if not np.isfinite(value):
             return Found(metric, value, n, warnings=("a label was given probability 0",))
