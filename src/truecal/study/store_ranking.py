@@ -55,6 +55,8 @@ def rank(
     intervals are apart, in the same order, with every seed they share.
     """
     pl = polars()
+    if not len(frame):
+        raise InputError("no file of this study is evaluated yet")
     wanted: list[tuple[str, tuple[object, ...]]] = [
         ("severity", (severity,)),
         ("recalibrator", (recalibrator,)),
