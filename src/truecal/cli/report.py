@@ -8,7 +8,9 @@ import click
 
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
 from truecal.cli.output import answer, working
-from truecal.cli.source import Source, by_option, input_options, load
+from truecal.cli.scan import is_scan, scanned
+from truecal.cli.source import Source, by_option, load, scan_options
+from truecal.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--out", metavar="FILE", default="report.html", show_default=True, help="Where to write the page.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
 @by_option
-@input_options
+@scan_options
 def report(
     source: Source,
     lens: str,
@@ -44,19 +46,25 @@ def report(
 ) -> None:
     """Write a self-contained HTML report about the predictions in FILE.
 
+    A pattern such as 'logs/*.parquet', a folder, several files or --engine give a report from a scan in bounded memory, which says
+    how far its numbers can be from those of all rows at once.
+
     The page opens offline, holds sums and no rows of the data, and recomputes the binned error in the browser as you move its
     controls.
     """
     from truecal.report import report as write_report
     from truecal.report.records import document
 
-    preds = load(source)
+    if lens == "class-wise":
+        raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
+    rows = None if is_scan(source) else load(source)
+    data = scanned(source, lens) if rows is None else rows
     with working() as say:
         path: Path = write_report(
-            preds,
+            data,
             out,
-            lens=make_lens(lens, preds),
-            by=source.by,
+            lens=None if rows is None else make_lens(lens, rows),
+            by=None if rows is None else source.by,
             tolerance=tolerance,
             level=level,
             title=title,

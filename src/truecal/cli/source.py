@@ -40,7 +40,11 @@ class Source:
     def name(self) -> str:
         if self.also:
             return f"{len(self.also) + 1} files"
-        return "standard input" if self.file == "-" else Path(self.file).name or self.file
+        if self.file == "-":
+            return "standard input"
+        return (
+            Path(self.file).name if Path(self.file).is_file() else self.file
+        )  # patterns and folders as they were typed
 
 
 def input_options(command: Callable[..., Any]) -> Callable[..., Any]:

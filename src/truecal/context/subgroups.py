@@ -21,7 +21,7 @@ from truecal.select import column
 from truecal.types import Float64s, Indices
 
 _MOST = 1000  # distinct values of a column beyond which it is taken for a measurement, not a grouping
-_SMALL = 30  # rows below which a subgroup is listed but not judged, unless told otherwise
+SMALL = 30  # rows below which a subgroup is listed but not judged, unless told otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def subgroups(
     cuts: Sequence[float] | None = None,
     estimator: Estimator | None = None,
     lens: Lens | None = None,
-    smallest: int = _SMALL,
+    smallest: int = SMALL,
     level: float = 0.95,
     rng: int = 0,
 ) -> Subgroups:
@@ -131,19 +131,32 @@ def subgroups(
         measure(preds.take(r), estimator=estimator, lens=lens, level=level, rng=rng) if len(r) >= smallest else None
         for r in rows
     ]
+    overall = measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
+    return worst_first(columns, titles, counts, estimates, level=level, overall=overall)
+
+
+def worst_first(
+    columns: tuple[str, ...],
+    titles: Sequence[str],
+    counts: Indices,
+    estimates: Sequence[Estimate | None],
+    *,
+    level: float,
+    overall: Estimate,
+) -> Subgroups:
+    """Estimates of subgroups in the order of their errors, with p-values adjusted together."""
     raw = np.array([np.nan if e is None or e.p_value is None else float(e.p_value) for e in estimates])
     adjusted = np.full(len(raw), np.nan)
     adjusted[~np.isnan(raw)] = holm(raw[~np.isnan(raw)])
-    worst_first = sorted(
+    order = sorted(
         range(len(titles)), key=lambda i: -np.inf if (e := estimates[i]) is None else float(e.value), reverse=True
     )
-    overall = measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
     return Subgroups(
         columns,
-        tuple(titles[i] for i in worst_first),
-        counts[worst_first],
-        tuple(estimates[i] for i in worst_first),
-        adjusted[worst_first],
+        tuple(titles[i] for i in order),
+        counts[order],
+        tuple(estimates[i] for i in order),
+        adjusted[order],
         level,
         overall,
     )

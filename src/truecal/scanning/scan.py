@@ -78,9 +78,12 @@ class Scan:
             found = measure_classes(parts, shares, estimator=estimator, lens=self.judged, level=level)
         else:
             found = measure_sketch(parts[0], estimator=estimator, lens=self.judged, level=level, rng=rng)
-        if self.dropped:
-            found = found.but(warnings=(f"{self.dropped} rows with missing values were left out", *found.warnings))
-        return found.but(selection=self.selection)
+        return self.noted(found)
+
+    def noted(self, estimate: Estimate) -> Estimate:
+        """The estimate with what this scan left out."""
+        gone = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
+        return estimate.but(warnings=(*gone, *estimate.warnings), selection=self.selection)
 
 
 def scan(
