@@ -61,6 +61,7 @@ class Profile:
         self.squares = squares
         self.products = products
         self.single = single
+        self.precision = scores.dtype  # of the scores as they came: edges are rounded to it
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
         self._prefix = {"c": self._accumulate("c"), "y": self._accumulate("y")} if prefix is None else prefix
@@ -301,7 +302,7 @@ class Profile:
         its own number.
         """
         k, b = every_edge(bins)
-        place = self.places(width_edges(bins, self.scores.dtype), closed)
+        place = self.places(width_edges(bins, self.precision), closed)
         place = np.where(k == b, self.rows, np.where(k == 0, 0, place))
         return Cut(place, place)
 

@@ -4,17 +4,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from truecal.profile.cut import Cut, every_edge
+from truecal.profile.cut import Cut
 from truecal.profile.profile import Profile
 from truecal.profile.sketch_rows import rows_of
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from truecal.profile.sketch import Sketch
 
-_FLOATS: dict[int, type[np.floating[Any]]] = {2: np.float16, 4: np.float32, 8: np.float64}
+_FLOATS: dict[int, np.dtype[Any]] = {2: np.dtype(np.float16), 4: np.dtype(np.float32), 8: np.dtype(np.float64)}
 
 
 class CellProfile(Profile):
@@ -31,9 +31,9 @@ class CellProfile(Profile):
         self.row_count = sketch.rows
         self._whole = sketch.fraction == 0
         self._size = np.array([w.sum() if self._whole else w.sum() ** 2 / ww.sum()])
-        self.precision = _FLOATS[sketch.precision]
         held = (rows.score, rows.outcome, rows.weight, rows.squares, rows.products)
         super().__init__(*(array[None] for array in held), single=True)
+        self.precision = _FLOATS[sketch.precision]
 
     @property
     def rounding(self) -> float:
@@ -50,14 +50,7 @@ class CellProfile(Profile):
         """Sample size of the rows behind the cells."""
         return self._size
 
-    def width_cut(self, bins: "int | Sequence[int]", closed: Literal["left", "right"] = "left") -> Cut:
-        """As for any Profile, with edges in the precision of the scores that were counted in, not of their means."""
-        k, b = every_edge(bins)
-        place = self.places((k / b).astype(self.precision), closed)
-        place[:, k == 0], place[:, k == b] = 0, self.rows
-        return Cut(place, place)
-
-    def mass_cut(self, bins: "int | Sequence[int]", ties: Literal["keep", "split"] = "keep") -> Cut:
+    def mass_cut(self, bins: "int | Sequence[int] | Indices", ties: Literal["keep", "split"] = "keep") -> Cut:
         """As for any Profile, except that only cells of one score are ties to be kept: other cells are cut where the mass says."""
         cut = super().mass_cut(bins, "split")
         if ties == "split" or cut.fraction is None:
