@@ -37,6 +37,7 @@ _NAMES = {
     "confidence": "Mean confidence",
     "nll": "Log loss (NLL)",
     "brier": "Brier score",
+    "brier-top": "Brier score of the confidence",
     "ece": "Binned error",
     "label": "Label-binned error",
     "debiased": "Debiased error",
