@@ -11,6 +11,7 @@ from truecal.profile import Profile
 from truecal.types import Float64s
 
 _CELLS = 4096
+_AT_ONCE = 4  # datasets worked on together: their cells stay in cache
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,23 @@ class KernelDensityECE(Estimator):
 
     def find(self, profile: Profile) -> Findings:
         h = self._bandwidths(profile)
-        response = sampled_response(_triweight(3 * h))  # a support of 3h gives the standard deviation h
         weight, _, outcome = cell_sums(profile, _CELLS)
+        power = np.empty(profile.batch)
+        for start in range(0, profile.batch, _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            power[part] = self._power(weight[part], outcome[part], h[part])
+        return Findings(power, extra={"details": {"bandwidth": h}})
+
+    def _power(self, weight: Float64s, outcome: Float64s, h: Float64s) -> Float64s:
+        """The p-th power of the error of some datasets."""
+        response = sampled_response(_triweight(3 * h))  # a support of 3h gives the standard deviation h
         density = np.maximum(smooth(weight, response), 0.0)
         positive = smooth(outcome, response)
         heard = density > 1e-12 / _CELLS  # below that only rounding is left of the density
         curve = np.clip(positive / np.where(heard, density, 1.0), 0.0, 1.0)
         share = np.where(heard, density, 0.0)
         share = share / share.sum(axis=1, keepdims=True)
-        return Findings(power_mean(midpoints(_CELLS) - curve, share, self.norm), extra={"details": {"bandwidth": h}})
+        return power_mean(midpoints(_CELLS) - curve, share, self.norm)
 
     def _bandwidths(self, profile: Profile) -> Float64s:
         smallest = 2 / _CELLS
