@@ -1,12 +1,16 @@
 """What it costs to answer less often."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from truecal.plot.canvas import SERIES, Frame, columns, new_axes
+from truecal.selective import RiskCoverage
 
 
 class AbstentionDisplay:
     """Cost (or error) against the share of cases answered, the most confident first; one line per model.
+
+    Columns `low` and `high`, where there are some, are drawn as bands.
 
     >>> display = AbstentionDisplay({"answered": [0.5, 1.0], "cost": [0.02, 0.1], "series": ["a", "a"]})
     >>> display.frame()["cost"]
@@ -20,6 +24,16 @@ class AbstentionDisplay:
         self.figure_: Any = None
         self.ax_: Any = None
 
+    @classmethod
+    def from_curves(cls, curves: Mapping[str, RiskCoverage], *, ax: Any = None) -> "AbstentionDisplay":
+        """Draw risk-coverage curves of :func:`truecal.selective.risk_coverage`, by the names of their models."""
+        frame: Frame = {name: [] for name in ("answered", "risk", "low", "high", "threshold", "series")}
+        for series, curve in curves.items():
+            part = curve.frame()
+            for name, values in {**part, "series": [series] * len(part["answered"])}.items():
+                frame[name] += values
+        return cls(frame, cost="risk").plot(ax)
+
     def frame(self) -> Frame:
         """One row per point, as columns."""
         return self._frame
@@ -29,9 +43,14 @@ class AbstentionDisplay:
         answered, cost, series = columns(self._frame, "answered", self.cost, self.series)
         self.figure_, self.ax_ = new_axes(ax)
         for i, name in enumerate(dict.fromkeys(series)):
-            points = sorted((answered[j], cost[j]) for j in range(len(cost)) if series[j] == name)
-            style = SERIES[i % len(SERIES)]
-            self.ax_.plot(*zip(*points, strict=True), label=str(name), markersize=4, **style)
+            rows = sorted((j for j in range(len(cost)) if series[j] == name), key=lambda j: (answered[j], cost[j]))
+            across, style = [answered[j] for j in rows], SERIES[i % len(SERIES)]
+            every = max(1, len(rows) // 20)  # a marker on each of a hundred points would hide the line
+            up = [cost[j] for j in rows]
+            self.ax_.plot(across, up, label=str(name), markersize=4, markevery=every, **style)
+            if "low" in self._frame and "high" in self._frame:
+                low, high = ([self._frame[bound][j] for j in rows] for bound in ("low", "high"))
+                self.ax_.fill_between(across, low, high, color=style["color"], alpha=0.15, linewidth=0)
         self.ax_.set(xlabel="Share of cases answered", ylabel=self.cost, xlim=(0, 1.02))
         self.ax_.set_ylim(bottom=0)
         self.ax_.legend(frameon=False)

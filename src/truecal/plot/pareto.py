@@ -3,7 +3,8 @@
 from typing import Any
 
 from truecal.plot.canvas import BLUE, GREY, Frame, columns, new_axes
-from truecal.study.pareto_sets import on_front
+from truecal.plot.families import chosen
+from truecal.study.pareto_sets import ParetoSets, on_front
 
 
 class ParetoDisplay:
@@ -22,6 +23,21 @@ class ParetoDisplay:
         self.x, self.y = x, y
         self.figure_: Any = None
         self.ax_: Any = None
+
+    @classmethod
+    def from_result(
+        cls,
+        result: ParetoSets,
+        *,
+        metric: str | None = None,
+        dataset: str | None = None,
+        severity: float | None = None,
+        ax: Any = None,
+    ) -> "ParetoDisplay":
+        """Draw one metric and condition of :func:`truecal.study.pareto`."""
+        frame = chosen(result.frame(), metric=metric, dataset=dataset, severity=severity)
+        name = str(frame["metric"][0])
+        return cls({"name": frame["model"], "error": frame["error"], name: frame["value"]}, y=name).plot(ax)
 
     def frame(self) -> Frame:
         """One row per model, as columns."""
