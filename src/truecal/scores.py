@@ -15,7 +15,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
 
-_BLOCK = 1 << 20  # probabilities looked at together
+_BLOCK = 1 << 16  # probabilities looked at together: what stays in cache
 _FIT_CELLS = 65_536  # a logistic fit to more rows is made on so many cells
 
 

@@ -18,6 +18,8 @@ _UNSIGNED: dict[np.dtype[Any], type[Any]] = {
     np.dtype(np.float64): np.uint64,
 }
 
+_BLOCK = 1 << 15  # rows packed and unpacked together: what stays in cache
+
 
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
     """Ascending scores along the last axis, with their outcomes; equal scores come with their zeros first.
@@ -25,11 +27,16 @@ def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, ND
     The inputs are left as they are. Scores must lie in [0, 1].
     """
     unsigned = _UNSIGNED[scores.dtype]
-    packed: NDArray[Any] = np.left_shift(
-        np.ascontiguousarray(scores).view(unsigned), unsigned(1)
-    )  # drops the sign of -0.0 as well
-    np.bitwise_or(packed, outcomes, out=packed)
-    packed.sort(axis=-1)
-    sorted_outcomes = np.bitwise_and(packed, unsigned(1)).astype(np.uint8)
-    np.right_shift(packed, unsigned(1), out=packed)
-    return packed.view(scores.dtype), sorted_outcomes
+    shape, one = scores.shape, unsigned(1)
+    bits = np.ascontiguousarray(scores).view(unsigned).reshape(-1)
+    ones = np.ascontiguousarray(outcomes).reshape(-1)
+    packed, sorted_outcomes = np.empty_like(bits), np.empty_like(ones)
+    blocks = [slice(start, start + _BLOCK) for start in range(0, len(bits), _BLOCK)]
+    for part in blocks:
+        np.left_shift(bits[part], one, out=packed[part])  # drops the sign of -0.0 as well
+        np.bitwise_or(packed[part], ones[part], out=packed[part])
+    packed.reshape(shape).sort(axis=-1)
+    for part in blocks:
+        sorted_outcomes[part] = packed[part] & one
+        np.right_shift(packed[part], one, out=packed[part])
+    return packed.view(scores.dtype).reshape(shape), sorted_outcomes.reshape(shape)
