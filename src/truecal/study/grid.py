@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.estimate import Interval
+from truecal.estimate import Estimate, Interval
 from truecal.estimate.binned import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimator import power_mean
@@ -89,14 +89,22 @@ def _powers(
         for metric in binned:
             of_metric = bins[metric.bins or 1]
             yield metric, power_mean(of_metric.gap, of_metric.share, metric.norm or 1), (), None
+    swept: dict[str | None, Estimate] = {}  # the bins a sweep settles on are the same for every norm
     for metric in metrics:
-        if metric.kind != "ece":
-            try:
-                found = metric.estimator(level).complete(profile)
-            except InputError as error:
-                yield metric, np.full(profile.batch, np.nan), (str(error),), None
-            else:
-                yield metric, np.atleast_1d(found.power), found.warnings, found.interval
+        if metric.kind == "ece":
+            continue
+        settled = swept.get(metric.scheme) if metric.kind == "sweep" else None
+        if settled is not None and settled.bins is not None:
+            yield metric, power_mean(settled.bins.gap, settled.bins.share, metric.norm or 1), settled.warnings, None
+            continue
+        try:
+            found = metric.estimator(level).complete(profile)
+        except InputError as error:
+            yield metric, np.full(profile.batch, np.nan), (str(error),), None
+            continue
+        if metric.kind == "sweep":
+            swept[metric.scheme] = found
+        yield metric, np.atleast_1d(found.power), found.warnings, found.interval
 
 
 def shared_bins(profile: Profile, scheme: Literal["width", "mass"], counts: Sequence[int]) -> dict[int, Bins]:
@@ -115,7 +123,7 @@ def shared_bins(profile: Profile, scheme: Literal["width", "mass"], counts: Sequ
 def _overall(metric: Metric, power: Float64s, shares: Float64s) -> float:
     """One error over all datasets of a lens, as :func:`truecal.measure` has it."""
     whole = power[shares > 0].max() if metric.norm == np.inf else (shares * power).sum()
-    return float(metric.estimator().root(np.array([whole]))[0])
+    return float(metric.estimator().root(whole))
 
 
 def _bootstrapped(

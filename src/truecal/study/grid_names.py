@@ -16,12 +16,10 @@ grid holds the whole product over bins from 5 to 100, of which any such 28 are a
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from truecal.errors import InputError
-
-if TYPE_CHECKING:
-    from truecal.estimate import Estimator
+from truecal.estimate import BinnedECE, DebiasedECE, Estimator, NearestECE, RankSeries, SweepECE
 
 GRID = "paper-grid"
 GRID_BINS = (5, 10, 15, 20, 50, 100)
@@ -49,22 +47,18 @@ class Metric:
     bins: int | None = None
     norm: float | None = None
 
-    def estimator(self, level: float = 0.95) -> "Estimator":
+    @cache  # noqa: B019 (metrics are few, and small)
+    def estimator(self, level: float = 0.95) -> Estimator:
         """The estimator behind it (not for scores); `level` matters to those with an interval of their own."""
-        from truecal.estimate import BinnedECE, DebiasedECE, NearestECE, RankSeries, SweepECE
-
+        options: dict[str, Any] = {"norm": self.norm}
         if self.kind == "ece":
-            return BinnedECE(bins=self.bins, scheme=self.scheme, norm=self.norm)  # type: ignore[arg-type]
-        if self.kind == "debiased":
-            return DebiasedECE(bins=self.bins, norm=self.norm)  # type: ignore[arg-type]
-        if self.kind == "exact":
-            return DebiasedECE(bins=self.bins, norm=2, correction="exact")  # type: ignore[arg-type]
+            return BinnedECE(bins=self.bins, scheme=self.scheme, **options)  # type: ignore[arg-type]
+        if self.kind in ("debiased", "exact"):
+            correction: Any = "exact" if self.kind == "exact" else "kumar"
+            return DebiasedECE(bins=self.bins, correction=correction, **options)  # type: ignore[arg-type]
         if self.kind == "sweep":
-            return SweepECE(scheme=self.scheme, norm=self.norm)  # type: ignore[arg-type]
-        if self.kind == "rank":
-            return RankSeries(norm=self.norm, level=level)  # type: ignore[arg-type]
-        assert self.kind == "nearest"
-        return NearestECE(norm=self.norm)  # type: ignore[arg-type]
+            return SweepECE(scheme=self.scheme, **options)  # type: ignore[arg-type]
+        return RankSeries(level=level, **options) if self.kind == "rank" else NearestECE(**options)
 
 
 @cache
