@@ -69,7 +69,7 @@ def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | Non
     waiting: set[Future[str | None]] = set()
     with (
         _one_thread_each(),
-        ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare) as pool,
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=prepare_worker) as pool,
     ):
         try:
             for job in todo:
@@ -99,8 +99,8 @@ def _do(job: Job, folder: Path) -> str | None:
     return None
 
 
-def _prepare() -> None:
-    """What a worker does first."""
+def prepare_worker() -> None:
+    """What a worker process does first: leave Ctrl-C to its parent, and end when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
