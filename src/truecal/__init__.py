@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from truecal.report import report as report
 from truecal.report import report_comparison as report_comparison
+from truecal.report import report_study as report_study
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does the same on use
     from truecal import lab as lab
@@ -119,7 +120,7 @@ _HOMES = {
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-__all__ = sorted([*_HOME_OF, *_MODULES, "report", "report_comparison"])
+__all__ = sorted([*_HOME_OF, *_MODULES, "report", "report_comparison", "report_study"])
 
 
 def __getattr__(name: str) -> Any:

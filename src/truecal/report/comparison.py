@@ -10,7 +10,7 @@ from truecal.errors import InputError
 from truecal.lens import Lens, OneClass, TopLabel
 from truecal.measurement import measure
 from truecal.predictions import Predictions
-from truecal.report.content import thinned
+from truecal.report.curves import thinned
 from truecal.report.provenance import fingerprint, now, versions
 from truecal.report.records import document
 from truecal.scores import accuracy, brier, log_loss

@@ -8,7 +8,6 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.estimate import (
     BinnedECE,
-    Curve,
     DebiasedECE,
     Estimate,
     Estimator,
@@ -29,6 +28,7 @@ from truecal.profile.sketch_profile import CellProfile
 from truecal.report.bias import bias
 from truecal.report.breakdown import likert_rows, per_class, per_group, per_scanned_group
 from truecal.report.cells import MOST_BINS, cells_of
+from truecal.report.curves import thinned
 from truecal.report.provenance import fingerprint, now, versions
 from truecal.report.recalibration import recalibration
 from truecal.report.records import document, estimate_record
@@ -36,7 +36,6 @@ from truecal.report.verdict import judge
 from truecal.scanning import Scan
 from truecal.uncertainty import band, bootstrap
 
-_CURVE_POINTS = 400
 _RESAMPLES = 200
 OTHERS: tuple[Estimator, ...] = (
     DebiasedECE(),
@@ -215,21 +214,6 @@ def _others(
             estimate = estimate.but(interval=drawn.interval())
         found.append(estimate)
     return found
-
-
-def thinned(curve: Curve | None, *, steps: bool = False) -> dict[str, list[float]] | None:
-    """At most a few hundred points of a curve, spread over its ranks and its scores, ends included; steps keep both their ends."""
-    if curve is None:
-        return None
-    count = len(curve.score)
-    index = np.arange(count)
-    if count > _CURVE_POINTS:
-        by_rank = np.searchsorted(np.cumsum(curve.weight), np.linspace(0, curve.weight.sum(), _CURVE_POINTS // 2))
-        by_score = np.searchsorted(curve.score, np.linspace(curve.score[0], curve.score[-1], _CURVE_POINTS // 2))
-        index = np.unique(np.clip(np.concatenate([by_rank, by_score, [0, count - 1]]), 0, count - 1))
-    if steps:
-        index = np.unique(np.concatenate([index // 2 * 2, index // 2 * 2 + 1]))
-    return {"score": curve.score[index].tolist(), "outcome": curve.outcome[index].tolist()}
 
 
 def _with_band(curve: dict[str, list[float]] | None, profile: Profile, level: float) -> dict[str, list[float]] | None:

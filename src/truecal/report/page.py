@@ -21,14 +21,17 @@ from truecal.report.study_sections import study_body
 def render(content: dict[str, Any]) -> str:
     """The HTML text of a report's content."""
     wanted = ("cells", "curves", "level", "most_bins", "n", "top_label", "head", "absolute")
-    scripts = ("theme.js", "rates.js", "measure.js", "charts.js", "tables.js", "page.js")
-    return _page(content["title"], body(content), {name: content[name] for name in wanted}, scripts)
+    scripts = ("theme.js", "rates.js", "measure.js", "charts.js", "curves.js", "tables.js", "page.js")
+    data = {**{name: content[name] for name in wanted}, "remedies": (content["recalibration"] or {}).get("curves")}
+    return _page(content["title"], body(content), data, scripts)
 
 
 def render_comparison(content: dict[str, Any]) -> str:
     """The HTML text of a comparison's content."""
     wanted = {name: content[name] for name in ("models", "curves", "top_label")}
-    return _page(content["title"], comparison_body(content), wanted, ("theme.js", "tables.js", "comparison.js"))
+    return _page(
+        content["title"], comparison_body(content), wanted, ("theme.js", "curves.js", "tables.js", "comparison.js")
+    )
 
 
 def render_study(content: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from truecal.errors import InputError, TruecalWarning
 from truecal.lens import Lens
 from truecal.predictions import Predictions
+from truecal.report.curves import thinned
 
 _FOLDS = 5
 _MOST_VALUES = 1_000_000  # probabilities used; beyond, a sample of the rows says enough and saves minutes
@@ -38,6 +39,7 @@ def recalibration(preds: Predictions, *, lens: Lens, level: float, rng: int) -> 
         return {"absent": f"Not possible on these data: {error}."}
     return {
         "rows": found.frame(),
+        "curves": {row.name: curve for row in found.rows if (curve := thinned(row.error.curve)) is not None},
         "winner": found.winner,
         "tied": list(found.tied),
         "folds": _FOLDS,

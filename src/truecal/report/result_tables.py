@@ -190,7 +190,14 @@ def recalibration_table(content: dict[str, Any]) -> str:
         ),
     )
     header = ["Method", "Error", f"{content['level']:.0%} interval", "Log loss", "Brier score", "Accuracy"]
-    return intro + table("Recalibration on held-out folds", header, rows, id_="recalibration-table")
+    chart = ""
+    if found["curves"]:
+        caption = (
+            "Curves before and after, on rows the method was not fitted on. On the dashed line confidence is right."
+        )
+        words = element("figcaption", escaped(caption))
+        chart = element("figure", element("div", "", id="remedies", class_="chart"), words)
+    return intro + table("Recalibration on held-out folds", header, rows, id_="recalibration-table") + chart
 
 
 def bias_table(content: dict[str, Any]) -> str:

@@ -10,63 +10,71 @@ from truecal.report.study_numbers import headline, measure_label, wanted_first
 
 MOST_ROWS = 60
 _RANKED = 6  # metrics whose rankings are compared
+_SCORES = ("nll", "brier")
 Row = list[tuple[str, float | str]]
 
 
 def analyses(frame: Any) -> list[dict[str, Any]]:
     """Every analysis that the results allow, with the study's main metric; one they do not allow says why."""
+    import polars as pl
+
     lens, metric = headline(frame)
     name = measure_name(frame, metric)
     choice: dict[str, Any] = {"metric": metric, "lens": lens or "top-label"}
     several = [found for at, found in wanted_first(frame) if at == lens][:_RANKED]
+    seen = frame.filter(
+        pl.col("lens").is_in([lens, ""])
+    )  # everything else would be read by every analysis and thrown away
+    main = seen.filter(pl.col("metric").is_in([metric, "error"]))
+    some = seen.filter(pl.col("metric").is_in([*several, *_SCORES, "error"]))
     found = [
         _section(
             "error-calibration",
             "Calibration against error",
             f"How {name} goes with the error rate, over all models: the slope of a line, and Kendall's tau of the two rankings. "
             "A tau above 0 means that accurate models tend to be well calibrated.",
-            lambda: _trends(study.error_against_calibration(frame, **choice)),
+            lambda: _trends(study.error_against_calibration(main, **choice)),
         ),
         _section(
             "pareto",
             "Who stays on the Pareto front",
             f"On how many of the fronts of error and a metric each model is: under {', '.join(several)}, on every dataset, "
             "at every severity.",
-            lambda: _fronts(study.pareto(frame, metrics=several, lens=choice["lens"])),
+            lambda: _fronts(study.pareto(some, metrics=several, lens=choice["lens"])),
         ),
         _section(
             "shifting",
             "Under shift",
             f"How much {name} and the error rate rise with every step of severity (least squares).",
-            lambda: _slopes(study.shift(frame, **choice)),
+            lambda: _slopes(study.shift(main, **choice)),
         ),
         _section(
             "in-out",
             "From clean to shifted data",
             f"Kendall's tau over models: does {name}, or the error, on clean data foretell that on shifted data, and do the two go "
             "together there?",
-            lambda: _correlations(study.in_and_out(frame, **choice)),
+            lambda: _correlations(study.in_and_out(main, **choice)),
         ),
         _section(
             "residuals",
             "Scores beyond error",
             "Log loss and Brier score after the part that the error rate explains is taken away. Models more than two standard "
             "errors from the line stand out; below it is better.",
-            lambda: _residuals(study.residuals(frame, metrics=_scores(frame))),
+            lambda: _residuals(study.residuals(some, metrics=_scores(frame))),
         ),
         _section(
             "bins",
             "The number of bins decides",
             "The slope of binned errors on the error rate, by number of bins, beside that of estimators without the bias of bins. "
             "A trend that only many bins show is made by the estimator.",
-            lambda: _bins(study.bin_trend(frame, lens=choice["lens"])),
+            lambda: _bins(study.bin_trend(seen, lens=choice["lens"])),
         ),
         _section(
             "ranks",
             "Do estimators agree?",
             "Kendall's tau between the rankings of the models by two metrics, and how many pairs of models they order in opposite "
             "ways. A flip is supported when the intervals of both metrics tell the two models apart.",
-            lambda: _ranks(study.rank_agreement(frame, metrics=several, lens=choice["lens"])),
+            lambda: _ranks(study.rank_agreement(some, metrics=several, lens=choice["lens"])),
         ),
     ]
     for after in sorted(set(frame["recalibrator"]) - {"none"}):
@@ -77,7 +85,7 @@ def analyses(frame: Any) -> list[dict[str, Any]]:
                 f"What {after} does",
                 f"{name[0].upper()}{name[1:]} before and after {after}, mean over models. Tau compares the two rankings: "
                 "1 means that recalibration left it as it was.",
-                lambda after=after: _effect(study.effect_of_recalibration(frame, after=after, **choice)),  # type: ignore[misc]
+                lambda after=after: _effect(study.effect_of_recalibration(main, after=after, **choice)),  # type: ignore[misc]
             ),
         )
     return found
@@ -243,7 +251,7 @@ def _effect(found: Any) -> tuple[Sequence[str], list[str], list[Row]]:
 
 def _scores(frame: Any) -> list[str]:
     there = set(frame["metric"])
-    return [name for name in ("nll", "brier") if name in there]
+    return [name for name in _SCORES if name in there]
 
 
 # ------------------------------------------------------------------ cells: what is shown, what it sorts by

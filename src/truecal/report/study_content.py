@@ -8,7 +8,7 @@ from truecal.report.provenance import now, versions
 from truecal.report.records import document
 from truecal.report.study_analyses import analyses
 from truecal.report.study_diagrams import explorer_diagrams
-from truecal.report.study_numbers import explorer_numbers
+from truecal.report.study_numbers import explorer_numbers, refuse_undrawable
 
 _ELSEWHERE = 150_000  # bytes of styles, scripts and words
 _LEVEL = 0.95
@@ -17,6 +17,7 @@ _LEVEL = 0.95
 def gather_study(store: Any, *, title: str | None, megabytes: float, command: str | None) -> dict[str, Any]:
     """Numbers of the explorer, tables of the analyses, and where all of it came from."""
     frame, meta = store.frame(), store.meta()
+    refuse_undrawable(frame)
     sections = analyses(frame)
     tables = sum(len(cell) + 60 for found in sections for row in found["rows"] for cell in row)
     room = round(megabytes * 1e6) - len(charting_bundle()) - _ELSEWHERE - tables

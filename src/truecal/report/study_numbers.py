@@ -38,6 +38,8 @@ _NAMES = {
     "nll": "Log loss (NLL)",
     "brier": "Brier score",
     "brier-top": "Brier score of the confidence",
+    "exact": "Debiased error (exact bias)",
+    "brier-top": "Brier score of the confidence",
     "ece": "Binned error",
     "label": "Label-binned error",
     "debiased": "Debiased error",
@@ -55,10 +57,8 @@ class Numbers:
     left_out: list[str]
 
 
-def explorer_numbers(frame: Any, *, room: int) -> Numbers:
-    """Pack the results of a store into about `room` bytes of JSON."""
-    import polars as pl
-
+def refuse_undrawable(frame: Any) -> None:
+    """Results that a page cannot show are refused before anything is computed."""
     if frame.height == 0:
         raise InputError("the store holds no finished result yet; run the study first")
     metrics = set(frame["metric"])
@@ -66,6 +66,12 @@ def explorer_numbers(frame: Any, *, room: int) -> Numbers:
         raise InputError(
             "the page draws calibration against error: the study must hold the metric error and another one"
         )
+
+
+def explorer_numbers(frame: Any, *, room: int) -> Numbers:
+    """Pack the results of a store into about `room` bytes of JSON."""
+    import polars as pl
+
     models = _models(frame)
     index = {model["name"]: i for i, model in enumerate(models)}
     means = _means(frame)

@@ -108,7 +108,7 @@ def _explorer(content: dict[str, Any]) -> str:
         element("h3", "Bins of the diagram"),
         table(
             "Bins of the diagram",
-            ["Bin", "Predictions", "Mean confidence", "Outcome rate", "Low", "High"],
+            ["Bin", "Rows", "Confidence", "Outcome", "Low", "High"],
             [],
             id_="bin-table",
         ),

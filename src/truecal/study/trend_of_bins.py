@@ -12,7 +12,7 @@ from truecal.errors import InputError
 from truecal.study.bias_of_bins import squared_bias
 from truecal.study.correlation import correlate, few_models, fit_line
 from truecal.study.grid_names import Metric, parse_metric
-from truecal.study.points import CONDITION, named, numbers, points, results, with_error
+from truecal.study.points import CONDITION, gathered, named, numbers, points, results, with_error
 from truecal.study.store import polars
 
 _BINNED = "ece-"
@@ -66,13 +66,16 @@ def bin_trend(
     choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
     found, notes = with_error(frame, [metric.name for metric in wanted], **choice)
     found = _with_bias(frame, found, wanted, choice, notes)
-    rows = []
+    said, rows = [], []
     for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
-        notes += few_models(part["model"].n_unique(), f"error against calibration {named(*condition)}")
+        said += few_models(part["model"].n_unique(), named(*condition))
         here = [_trend(metric, part.filter(pl.col("metric") == metric.name), level) for metric in wanted]
         here = [row for row in here if row["models"] >= 2]
-        notes += _verdicts(here, named(*condition))
+        said += [(text, named(*condition)) for text in _verdicts(here)]
         rows += [{**dict(zip(CONDITION, condition, strict=True)), **row} for row in here]
+    if not rows:
+        raise InputError("a trend needs at least two models under one condition")
+    notes += gathered(said)
     names = ("slope_squared", "slope_bias", "slope_rest", "rest_low", "rest_high", "norm")
     table = pl.DataFrame(
         rows, schema_overrides={**dict.fromkeys(names, pl.Float64), "bins": pl.Int64, "scheme": pl.String}
@@ -128,14 +131,14 @@ def _trend(metric: Metric, part: Any, level: float) -> dict[str, Any]:
     return row | dict(zip(names, slopes, strict=True))
 
 
-def _verdicts(rows: list[dict[str, Any]], place: str) -> list[str]:
+def _verdicts(rows: list[dict[str, Any]]) -> list[str]:
     """What the trends of one condition say about each other."""
     notes = []
 
     def sign(row: dict[str, Any], low: str = "low", high: str = "high") -> int:
         return int(row[low] > 0) - int(row[high] < 0)
 
-    unbiased = [row for row in rows if row["debiased"] and row["scheme"] != "width"]
+    unbiased = [row for row in rows if row["debiased"]]
     binned = [row for row in rows if not row["debiased"]]
     for scheme, norm in sorted({(row["scheme"], row["norm"]) for row in binned}):
         group = sorted((r for r in binned if (r["scheme"], r["norm"]) == (scheme, norm)), key=lambda r: r["bins"])
@@ -144,23 +147,16 @@ def _verdicts(rows: list[dict[str, Any]], place: str) -> list[str]:
             signs.setdefault(sign(row), row["metric"])
         if 1 in signs and -1 in signs:
             notes.append(
-                f"{place} calibration rises with error by {signs[1]} and falls by {signs[-1]}: "
-                "the number of bins decides, not the models"
+                f"calibration rises with error by {signs[1]} and falls by {signs[-1]}: the number of bins decides"
             )
         last = group[-1]
         if not sign(last):
             continue
-        direction = "rises" if sign(last) > 0 else "falls"
+        trend = f"{last['metric']} {'rises' if sign(last) > 0 else 'falls'} with error"
         if last["slope_rest"] is not None:
             if sign(last, "rest_low", "rest_high") != sign(last):
-                notes.append(
-                    f"{place} {last['metric']} {direction} with error, but its square without the exact bias does not (slope "
-                    f"{last['slope_rest']:.2g}, interval {last['rest_low']:.2g} to {last['rest_high']:.2g}): "
-                    "the trend is that of the bias"
-                )
+                notes.append(f"{trend}, but its square without the exact bias does not: the trend is that of the bias")
         elif unbiased and all(sign(row) != sign(last) for row in unbiased):
             others = " nor ".join(row["metric"] for row in unbiased)
-            notes.append(
-                f"{place} {last['metric']} {direction} with error, but not {others}: the trend may be that of its bias"
-            )
+            notes.append(f"{trend}, but not {others}: the trend may be that of its bias")
     return notes

@@ -72,6 +72,7 @@ async function draw() {
   const state = settings();
   const specs = { reliability: reliabilitySpec(state.zoom, outcomeName), histogram: histogramSpec(state.zoom), movement: movementSpec() };
   for (const [chart, datasets] of Object.entries(rowsOf(state))) await embed(chart, { ...specs[chart], datasets });
+  if (content.remedies) await embed('remedies', curvesSpec(content.remedies, 'Calibration curves before and after recalibration, on held-out rows.'));
 }
 
 let waiting = false;

@@ -282,7 +282,7 @@ function soon() {
   requestAnimationFrame(() => { waiting = false; next(drawAll); });
 }
 
-controls.addEventListener('input', ({ target }) => {
+function act({ target }) {
   const { id, value } = target;
   if (id === 'severity') state.place.severity = severities()[Number(value)];
   else if (id === 'metric') state.measure = Number(value);
@@ -297,10 +297,14 @@ controls.addEventListener('input', ({ target }) => {
     else state.families.delete(family);
   } else state.place[id] = target.offered[Number(value)];
   soon();
-});
+}
+
+// Sliders and boxes answer while they move, lists when something is chosen.
+controls.addEventListener('input', (event) => { if (event.target.tagName !== 'SELECT') act(event); });
+controls.addEventListener('change', (event) => { if (event.target.tagName === 'SELECT') act(event); });
 controls.addEventListener('submit', (event) => event.preventDefault());
-get('model').addEventListener('input', ({ target }) => choose(Number(target.value)));
-get('kind').addEventListener('input', ({ target }) => { state.kind = Number(target.value); next(drawModel); });
+get('model').addEventListener('change', ({ target }) => choose(Number(target.value)));
+get('kind').addEventListener('change', ({ target }) => { state.kind = Number(target.value); next(drawModel); });
 get('release').addEventListener('click', () => soon());
 
 offerFamilies();
