@@ -39,7 +39,6 @@ _NAMES = {
     "brier": "Brier score",
     "brier-top": "Brier score of the confidence",
     "exact": "Debiased error (exact bias)",
-    "brier-top": "Brier score of the confidence",
     "ece": "Binned error",
     "label": "Label-binned error",
     "debiased": "Debiased error",
