@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import truecal as tc
@@ -109,7 +109,13 @@ def test_decimal_scores_on_bin_edges_are_exact_in_every_precision():
             np.testing.assert_array_equal(exact.bins.counts, found.bins.counts)
 
 
-CLOSE = (tc.BinnedECE(scheme="mass"), tc.BinnedECE(scheme="mass", norm=2), tc.DebiasedECE(), tc.RankSeries())
+CLOSE = (
+    tc.BinnedECE(scheme="mass"),
+    tc.BinnedECE(scheme="mass", norm=2),
+    tc.DebiasedECE(),
+    tc.DebiasedECE(norm=1),
+    tc.RankSeries(),
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,8 +143,72 @@ def test_few_rows_are_not_blurred_at_all(kind):
         assert both(estimator, c, y)[2] <= 1e-7, estimator
 
 
-def test_the_sweep_says_how_far_it_may_be():
-    c, y = draw("rare", 100_000, 7)
-    exact, found, away = both(tc.SweepECE(), c, y)
-    assert away <= found.sketch_error <= 0.2
-    assert exact.details["bins"] >= 1
+SWEEPS = (tc.SweepECE(), tc.SweepECE(norm=1, ties="split"), tc.SweepECE(scheme="width"))
+
+
+def check_stops(estimator, c, y):
+    exact, found, away = both(estimator, c, y)
+    first, last = found.details["stops"]
+    assert first <= exact.details["bins"][0] <= (np.inf if last is None else last)
+    assert away <= found.sketch_error
+    open_ = first != last
+    assert open_ == any("that of all rows stops at" in warning for warning in found.warnings)
+
+
+@given(score_lists(), st.integers(0, 2**32), st.sampled_from(SWEEPS))
+def test_the_sweep_says_where_it_may_stop(scores, seed, estimator):
+    rng = np.random.default_rng(seed)
+    check_stops(estimator, np.array(scores), rng.integers(0, 2, len(scores)))
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 300), st.integers(0, 2**32), st.sampled_from(SWEEPS), st.booleans())
+def test_the_sweep_says_where_it_may_stop_when_rows_crowd(n, seed, estimator, rising):
+    rng = np.random.default_rng(seed)
+    c = np.sort(0.3 + rng.integers(1, 200) * 2.0**-13 * rng.random(n))
+    y = rng.integers(0, 2, n)
+    check_stops(estimator, c, np.sort(y) if rising else y)
+
+
+def test_the_sweep_names_the_number_of_bins_it_stopped_at():
+    c, y = draw("middle", 200_000, 3)
+    exact, found, _ = both(tc.SweepECE(), c, y)
+    first, last = found.details["stops"]
+    assert first < exact.details["bins"][0] < last
+    settled = found.details["bins"][0]
+    (warning,) = found.warnings
+    assert (
+        warning
+        == f"the sweep of the sketch stopped at {settled} bins; that of all rows stops at {first} to {last} bins"
+    )
+    exact, found, _ = both(tc.SweepECE(), *draw("uniform", 20_000, 3))
+    assert found.details["stops"] == (exact.details["bins"][0],) * 2
+    assert found.warnings == ()
+
+
+def test_a_cut_through_a_cell_uses_the_covariance_that_the_cell_keeps():
+    """Ones below a cut, guessed from a cell of 200 rows: the fair share leaves f (1 - f) of their variance, this leaves
+    f (1 - f) (1 - 3 f (1 - f))."""
+    rng = np.random.default_rng(0)
+    for fraction in (0.25, 0.5, 0.75):
+        misses = []
+        for _ in range(400):
+            c, y = np.sort(0.3 + 2.0**-15 * rng.random(200)), rng.integers(0, 2, 200)
+            profile = Sketch.from_arrays(c, y).to_profile()
+            below = profile.part("y", np.zeros(1, np.intp), np.array([fraction]))[0]
+            actual = y[: round(200 * fraction)].sum()
+            misses.append((below - actual, fraction * y.sum() - actual))
+        ours, fair = np.mean(np.square(misses), axis=0)
+        left = fraction * (1 - fraction)
+        assert fair == pytest.approx(200 * left / 4, rel=0.2)
+        assert ours == pytest.approx(200 * left * (1 - 3 * left) / 4, rel=0.2)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 1.0])
+def test_parts_of_a_cell_stay_within_it(fraction):
+    rng = np.random.default_rng(1)
+    c = 0.3 + 2.0**-15 * rng.random(30)
+    for y in (np.sort(c) > np.median(c), np.sort(c) < np.median(c), np.zeros(30), np.ones(30)):
+        profile = Sketch.from_arrays(np.sort(c), y).to_profile()
+        w, ones = (profile.part(name, np.zeros(1, np.intp), np.array([fraction]))[0] for name in ("w", "y"))
+        assert max(0, y.sum() - (30 - w)) - 1e-9 <= ones <= min(w, y.sum()) + 1e-9

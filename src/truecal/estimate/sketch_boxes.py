@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal.estimate.binned import Binning
 from truecal.estimate.bins import Bins
@@ -97,6 +98,30 @@ def boxes(profile: CellProfile, binning: Binning, bins: int) -> Boxes:
     )
 
 
+def binned_range(box: Boxes, norm: float) -> tuple[float, float]:
+    """Sum of W |R/W|^p over bins that hold anything, or the largest |R/W|."""
+    gap = box.gap()
+    if norm == np.inf:
+        sure = box.weight.low > 0
+        possible = box.weight.high > 0
+        return float(gap.low[sure].max(initial=0.0)), float(gap.high[possible].max(initial=0.0))
+    size, weight = box.residual.absolute(), box.weight
+    if norm == 1:  # what one bin loses another gains, so the sum of |R| moves by no more than the sum of what may move
+        return over(size.low, box), over(np.minimum(size.high, weight.high), box)
+    low = np.where(weight.high > 0, size.low * gap.low ** (norm - 1), 0.0)
+    return over(low, box), over(np.minimum(size.high * gap.high ** (norm - 1), weight.high), box)
+
+
+def over(values: Float64s, box: Boxes) -> float:
+    """The sum of one value per bin as a share of the total weight."""
+    return float(values.sum()) / box.total
+
+
+def picked(values: Range, some: NDArray[np.bool_]) -> Range:
+    """The ranges of some bins."""
+    return Range(values.low[some], values.high[some])
+
+
 @dataclass(frozen=True)
 class _Open:
     """How much of each sum may be on the other side of a cut."""
@@ -107,15 +132,11 @@ class _Open:
     square: Float64s
 
 
-def _sums(profile: CellProfile, cell: Indices) -> tuple[Float64s, Float64s, Float64s, Float64s, Float64s]:
-    """Weight, and sums of c, y, c*c and c*y, of some cells."""
-    w = profile.weights
-    assert w is not None
-    assert profile.squares is not None
-    assert profile.products is not None
-    held = (profile.scores, profile.outcomes, profile.squares, profile.products)
-    c, y, cc, cy = (w[0, cell] * array[0, cell] for array in held)
-    return w[0, cell], c, y, cc, cy
+def _sums(profile: CellProfile, cell: Indices, fraction: Float64s | float = 1.0) -> tuple[Float64s, ...]:
+    """Weight, and sums of c, y, c*c and c*y, of some cells, or what the profile takes to be below a cut through them."""
+    return tuple(
+        profile.part(name, cell, np.broadcast_to(fraction, cell.shape)) for name in ("w", "c", "y", "cc", "cy")
+    )
 
 
 def _whole_cell(profile: CellProfile, cell: Indices) -> _Open:
@@ -125,24 +146,32 @@ def _whole_cell(profile: CellProfile, cell: Indices) -> _Open:
 
 
 def _any_part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _Open:
-    """The sketch takes a fair share, but ties inside the cell may have moved the cut to anywhere in it."""
+    """The sketch takes a part of the cell, but ties inside the cell may have moved the cut to anywhere in it."""
     w, c, y, cc, cy = _sums(profile, cell)
-    most = np.maximum(fraction, 1 - fraction)
-    share = fraction * (y - c)
-    residual = np.maximum((y - cy) - share, share + (c - cy))
-    return _Open(most * w, residual, most * y, most * np.maximum(y - 2 * cy + cc, 0.0))
+    w0, c0, y0, cc0, cy0 = _sums(profile, cell, fraction)
+    residual = np.maximum((y - cy) - (y0 - c0), (y0 - c0) + (c - cy))
+    square, square0 = y - 2 * cy + cc, y0 - 2 * cy0 + cc0
+    return _Open(np.maximum(w0, w - w0), residual, np.maximum(y0, y - y0), _reach(square, square0))
 
 
 def _part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _Open:
-    """A known weight of the cell is below the cut, but which of its rows is not known; the sketch takes a fair share."""
+    """A known weight of the cell is below the cut, but which of its rows is not known; the sketch takes its best guess."""
     w, c, y, cc, cy = _sums(profile, cell)
-    below = fraction * w
+    below, c0, y0, cc0, cy0 = _sums(profile, cell, fraction)
     fewest, most = np.maximum(y - (w - below), 0.0), np.minimum(below, y)
-    share = fraction * y
     least = np.maximum(below * profile.low[cell], c - (w - below) * profile.high[cell])
-    score = np.maximum(fraction * c - least, 0.0)  # the rows below the cut have no larger mean than all
-    residual = np.maximum(most - share + score, share - fewest)
-    return _Open(np.zeros(len(cell)), residual, np.maximum(most - share, share - fewest), y - 2 * cy + cc)
+    lower, higher = (
+        np.maximum(c0 - least, 0.0),
+        np.maximum(fraction * c - c0, 0.0),
+    )  # below the cut no larger mean than in all
+    residual = np.maximum(most - y0 + lower, y0 - fewest + higher)
+    square = _reach(y - 2 * cy + cc, y0 - 2 * cy0 + cc0)
+    return _Open(np.zeros(len(cell)), residual, np.maximum(most - y0, y0 - fewest), square)
+
+
+def _reach(whole: Float64s, taken: Float64s) -> Float64s:
+    """How far any part of a positive sum can be from what was taken for it."""
+    return np.maximum(np.abs(whole - taken), np.abs(taken))
 
 
 def _cells_on_edges(profile: CellProfile, bins: int, closed: Literal["left", "right"]) -> tuple[Indices, Indices]:

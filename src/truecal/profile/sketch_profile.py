@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from truecal.profile.cut import Cut
-from truecal.profile.profile import Profile
+from truecal.profile.profile import Profile, Sum
 from truecal.profile.sketch_rows import rows_of
 from truecal.types import Float64s, Indices
 
@@ -28,6 +28,7 @@ class CellProfile(Profile):
         rows = rows_of(sketch)
         w, ww = sketch.sums["w"], sketch.sums["ww"]
         self.low, self.high = rows.low, rows.high
+        self._spread, self._tilt = rows.spread, rows.tilt
         self.row_count = sketch.rows
         self._whole = sketch.fraction == 0
         self._size = np.array([w.sum() if self._whole else w.sum() ** 2 / ww.sum()])
@@ -49,6 +50,52 @@ class CellProfile(Profile):
     def size(self) -> Float64s:
         """Sample size of the rows behind the cells."""
         return self._size
+
+    def sums(self, name: Sum, cut: Cut) -> Float64s:
+        """As for any Profile, except that a cut through a cell of several scores uses all that the cell knows: see `part`."""
+        plain = super().sums(name, cut)
+        if cut.fraction is None:
+            return plain
+        cell = np.minimum(cut.below, self.rows - 1)
+        through = (cut.fraction > 0) & (self.low < self.high)[cell]
+        if not through.any():
+            return plain
+        return np.where(
+            through, super().sums(name, Cut(cut.below, cut.below)) + self.part(name, cell, cut.fraction), plain
+        )
+
+    def part(self, name: Sum, cell: Indices, fraction: Float64s) -> Float64s:
+        """The best guess of a sum over the lowest `fraction` of a cell's weight.
+
+        A fair share, corrected by how scores and outcomes vary together within the cell. If scores are spread evenly, "is below
+        the cut" and the score have the covariance -sqrt(3) s f (1 - f), s being the standard deviation of the scores; so
+        much of the mean outcome below the cut is known from the covariance of outcome and score, which the cell keeps. On
+        average this takes away three fifths of the variance that a fair share leaves.
+        """
+        w = self._held("w", cell)
+        share = fraction * self._held(name, cell)
+        if name == "w":
+            return share
+        lean = -np.sqrt(3.0) * fraction * (1 - fraction) * w
+        score, mean = lean * self._spread[cell], self.scores[0, cell]
+        if name == "c":
+            return share + score
+        if name == "cc":
+            return share + 2 * mean * score
+        ones = self._held("y", cell)
+        fair = fraction * ones
+        least, most = np.maximum(ones - (1 - fraction) * w, 0.0), np.minimum(fraction * w, ones)
+        moved = np.clip(fair + lean * self._tilt[cell], least, most) - fair
+        return share + (moved if name == "y" else mean * moved)
+
+    def _held(self, name: Sum, cell: Indices) -> Float64s:
+        """The sum of whole cells."""
+        assert self.weights is not None
+        assert self.squares is not None
+        assert self.products is not None
+        w = self.weights[0, cell]
+        means = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}
+        return w if name == "w" else w * means[name][0, cell]
 
     def mass_cut(self, bins: "int | Sequence[int] | Indices", ties: Literal["keep", "split"] = "keep") -> Cut:
         """As for any Profile, except that only cells of one score are ties to be kept: other cells are cut where the mass says."""

@@ -29,6 +29,8 @@ class Rows:
     products: Float64s
     low: Float64s
     high: Float64s
+    spread: Float64s  # standard deviation of the scores within a row; 0 for a single prediction
+    tilt: Float64s  # covariance of scores and outcomes within a row, over that
 
 
 def rows_of(sketch: "Sketch") -> Rows:
@@ -47,6 +49,8 @@ def rows_of(sketch: "Sketch") -> Rows:
     r, rr, ry, y = (sums[name] / w for name in ("r", "rr", "ry", "y"))
     mean = np.clip(edge + r, sketch.low, sketch.high)  # of a cell that holds one score, exactly that score
     score = np.where(alone, edge[cell] + offset, mean[cell])
+    spread = np.sqrt(np.maximum(rr - r * r, 0.0))
+    tilt = np.where(spread > 0, (ry - r * y) / np.where(spread > 0, spread, 1.0), 0.0)
     return Rows(
         score=score,
         outcome=np.where(alone, single, y[cell]),
@@ -55,6 +59,8 @@ def rows_of(sketch: "Sketch") -> Rows:
         products=np.where(alone, score * single, (edge * y + ry)[cell]),
         low=np.where(alone, score, sketch.low[cell]),
         high=np.where(alone, score, sketch.high[cell]),
+        spread=np.where(alone, 0.0, spread[cell]),
+        tilt=np.where(alone, 0.0, tilt[cell]),
     )
 
 
