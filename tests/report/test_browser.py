@@ -234,3 +234,13 @@ def test_every_size_draws(browser, tmp_path, rows, classes):
     assert abs(browser.error - tc.BinnedECE()(lens(preds)).value) < 1e-9
     browser.choose("zoom", "log")
     assert browser.complaints() == []
+
+
+def test_the_curves_before_and_after_recalibration_are_drawn(browser, tmp_path):
+    browser.open(report(binary(400), tmp_path / "page.html"))
+    names = ["uncalibrated", "Temperature scaling", "Beta calibration", "Isotonic regression"]
+    legend = [label.text for label in browser.all("#remedies .role-legend-label text")]
+    assert legend == names
+    lines = browser.run("return document.querySelectorAll('#remedies .mark-line path').length")
+    assert lines >= len(names) + 1  # and the diagonal
+    assert browser.complaints() == []

@@ -1,0 +1,67 @@
+"""The numbers of a whole report, kept: a change of any of them is seen, and either meant or a mistake.
+
+`python -m tests.report.test_golden` writes them anew; the difference then shows in the change for review.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.report.examples import binary, multiclass
+from truecal.lens import OneClass, TopLabel
+from truecal.report.content import gather
+
+GOLDEN = Path(__file__).with_name("golden.json")
+EXAMPLES = {"binary": (binary, (1500,), OneClass()), "classes": (multiclass, (800, 4), TopLabel())}
+
+
+def numbers(name):
+    """What the page of an example shows, without the time, the versions and the cells it is computed from."""
+    make, sizes, lens = EXAMPLES[name]
+    content = gather(
+        make(*sizes),
+        lens=lens,
+        by="site" if name == "binary" else None,
+        tolerance=0.02,
+        level=0.95,
+        title="golden",
+        source=None,
+        command=None,
+        fast=False,
+        rng=0,
+        progress=str,
+    )
+    kept = ("verdict", "mean_score", "mean_outcome", "estimates", "classes", "groups", "likert", "bias")
+    remedies = {**content["recalibration"], "curves": thin(content["recalibration"]["curves"])}
+    shown = {key: content[key] for key in kept} | {"curves": thin(content["curves"]), "recalibration": remedies}
+    return json.loads(json.dumps(shown))
+
+
+def thin(curves):
+    """Every twentieth point of every curve."""
+    return {name: {key: values[::20] for key, values in curve.items()} for name, curve in curves.items()}
+
+
+def flat(value, at=""):
+    if isinstance(value, dict):
+        return {k: v for name, item in value.items() for k, v in flat(item, f"{at}/{name}").items()}
+    if isinstance(value, list):
+        return {k: v for i, item in enumerate(value) for k, v in flat(item, f"{at}/{i}").items()}
+    return {at: value}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_report_keeps_its_numbers(name):
+    found, kept = flat(numbers(name)), flat(json.loads(GOLDEN.read_text())[name])
+    assert found.keys() == kept.keys()
+    for place, value in kept.items():
+        if isinstance(value, float) and np.isfinite(value):
+            assert found[place] == pytest.approx(value, rel=1e-5, abs=1e-7), place
+        else:
+            assert found[place] == value or (value != value and found[place] != found[place]), place
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(json.dumps({name: numbers(name) for name in EXAMPLES}, indent=1, sort_keys=True) + "\n")
