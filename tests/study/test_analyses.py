@@ -134,7 +134,7 @@ def test_seeds_are_averaged_and_rows_compared():
     a, b = found.iter_rows(named=True)
     assert (a["value"], a["low"], a["high"], a["seeds"]) == pytest.approx((0.3, 0.2, 0.4, 2))
     assert b["low"] is None
-    assert any("different rows on digits (800 to 1000" in note for note in notes)
+    assert any("different rows (800 to 1000 of them)" in note and note.endswith(": on digits") for note in notes)
     assert any("different numbers of seeds" in note for note in notes)
 
 
@@ -155,7 +155,7 @@ def test_points_say_what_is_wrong():
     infinite = pl.concat([frame, frame_of([number("m0", "nll", np.inf), number("m1", "nll", 0.3)])])
     found, notes = points(infinite, ["nll"])
     assert found["model"].to_list() == ["m1"]
-    assert notes[0] == "nll of m0 is infinite on digits: left out"
+    assert notes == ["nll is infinite and left out: m0 on digits"]
 
 
 def test_any_frame_will_do():
@@ -222,7 +222,7 @@ def test_error_against_calibration():
     assert whole["slope"] == pytest.approx(expected.slope)
     assert whole["kendall"] == pytest.approx(stats.kendalltau(table["error"], table["value"])[0])
     assert sorted(found.trends()["family"].drop_nulls()) == ["a", "b", "c"]
-    assert any("neighbours in the ranking" in note for note in found.notes)
+    assert any("neighbours in rankings by rank-series-l2 have" in note for note in found.notes)
     few = tc.study.error_against_calibration(random_study(4))
     assert any("4 models are too few" in note for note in few.notes)
 
@@ -258,6 +258,10 @@ def test_agreement_notes_and_lenses():
     found = tc.study.rank_agreement(frame, metrics=["ece-a", "ece-b"])
     assert found.frame()["tau"].to_list() == [-1]
     assert any("none of the 15 flips" in note for note in found.notes)
+    half = frame.with_columns(low=pl.when(pl.col("metric") == "ece-a").then("low"))
+    partly = tc.study.rank_agreement(half)
+    assert partly.frame()["supported_flips"].to_list() == [None]
+    assert any("no intervals of ece-b: nobody" in note for note in partly.notes)
     assert any("6 models even a strong correlation" in note for note in found.notes)
     both = pl.concat([frame, frame.filter(pl.col("metric") == "ece-a").with_columns(lens=pl.lit("class-wise"))])
     lenses = tc.study.rank_agreement(both, metrics=["ece-a"], lens=["top-label", "class-wise"])
@@ -267,4 +271,6 @@ def test_agreement_notes_and_lenses():
     with pytest.raises(tc.InputError, match="'nll' was not ranked"):
         found.flips("nll")
     short = frame.filter((pl.col("model") != "m0") | (pl.col("metric") == "ece-a"))
-    assert any("left out: m0" in note for note in tc.study.rank_agreement(short).notes)
+    assert any(
+        "left out for want of some metric: m0: on digits" in note for note in tc.study.rank_agreement(short).notes
+    )

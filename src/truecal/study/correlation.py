@@ -125,10 +125,10 @@ def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Line:
     return Line(slope, intercept, slope - reach, slope + reach, explained, n)
 
 
-def few_models(count: int, what: str) -> list[str]:
-    """What to say about a coefficient of so many models."""
+def few_models(count: int, place: str) -> list[tuple[str, str]]:
+    """What to say about a coefficient of so many models, and where."""
     if count < FEWEST:
-        return [f"{what}: {count} models are too few for a correlation with an interval; at least {FEWEST} are needed"]
+        return [(f"{count} models are too few for a correlation with an interval; at least {FEWEST} are needed", place)]
     if count < FEW:
-        return [f"{what}: with {count} models even a strong correlation is hardly known; read its interval"]
+        return [(f"with {count} models even a strong correlation is hardly known; read its interval", place)]
     return []

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from truecal.study.correlation import METHODS, correlate, few_models, fit_line
 from truecal.study.pareto_sets import METRIC
-from truecal.study.points import CONDITION, named, numbers, with_error
+from truecal.study.points import CONDITION, gathered, named, numbers, with_error
 from truecal.study.store import polars
 
 
@@ -50,17 +52,24 @@ def error_against_calibration(
     largest = pl.col("size").max().over([*CONDITION, "family"])
     found = found.with_columns((pl.col("size") / largest).alias("relative_size"))
     rows: list[dict[str, Any]] = []
+    said, loose, pairs = [], 0, 0
     for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         rows.append(_trend(condition, None, part, level))
-        models = part.height
-        notes += few_models(models, f"error against {metric} {named(*condition)}")
+        said += few_models(part.height, named(*condition))
         for family in part["family"].drop_nulls().unique().sort():
             members = part.filter(pl.col("family") == family)
             if members.height >= 2:
                 rows.append(_trend(condition, family, members, level))
-        over = _unsupported(part)
-        if over is not None:
-            notes.append(over.format(metric=metric, where=named(*condition)))
+        overlapping = _overlapping(part)
+        loose, pairs = loose + sum(overlapping), pairs + len(overlapping)
+    if not pairs:
+        notes.append(f"there are no intervals of {metric}: nobody can tell which of its ranks are chance")
+    elif loose:
+        notes.append(
+            f"{loose} of {pairs} neighbours in rankings by {metric} have overlapping intervals: "
+            "their order is not supported by the data"
+        )
+    notes += gathered(said)
     return ErrorAgainstCalibration(metric, tuple(notes), found, pl.DataFrame(rows, infer_schema_length=None))
 
 
@@ -75,17 +84,8 @@ def _trend(condition: tuple[Any, ...], family: str | None, part: Any, level: flo
     return row
 
 
-def _unsupported(part: Any) -> str | None:
-    """How many neighbours in the ranking by the metric have overlapping intervals."""
-    ranked = part.sort("value")
-    low, high = numbers(ranked, "low", "high")
-    known = (low[1:] == low[1:]) & (high[:-1] == high[:-1])
-    if not known.any():
-        return "there are no intervals of {metric} {where}: nobody can tell which of its ranks are chance"
-    loose = int((low[1:] <= high[:-1])[known].sum())
-    if not loose:
-        return None
-    return (
-        f"{loose} of {int(known.sum())} neighbours in the ranking by {{metric}} {{where}} have overlapping intervals: "
-        "their order is not supported by the data"
-    )
+def _overlapping(part: Any) -> list[bool]:
+    """Whether neighbours in the ranking by the metric have overlapping intervals, where they have some."""
+    low, high = numbers(part.sort("value"), "low", "high")
+    known = ~np.isnan(low[1:]) & ~np.isnan(high[:-1])
+    return (low[1:] <= high[:-1])[known].tolist()

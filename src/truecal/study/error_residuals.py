@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from truecal.study.correlation import FEW, fit_line
-from truecal.study.points import CONDITION, named, numbers, with_error
+from truecal.study.points import CONDITION, gathered, named, numbers, with_error
 from truecal.study.store import polars
 
 _FEWEST = 4  # models for a line to leave something over
@@ -54,7 +54,7 @@ def residuals(
     found, notes = with_error(
         frame, metrics, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
-    parts, rows = [], []
+    said, parts, rows = [], [], []
     for (metric, lens_here, *condition), part in found.partition_by(
         ["metric", "lens", *CONDITION], as_dict=True, maintain_order=True
     ).items():
@@ -65,12 +65,12 @@ def residuals(
         rest = value - expected
         if len(error) < _FEWEST or np.isnan(line.slope):
             why = f"{len(error)} models" if len(error) < _FEWEST else "models of one and the same error"
-            notes.append(f"{place}: {why} leave no residuals to speak of")
+            said.append((f"{why} leave no residuals to speak of", place))
         elif len(error) < FEW:
-            notes.append(f"{place}: a line through {len(error)} models follows each of them; read residuals with care")
+            said.append((f"a line through {len(error)} models follows each of them; read residuals with care", place))
         if line.explained > 0.99 and len(error) >= _FEWEST:
-            notes.append(
-                f"{place}: error explains {line.explained:.1%} of its variance; it ranks models almost as error does"
+            said.append(
+                ("error explains more than 99 % of the variance; the score ranks models almost as error does", place)
             )
         parts.append(
             part.with_columns(
@@ -84,7 +84,7 @@ def residuals(
         rows.append({**row, "explained": line.explained, "models": line.models})
     columns = ("metric", "lens", *CONDITION, "model", "family", "size", "error", "value")
     table = pl.concat(parts).select(*columns, "expected", "residual", "standardized")
-    return Residuals(tuple(notes), table, pl.DataFrame(rows, infer_schema_length=None))
+    return Residuals((*notes, *gathered(said)), table, pl.DataFrame(rows, infer_schema_length=None))
 
 
 def _standardized(error: np.ndarray, rest: np.ndarray) -> np.ndarray:

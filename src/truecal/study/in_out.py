@@ -7,7 +7,7 @@ from typing import Any
 from truecal.errors import InputError
 from truecal.study.correlation import METHODS, correlate, few_models
 from truecal.study.pareto_sets import METRIC
-from truecal.study.points import CONDITION, at, conditions, named, numbers, with_error
+from truecal.study.points import CONDITION, at, conditions, gathered, named, numbers, with_error
 from truecal.study.reference import references
 from truecal.study.store import polars
 
@@ -62,6 +62,7 @@ def in_and_out(
             "the results hold no shifted data with a clean version: give severities above 0, or name the clean dataset as reference"
         )
     notes += more
+    said: list[tuple[str, str]] = []
     parts, rows = [], []
     for out, clean in pairs.items():
         inside = at(found, *clean).select(
@@ -75,9 +76,9 @@ def in_and_out(
         names = {"value": "outside", "low": "outside_low", "high": "outside_high", "error": "error_outside"}
         part = at(found, *out).rename(names).join(inside, on="model", how="inner")
         if part.is_empty():
-            notes.append(f"no model was judged both {named(*out)} and on {clean[0]}")
+            said.append((f"no model was judged on {clean[0]} as well", named(*out)))
             continue
-        notes += few_models(part.height, f"in and out {named(*out)}")
+        said += few_models(part.height, named(*out))
         for what, x, y in PAIRS:
             first, second = numbers(part, x, y)
             for method in METHODS:
@@ -102,8 +103,7 @@ def in_and_out(
         (pl.col("pair") == PAIRS[0][0]) & (pl.col("method") == "kendall") & (pl.col("low") <= 0) & (pl.col("high") >= 0)
     )
     for row in open_sign.iter_rows(named=True):
-        notes.append(
-            f"{metric} on {row['clean']} does not foretell that {named(row['dataset'], row['severity'])}: "
-            f"tau {row['value']:.2f}, interval {row['low']:.2f} to {row['high']:.2f}"
-        )
+        text = f"{metric} on clean data does not foretell that on shifted data (the interval of tau holds 0)"
+        said.append((text, f"{named(row['dataset'], row['severity'])} (tau {row['value']:.2f})"))
+    notes += gathered(said)
     return InAndOut(metric, tuple(dict.fromkeys(notes)), table, correlations)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
-from truecal.study.points import CONDITION, at, conditions, named, numbers, with_error
+from truecal.study.points import CONDITION, at, conditions, gathered, numbers, where, with_error
 from truecal.study.reference import references
 from truecal.study.store import polars
 
@@ -149,9 +149,9 @@ def pareto(
             f"{loose} of {judged.height} memberships of a front are not supported by the intervals: "
             "other values inside them put the model on the other side"
         )
-    for row in table.group_by(*CONDITION).agg(pl.col("model").n_unique()).sort(*CONDITION).iter_rows(named=True):
-        if row["model"] < 3:
-            notes.append(f"a front of {row['model']} models {named(row['dataset'], row['severity'])} says little")
+    counts = table.group_by(*CONDITION).agg(pl.col("model").n_unique()).sort(*CONDITION)
+    few = [row for row in counts.iter_rows(named=True) if row["model"] < 3]
+    notes += gathered([(f"a front among {row['model']} models says little", where(row)) for row in few])
     if (missing := _missing(table)) is not None:
         notes.append(missing)
     return ParetoSets(tuple(notes), table)

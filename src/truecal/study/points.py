@@ -64,12 +64,12 @@ def points(
                 f"there are {', '.join(known) or 'none'}"
             )
     table = table.filter(pl.col("metric").is_in(list(metrics)) & pl.col("lens").is_in([*lenses, ""]))
-    notes = []
+    said = []
     for row in (
         table.filter(~pl.col("value").is_finite().fill_null(False)).unique(_KEY).sort(_KEY).iter_rows(named=True)
     ):
         what = "missing" if row["value"] is None else "infinite"
-        notes.append(f"{row['metric']} of {row['model']} is {what} {where(row)}: left out")
+        said.append((f"{row['metric']} is {what} and left out", f"{row['model']} {where(row)}"))
     table = table.filter(pl.col("value").is_finite())
     if table.is_empty():
         raise InputError("none of the wanted numbers is finite")
@@ -92,7 +92,7 @@ def points(
         pl.col("n").mean(),
         pl.len().cast(pl.Int64).alias("seeds"),
     )
-    return table.sort(_KEY), [*notes, *_unequal(table)]
+    return table.sort(_KEY), [*gathered(said), *_unequal(table)]
 
 
 def with_error(frame: Any, metrics: Sequence[str], **choice: Any) -> tuple[Any, list[str]]:
@@ -136,19 +136,30 @@ def _only(table: Any, column: str, wanted: str) -> Any:
 def _unequal(table: Any) -> list[str]:
     """Conditions under which models were judged on different numbers of rows, or of seeds."""
     pl = polars()
-    notes = []
+    said = []
     spread = table.group_by(*CONDITION).agg(
         pl.col("n").min().alias("least"), pl.col("n").max().alias("most"), pl.col("seeds").n_unique().alias("kinds")
     )
     for row in spread.sort(*CONDITION).iter_rows(named=True):
         if row["least"] != row["most"]:
-            notes.append(
-                f"models were judged on different rows {where(row)} ({row['least']:g} to {row['most']:g} of them): "
-                "part of their difference may be that of the rows"
-            )
+            text = f"models were judged on different rows ({row['least']:g} to {row['most']:g} of them)"
+            said.append((f"{text}, so that part of their difference may be that of the rows", where(row)))
         if row["kinds"] > 1:
-            notes.append(f"models have different numbers of seeds {where(row)}")
-    return notes
+            said.append(("models have different numbers of seeds", where(row)))
+    return gathered(said)
+
+
+def gathered(said: Sequence[tuple[str, str]], most: int = 3) -> list[str]:
+    """Notes with the places they hold for: one for each text, however many places it was said of.
+
+    >>> gathered([("too few models", "on digits"), ("too few models", "on wine"), ("no intervals", "on wine")])
+    ['too few models: on digits, on wine', 'no intervals: on wine']
+    """
+    places: dict[str, list[str]] = {}
+    for text, place in said:
+        places.setdefault(text, []).append(place)
+    more = {text: f" and {len(at) - most} more" if len(at) > most else "" for text, at in places.items()}
+    return [f"{text}: {', '.join(at[:most])}{more[text]}" for text, at in places.items()]
 
 
 def numbers(table: Any, *names: str) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from truecal.errors import InputError
 from truecal.study.correlation import correlation_bounds, few_models
-from truecal.study.points import CONDITION, named, numbers, points, results
+from truecal.study.points import CONDITION, gathered, named, numbers, points, results
 from truecal.study.store import polars
 from truecal.types import Float64s
 
@@ -20,7 +20,8 @@ class RankAgreement:
 
     `frame()` columns: dataset, severity, metric_a, metric_b, models, tau, low, high, pairs, flips, supported_flips. tau is
     Kendall's tau-b, with the analytic interval of :mod:`truecal.study.correlation`. A flip is a pair of models that the two metrics
-    order in opposite ways (ties are no flips); it is supported if under both metrics the intervals of the two do not overlap.
+    order in opposite ways (ties are no flips); it is supported if under both metrics the intervals of the two do not overlap, and
+    supported_flips is null where a metric has no intervals.
     """
 
     notes: tuple[str, ...]
@@ -81,23 +82,26 @@ def rank_agreement(
         label = pl.when(pl.col("lens") == "").then(pl.col("metric")).otherwise(bracket)
     found = found.with_columns(label.alias("name"))
     rows: list[dict[str, Any]] = []
+    said = []
     for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         ranks = _Ranks.of(part)
         if ranks.left_out:
-            notes.append(
-                f"models without all of the metrics {named(*condition)} were left out: {', '.join(ranks.left_out)}"
-            )
+            said.append((f"left out for want of some metric: {', '.join(ranks.left_out)}", named(*condition)))
         if len(ranks.names) < 2 or len(ranks.models) < 2:
-            notes.append(f"fewer than two models or metrics {named(*condition)}: nothing to compare")
+            said.append(("fewer than two models or metrics leave nothing to compare", named(*condition)))
             continue
-        notes += few_models(len(ranks.models), f"agreement of rankings {named(*condition)}")
+        said += few_models(len(ranks.models), named(*condition))
         rows += ranks.agreements(condition, level)
+    notes += gathered(said)
     if not rows:
         raise InputError("no condition has two models with all of the metrics")
-    table = pl.DataFrame(rows)
-    if found["low"].null_count() == found.height:
-        notes.append("there are no intervals of these metrics: nobody can tell which flips are chance")
-    elif (flips := int(table["flips"].sum())) and not (supported := int(table["supported_flips"].sum())):
+    table = pl.DataFrame(rows, schema_overrides={"supported_flips": pl.Int64})
+    bare = found.filter(pl.col("low").is_null() | pl.col("high").is_null())["name"].unique().sort().to_list()
+    if bare:
+        notes.append(f"there are no intervals of {', '.join(bare)}: nobody can tell which flips with them are chance")
+    judged = table.filter(pl.col("supported_flips").is_not_null())
+    flips, supported = int(judged["flips"].sum()), int(judged["supported_flips"].sum())
+    if flips and not supported:
         notes.append(f"none of the {flips} flips of two models is supported by the intervals: they are within chance")
     elif flips:
         notes.append(f"{supported} of {flips} flips of two models are supported by the intervals of both metrics")
@@ -149,6 +153,7 @@ class _Ranks:
         scale = np.sqrt(np.outer(sized, sized))
         tau = np.where(scale > 0, s @ s.T / np.where(scale > 0, scale, 1.0), np.nan).clip(-1.0, 1.0)
         low, high = correlation_bounds(tau, len(self.models), "kendall", level)
+        judged: NDArray[np.bool_] = np.isfinite(self.low + self.high).all(axis=1)
         rows = []
         for a, b in self.pairs():
             flip = s[a] * s[b] < 0
@@ -163,7 +168,7 @@ class _Ranks:
                     "high": float(high[a, b]),
                     "pairs": s.shape[1],
                     "flips": int(flip.sum()),
-                    "supported_flips": int((flip & known[a] & known[b]).sum()),
+                    "supported_flips": int((flip & known[a] & known[b]).sum()) if judged[a] and judged[b] else None,
                 }
             )
         return rows

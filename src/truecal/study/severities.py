@@ -7,7 +7,7 @@ from typing import Any
 from truecal.errors import InputError
 from truecal.study.correlation import correlate, fit_line
 from truecal.study.pareto_sets import METRIC
-from truecal.study.points import CONDITION, at, conditions, numbers, with_error
+from truecal.study.points import CONDITION, at, conditions, gathered, numbers, with_error
 from truecal.study.store import polars
 
 _FEWEST = 3  # severities to speak of a slope
@@ -127,16 +127,16 @@ def _beside_largest(name: str) -> Any:
 
 def _notes(table: Any, metric: str) -> list[str]:
     pl = polars()
-    notes = []
+    said, loose, models = [], 0, 0
     for (dataset,), part in table.partition_by(["dataset"], as_dict=True, maintain_order=True).items():
         count = part["severity"].n_unique()
         if count < _FEWEST:
-            notes.append(f"{dataset} has {count} severities, the clean one included: too few to speak of a trend")
-        worst = part.filter(pl.col("severity") == part["severity"].max())
-        loose = worst.filter(~pl.col("supported"))["model"].to_list()
-        if loose:
-            notes.append(
-                f"{metric} of {len(loose)} of {worst.height} models on {dataset} at severity {worst['severity'][0]:g} does not "
-                "differ from clean data beyond the intervals"
-            )
+            said.append((f"{count} severities, the clean one included, are too few to speak of a trend", str(dataset)))
+        worst = part.filter((pl.col("severity") == part["severity"].max()) & pl.col("supported").is_not_null())
+        loose, models = loose + worst.filter(~pl.col("supported")).height, models + worst.height
+    notes = gathered(said)
+    if loose:
+        notes.append(
+            f"{metric} of {loose} of {models} models at the highest severities does not differ from clean data beyond the intervals"
+        )
     return notes
