@@ -19,6 +19,7 @@ from truecal.errors import FileError, InputError, MissingExtraError
 from truecal.predictions.files import read_arrays
 from truecal.study.example_data import SEVERITIES, SHIFTS, load, shifted
 from truecal.study.example_models import Model, log_probabilities, models
+from truecal.study.run import prepare_worker
 from truecal.writing import write_whole
 
 _SEEDS = (0, 1, 2)
@@ -138,7 +139,7 @@ def _all(root: Path, wanted: Plan, tasks: Sequence[tuple[Model, str, int]], work
             _train(*given)
             yield
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=prepare_worker) as pool:
         futures = [pool.submit(_train, *given) for given in arguments]
         try:
             for future in as_completed(futures):
