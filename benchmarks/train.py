@@ -16,7 +16,7 @@ import truecal as tc
 from benchmarks.harness import Row
 from truecal.study.interventions_config import DataPlan, TrainingPlan
 from truecal.study.interventions_data import load_data
-from truecal.train.fit import Recipe, objective, repeatable
+from truecal.train.fit import Descent, Recipe, objective, repeatable
 from truecal.train.networks import network
 
 ROUNDS = 400
@@ -72,13 +72,11 @@ def _step(
     loss: Callable, recipe: Recipe, inputs: torch.Tensor, labels: torch.Tensor, classes: int
 ) -> Callable[[], None]:
     model = network(recipe.network, tuple(inputs.shape[1:]), classes, width=recipe.width, seed=0)
-    optimizer = torch.optim.SGD(model.parameters(), lr=recipe.learning_rate, momentum=recipe.momentum)
+    descent = Descent(model, recipe, steps=ROUNDS + 20)
     order = torch.Generator().manual_seed(0)
 
     def step() -> None:
         batch = torch.randint(len(inputs), (recipe.batch,), generator=order)
-        optimizer.zero_grad()
-        loss(model, inputs[batch], labels[batch]).backward()
-        optimizer.step()
+        descent.step(loss(model, inputs[batch], labels[batch]))
 
     return step

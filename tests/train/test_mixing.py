@@ -64,7 +64,7 @@ def test_shares_follow_the_beta_distribution():
     x, t = torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])
     shares = []
     while len(shares) < 2000:
-        row = train.mixup(x, t, alpha=0.5, classes=2, generator=rng)[0]
+        row = train.mixup(x, t, alpha=0.5, classes=None, generator=rng)[0]
         shares.append(row[1].item())  # lambda, or 1 (swapped with itself): keep the first kind only
         if row[0] == 0:
             shares.pop()
@@ -75,8 +75,10 @@ def test_shares_follow_the_beta_distribution():
 
 def test_binary_and_soft_targets():
     x, t = torch.rand(6, 2), torch.tensor([0, 1, 1, 0, 1, 0])
-    _, soft = train.mixup(x, t, alpha=1.0, classes=2, generator=seeded(0))
+    _, soft = train.mixup(x, t, alpha=1.0, classes=None, generator=seeded(0))
     assert soft.shape == (6,)
+    _, two = train.mixup(x, t, alpha=1.0, classes=2, generator=seeded(0))
+    torch.testing.assert_close(two[:, 1], soft)
     both = torch.stack((1 - t, t), dim=1).float()
     _, columns = train.mixup(x, both, alpha=1.0, classes=2, generator=seeded(0))
     torch.testing.assert_close(columns[:, 1], soft)

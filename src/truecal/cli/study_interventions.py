@@ -54,22 +54,20 @@ def interventions(
     from truecal.plot.interventions import write_pictures
     from truecal.report.records import document
     from truecal.study.interventions import compare_interventions
-    from truecal.study.interventions_config import Plan
     from truecal.study.interventions_text import markdown, text, verdict
 
     path = _example(target) if example else Path(str(config))
-    plan = Plan.read(path)
     with _bar() as told:
-        found = compare_interventions(plan, target, workers=workers or cpu_count() or 1, told=told)
+        found = compare_interventions(path, target, workers=workers or cpu_count() or 1, told=told)
     written = found.write(target)
     written.append(write_whole(target / "summary.txt", text(found) + "\n"))
-    written.append(write_whole(target / "summary.md", f"# {plan.name}\n\n{markdown(found)}\n"))
+    written.append(write_whole(target / "summary.md", f"# {found.plan.name}\n\n{markdown(found)}\n"))
     written += write_pictures(found, target / "figures")
     said = {
-        "name": plan.name,
+        "name": found.plan.name,
         "strengths": dict(found.choice.strengths),
         "rows": dict(found.rows),
-        "seeds": list(plan.seeds),
+        "seeds": list(found.plan.seeds),
         "verdict": verdict(found),
         "notes": list(found.notes),
         "summary": found.summary_frame().to_dicts(),

@@ -114,7 +114,7 @@ class Comparison:
 
 
 def compare_interventions(
-    plan: Plan | str | os.PathLike[str],
+    config: str | os.PathLike[str],
     folder: str | os.PathLike[str],
     *,
     workers: int = 1,
@@ -124,15 +124,14 @@ def compare_interventions(
 
     Parameters
     ----------
-    plan : a Plan, or the file it is read from.
+    config : the YAML file that says what to compare.
     folder : where the logits of trained models are kept; a run that was stopped goes on where it was.
     workers : processes to train in; the numbers do not depend on it.
     told : called with (models done, models in all, what was done last).
     """
-    name = "the plan" if isinstance(plan, Plan) else Path(plan).name
-    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    plan = Plan.read(config)
     data = load_data(plan.data)
-    check_plan(plan, data, name)
+    check_plan(plan, data, Path(config).name)
     outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, told=told)
     choice = choose(plan, data, outputs)
     findings: list[Finding] = []

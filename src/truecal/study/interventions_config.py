@@ -19,9 +19,9 @@ Groups = Mapping[str, tuple[object, ...]]
 
 _LIMITS = {"label-smoothing": (0.0, 1.0), "mixup": (0.0, 100.0), "focal": (0.0, 100.0)}
 _DEFAULTS: Mapping[str, tuple[Strength, ...]] = {
-    "label-smoothing": (0.01, 0.02, 0.05, 0.1),
-    "mixup": (0.05, 0.1, 0.2, 0.4),
-    "focal": (1.0, 2.0, 3.0, "flsd-53"),
+    "label-smoothing": (0.005, 0.01, 0.02, 0.05),
+    "mixup": (0.02, 0.05, 0.1, 0.2),
+    "focal": (0.5, 1, 2, "flsd-53"),
     "temperature": (None,),
     "bias-corrected-temperature": (None,),
     "histogram": (5, 10, 15, 25),
@@ -44,7 +44,7 @@ class TrainingPlan:
 
     network: Literal["cnn", "mlp"] = "cnn"
     width: int = 16
-    epochs: int = 15
+    epochs: int = 20
     batch: int = 64
     learning_rate: float = 0.05
     momentum: float = 0.9

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -14,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.errors import InputError
 from truecal.lab.cache import BatchCache
 from truecal.study.interventions_config import BASELINE, WHILE_TRAINING, Plan, Strength, TrainingPlan
 from truecal.study.interventions_data import Data
+from truecal.study.run import prepare_worker
 
 Logits = NDArray[np.float32]
 Told = Callable[[int, int, str], object]  # models done, models in all, what was done last
@@ -83,8 +86,12 @@ def _trained(missing: list[Job], plan: TrainingPlan, data: Data, workers: int) -
         try:
             for done in as_completed(under_way):
                 yield under_way[done], done.result()
+        except BrokenProcessPool as error:
+            raise InputError(
+                "a worker process died, perhaps of want of memory; use fewer workers, and go on"
+            ) from error
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def train(job: Job, plan: TrainingPlan, data: Data) -> Outputs:
@@ -107,6 +114,7 @@ _HELD: dict[str, Any] = {}  # of a worker process: the plan and the data, sent o
 
 
 def _remember(plan: TrainingPlan, data: Data) -> None:
+    prepare_worker()
     _HELD.update(plan=plan, data=data)
 
 

@@ -1,5 +1,6 @@
 """Training a network under one intervention, the same numbers every time on one machine."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,17 +33,42 @@ class Recipe:
     weight_decay: float = 0.0
 
 
+class Descent:
+    """torch.optim.SGD with momentum under a cosine schedule, step for step.
+
+    Written out because making any optimizer of torch.optim loads torch's compiler first, which takes seconds in every worker.
+    """
+
+    def __init__(self, model: Module, recipe: Recipe, steps: int) -> None:
+        self.weights = list(model.parameters())
+        self.speed = [torch.zeros_like(weight) for weight in self.weights]
+        self.recipe, self.steps, self.taken = recipe, steps, 0
+
+    def step(self, loss: Tensor) -> None:
+        """Go down the gradient of the loss."""
+        recipe = self.recipe
+        rate = recipe.learning_rate * (1 + math.cos(math.pi * self.taken / self.steps)) / 2
+        gradients = torch.autograd.grad(loss, self.weights)
+        self.taken += 1
+        with torch.no_grad():
+            for weight, speed, gradient in zip(self.weights, self.speed, gradients, strict=True):
+                speed.mul_(recipe.momentum).add_(gradient)
+                if recipe.weight_decay:
+                    speed.add_(weight, alpha=recipe.weight_decay)
+                weight.sub_(speed, alpha=rate)
+
+
 @contextmanager
 def repeatable() -> Iterator[None]:
     """One thread and deterministic algorithms, so that sums are added up in one order; undone at the end."""
-    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    threads, strict = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
+    torch.set_deterministic_debug_mode("error")  # use_deterministic_algorithms(True), without loading the compiler
     try:
         yield
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(strict)
+        torch.set_deterministic_debug_mode(strict)
 
 
 def objective(
@@ -89,17 +115,11 @@ def fit(
         order, blends = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed + 2**32)
         loss = objective(kind, strength, classes, blends)
         x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
-        optimizer = torch.optim.SGD(
-            model.parameters(), lr=recipe.learning_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay
-        )
         steps = recipe.epochs * -(-len(x) // recipe.batch)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        descent = Descent(model, recipe, steps)
         for _ in range(recipe.epochs):
             for rows in torch.randperm(len(x), generator=order).split(recipe.batch):
-                optimizer.zero_grad()
-                loss(model, x[rows], y[rows]).backward()
-                optimizer.step()
-                schedule.step()
+                descent.step(loss(model, x[rows], y[rows]))
     return model.eval()
 
 

@@ -7,7 +7,7 @@ from truecal.train.tensors import Module, Tensor, functional, is_hard, torch
 
 
 def mixup(
-    inputs: Tensor, targets: Tensor, *, alpha: float, classes: int, generator: torch.Generator | None = None
+    inputs: Tensor, targets: Tensor, *, alpha: float, classes: int | None, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor]:
     r"""A batch blended with itself in another order: inputs, and the soft labels that belong to them.
 
@@ -20,9 +20,9 @@ def mixup(
     Parameters
     ----------
     inputs : (n, ...) floating point.
-    targets : (n,) class indices, or soft labels: (n, classes), or (n,) probabilities where `classes` is 2.
+    targets : (n,) class indices, or soft labels: (n, classes), or (n,) probabilities for binary logits.
     alpha : 0 returns the batch as it is; 1 draws lambda uniformly.
-    classes : 2 gives soft labels of shape (n,), for binary logits, unless targets have two columns.
+    classes : columns of the logits, and so of the soft labels; None for binary logits of shape (n,). Soft targets keep their shape.
     generator : a seeded torch.Generator makes the blends reproducible.
 
     >>> import torch
@@ -43,15 +43,15 @@ def mixup(
     share = random.Random(seed).betavariate(alpha, alpha)
     order = torch.randperm(len(inputs), generator=generator, device=where).to(inputs.device)
     if is_hard(targets):
-        targets = (targets if classes == 2 else functional.one_hot(targets.long(), classes)).to(torch.float32)
+        targets = (targets if classes is None else functional.one_hot(targets.long(), classes)).to(torch.float32)
     return torch.lerp(inputs[order], inputs, share), torch.lerp(targets[order], targets, share)
 
 
-def _check(alpha: float, classes: int) -> None:
+def _check(alpha: float, classes: int | None) -> None:
     if not 0 <= alpha < float("inf"):
         raise InputError(f"alpha must be a number of at least 0, such as 0.2, not {alpha!r}")
-    if classes < 2:
-        raise InputError(f"classes must be at least 2, not {classes!r}")
+    if classes is not None and classes < 2:
+        raise InputError(f"classes must be at least 2, or None for binary logits, not {classes!r}")
 
 
 class Mixup(Module):  # type: ignore[misc]
@@ -66,7 +66,7 @@ class Mixup(Module):  # type: ignore[misc]
     (torch.Size([4, 10]), torch.Size([4]))
     """
 
-    def __init__(self, alpha: float = 0.2, *, classes: int, seed: int = 0) -> None:
+    def __init__(self, alpha: float = 0.2, *, classes: int | None, seed: int = 0) -> None:
         super().__init__()
         _check(alpha, classes)
         self.alpha, self.classes = alpha, classes

@@ -1,0 +1,364 @@
+"""The comparison of interventions: its numbers are the library's, its choices what the rule says, and every run gives the same."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from tests.study.interventions_files import MODELS, TINY
+from truecal.study import interventions_choice, interventions_models
+from truecal.study.interventions import Finding, compare_interventions, summed
+from truecal.study.interventions_choice import choose
+from truecal.study.interventions_config import Plan
+from truecal.study.interventions_data import load_data
+from truecal.study.interventions_lenses import Number, numbers
+from truecal.study.interventions_models import Job, Outputs
+from truecal.study.interventions_text import markdown, tables, text, verdict
+
+TRUECAL = (sys.executable, "-m", "truecal.cli.main", "study", "interventions")
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def clean(config, tmp_path_factory):
+    """A run without interruption, in this process: what was found, and the folder."""
+    folder = tmp_path_factory.mktemp("clean")
+    found = compare_interventions(config, folder)
+    found.write(folder)
+    return found, folder
+
+
+def same_files(one, other):
+    names = [f"{name}.{kind}" for name in ("results", "summary", "validation") for kind in ("csv", "parquet")]
+    return [name for name in names if (one / name).read_bytes() != (other / name).read_bytes()] == []
+
+
+def test_numbers_are_those_of_direct_calls(config, clean):
+    found, folder = clean
+    plan = Plan.read(config)
+    data = load_data(plan.data)
+    outputs = interventions_models.outputs_of_all(plan, data, folder / "models")
+    names = np.arange(10)
+    shape = tc.Grouping(plan.lenses.groupings["shape"])
+    for seed in plan.seeds:
+        base = outputs[Job("none", None, seed)]
+        fixed = tc.TemperatureScaling(input="logits").fit(base.validation, data.validation.labels)
+        preds = tc.Predictions.from_probs(fixed.predict_proba(base.test), data.test.labels, classes=names)
+        direct = {
+            ("traditional", "all", "error"): tc.BinnedECE(bins=15, norm=1)(tc.TopLabel()(preds)).value,
+            ("top-2", "all", "error"): tc.GeneralizedECE(lens=tc.TopK(2))(preds).value,
+            ("full", "all", "error"): tc.GeneralizedECE()(preds).value,
+            ("groups shape", "all", "error"): tc.GeneralizedECE(lens=shape)(preds).value,
+            ("groups shape", "label bows", "error"): tc.GeneralizedECE(select=tc.by_label("bows"))(
+                shape.predictions(preds)
+            ).value,
+            ("full", "label 8", "error"): tc.GeneralizedECE(select=tc.by_label(8))(preds).value,
+            ("top-1", "all", "accuracy"): tc.scores.accuracy(preds),
+            ("top-3", "all", "accuracy"): tc.beyond_top({"t": preds}, ks=[3]).by_k["accuracy"][0],
+            ("rank 2", "all", "confidence"): tc.beyond_top({"t": preds}, ks=[2]).by_k["confidence"][0],
+            ("full", "all", "entropy"): tc.beyond_top({"t": preds}, ks=[1]).by_method["entropy"][0],
+            ("full", "all", "log loss"): tc.scores.log_loss(preds),
+        }
+        report = tc.likert(shape.predictions(preds), of="loops")
+        for category in report.categories:
+            if category.count:
+                direct[f"likert {category.name}", "all", "inter-interval"] = category.inter_interval.value
+                direct[f"likert {category.name}", "all", "total-variation"] = category.within.value
+            direct[f"likert {category.name}", "all", "share"] = category.share
+        means = tc.group_confidence({"t": preds}, given="loops", grouping=shape)
+        for group, value in zip(means["group"], means["confidence"], strict=True):
+            direct[f"groups shape: {group}", "label loops", "confidence"] = value
+        mine = {
+            (f.number.lens, f.number.selection, f.number.metric): f.number.value
+            for f in found.findings
+            if f.intervention == "temperature" and f.seed == seed
+        }
+        for key, value in direct.items():
+            assert mine[key] == pytest.approx(value, rel=1e-12, abs=1e-15), key
+
+
+def test_interventions_change_the_models(clean):
+    found, _ = clean
+    by_kind = {
+        s.intervention: s for s in found.summary if (s.lens, s.selection, s.metric) == ("full", "all", "entropy")
+    }
+    assert len(by_kind) == 7
+    assert by_kind["label-smoothing"].mean > by_kind["none"].mean
+    assert len({round(s.mean, 6) for s in by_kind.values()}) == 7
+
+
+def test_workers_and_interruptions_change_no_bit(config, clean, tmp_path, monkeypatch):
+    trained = []
+    train = interventions_models.train
+
+    def counted(job, plan, data):
+        trained.append(job)
+        return train(job, plan, data)
+
+    monkeypatch.setattr(interventions_models, "train", counted)
+
+    def stop(done, total, words):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare_interventions(config, tmp_path, told=stop)
+    assert len(trained) == 3
+    damaged = next((tmp_path / "models").rglob("*.npz"))
+    damaged.write_bytes(damaged.read_bytes()[:100])  # as after a power cut on a bad disk
+    compare_interventions(config, tmp_path, workers=2).write(tmp_path)  # the rest in two processes
+    assert len(trained) == 3
+    assert same_files(tmp_path, clean[1])
+    compare_interventions(config, tmp_path)
+    assert len(trained) == 3  # nothing left to train
+
+
+def test_a_killed_run_is_taken_up_again(config, clean, tmp_path):
+    command = [*TRUECAL, str(config), "--folder", str(tmp_path), "--workers", "1"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until = time.monotonic() + 120
+    while len(list(tmp_path.rglob("*.npz"))) < 2 and running.poll() is None and time.monotonic() < until:
+        time.sleep(0.005)
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    assert 2 <= len(kept) < MODELS
+    ran = subprocess.run(
+        [*TRUECAL, str(config), "--folder", str(tmp_path), "--json"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""  # no bar into a pipe
+    assert all(path.stat().st_mtime_ns == then for path, then in kept.items())
+    assert same_files(tmp_path, clean[1])
+    said = json.loads(ran.stdout)
+    assert said["schema"] == "truecal.study interventions"
+    assert said["strengths"]["none"] is None
+    assert len(said["summary"]) == len(clean[0].summary)
+    assert all(os.path.exists(path) for path in said["written"])
+    assert sum(path.endswith(".png") for path in said["written"]) >= 10
+
+
+def validation_of(labels, accuracy, confidence):
+    """Logits that are right for a share of rows, all with one confidence."""
+    rng = np.random.default_rng(0)
+    said = np.where(np.arange(len(labels)) < accuracy * len(labels), labels, (labels + 1) % 10)
+    order = rng.permutation(len(labels))
+    logits = np.zeros((len(labels), 10), np.float32)
+    logits[np.arange(len(labels)), said] = np.log(9 * confidence / (1 - confidence))
+    return logits[order], order
+
+
+def test_the_strength_with_the_lowest_error_that_keeps_the_accuracy_is_chosen(config):
+    plan = Plan.read(config)
+    plan = replace(plan, interventions={"focal": (1, 2, 3), "mixup": (0.1, 0.2)}, accuracy_loss=0.05)
+    data = load_data(plan.data)
+    labels = data.validation.labels
+    made = {  # accuracy and confidence on the validation rows
+        ("none", None): (0.90, 0.99),
+        ("focal", 1): (0.90, 0.95),  # error 0.05
+        ("focal", 2): (0.86, 0.88),  # error 0.02 and accurate enough: this one
+        ("focal", 3): (0.80, 0.80),  # error 0.00, but ten points less accurate
+        ("mixup", 0.1): (0.70, 0.75),  # both lose too much: the better one, with a note
+        ("mixup", 0.2): (0.60, 0.60),
+    }
+    outputs = {}
+    for (kind, strength), (right, sure) in made.items():
+        for seed in plan.seeds:
+            logits, order = validation_of(labels, right, sure)
+            back = np.empty_like(logits)
+            back[order] = logits
+            outputs[Job(kind, strength, seed)] = Outputs(back, back)
+    choice = choose(plan, data, outputs)
+    assert dict(choice.strengths) == {"none": None, "focal": 2, "mixup": 0.1}
+    assert len(choice.notes) == 1
+    assert "no strength of mixup keeps the accuracy within 0.05" in choice.notes[0]
+    tried = {(t.intervention, t.strength): t for t in choice.tried}
+    assert tried["focal", 1].error == pytest.approx(0.05, abs=2e-3)
+    loose = choose(replace(plan, accuracy_loss=0.2), data, outputs)
+    assert loose.strengths["focal"] == 3
+
+
+def test_bins_are_chosen_by_rows_the_map_has_not_seen(config, clean, monkeypatch):
+    plan = Plan.read(config)
+    data = load_data(plan.data)
+    outputs = interventions_models.outputs_of_all(plan, data, clean[1] / "models")
+    pairs = []
+    direct = interventions_choice.recalibrated
+
+    def watched(kind, strength, learn, labels, apply):
+        pairs.append(
+            (kind, {row.tobytes() for row in learn} & {row.tobytes() for row in apply}, len(learn), len(apply))
+        )
+        return direct(kind, strength, learn, labels, apply)
+
+    monkeypatch.setattr(interventions_choice, "recalibrated", watched)
+    choose(plan, data, outputs)
+    assert len(pairs) == 2 * 2 * (1 + 1 + 2)
+    assert all(not shared for _, shared, _, _ in pairs)
+    assert all(a + b == len(data.validation.labels) for *_, a, b in pairs)
+
+
+def finding(kind, seed, value, lens="traditional", metric="error"):
+    return Finding(kind, "", seed, Number(lens, "all", metric, value, 100, 0.01))
+
+
+def test_means_deviations_and_paired_differences():
+    rng = np.random.default_rng(0)
+    base, other = rng.random(5), rng.random(5)
+    rows = [finding("none", s, v) for s, v in enumerate(base)] + [finding("focal", s, v) for s, v in enumerate(other)]
+    none, focal = summed(tuple(rows))
+    from scipy.stats import ttest_rel
+
+    assert focal.mean == pytest.approx(other.mean())
+    assert focal.sd == pytest.approx(other.std(ddof=1))
+    interval = ttest_rel(other, base).confidence_interval(0.95)
+    assert (focal.difference_low, focal.difference_high) == pytest.approx((interval.low, interval.high))
+    assert none.verdict == ""
+    shifted = [finding("none", s, v) for s, v in enumerate(base)] + [
+        finding("focal", s, v - 0.2 - 0.01 * s) for s, v in enumerate(base)
+    ]
+    assert summed(tuple(shifted))[1].verdict == "lower"
+
+
+def test_an_infinite_log_loss_stays_visible():
+    rows = [finding("none", s, 0.5, "full", "log loss") for s in (0, 1)]
+    rows += [finding("histogram", s, v, "full", "log loss") for s, v in ((0, np.inf), (1, 0.5))]
+    found = summed(tuple(rows))[1]
+    assert (found.mean, found.sd, found.verdict) == (np.inf, None, "")
+
+
+def test_the_calibrated_twin_is_what_calibrated_outputs_get(config):
+    rng = np.random.default_rng(1)
+    plan = Plan.read(config).lenses
+    logits = rng.normal(scale=2, size=(6000, 10))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    calibrated = tc.Predictions.from_logits(logits, labels, classes=range(10))
+    sure = tc.Predictions.from_logits(3 * logits, labels, classes=range(10))
+    for number in numbers(calibrated, plan):
+        if number.metric == "error":
+            assert number.value == pytest.approx(number.if_calibrated, abs=0.02), number
+    errors = {(n.lens, n.selection): n for n in numbers(sure, plan) if n.metric == "error"}
+    assert errors["full", "all"].value > 5 * errors["full", "all"].if_calibrated
+    # Among rows of one label even calibrated outputs are far from it: such an error is no sign of miscalibration.
+    by_label = next(n for n in numbers(calibrated, plan) if n.selection == "label 8")
+    assert by_label.if_calibrated > 0.3
+
+
+def test_the_answer_counts_what_it_says(clean):
+    found, _ = clean
+    rows = []
+    for kind, usual, full in (
+        ("none", 0.10, 0.10),
+        ("focal", 0.05, 0.15),
+        ("mixup", 0.05, 0.05),
+        ("temperature", 0.2, 0.05),
+    ):
+        for seed in range(3):
+            rows.append(finding(kind, seed, usual + 0.001 * seed, "traditional"))
+            rows.append(finding(kind, seed, full + 0.001 * (seed * len(kind) % 3), "full"))
+    kinds = {"none": None, "focal": 1, "mixup": 0.2, "temperature": None}
+    made = replace(found, findings=tuple(rows), choice=replace(found.choice, strengths=kinds))
+    lines = verdict(made)
+    assert lines[0] == "focal: usual error lower; HIGHER full"
+    assert lines[1] == "mixup: usual error lower; lower full"
+    assert lines[2] == "temperature: usual error higher; lower full"
+    assert lines[3].startswith(
+        "Of 3 interventions 2 (focal, mixup) clearly lower the usual error. Of these, 1 (mixup) also"
+    )
+    assert lines[3].endswith("and 1 (focal) raise some other error.")
+
+
+def test_tables_show_every_intervention_and_number(clean):
+    found, _ = clean
+    shown = tables(found)
+    assert len(shown) == 9
+    for table in shown.values():
+        assert {row[0] for row in table.rows} >= set(found.choice.strengths)
+    usual = next(s for s in found.summary if s.intervention == "mixup" and s.lens == "traditional")
+    assert f"{usual.mean:.4f} ± {usual.sd:.4f}" in text(found)
+    assert "| intervention | accuracy | top-2 | top-3 |" in markdown(found)
+
+
+def test_pictures_draw_the_summary(clean, tmp_path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from truecal.plot.interventions import InterventionsDisplay, pictures, write_pictures
+
+    found, _ = clean
+    shown = pictures(found)
+    assert {"errors", "groups", "labels", "likert", "likert_share", "top_k_accuracy", "entropy", "confidence"} <= set(
+        shown
+    )
+    frame = shown["errors"].frame()
+    usual = next(s for s in found.summary if s.intervention == "focal" and s.lens == "traditional")
+    at = list(zip(frame["intervention"], frame["what"], strict=True)).index(("focal", "traditional"))
+    assert (frame["mean"][at], frame["sd"][at]) == (usual.mean, usual.sd)
+    drawn = shown["errors"].plot()
+    bars = drawn.ax_.containers
+    assert sum(len(b) for b in bars if hasattr(b, "patches")) == len(frame["mean"])
+    looks = {(b.patches[0].get_facecolor(), b.patches[0].get_hatch()) for b in bars if hasattr(b, "patches")}
+    assert len(looks) == 7  # every intervention can be told from every other
+    pyplot.close("all")
+    assert len(write_pictures(replace(found), tmp_path)) == len(shown)
+    assert pyplot.get_fignums() == []
+    with pytest.raises(tc.InputError, match="no column 'sd'"):
+        InterventionsDisplay({"intervention": ["a"], "what": ["b"], "mean": [1.0]})
+
+
+def test_two_classes_from_a_file_of_ones_own(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 5)).astype(np.float32)
+    y = np.where(rng.random(400) < 1 / (1 + np.exp(-2 * x[:, 0])), "yes", "no")
+    np.savez(tmp_path / "mine.npz", inputs=x, labels=y)
+    config = tmp_path / "own.yaml"
+    config.write_text(
+        "data: {file: mine.npz}\nmodel: {network: mlp, width: 8}\ntraining: {epochs: 3}\nseeds: [0]\n"
+        "interventions: {mixup: [0.2], histogram: [5]}\nlenses: {likert_of: 'yes'}\n"
+    )
+    found = compare_interventions(config, tmp_path / "out")
+    assert {s.lens for s in found.summary if s.metric == "error"} == {"traditional", "top-1", "top-2", "full"}
+    assert all(s.sd is None and s.verdict == "" for s in found.summary)
+    assert "None of the 2 interventions" in text(found)
+
+
+def test_the_command_refuses_before_it_trains(tmp_path, config):
+    def run(*arguments, code="pass"):
+        start = f"import sys; {code}; from truecal.cli.main import main; sys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-c", start, "study", "interventions", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("data: {set: digits}\nseeds: []\nlenses: {gamma: 2}\n")
+    ran = run(bad)
+    assert ran.returncode == 2
+    assert ran.stderr.splitlines()[0] == "truecal: bad.yaml has 2 problems"
+    assert "bad.yaml:2" in ran.stderr
+    assert "bad.yaml:3" in ran.stderr
+    assert not (tmp_path / "interventions").exists()
+    ran = run(config, code="sys.modules['torch'] = None")
+    assert ran.returncode == 2
+    assert ran.stderr == "truecal: this needs torch; install it with: pip install 'truecal[torch]'\n"
+    changed = tmp_path / "mine" / "interventions.yaml"
+    changed.parent.mkdir()
+    changed.write_text("data: {set: digits}\n")
+    ran = run("--example", "--folder", "mine")
+    assert ran.returncode == 2
+    assert "was changed" in ran.stderr
+    assert changed.read_text() == "data: {set: digits}\n"
+    assert "one of the two" in run().stderr

@@ -1,0 +1,107 @@
+"""The file of a comparison: read whole, and refused whole."""
+
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from tests.study.interventions_files import BAD, TINY
+from truecal.study.interventions_config import LensPlan, Plan, TrainingPlan
+from truecal.study.interventions_data import check_plan, load_data
+
+
+def written(folder, text, name="study.yaml"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_every_problem_is_named_with_its_line(tmp_path):
+    with pytest.raises(tc.InputError) as caught:
+        Plan.read(written(tmp_path, BAD))
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "study.yaml has 20 problems"
+    named = [int(line.split(":")[1]) for line in lines[1:]]
+    assert sorted(set(named)) == [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14, 15, 16]
+    for words in ("did you mean 'name'?", "'flsd'", "overlap between 0.4 and 0.5", "no rows to train on", "'wide'"):
+        assert words in str(caught.value)
+
+
+def test_what_does_not_fit_the_data_is_named_before_training(tmp_path):
+    text = "data: {set: digits}\nlenses:\n  top_k: [12]\n  likert_of: wrong\n  labels: [11]\n"
+    text += "  groupings: {a: {b: [1, 2], c: [3, 4, 99]}, d: {e: [0, 1], f: [2]}}\n"
+    plan = Plan.read(written(tmp_path, text))
+    with pytest.raises(tc.InputError) as caught:
+        check_plan(plan, load_data(plan.data), "study.yaml")
+    said = str(caught.value)
+    assert said.startswith("study.yaml has 5 problems\nstudy.yaml:3: top_k is 12, but there are only 10 classes")
+    assert "study.yaml:6: classes in no group: 3, 4, 5" in said
+
+
+def test_the_bundled_example_says_what_is_usual():
+    with pytest.MonkeyPatch.context():
+        plan = Plan.read(str(files("truecal.study") / "interventions_example.yaml"))
+    assert plan.training == TrainingPlan()
+    assert plan.lenses.likert == LensPlan().likert
+    assert plan.seeds == (0, 1, 2, 3, 4)
+    assert set(plan.interventions) == {
+        "label-smoothing",
+        "mixup",
+        "focal",
+        "temperature",
+        "bias-corrected-temperature",
+        "histogram",
+    }
+
+
+def test_the_example_shows_the_usual_strengths(tmp_path):
+    shown = Plan.read(str(files("truecal.study") / "interventions_example.yaml"))
+    bare = Plan.read(written(tmp_path, "data: {set: warped-digits}\n"))
+    assert {k: tuple(v) for k, v in shown.interventions.items()} == {k: tuple(v) for k, v in bare.interventions.items()}
+    assert (shown.data, shown.accuracy_loss, shown.lenses.gamma) == (bare.data, bare.accuracy_loss, bare.lenses.gamma)
+
+
+def test_warped_digits_never_share_an_original(tmp_path):
+    plan = Plan.read(written(tmp_path, "data: {set: warped-digits}\n")).data
+    data = load_data(plan)
+    sides = [set(part.original.tolist()) for part in (data.train, data.validation, data.test)]
+    assert sum(map(len, sides)) == len(set.union(*sides)) == 1797
+    again = load_data(plan)
+    assert np.array_equal(data.test.inputs, again.test.inputs)
+    assert len(data.test.labels) == 8 * len(sides[2])
+    first, second = data.test.inputs[0], data.test.inputs[1]  # versions of one digit are neighbours, and differ
+    assert data.test.original[0] == data.test.original[1]
+    assert np.abs(first - second).max() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"inputs": np.zeros((9, 2))}, "no array 'labels'"),
+        ({"inputs": np.zeros((9, 2)), "labels": np.zeros(8, int)}, "as many rows"),
+        ({"inputs": np.full((9, 2), np.nan), "labels": np.arange(9) % 2}, "not finite"),
+        ({"inputs": np.zeros((9, 2)), "labels": np.zeros(9, int)}, "one class only"),
+        ({"inputs": np.zeros((4, 2)), "labels": np.arange(4) % 2}, "too few"),
+    ],
+)
+def test_a_file_of_ones_own_is_checked(tmp_path, arrays, words):
+    np.savez(tmp_path / "mine.npz", **arrays)
+    plan = Plan.read(written(tmp_path, "data: {file: mine.npz}\n"))
+    with pytest.raises(tc.InputError, match=words):
+        load_data(plan.data)
+
+
+def test_rows_of_numbers_are_no_images(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "mine.npz", inputs=rng.normal(size=(40, 3)), labels=np.array(["no", "yes"])[rng.integers(2, size=40)]
+    )
+    plan = Plan.read(written(tmp_path, "data: {file: mine.npz}\nmodel: {width: 4}\n"))
+    with pytest.raises(tc.InputError, match=r"half of the 8 validation rows.*\n.*study.yaml:2: a cnn needs images"):
+        check_plan(plan, load_data(plan.data), "study.yaml")
+
+
+def test_tiny_is_fine(tmp_path):
+    plan = Plan.read(written(tmp_path, TINY))
+    check_plan(plan, load_data(plan.data), "study.yaml")
