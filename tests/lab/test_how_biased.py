@@ -122,10 +122,19 @@ class TestCommandLine:
         assert code == 0
         assert "roelofs-fig4" in out
 
+    def test_paper_on_own_data(self, run, tmp_path, predictions_file):
+        own = ("--data", f"resnet110_c10={predictions_file}", "--folder", tmp_path, "--workers", 1, "--json")
+        code, out, _ = run("paper", "roelofs-tab1", *own)
+        first, second = json.loads(out)["rows"][:2]
+        assert code == 0
+        assert (first["world"], first["data"], second["data"]) == ("resnet110_c10", "given data", "simulated")
+        assert run("paper", "roelofs-fig4", *own)[0] == 2
+
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
             (("paper", "nope"), "unknown experiment 'nope'"),
+            (("paper", "roelofs-tab1", "--data", "mars"), "--data takes WORLD=FILE"),
             (("power", "--world", "mars"), "unknown world 'mars'"),
             (("power", "--alpha", "0"), "alpha must be"),
             (("power", "--error", "2"), "error must be"),

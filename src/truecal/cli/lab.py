@@ -1,17 +1,19 @@
 """`truecal lab`: worlds whose true error is known, trials in them, and the papers' experiments done again."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from truecal.cli.estimators import ESTIMATORS, lens_option, make_estimator, make_lens, seed_option
 from truecal.cli.output import answer, output_options, working
-from truecal.cli.source import Source, input_options, load
+from truecal.cli.source import Source, column_options, input_options, load
 
 if TYPE_CHECKING:
     from truecal.lab.fit_world import WorldFit
     from truecal.lab.table import Table
+    from truecal.profile import Profile
 
 _worlds_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
 
@@ -185,11 +187,20 @@ for _parameter in power.params:  # here FILE may be left out
 @click.option("--full/--quick", default=False, show_default=True, help="As many simulations as the paper, or few.")
 @click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where the table and figure go.")
 @click.option("--format", "table_format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="WORLD=FILE",
+    help="A network's own outputs, for the tables of fits; may be repeated.",
+)
 @_run_options
 @output_options
+@column_options
 def paper(
+    source: Source,
     name: str | None,
     full: bool,
+    data: tuple[str, ...],
     folder: str,
     table_format: str,
     seed: int,
@@ -208,10 +219,24 @@ def paper(
         listed = tuple((known, entry.quick, entry.full) for known, entry in PAPERS.items())
         _answer("lab paper", Table(("experiment", "quick", "full"), listed), as_json, out)
         return
-    found = redo(name, full=full, how=Run(rng=seed, workers=_workers(workers), cache=cache))
+    how = Run(rng=seed, workers=_workers(workers), cache=cache)
+    found = redo(name, full=full, profiles=_top_labels(data, source), how=how)
     written = [str(path) for path in found.write(folder, table_format=table_format)]
     text = f"{found.title}\n\n{found.table.text()}\n\nwritten: {', '.join(written)}"
     _answer("lab paper", found.table, as_json, out, facts={"title": found.title, "written": written}, text=text)
+
+
+def _top_labels(data: tuple[str, ...], source: Source) -> "dict[str, Profile]":
+    """The top-label profiles of WORLD=FILE pairs."""
+    from truecal.lens import TopLabel
+
+    found = {}
+    for pair in data:
+        world, between, file = pair.partition("=")
+        if not between or not file:
+            raise click.UsageError(f"--data takes WORLD=FILE, not {pair!r}")
+        found[world] = TopLabel()(load(replace(source, file=file)))
+    return found
 
 
 @lab.command()

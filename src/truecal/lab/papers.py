@@ -8,6 +8,8 @@ from truecal.errors import InputError
 from truecal.lab import kumar, peng, roelofs, roelofs_fits, roelofs_power
 from truecal.lab.experiment import Experiment, Run
 from truecal.lab.leaderboard import leaderboard
+from truecal.lab.paper_worlds import PAPER_WORLDS
+from truecal.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Paper:
     make: Callable[..., Experiment]
     quick: int
     full: int
+    fits: bool = False  # it fits worlds, and takes the networks' own outputs where one has them
 
 
 PAPERS: Mapping[str, Paper] = MappingProxyType(
@@ -33,9 +36,9 @@ PAPERS: Mapping[str, Paper] = MappingProxyType(
         "roelofs-fig13": Paper(roelofs.figure_13, 50, 1000),
         "roelofs-fig14": Paper(roelofs.figure_14, 50, 1000),
         "roelofs-fig15": Paper(roelofs.figure_15, 50, 1000),
-        "roelofs-tab1": Paper(roelofs_fits.table_1, 1, 1),
-        "roelofs-tab2": Paper(roelofs_fits.table_2, 1, 1),
-        "roelofs-tab3": Paper(roelofs_fits.table_3, 50, 1000),
+        "roelofs-tab1": Paper(roelofs_fits.table_1, 1, 1, fits=True),
+        "roelofs-tab2": Paper(roelofs_fits.table_2, 1, 1, fits=True),
+        "roelofs-tab3": Paper(roelofs_fits.table_3, 50, 1000, fits=True),
         "peng-fig2": Paper(peng.figure_2, 25, 250),
         "peng-fig7": Paper(peng.figure_7, 25, 250),
         "peng-fig8": Paper(peng.figure_8, 25, 250),
@@ -49,8 +52,13 @@ PAPERS: Mapping[str, Paper] = MappingProxyType(
 )
 
 
-def paper(name: str, *, full: bool = False, how: Run | None = None) -> Experiment:
+def paper(
+    name: str, *, full: bool = False, profiles: Mapping[str, Profile] | None = None, how: Run | None = None
+) -> Experiment:
     """Do one experiment again; `full` takes as many simulations as the paper did.
+
+    `profiles` holds top-label profiles of the networks' own outputs by the name of their world, for the experiments that fit
+    worlds to data; networks that are not given are replaced by data simulated from their printed world.
 
     >>> paper("roelofs-tab1").table.columns[:4]
     ('world', 'data', 'alpha', 'alpha_se')
@@ -58,4 +66,13 @@ def paper(name: str, *, full: bool = False, how: Run | None = None) -> Experimen
     if name not in PAPERS:
         raise InputError(f"unknown experiment {name!r}: use one of {', '.join(PAPERS)}")
     entry = PAPERS[name]
-    return entry.make(m=entry.full if full else entry.quick, how=how)
+    m = entry.full if full else entry.quick
+    if not profiles:
+        return entry.make(m=m, how=how)
+    if not entry.fits:
+        fitting = [known for known, other in PAPERS.items() if other.fits]
+        raise InputError(f"{name} simulates and takes no data; {', '.join(fitting)} do")
+    unknown = [world for world in profiles if world not in PAPER_WORLDS]
+    if unknown:
+        raise InputError(f"unknown world {unknown[0]!r}: use one of {', '.join(PAPER_WORLDS)}")
+    return entry.make(m=m, how=how, profiles=profiles)

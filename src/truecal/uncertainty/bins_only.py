@@ -8,7 +8,7 @@ import numpy as np
 from truecal.estimate import BinnedECE, DebiasedECE, Estimator
 from truecal.estimate.redraw import redraw
 from truecal.profile import Cut, Profile
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 from truecal.uncertainty.cells import Counted
 from truecal.uncertainty.resample import multinomial
 
@@ -18,10 +18,10 @@ REDRAWS = 199  # outcomes redrawn to ask whether an estimate is compatible with 
 class BinProfile(Counted):
     """One row per bin: its cuts are made already, whatever an estimator asks for."""
 
-    def width_cut(self, bins: int | Sequence[int], closed: Literal["left", "right"] = "left") -> Cut:
+    def width_cut(self, bins: int | Sequence[int] | Indices, closed: Literal["left", "right"] = "left") -> Cut:
         return self._between_rows()
 
-    def mass_cut(self, bins: int | Sequence[int], ties: Literal["keep", "split"] = "keep") -> Cut:
+    def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
         return self._between_rows()
 
     def _between_rows(self) -> Cut:
