@@ -153,7 +153,7 @@ class _Ranks:
         scale = np.sqrt(np.outer(sized, sized))
         tau = np.where(scale > 0, s @ s.T / np.where(scale > 0, scale, 1.0), np.nan).clip(-1.0, 1.0)
         low, high = correlation_bounds(tau, len(self.models), "kendall", level)
-        judged: NDArray[np.bool_] = np.isfinite(self.low + self.high).all(axis=1)
+        judged = np.asarray(np.isfinite(self.low + self.high).all(axis=1))
         rows = []
         for a, b in self.pairs():
             flip = s[a] * s[b] < 0
