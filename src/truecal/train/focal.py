@@ -33,7 +33,12 @@ def focal_loss(
     .. math:: L = -\sum_k t_k (1 - p_k)^\gamma \log p_k
 
     Lin et al. (2017). A `gamma` of "flsd-53" is the sample-dependent schedule of Mukhoti et al. (2020): 5 where the probability of
-    the target is below 0.2, else 3. With gamma 0 it is :func:`cross_entropy` bit for bit. Parameters as there.
+    the target is below 0.2, else 3. With gamma 0 it is :func:`cross_entropy` bit for bit.
+
+    Parameters
+    ----------
+    gamma : at least 0, or "flsd-53".
+    logits, targets, weight, reduction : as for :func:`cross_entropy`.
 
     >>> import torch
     >>> logits = torch.tensor([[4.0, 0.0, 0.0], [0.0, 0.0, 0.0]])

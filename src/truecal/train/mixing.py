@@ -11,10 +11,9 @@ def mixup(
 ) -> tuple[Tensor, Tensor]:
     r"""A batch blended with itself in another order: inputs, and the soft labels that belong to them.
 
-    .. math:: x = \lambda x_i + (1 - \lambda) x_j, \quad t = \lambda t_i + (1 - \lambda) t_j, \quad
-        \lambda \sim \mathrm{Beta}(\alpha, \alpha)
+    .. math:: x = \lambda x_i + (1 - \lambda) x_j, \quad t = \lambda t_i + (1 - \lambda) t_j
 
-    Zhang et al. (2018); as there, one lambda for the batch. The labels are soft: hand them to any loss of this module (with
+    with lambda drawn from Beta(alpha, alpha), one for the batch, as in Zhang et al. (2018). The labels are soft: hand them to any loss of this module (with
     :func:`cross_entropy` it is lambda times the loss of one label plus 1 - lambda times that of the other).
 
     Parameters

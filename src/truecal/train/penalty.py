@@ -17,11 +17,16 @@ Penalty: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temperature: float = 0.01) -> Tensor:
     r"""Soft-binned ECE (Karandikar et al. 2021), norm 2.
 
-    .. math:: \sqrt{\sum_j \frac{s_j}{n} (\bar c_j - \bar y_j)^2}, \quad
-        m_{ij} = \mathrm{softmax}_j\left(-(c_i - (j - 1/2) / b)^2 / T\right), \quad s_j = \sum_i m_{ij}
+    .. math:: E^2 = \sum_j \frac{s_j}{n} (C_j - Y_j)^2
 
-    Every row belongs to all b bins a little, with the shares m; the means of a bin are weighted by them. For two-class logits c
-    is the probability of the predicted class too.
+    Every row belongs to each of the bins a little: its shares m_j are the softmax over j of -(c - (j - 1/2) / bins)^2 / temperature.
+    s_j is the sum of the shares in bin j, and C_j and Y_j are the means of c and y weighted by them.
+
+    Parameters
+    ----------
+    logits, targets : as for :func:`cross_entropy`.
+    bins : number of bins.
+    temperature : the smaller, the harder the edges between bins.
 
     >>> import torch
     >>> logits = torch.tensor([[3.0, 0.0], [3.0, 0.0]], requires_grad=True)
@@ -45,9 +50,14 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
 def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
     r"""Maximum mean calibration error (Kumar, Sarawagi & Jain 2018) with their Laplace kernel.
 
-    .. math:: \frac{1}{n} \sqrt{\sum_{ij} (c_i - y_i)(c_j - y_j)\, e^{-|c_i - c_j| / w}}
+    .. math:: E^2 = \frac{1}{n^2} \sum_{ij} (c_i - y_i) (c_j - y_j) \exp(-|c_i - c_j| / w)
 
     Takes memory and time of n x n for a batch of n rows.
+
+    Parameters
+    ----------
+    logits, targets : as for :func:`cross_entropy`.
+    width : w, how far apart confidences may be to be judged together.
 
     >>> import torch
     >>> logits = torch.tensor([[3.0, 0.0], [3.0, 0.0]])

@@ -44,9 +44,14 @@ def smoothed_cross_entropy(
 ) -> Tensor:
     r"""Cross-entropy with a share of every label spread over all classes.
 
-    .. math:: L = -\sum_k \left((1 - \alpha)\, t_k + \alpha / K\right) \log p_k
+    .. math:: L = -\sum_k ((1 - \alpha) t_k + \alpha / K) \log p_k
 
-    Szegedy et al. (2016). With `smoothing` 0 it is :func:`cross_entropy` bit for bit. Parameters as there.
+    for K classes (Szegedy et al. 2016). With `smoothing` 0 it is :func:`cross_entropy` bit for bit.
+
+    Parameters
+    ----------
+    smoothing : alpha, at least 0 and below 1.
+    logits, targets, weight, reduction : as for :func:`cross_entropy`.
 
     >>> import torch
     >>> logits = torch.tensor([[20.0, 0.0]])
