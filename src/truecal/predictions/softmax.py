@@ -5,6 +5,8 @@ import numpy as np
 from truecal.types import Float64s, Floats
 
 _BLOCK = 1 << 18  # elements converted to float64 at a time
+_FEW = 32  # up to so many classes, sums over classes are quicker class by class than row by row
+_SMALL_BLOCK = 1 << 15
 
 
 def softmax(logits: Floats) -> Float64s:
@@ -16,6 +18,15 @@ def softmax(logits: Floats) -> Float64s:
     """
     rows, count = logits.shape
     probs = np.empty((rows, count), np.float64)
+    if count <= _FEW:
+        step = _SMALL_BLOCK // max(count, 1)
+        for start in range(0, rows, step):
+            turned = logits[start : start + step].T.astype(np.float64, order="C")
+            turned -= turned.max(axis=0)
+            np.exp(turned, out=turned)
+            turned /= turned.sum(axis=0)
+            probs[start : start + step] = turned.T
+        return probs
     step = max(1, _BLOCK // count)
     for start in range(0, rows, step):
         block = probs[start : start + step]
