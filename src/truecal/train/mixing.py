@@ -13,8 +13,8 @@ def mixup(
 
     .. math:: x = \lambda x_i + (1 - \lambda) x_j, \quad t = \lambda t_i + (1 - \lambda) t_j
 
-    with lambda drawn from Beta(alpha, alpha), one for the batch, as in Zhang et al. (2018). The labels are soft: hand them to any loss of this module (with
-    :func:`cross_entropy` it is lambda times the loss of one label plus 1 - lambda times that of the other).
+    with lambda drawn from Beta(alpha, alpha), one for the batch, as in Zhang et al. (2018). The labels are soft: hand them to any
+    loss of this module. :func:`cross_entropy` then is lambda times the loss of one label plus 1 - lambda times that of the other.
 
     Parameters
     ----------

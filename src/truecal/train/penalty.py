@@ -19,7 +19,7 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
 
     .. math:: E^2 = \sum_j \frac{s_j}{n} (C_j - Y_j)^2
 
-    Every row belongs to each of the bins a little: its shares m_j are the softmax over j of -(c - (j - 1/2) / bins)^2 / temperature.
+    Every row belongs to each of the bins a little: its shares are the softmax over j of -(c - (j - 1/2) / bins)^2 / temperature.
     s_j is the sum of the shares in bin j, and C_j and Y_j are the means of c and y weighted by them.
 
     Parameters
