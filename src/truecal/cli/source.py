@@ -73,11 +73,13 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    def received(score: str | None, probs: str | None, file: str | tuple[str, ...] = "", **options: Any) -> Any:
+    def received(
+        score: str | None, probs: str | None, file: str | tuple[str, ...] | None = None, **options: Any
+    ) -> Any:
         if sum(option is not None for option in (score, probs, options["logits"])) > 1:
             raise click.UsageError("--score, --probs and --logits exclude each other; give one")
         names = Source.__dataclass_fields__.keys() & options.keys()
-        first, *also = (file,) if isinstance(file, str) else file
+        first, *also = file if isinstance(file, tuple) else (file or "",)
         said = {name: options.pop(name) for name in names}
         return command(
             source=Source(first, probs=probs if score is None else score, also=tuple(also), **said), **options
