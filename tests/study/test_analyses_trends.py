@@ -33,7 +33,7 @@ def test_effect_of_recalibration():
     table = found.frame()
     assert table["change"].to_list() == pytest.approx([-0.04, 0.04])
     assert table["supported"].to_list() == [True, True]
-    assert found.notes == ("'temperature' made rank-series-l2 worse beyond the intervals: m1 on digits",)
+    assert found.notes == ("'temperature' made rank-series-l2 worse beyond the intervals (m1 on digits)",)
     summary = found.summary().row(0, named=True)
     assert (summary["models"], summary["improved"], summary["improved_supported"]) == (2, 1, 1)
     assert summary["after"] == pytest.approx(0.055)
@@ -44,8 +44,8 @@ def test_effect_of_recalibration():
 
 def test_recalibration_on_other_rows_is_told():
     found = tc.study.effect_of_recalibration(recalibrated(n_after=1000, error_after=(0.1, 0.25)))
-    assert any("were judged on different rows: not the effect alone: on digits" in note for note in found.notes)
-    assert any("changed the classification error: m1 on digits" in note for note in found.notes)
+    assert any("were judged on different rows: not the effect alone (on digits)" in note for note in found.notes)
+    assert any("changed the classification error (m1 on digits)" in note for note in found.notes)
     with pytest.raises(tc.InputError, match="no recalibrator 'isotonic'"):
         tc.study.effect_of_recalibration(recalibrated(), after="isotonic")
 
@@ -276,7 +276,7 @@ def test_many_bins_show_a_trend_that_is_not_there():
     many = slopes["ece-mass-500-l2"]
     assert many["slope_bias"] == pytest.approx(many["slope_squared"], rel=0.1)
     assert any(
-        "ece-mass-500-l2 rises" in note and "the trend is that of the bias: on digits" in note for note in found.notes
+        "ece-mass-500-l2 rises" in note and "the trend is that of the bias (on digits)" in note for note in found.notes
     )
     assert any("ece-mass-500-l1 rises with error, but not debiased-15-l2" in note for note in found.notes)
     tau = tc.study.error_against_calibration(frame, metric="ece-mass-500-l1").trends()["kendall"][0]

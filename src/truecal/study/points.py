@@ -153,13 +153,13 @@ def gathered(said: Sequence[tuple[str, str]], most: int = 3) -> list[str]:
     """Notes with the places they hold for: one for each text, however many places it was said of.
 
     >>> gathered([("too few models", "on digits"), ("too few models", "on wine"), ("no intervals", "on wine")])
-    ['too few models: on digits, on wine', 'no intervals: on wine']
+    ['too few models (on digits, on wine)', 'no intervals (on wine)']
     """
     places: dict[str, list[str]] = {}
     for text, place in said:
         places.setdefault(text, []).append(place)
     more = {text: f" and {len(at) - most} more" if len(at) > most else "" for text, at in places.items()}
-    return [f"{text}: {', '.join(at[:most])}{more[text]}" for text, at in places.items()]
+    return [f"{text} ({', '.join(at[:most])}{more[text]})" for text, at in places.items()]
 
 
 def numbers(table: Any, *names: str) -> list[np.ndarray]:
