@@ -110,6 +110,25 @@ def test_many_classes_use_the_largest_probability():
     assert curve.risk == pytest.approx([1, 1 / 2, 1 / 3])
 
 
+def test_area_of_real_confidences(resnet110):
+    """A network's confidences as printed, to two digits, tie in long runs: the mean over 200 random orders of ties is met within 4
+    standard errors. Unrounded they hardly tie, and one order is the mean."""
+    whole = tc.Predictions.from_logits(resnet110["test_logits"], resnet110["test_labels"])
+    confidence, right = whole.probs.max(axis=1), whole.probs.argmax(axis=1) == whole.labels
+    rng = np.random.default_rng(3)
+
+    def area_of_one_order(values):
+        order = np.lexsort((rng.random(len(right)), -values))
+        return (np.cumsum(~right[order]) / np.arange(1, len(right) + 1)).mean()
+
+    assert tc.selective.aurc(whole, **FEW).value == pytest.approx(area_of_one_order(confidence), abs=1e-12)
+    printed = np.maximum(confidence.round(2), 0.5)
+    areas = [area_of_one_order(printed) for _ in range(200)]
+    found = Ladder.of(predictions(printed, right)).area()[0]
+    assert abs(found - np.mean(areas)) < 4 * np.std(areas) / np.sqrt(200)
+    assert np.std(areas) > 1e-4  # the order of ties matters to those who break them
+
+
 # ------------------------------------------------------------------ costs
 
 
