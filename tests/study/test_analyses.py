@@ -1,6 +1,9 @@
 """Analyses of a study's results: each against a naive transcription, and what must not change an answer."""
 
+import importlib
+import inspect
 import itertools
+import pkgutil
 
 import numpy as np
 import polars as pl
@@ -274,3 +277,15 @@ def test_agreement_notes_and_lenses():
     assert any(
         "left out for want of some metric: m0 (on digits)" in note for note in tc.study.rank_agreement(short).notes
     )
+
+
+# ------------------------------------------------------------------ the door
+
+
+def test_no_module_of_the_study_hides_a_function():
+    for module in pkgutil.iter_modules(tc.study.__path__):
+        if not module.name.startswith("example"):  # those need scikit-learn or torch
+            importlib.import_module(f"truecal.study.{module.name}")
+    for name in tc.study.__all__:
+        assert not inspect.ismodule(getattr(tc.study, name)), name
+        assert getattr(tc.study, name).__doc__, name
