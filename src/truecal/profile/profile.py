@@ -231,7 +231,7 @@ class Profile:
         below = self._sums_at(name, cut.below)
         if cut.fraction is not None:
             below = below + cut.fraction * (self._sums_at(name, cut.above) - below)
-        return np.broadcast_to(below, (self.batch, below.shape[1]))
+        return below if below.shape[0] == self.batch else np.broadcast_to(below, (self.batch, below.shape[1]))
 
     def shared_ones(self) -> Float64s:
         """Ones among the first 0, 1, ..., all rows when a group of equal scores gives each of its rows the same part of them.

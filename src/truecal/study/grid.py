@@ -110,11 +110,11 @@ def _powers(
 def shared_bins(profile: Profile, scheme: Literal["width", "mass"], counts: Sequence[int]) -> dict[int, Bins]:
     """The bins of several numbers of bins, from one look at the prefix sums."""
     cut = Binning(1, scheme, "keep", "left").cuts(profile, counts)
-    sums = [profile.sums(name, cut) for name in ("w", "c", "y")]
+    sums = [np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y")]
     scale = (profile.size / profile.total)[:, None]
     found, start = {}, 0
-    for count in counts:
-        weight, score, outcome = (np.diff(each[:, start : start + count + 1], axis=1) for each in sums)
+    for count in counts:  # between the bins of one number and those of the next is an entry that means nothing
+        weight, score, outcome = (each[:, start : start + count] for each in sums)
         found[count] = Bins(weight, score, outcome, weight * scale, profile.single)
         start += count + 1
     return found
@@ -141,23 +141,17 @@ def _bootstrapped(
 
 def diagram(profile: Profile) -> list[dict[str, Any]]:
     """The bins of the reliability diagrams of one dataset that hold data, equal mass and equal width."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for scheme in ("mass", "width"):
         cut = Binning(_DIAGRAM_BINS, scheme, "keep", "left").cut(profile)
         bins = Bins.of(profile, cut)
-        place = np.broadcast_to(cut.below, (1, _DIAGRAM_BINS + 1))[0]
-        for k in np.flatnonzero(bins.weight[0] > 0):
-            first, last = profile.scores[0, place[k]], profile.scores[0, place[k + 1] - 1]
-            low, high = (first, last) if scheme == "mass" else (k / _DIAGRAM_BINS, (k + 1) / _DIAGRAM_BINS)
-            rows.append(
-                {
-                    "scheme": scheme,
-                    "bin": int(k),
-                    "low": float(low),
-                    "high": float(high),
-                    "count": float(bins.count[0, k]),
-                    "confidence": float(np.clip(bins.score_sum[0, k] / bins.safe[0, k], 0.0, 1.0)),
-                    "outcome": float(bins.rate[0, k]),
-                }
-            )
+        k = np.flatnonzero(bins.weight[0] > 0)
+        place = cut.below[0]
+        if scheme == "mass":
+            low, high = profile.scores[0, place[k]], profile.scores[0, place[k + 1] - 1]
+        else:
+            low, high = k / _DIAGRAM_BINS, (k + 1) / _DIAGRAM_BINS
+        columns = [a.tolist() for a in (k, low, high, bins.counts, bins.mean_score, bins.mean_outcome)]
+        names = ("bin", "low", "high", "count", "confidence", "outcome")
+        rows += [{"scheme": scheme, **dict(zip(names, row, strict=True))} for row in zip(*columns, strict=True)]
     return rows

@@ -37,9 +37,9 @@ _PATTERN = re.compile(
 _KINDS = ("ece", "debiased", "exact", "sweep", "rank", "nearest")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Metric:
-    """A metric by its parts. `kind` "score" is one of whole predictions."""
+    """A metric by its parts, one object per name (see `parse_metric`). `kind` "score" is one of whole predictions."""
 
     name: str
     kind: str
@@ -89,7 +89,7 @@ def metrics_of(names: tuple[str, ...], lens: str) -> tuple[Metric, ...]:
     """What is computed under a lens ("" for whole predictions) when these names are asked for.
 
     >>> len(metrics_of(("paper-grid",), "top-label")), len(metrics_of(("paper-grid",), "class-wise"))
-    (43, 38)
+    (42, 38)
     >>> [m.name for m in metrics_of(("rank-series-l2", "nll"), "")]
     ['nll']
     """
@@ -111,4 +111,4 @@ def _grid(lens: str) -> tuple[str, ...]:
     if lens == "class-wise":
         return both
     swept = (*both, "sweep-mass-l1", "sweep-mass-l2")
-    return swept if lens == "all-label" else (*swept, "sweep-width-l1", "exact-15-l2", "rank-series-l2")
+    return swept if lens == "all-label" else (*swept, "exact-15-l2", "rank-series-l2")

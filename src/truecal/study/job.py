@@ -9,6 +9,7 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -61,13 +62,18 @@ def _name(source: Source, learnt_from: Source, options: Options) -> str:
     plain["class_subsets"] = dict(options.class_subsets).get(source.dataset)
     facts = {
         "store": VERSION,
-        "truecal": version("truecal"),
+        "truecal": _release(),
         "who": [*source.who, source.family, source.size],
         "files": [_fingerprint(source), _fingerprint(learnt_from)],
         "options": plain,
     }
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+@cache
+def _release() -> str:
+    return version("truecal")
 
 
 def _fingerprint(source: Source) -> tuple[int, int]:

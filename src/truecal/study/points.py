@@ -91,8 +91,10 @@ def points(
         whole("high"),
         pl.col("n").mean(),
         pl.len().cast(pl.Int64).alias("seeds"),
+        (pl.col("value").max() - pl.col("value").min()).alias("apart"),
     )
-    return table.sort(_KEY), [*gathered(said), *_unequal(table)]
+    notes = [*gathered(said), *_unequal(table), *_luck(table)]
+    return table.drop("apart").sort(_KEY), notes
 
 
 def with_error(frame: Any, metrics: Sequence[str], **choice: Any) -> tuple[Any, list[str]]:
@@ -147,6 +149,19 @@ def _unequal(table: Any) -> list[str]:
         if row["kinds"] > 1:
             said.append(("models have different numbers of seeds", where(row)))
     return gathered(said)
+
+
+def _luck(table: Any) -> list[str]:
+    """Intervals are about the rows; seeds that differ by more than their width show what another training would change."""
+    pl = polars()
+    several = table.filter((pl.col("seeds") > 1) & pl.col("low").is_not_null() & pl.col("high").is_not_null())
+    beyond = several.filter(pl.col("apart") > pl.col("high") - pl.col("low")).height
+    if not beyond:
+        return []
+    return [
+        f"{beyond} of {several.height} numbers differ between seeds by more than the width of their intervals: "
+        "intervals leave out the luck of training"
+    ]
 
 
 def gathered(said: Sequence[tuple[str, str]], most: int = 3) -> list[str]:

@@ -13,6 +13,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
+import numpy as np
+
 from truecal.errors import InputError
 from truecal.study.job import Job, evaluate, plan
 from truecal.study.spec import Spec
@@ -61,6 +63,7 @@ def _cores() -> int:
 def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | None]:
     """Do every job; yields, as they end, None or why a file was refused."""
     if workers <= 1:
+        _keep_memory()
         for job in todo:
             yield _do(job, store.folder)
         return
@@ -103,6 +106,15 @@ def prepare_worker() -> None:
     """What a worker process does first: leave Ctrl-C to its parent, and end when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    _keep_memory()
+
+
+def _keep_memory() -> None:
+    """Let the allocator keep what one job frees for the next: page faults would cost a quarter of the time.
+
+    glibc gives back what lies above twice the largest block it has seen freed, up to 32 MiB; so show it one, never touched.
+    """
+    np.empty(31 << 20, np.uint8)
 
 
 def _end_with_parent() -> None:

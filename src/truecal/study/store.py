@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,7 +191,9 @@ class Store:
     def add(self, job: str, results: Sequence[dict[str, Any]], diagrams: Sequence[dict[str, Any]]) -> None:
         """Keep the numbers of a job; it is done when this returns."""
         for kind, rows, columns in (("diagrams", diagrams, DIAGRAMS), ("results", results, RESULTS)):
-            write_whole(self._part(kind, job), _table(rows, columns).write_parquet)
+            content = BytesIO()
+            _table(rows, columns).write_parquet(content)
+            write_whole(self._part(kind, job), content.getvalue())
 
     def _part(self, kind: str, job: str) -> Path:
         return self.folder / kind / f"{job}.parquet"
