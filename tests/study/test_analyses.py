@@ -141,6 +141,22 @@ def test_seeds_are_averaged_and_rows_compared():
     assert any("different numbers of seeds" in note for note in notes)
 
 
+def test_seeds_further_apart_than_intervals_are_told():
+    def two(apart):
+        return frame_of(
+            [
+                number("a", "rank-series-l2", v, seed=s, low=v - 0.1, high=v + 0.1)
+                for s, v in enumerate([0.2, 0.2 + apart])
+            ]
+        )
+
+    assert points(two(0.15), ["rank-series-l2"])[1] == []
+    assert points(two(0.25), ["rank-series-l2"])[1] == [
+        "1 of 1 numbers differ between seeds by more than the width of their intervals: "
+        "intervals leave out the luck of training"
+    ]
+
+
 def test_points_say_what_is_wrong():
     frame = random_study(3)
     with pytest.raises(tc.InputError, match="no metric 'ece' with the lens 'top-label'; there are ece-mass-100-l1"):
