@@ -77,13 +77,20 @@ def run(file: str, store: str | None, workers: int | None, wait: bool, check: bo
     facts: dict[str, Any] = {"study": found.name, "models": len(found.models), "files": len(found)}
     what = f"{found.name}: {len(found.models)} models, {len(found)} prediction files"
     if check:
-        answer(document("study check", **facts), f"{what}, no problems", as_json=as_json, out=None)
+        answer(document("study-check", **facts), f"{what}, no problems", as_json=as_json, out=None)
         return
-    with counting(found.name) as progress:
-        found.run(Store(folder), workers=workers, wait=wait, progress=progress)
-    held = Store(folder).frame()
-    text = f"{what}, {len(held)} numbers in {folder}\nlook at them with: truecal study show {folder}"
-    answer(document("study run", **facts, store=folder, numbers=len(held)), text, as_json=as_json, out=None)
+    held = Store(folder)
+    try:
+        with counting(found.name) as progress:
+            found.run(held, workers=workers, wait=wait, progress=progress)
+    except KeyboardInterrupt:
+        if (held.folder / "study.json").is_file():
+            kept = f"{len(held.done())} of {len(found)} files are evaluated and kept in {folder}"
+            click.echo(f"{kept}; start again to go on", err=True)
+        raise
+    numbers = len(held.frame())
+    text = f"{what}, {numbers} numbers in {folder}\nlook at them with: truecal study show {folder}"
+    answer(document("study-run", **facts, store=folder, numbers=numbers), text, as_json=as_json, out=None)
 
 
 @contextmanager
@@ -135,7 +142,7 @@ def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen:
     found = rank(held.frame(), metrics=names, datasets=chosen.pop("datasets"), **chosen)
     waiting = len(held.jobs()) - len(held.done())
     notes = [*found.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
-    content = document("study show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
+    content = document("study-show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
     rows = [[*(str(row[name]) for name in ("model", "dataset")), *_cells(row, found.metrics)] for row in found.rows]
     text = table(["model", "dataset", *found.metrics], rows, title=f"{held.meta()['name']}, by {found.metrics[0]}")
     answer(content, "\n".join([text, *(f"note: {note}" for note in notes)]), as_json=as_json, out=out)
