@@ -89,7 +89,7 @@ def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | Non
                 "if __name__ == '__main__': around its calls; what was finished is kept"
             ) from error
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)  # the lock is kept until the files under way are done
             raise
 
 
