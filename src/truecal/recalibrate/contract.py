@@ -8,6 +8,7 @@
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, get_args
@@ -26,7 +27,7 @@ from truecal.recalibrate.outputs import Input, read_outputs
 from truecal.types import Float64s, Floats, Indices
 
 
-class Recalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What all recalibrators share. Labels are the indices 0..K-1 of the columns, or the names given in `classes`."""
 
     input: Input
@@ -34,21 +35,21 @@ class Recalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ what a recalibrator defines
 
+    @abstractmethod
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         """Learn from checked outputs of shape (n, K), K >= 2."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _apply(self, outputs: Floats) -> Float64s:
         """Recalibrated probabilities of checked outputs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _state(self) -> dict[str, Any]:
         """What was learned, as plain numbers and lists."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Take up a state written by `_state`; refuse one that cannot be right."""
-        raise NotImplementedError
 
     def check_params(self) -> None:
         """Refuse settings that cannot be meant."""

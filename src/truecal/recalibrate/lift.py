@@ -5,6 +5,7 @@ either "one-vs-rest" (a map per class; the results are renormalised to sum to 1,
 for the probability that the largest output is right).
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, get_args
 
@@ -49,13 +50,13 @@ class ScoreMapping(Recalibrator):
         self.normalize = normalize
         self.classes = classes
 
+    @abstractmethod
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> ScoreMap:
         """Learn one map from scores, 0/1 outcomes (which may be all alike) and positive weights."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_map(self, state: Mapping[str, Any]) -> ScoreMap:
         """The map of a state written by `ScoreMap.state`."""
-        raise NotImplementedError
 
     def scores(self, outputs: Floats) -> Float64s:
         """One score per class: what the maps are functions of."""

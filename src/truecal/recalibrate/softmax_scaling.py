@@ -1,5 +1,6 @@
 """What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias), also in torch."""
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 class SoftmaxScaling(Recalibrator):
     """A recalibrator of the form softmax(scale * z + bias), where z are logits or the logarithms of probabilities."""
 
+    @abstractmethod
     def _affine(self) -> tuple[float | Float64s, float | Float64s]:
         """The scale and the bias that were learned."""
-        raise NotImplementedError
 
     def _apply(self, outputs: Floats) -> Float64s:
         scale, bias = self._affine()
