@@ -149,6 +149,20 @@ def test_positions_as_labels_of_named_classes_and_binary_scores(tmp_path):
     assert frame["value"].to_list() == pytest.approx([expected], abs=1e-12)
 
 
+def test_classes_are_found_by_any_spelling(tmp_path):
+    write_files(tmp_path, models=("mlp",))
+    more = (
+        "metrics: [nll]\nselections:\n  - {name: a, by_label: [1]}\n  - {name: b, by_label: ['1']}\n"
+        "  - {name: c, by_output: {class: '1', low: 0.3}}\n"
+    )
+    frame = run(tmp_path, more).frame()
+    values = dict(zip(frame["selection"], frame["value"], strict=True))
+    with np.load(tmp_path / "runs/digits/mlp-0-0.npz") as held:
+        preds = tc.Predictions.from_logits(held["logits"], held["labels"])
+    assert values["a"] == values["b"] == pytest.approx(tc.scores.log_loss(tc.by_label(1)(preds)), abs=1e-12)
+    assert values["c"] == pytest.approx(tc.scores.log_loss(tc.by_output(1, low=0.3)(preds)), abs=1e-12)
+
+
 def test_an_empty_selection_is_nan_with_the_reason(tmp_path):
     write_files(tmp_path, models=("mlp",))
     frame = run(tmp_path, SMALL + "selections:\n  - {name: never, by_output: {low: 0.99999999}}\n").frame()

@@ -1,5 +1,7 @@
 """What a study file may say, and that everything wrong with it is told at once, with its line, before any work."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -150,6 +152,10 @@ def test_seeds_may_have_other_rows_but_severities_of_a_recalibrated_study_may_no
         "reversed": ("selections:\n  - {name: s, by_output: {low: 0.9, high: 0.5}}\n", "low above high"),
         "no number": ("selections:\n  - {name: s, by_output: {low: much}}\n", "low must be a number, not 'much'"),
         "no column": ("selections:\n  - {name: s, by_column: {values: [1]}}\n", "by_column needs 'column'"),
+        "other column": (
+            "selections:\n  - {name: s, by_column: {column: site, values: [1]}}\n",
+            "mlp-0-0.npz has no 'site' to select by; it has logits, labels",
+        ),
         "subset": ("class_subsets: {digits: [0, 9]}\n", "no class 9 among the 3 classes"),
         "subset of one": ("class_subsets: {digits: [0]}\n", "must be at least two"),
         "subset dataset": ("class_subsets: {faces: [0, 1]}\n", "no prediction file is of that dataset"),
@@ -183,3 +189,13 @@ def test_columns_of_tables_are_checked(tmp_path):
 
 def test_recalibrators_have_the_names_of_the_command_line():
     assert RECALIBRATORS == METHODS
+
+
+def test_the_study_file_of_the_documentation_lacks_nothing_but_the_files(tmp_path):
+    text = (Path(__file__).parents[2] / "docs/studies.md").read_text()
+    said = problems_of(write_study(tmp_path, text=text.split("```yaml\n")[1].split("```")[0]))
+    wrong = [line.partition(": ")[2] for line in said.splitlines()[1:]]
+    assert len(wrong) == 3
+    assert wrong[0].startswith("no file matches 'runs/{dataset}/{model}-{severity}-{seed}.npz'")
+    assert wrong[1] == f"there is no file {tmp_path}/other/vgg16.parquet"
+    assert wrong[2] == "models describes 'resnet50', but no prediction file is of that model"

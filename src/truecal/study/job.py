@@ -23,7 +23,7 @@ from truecal.select import small_selection
 from truecal.study.grid import Found, diagram, measure_lens
 from truecal.study.grid_names import Metric, metrics_of
 from truecal.study.grid_scores import measure_scores
-from truecal.study.job_rows import Rows, load_rows, make_selection
+from truecal.study.job_rows import Rows, class_named, load_rows, make_selection
 from truecal.study.spec import RECALIBRATORS, Options, Spec
 from truecal.study.spec_files import Source
 from truecal.study.split import held_out
@@ -159,7 +159,7 @@ def _selected(preds: Predictions | None, options: Options) -> Iterator[tuple[str
             yield selected.name, None, ()
             continue
         try:
-            chosen = make_selection(selected)(preds)
+            chosen = make_selection(selected, preds)(preds)
         except InputError as error:
             yield selected.name, None, (str(error),)
             continue
@@ -200,6 +200,4 @@ def make_lens(name: str, preds: Predictions) -> Lens:
         return AllLabels()
     if name == "class-wise":
         return ClassWise()
-    word = name.removeprefix("class:")
-    by_word = {str(known): known for known in preds.classes or range(preds.class_count)}
-    return OneClass(by_word.get(word, word))
+    return OneClass(class_named(name.removeprefix("class:"), preds))

@@ -102,17 +102,25 @@ def subset_positions(subset: tuple[object, ...], classes: tuple[object, ...] | N
     return [position[str(name)] for name in subset]
 
 
-def make_selection(selected: Selected) -> Selection:
-    """The selection of truecal.select that a study file describes."""
+def make_selection(selected: Selected, preds: Predictions | None = None) -> Selection:
+    """The selection of truecal.select that a study file describes; class names are found among those of `preds`."""
     given = dict(selected.arguments)
     if selected.kind == "by_label":
-        return by_label(*_listed(given.get("classes", ())))
+        return by_label(*(class_named(name, preds) for name in _listed(given.get("classes", ()))))
     if selected.kind == "by_output":
-        return by_output(given.pop("class", None), **_limits(given))
+        return by_output(class_named(given.pop("class", None), preds), **_limits(given))
     values = _listed(given.pop("values", ()))
     if "column" not in given:
         raise InputError("by_column needs 'column', the name of the column")
     return by_column(str(given.pop("column")), *values, **_limits(given))
+
+
+def class_named(word: object, preds: Predictions | None) -> object:
+    """The class a study file means: in YAML '1', 1 and the name of a class may all be the same word."""
+    if preds is None or word is None:
+        return word
+    known = preds.classes or range(preds.class_count)
+    return {str(name): name for name in known}.get(str(word), word)
 
 
 def _listed(values: Any) -> tuple[Any, ...]:

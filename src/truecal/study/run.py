@@ -32,8 +32,8 @@ def run_study(
     progress: Progress | None = None,
 ) -> Store:
     """Evaluate what the store lacks. A file that cannot be judged does not stop the others; all such are told at the end."""
-    jobs = plan(spec)
     with store.locked(wait=wait):
+        jobs = plan(spec)
         files = {job.name: str(job.source.path) for job in jobs}
         store.begin({"name": spec.name, "study": spec.written, "jobs": [job.name for job in jobs], "files": files})
         done = set(store.done())

@@ -27,6 +27,7 @@ class _Peek:
     labels: Indices
     classes: int
     names: tuple[object, ...] | None
+    held: tuple[str, ...]  # names of all columns or arrays
 
 
 def check_files(problems: Problems, sources: Sequence[Source], options: Options, lines: dict[str, int]) -> None:
@@ -43,6 +44,7 @@ def check_files(problems: Problems, sources: Sequence[Source], options: Options,
     for peek in seen:
         other = first.setdefault(peek.source.rows_of, peek)
         _compare(problems, peek, other)
+        _check_columns(problems, peek, options, lines)
     if options.recalibrators and options.split.fit == "clean":
         _check_severities(problems, first)
     _check_classes(problems, first, options, lines)
@@ -66,6 +68,16 @@ def _compare(problems: Problems, peek: _Peek, other: _Peek) -> None:
     else:
         return
     problems.add(peek.source.line, text)
+
+
+def _check_columns(problems: Problems, peek: _Peek, options: Options, lines: dict[str, int]) -> None:
+    """Columns that rows are selected by must be there."""
+    for selected in options.selections:
+        column = str(dict(selected.arguments).get("column"))
+        if selected.kind == "by_column" and column not in peek.held:
+            problems.add(
+                lines["selections"], f"{peek.source.path} has no {column!r} to select by; it has {', '.join(peek.held)}"
+            )
 
 
 def _where(peek: _Peek) -> str:
@@ -118,7 +130,7 @@ def _check_classes(problems: Problems, first: dict[object, _Peek], options: Opti
 
 def _peek(source: Source, columns: Columns) -> _Peek:
     path = source.path
-    raw, shape, stars = _peek_npz(path, columns) if path.suffix.lower() == ".npz" else _peek_table(path, columns)
+    raw, shape, stars, held = _peek_npz(path, columns) if path.suffix.lower() == ".npz" else _peek_table(path, columns)
     if len(shape) not in (1, 2) or (len(shape) == 2 and shape[1] < 2):
         raise InputError(f"predictions must be 1-D (binary) or have one column per class, not of shape {shape}")
     if shape[0] == 0:
@@ -126,10 +138,10 @@ def _peek(source: Source, columns: Columns) -> _Peek:
     names = stars if columns.classes is None and raw.dtype.kind not in "iubf" else columns.classes
     classes = 2 if len(shape) == 1 else shape[1]
     labels, found = index_labels(raw, shape[0], names, classes)
-    return _Peek(source, labels, classes, found)
+    return _Peek(source, labels, classes, found, tuple(held))
 
 
-def _peek_npz(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, ...], None]:
+def _peek_npz(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, ...], None, list[str]]:
     """Labels, and the shape of the predictions from the head of their array."""
     from zipfile import BadZipFile
 
@@ -144,14 +156,16 @@ def _peek_npz(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, ..
                 version = np.lib.format.read_magic(member)
                 read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
                 shape, _, _ = read(member)
-            return held[columns.label], shape, None
+            return held[columns.label], shape, None, held.files
     except InputError:
         raise
     except (BadZipFile, OSError, EOFError, ValueError, AttributeError) as error:
         raise FileError("it is damaged or not an npz file") from error
 
 
-def _peek_table(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, ...], tuple[str, ...] | None]:
+def _peek_table(
+    path: Path, columns: Columns
+) -> tuple[NDArray[Any], tuple[int, ...], tuple[str, ...] | None, list[str]]:
     pl = polars()
     kind = FRAME_FORMATS[path.suffix.lower()]
     try:
@@ -166,4 +180,4 @@ def _peek_table(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, 
     if labels.null_count():
         raise InputError(f"column {columns.label!r} has {labels.null_count()} missing values; drop or fill those rows")
     shape = (len(labels),) if len(names) == 1 else (len(labels), len(names))
-    return labels.to_numpy(), shape, None if stars is None else tuple(stars)
+    return labels.to_numpy(), shape, None if stars is None else tuple(stars), held
