@@ -92,6 +92,9 @@ def main(arguments: list[str] | None = None) -> int:
         except click.Abort:
             return _fail("interrupted", code=130)
         except click.ClickException as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # a group without a verb, as click says it since 8.2
+                click.echo(error.format_message(), err=True)
+                return 2
             return _fail(error.format_message(), usage=getattr(error, "ctx", None))
         except TruecalError as error:
             return _fail(error)

@@ -75,7 +75,7 @@ def run(file: str, store: str | None, workers: int | None, wait: bool, check: bo
         found = Study.read(file)
     folder = store or str(Path(file).with_suffix(".store"))
     facts: dict[str, Any] = {"study": found.name, "models": len(found.models), "files": len(found)}
-    what = f"{found.name}: {len(found.models)} models, {len(found)} prediction files"
+    what = f"{found.name}: {_many(len(found.models), 'model')}, {_many(len(found), 'prediction file')}"
     if check:
         answer(document("study-check", **facts), f"{what}, no problems", as_json=as_json, out=None)
         return
@@ -91,6 +91,10 @@ def run(file: str, store: str | None, workers: int | None, wait: bool, check: bo
     numbers = len(held.frame())
     text = f"{what}, {numbers} numbers in {folder}\nlook at them with: truecal study show {folder}"
     answer(document("study-run", **facts, store=folder, numbers=numbers), text, as_json=as_json, out=None)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 @contextmanager

@@ -120,8 +120,8 @@ def _unsupported(part: "pl.DataFrame", metric: str, dataset: str, models: Sequen
             spans.setdefault(row["model"], {})[row["seed"]] = (row["low"], row["high"])
     if not spans:
         return [
-            f"{metric} has no intervals on {dataset}, so its ranking is not tested; use a metric that has (rank-series-l2), or "
-            "intervals: bootstrap"
+            f"{metric} has no intervals on {dataset}, so the ranking by it is not tested; sort by one that has, such as "
+            "rank-series-l2 under top-label"
         ]
     pairs = [(a, b) for a, b in pairwise(models) if a in spans and b in spans]
     close = [(a, b) for a, b in pairs if not _apart(spans[a], spans[b])]
