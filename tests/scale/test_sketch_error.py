@@ -59,6 +59,60 @@ def test_never_further_than_stated_when_rows_conspire(n, seed, estimator, order)
     assert away <= found.sketch_error
 
 
+def nasty(kind, n, rng):
+    """Scores that crowd into few cells, tie inside cells, or are all but 0 and 1, in ascending order."""
+    return np.sort(
+        {
+            "crowded": lambda: 0.3 + rng.integers(1, 6) * 2.0**-13 * rng.random(n),
+            "narrow": lambda: 0.3 + 10.0 ** rng.uniform(-4, -1) * rng.random(n),
+            "half crowded": lambda: np.concatenate([0.3 + 1e-4 * rng.random(n // 2), rng.random(n - n // 2)]),
+            "tied": lambda: np.round(0.3 + 1e-3 * rng.random(n), 5),
+            "ends": lambda: rng.beta(0.05, 0.05, n),
+        }[kind]()
+    )
+
+
+def conspiring(order, c, rng):
+    """Outcomes that are calibrated, follow the scores, go against them, or come in runs."""
+    n = len(c)
+    return {
+        "calibrated": lambda: rng.random(n) < c,
+        "up": lambda: np.sort(rng.integers(0, 2, n)),
+        "down": lambda: np.sort(rng.integers(0, 2, n))[::-1],
+        "runs": lambda: np.arange(n) // max(1, n // rng.integers(2, 12)) % 2,
+    }[order]().astype(np.uint8)
+
+
+NASTY = st.sampled_from(["crowded", "narrow", "half crowded", "tied", "ends"])
+ORDERS = st.sampled_from(["calibrated", "up", "down", "runs"])
+
+
+@settings(max_examples=60)
+@given(NASTY, ORDERS, st.floats(0.3, 3.5), st.integers(0, 2**32), st.sampled_from(PROVED))
+def test_never_further_than_stated_on_nasty_data(kind, order, digits, seed, estimator):
+    rng = np.random.default_rng(seed)
+    c = nasty(kind, int(10**digits), rng)
+    _, found, away = both(estimator, c, conspiring(order, c, rng))
+    assert away <= found.sketch_error
+
+
+@settings(max_examples=40)
+@given(NASTY, ORDERS, st.floats(0.3, 3.5), st.integers(0, 2**32), st.sampled_from(PROBED))
+def test_the_probed_bound_holds_on_nasty_data(kind, order, digits, seed, estimator):
+    rng = np.random.default_rng(seed)
+    c = nasty(kind, int(10**digits), rng)
+    _, found, away = both(estimator, c, conspiring(order, c, rng))
+    assert away <= found.sketch_error
+
+
+@given(score_lists(), st.integers(0, 2**32), st.sampled_from(PROBED))
+def test_the_probed_bound_holds_on_any_scores(scores, seed, estimator):
+    rng = np.random.default_rng(seed)
+    c = np.array(scores)
+    _, found, away = both(estimator, c, rng.integers(0, 2, len(c)))
+    assert away <= found.sketch_error
+
+
 @given(st.integers(20, 400), st.integers(0, 2**32), st.sampled_from(PROVED[:13]))
 def test_never_further_than_stated_with_importance_weights(n, seed, estimator):
     rng = np.random.default_rng(seed)
@@ -72,11 +126,13 @@ def test_never_further_than_stated_with_importance_weights(n, seed, estimator):
 @pytest.mark.parametrize("kind", KINDS)
 def test_stated_bounds_hold_on_every_kind_of_scores(kind, n):
     c, y = draw(kind, n, 3)
+    cells = Sketch.from_arrays(c, y).to_profile()
     for estimator in (*PROVED, *PROBED):
         exact, found, away = both(estimator, c, y)
         assert away <= found.sketch_error, estimator
         assert found.n == exact.n
-        assert found.details["sketch_bound"] == ("probed" if estimator in PROBED else "proved")
+        probed = found.details["sketch_bound"] == "probed"
+        assert probed == (estimator in PROBED and bool((cells.low < cells.high).any()))
 
 
 def test_the_bound_can_be_met():
@@ -192,7 +248,7 @@ def test_a_cut_through_a_cell_uses_the_covariance_that_the_cell_keeps():
     rng = np.random.default_rng(0)
     for fraction in (0.25, 0.5, 0.75):
         misses = []
-        for _ in range(400):
+        for _ in range(200):
             c, y = np.sort(0.3 + 2.0**-15 * rng.random(200)), rng.integers(0, 2, 200)
             profile = Sketch.from_arrays(c, y).to_profile()
             below = profile.part("y", np.zeros(1, np.intp), np.array([fraction]))[0]
@@ -200,8 +256,8 @@ def test_a_cut_through_a_cell_uses_the_covariance_that_the_cell_keeps():
             misses.append((below - actual, fraction * y.sum() - actual))
         ours, fair = np.mean(np.square(misses), axis=0)
         left = fraction * (1 - fraction)
-        assert fair == pytest.approx(200 * left / 4, rel=0.2)
-        assert ours == pytest.approx(200 * left * (1 - 3 * left) / 4, rel=0.2)
+        assert fair == pytest.approx(200 * left / 4, rel=0.25)
+        assert ours == pytest.approx(200 * left * (1 - 3 * left) / 4, rel=0.25)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 1.0])

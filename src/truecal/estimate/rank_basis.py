@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.profile import Cut, Profile
+from truecal.profile.sketch_profile import CellProfile
 from truecal.types import Float64s, Indices
 
 MOST_CELLS = (
@@ -68,6 +69,8 @@ def most_cells(profile: Profile) -> int:
 
 def rank_cells(profile: Profile) -> Cells:
     """One cell per row up to 1024 rows, one per distinct score up to 1024 of them, then 1024 of equal mass."""
+    if isinstance(profile, CellProfile):
+        profile = profile.spread(MOST_CELLS)
     if profile.rows <= MOST_CELLS and profile.weights is None:
         return _row_cells(profile)
     distinct = np.minimum(profile.distinct, MOST_CELLS)

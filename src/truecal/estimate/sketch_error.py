@@ -2,9 +2,11 @@
 
 Bins, debiased bins, label bins, the sweep, the nearest neighbours and the isotonic error have proved bounds: whatever the order of
 rows inside the cells was, the exact value is no further away. The smooth and the kernel-density error work on a grid that cells
-never cross, so they are exact. For the rank series the bound is probed, not proved: rows inside every cell are put into the
-orders that move the value most, and four times the largest move is stated (never less than 2e-5);
-`details["sketch_bound"]` says which of the two it is.
+never cross, so they are exact. So is the rank series where every cell holds one score.
+
+Where cells hold several, the bound of the rank series is probed, not proved, because which of its terms it keeps can change with
+any row: rows inside every cell are put into the orders that move the value most, apart and tied, and four times the largest
+move is stated (never less than 2e-5). `details["sketch_bound"]` says which of the two a bound is.
 """
 
 import numpy as np
@@ -39,7 +41,8 @@ def stated(estimate: Estimate, profile: CellProfile) -> Estimate:
     ends = estimator.root(np.array([low, high]))
     error = max(float(ends[1]) - value, value - float(ends[0]), 0.0)
     n = estimate.n if profile.counted else profile.row_count
-    details = {**estimate.details, "sketch_bound": "probed" if isinstance(estimator, RankSeries) else "proved"}
+    probed = isinstance(estimator, RankSeries) and bool((profile.low < profile.high).any())
+    details = {**estimate.details, "sketch_bound": "probed" if probed else "proved"}
     warnings = estimate.warnings
     if stops is not None:
         details["stops"] = (stops.first, stops.last)
@@ -69,7 +72,7 @@ def power_range(estimator: Estimator, profile: CellProfile, estimate: Estimate) 
         return power - profile.rounding, power + _isotonic_excess(profile) + profile.rounding
     value = float(estimate.value)
     move = _GRID_ROUNDING + profile.rounding
-    if isinstance(estimator, RankSeries):
+    if isinstance(estimator, RankSeries) and (profile.low < profile.high).any():
         move += _MARGIN * largest_move(estimator, profile, estimate) + _LEAST_PROBED
     p = estimator.power_norm
     low, high = max(value - move, 0.0), min(value + move, 1.0)

@@ -1,4 +1,4 @@
-"""Rows inside cells put into extreme orders, to see how far an estimate can move."""
+"""The rows behind the cells of a sketch, made up: spread evenly, or put into extreme orders to see how far an estimate can move."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,33 +50,14 @@ def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
 
 
 def largest_move(estimator: Estimator, profile: CellProfile, estimate: Estimate) -> float:
-    """The furthest an estimate moves when the rows of the cells are put into orders that add up."""
+    """The furthest an estimate moves when the rows of the cells are put into orders that add up, apart or tied."""
     if not profile.counted:
         return 1.0  # how importance weights are spread inside cells is not known
     value = float(estimate.value)
-    tried = [_as_many_rows(profile, profile)]
-    if (profile.low < profile.high).any():
-        tried = [_as_many_rows(arranged(profile, order), profile) for order in _orders(profile, estimate)]
+    tried = [profile.tied()]
+    for order in _orders(profile, estimate):
+        tried += [arranged(profile, order), profile.spread(MOST_CELLS, order)]
     return max(abs(float(estimator.values(rows)[0]) - value) for rows in tried)
-
-
-def _as_many_rows(profile: Profile, of: CellProfile) -> Profile:
-    """The same with every row parted into equals, until there are too many rows for the rank series to take them one by one."""
-    times = min(-(-(MOST_CELLS + 1) // profile.rows), -(-of.row_count // profile.rows))
-    if times < 2:
-        return profile
-    assert profile.weights is not None
-    assert profile.squares is not None
-    assert profile.products is not None
-    whole = np.diff(np.rint(profile.weights[0, :, None] * np.arange(times + 1) / times), axis=1)  # parts of whole size
-    return Profile(
-        np.repeat(profile.scores, times, axis=1),
-        np.repeat(profile.outcomes.astype(np.float64), times, axis=1),
-        whole.reshape(1, -1),
-        np.repeat(profile.squares, times, axis=1),
-        np.repeat(profile.products, times, axis=1),
-        single=True,
-    )
 
 
 def _orders(profile: CellProfile, estimate: Estimate) -> list[NDArray[np.bool_]]:

@@ -12,6 +12,8 @@ from truecal.types import Float64s, Indices
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from truecal.profile.sketch import Sketch
 
 _FLOATS: dict[int, np.dtype[Any]] = {2: np.dtype(np.float16), 4: np.dtype(np.float32), 8: np.dtype(np.float64)}
@@ -96,6 +98,16 @@ class CellProfile(Profile):
         w = self.weights[0, cell]
         means = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}
         return w if name == "w" else w * means[name][0, cell]
+
+    def spread(self, cells: int, zeros_first: "NDArray[np.bool_] | None" = None) -> Profile:
+        """The same data with the cells that are full beside 1 / `cells` of them taken apart into rows; see `sketch_spread`."""
+        from truecal.profile.sketch_spread import spread
+
+        return spread(self, cells, zeros_first) if self.counted and (self.low < self.high).any() else self
+
+    def tied(self) -> Profile:
+        """A plain Profile of the same rows, as if all scores of a cell were equal."""
+        return Profile(self.scores, self.outcomes, self.weights, self.squares, self.products, single=True)
 
     def mass_cut(self, bins: "int | Sequence[int] | Indices", ties: Literal["keep", "split"] = "keep") -> Cut:
         """As for any Profile, except that only cells of one score are ties to be kept: other cells are cut where the mass says."""
