@@ -244,3 +244,12 @@ def test_several_processes_give_the_same_store(tmp_path):
     meta = json.loads((tmp_path / "two/study.json").read_text())
     assert meta["name"] == "a small study"
     assert meta["study"]["metrics"] == ["ece-width-15-l1", "error"]
+
+
+def test_values_json_does_not_know_are_kept_as_text(tmp_path):
+    write_files(tmp_path, models=("mlp",))
+    path = tmp_path / "runs/digits/mlp-0-0.npz"
+    with np.load(path) as held:
+        np.savez(path, **held, day=np.full(120, "2024-01-01"))
+    store = run(tmp_path, SMALL + "selections:\n  - {name: s, by_column: {column: day, values: [2024-01-01]}}\n")
+    assert store.meta()["study"]["selections"][0]["by_column"]["values"] == ["2024-01-01"]

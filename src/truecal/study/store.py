@@ -186,7 +186,7 @@ class Store:
             for left in (self.folder / kind).glob(".*.part"):
                 left.unlink(missing_ok=True)
         held = {"version": VERSION, **meta, "truecal": version("truecal")}
-        write_whole(self.folder / "study.json", json.dumps(held, indent=1, ensure_ascii=False) + "\n")
+        write_whole(self.folder / "study.json", json.dumps(held, indent=1, ensure_ascii=False, default=str) + "\n")
 
     def add(self, job: str, results: Sequence[dict[str, Any]], diagrams: Sequence[dict[str, Any]]) -> None:
         """Keep the numbers of a job; it is done when this returns."""
