@@ -9,7 +9,8 @@ import pytest
 import truecal as tc
 from tests.study.studies import STUDY, write_files, write_study
 from truecal.cli.recalibrate import METHODS
-from truecal.study.spec import RECALIBRATORS, read_spec
+from truecal.study.spec import RECALIBRATORS
+from truecal.study.spec_read import read_spec
 
 
 def problems_of(path):

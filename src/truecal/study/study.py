@@ -4,7 +4,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from truecal.study.spec import Spec, read_spec
+from truecal.study.spec import Spec
+from truecal.study.spec_read import read_spec
 from truecal.study.store import Store
 
 
