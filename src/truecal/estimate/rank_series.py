@@ -22,15 +22,16 @@ _GATE = 1.645  # the Jensen correction applies only to an error that stands out 
 
 
 @dataclass(frozen=True)
-class _Fit:
+class Fit:
     """The selected series of every dataset of a part of a batch."""
 
     cells: Cells
     basis: Basis
     beta: Float64s  # (m, K) coefficients
     chosen: Float64s  # (m, K) 1 for the terms kept
+    theta: Float64s  # (K, m) the estimate of the squared error with every number of terms ...
+    risk: Float64s  # (K, m) ... and what choosing that number is estimated to cost
     power: Float64s  # (m,) theta at the chosen number of terms
-    full: Float64s  # (m,) theta with all terms
     gap: Float64s  # (m, G) fitted outcome rate minus score
     noise: Float64s  # (m,) b: the variance of theta grows by b * theta ...
     spread: Float64s  # (m,) e: ... + e * theta^2
@@ -81,8 +82,12 @@ class RankSeries(Estimator):
         power = np.concatenate([self._power(fit) for fit in _fits(profile)])
         return Findings(power)
 
-    def _power(self, fit: _Fit) -> Float64s:
-        value = fit.value * _shape(fit, self.norm)
+    def value_of(self, fit: Fit) -> Float64s:
+        """The error of every dataset of a fit."""
+        return fit.value * _shape(fit, self.norm)
+
+    def _power(self, fit: Fit) -> Float64s:
+        value = self.value_of(fit)
         return np.where(fit.value > 0, value**self.norm, np.minimum(fit.power, 0.0))
 
     def complete(self, profile: Profile) -> Estimate:
@@ -141,17 +146,17 @@ def _warnings(profile: Profile) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _fits(profile: Profile) -> Iterator[_Fit]:
+def _fits(profile: Profile) -> Iterator[Fit]:
     """The fits of a batch, in parts that bound the memory."""
     step = max(1, _PART // most_cells(profile))
     if step >= profile.batch:
-        yield _fit(profile)
+        yield fit_series(profile)
         return
     for start in range(0, profile.batch, step):
-        yield _fit(profile.take(slice(start, start + step)))
+        yield fit_series(profile.take(slice(start, start + step)))
 
 
-def _fit(profile: Profile) -> _Fit:
+def fit_series(profile: Profile) -> Fit:
     """All in units in which a cell counts by the root of its rows: residuals r, fits and waves are plain vectors then.
 
     With e = r - fit, v the spread of residuals within a cell and h the leverage, the rows of a cell contribute
@@ -204,7 +209,7 @@ def _fit(profile: Profile) -> _Fit:
     jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)
     value = np.sqrt(np.maximum(power, 0.0))
     value = np.minimum(np.where(stands_out, value * jensen, value), 1.0)
-    return _Fit(cells, basis, beta.T / np.sqrt(n)[:, None], chosen, power, theta[-1], gap, noise, spread, value)
+    return Fit(cells, basis, beta.T / np.sqrt(n)[:, None], chosen, theta, risk, power, gap, noise, spread, value)
 
 
 def _safe(count: Float64s) -> Float64s:
@@ -239,7 +244,7 @@ def _covariance(waves: Float64s, variance: Float64s, n: Float64s) -> Float64s:
     return total / n[:, None, None]
 
 
-def _shape(fit: _Fit, norm: float) -> Float64s:
+def _shape(fit: Fit, norm: float) -> Float64s:
     """mean|m| / rms(m) for norm 1."""
     if norm == 2:
         return np.ones(len(fit.value))
@@ -247,7 +252,7 @@ def _shape(fit: _Fit, norm: float) -> Float64s:
     return np.where(rms > 0, (fit.cells.share * np.abs(fit.gap)).sum(axis=1) / np.where(rms > 0, rms, 1.0), 1.0)
 
 
-def _pivot(fit: _Fit) -> Pivot:
+def _pivot(fit: Fit) -> Pivot:
     """The estimate with all terms, without selection, and its variance at any truth."""
     rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
     leverage = fit.leverage()
@@ -256,10 +261,10 @@ def _pivot(fit: _Fit) -> Pivot:
         (_covariance(fit.basis.by_dataset(), variance, fit.cells.n) ** 2).sum(axis=(1, 2))
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
     ]
-    return Pivot(fit.full, 2 * np.maximum(*spans), fit.noise, fit.spread)
+    return Pivot(fit.theta[-1], 2 * np.maximum(*spans), fit.noise, fit.spread)
 
 
-def _test(fit: _Fit, resamples: int, generator: np.random.Generator) -> tuple[Float64s, Float64s]:
+def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Float64s, Float64s]:
     """Statistic and p-value of every dataset."""
     cells = fit.cells
     found, p = np.zeros(len(cells.n)), np.empty(len(cells.n))

@@ -6,7 +6,8 @@ never cross, so they are exact. So is the rank series where every cell holds one
 
 Where cells hold several, the bound of the rank series is probed, not proved, because which of its terms it keeps can change with
 any row: rows inside every cell are put into the orders that move the value most, apart and tied, and four times the largest
-move is stated (never less than 2e-5). `details["sketch_bound"]` says which of the two a bound is.
+move is stated, and at least what every number of terms gives that may be the chosen one (never less than 2e-5).
+`details["sketch_bound"]` says which of the two a bound is.
 """
 
 import numpy as np
@@ -27,8 +28,7 @@ from truecal.estimate.sweep import SweepECE
 from truecal.profile.sketch_profile import CellProfile
 
 _GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
-_MARGIN = 4.0  # times the largest move that was probed ...
-_LEAST_PROBED = 2e-5  # ... and never less than this
+_LEAST_PROBED = 2e-5  # a probed bound is never less than this
 
 
 def stated(estimate: Estimate, profile: CellProfile) -> Estimate:
@@ -73,7 +73,7 @@ def power_range(estimator: Estimator, profile: CellProfile, estimate: Estimate) 
     value = float(estimate.value)
     move = _GRID_ROUNDING + profile.rounding
     if isinstance(estimator, RankSeries) and (profile.low < profile.high).any():
-        move += _MARGIN * largest_move(estimator, profile, estimate) + _LEAST_PROBED
+        move += largest_move(estimator, profile, estimate) + _LEAST_PROBED
     p = estimator.power_norm
     low, high = max(value - move, 0.0), min(value + move, 1.0)
     return (low, high) if p in (1, np.inf) else (low**p, high**p)

@@ -4,11 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.estimate.estimate import Estimate
-from truecal.estimate.estimator import Estimator
 from truecal.estimate.rank_basis import MOST_CELLS
+from truecal.estimate.rank_series import Fit, RankSeries, fit_series
 from truecal.profile import Profile
 from truecal.profile.sketch_profile import CellProfile
 from truecal.types import Float64s
+
+_MARGIN = 4.0  # times what was seen to move
+_EVEN = 1e-9  # risks this close may be ordered either way
 
 
 def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
@@ -49,15 +52,41 @@ def arranged(profile: CellProfile, zeros_first: NDArray[np.bool_]) -> Profile:
     )
 
 
-def largest_move(estimator: Estimator, profile: CellProfile, estimate: Estimate) -> float:
-    """The furthest an estimate moves when the rows of the cells are put into orders that add up, apart or tied."""
+def largest_move(estimator: RankSeries, profile: CellProfile, estimate: Estimate) -> float:
+    """How far the rank series of all rows may be from that of the cells, by all that was tried.
+
+    Rows are put into orders that add up, apart or tied, and what moves is taken four times. The risks by which the series chooses
+    its number of terms move as well: every number whose risk may then be the smallest counts, with the value it gives.
+    """
     if not profile.counted:
         return 1.0  # how importance weights are spread inside cells is not known
-    value = float(estimate.value)
     tried = [profile.tied()]
     for order in _orders(profile, estimate):
         tried += [arranged(profile, order), profile.spread(MOST_CELLS, order)]
-    return max(abs(float(estimator.values(rows)[0]) - value) for rows in tried)
+    fit, others = fit_series(profile), [fit_series(rows) for rows in tried]
+    value = float(estimate.value)
+    moved = max(abs(float(estimator.value_of(other)[0]) - value) for other in others)
+    terms = min(len(some.risk) for some in (fit, *others))
+    risk = fit.risk[:terms, 0]
+    unsure = _MARGIN * np.max([np.abs(other.risk[:terms, 0] - risk) for other in others], axis=0) + _EVEN
+    possible = risk - unsure <= (risk + unsure).min()
+    low, high = _by_terms(estimator, fit, terms)
+    loose = _MARGIN * np.max([np.abs(_by_terms(estimator, other, terms)[0] - low) for other in others], axis=0)
+    elsewhere = np.maximum(np.abs(low - value), np.abs(high - value)) + loose
+    possible[int(fit.chosen[0].sum()) - 1 :][:1] = False  # the number that was chosen: its value is known
+    return max(_MARGIN * moved, float(loose.max()), float(elsewhere[possible].max(initial=0.0)))
+
+
+def _by_terms(estimator: RankSeries, fit: Fit, terms: int) -> tuple[Float64s, Float64s]:
+    """Between which values the series lies with every number of terms; the correction for noise is left open."""
+    share, n = fit.cells.share[0], float(fit.cells.n[0])
+    gap = np.cumsum(fit.beta[0, :terms, None] * fit.basis.functions(fit.cells)[0, :terms], axis=0)
+    second = np.maximum((gap**2) @ share, 1e-300)
+    theta = np.maximum(fit.theta[:terms, 0], 0.0)
+    shape = (np.abs(gap) @ share) / np.sqrt(second) if estimator.norm == 1 else 1.0
+    noise = (1 / np.maximum(theta, 1e-300) + (gap**2).max(axis=1) / second) / (8 * n)
+    low = np.sqrt(theta)
+    return low * shape, np.minimum(low * (1 + np.minimum(noise, 0.25)), 1.0) * shape
 
 
 def _orders(profile: CellProfile, estimate: Estimate) -> list[NDArray[np.bool_]]:
