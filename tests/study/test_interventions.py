@@ -288,10 +288,34 @@ def test_the_answer_counts_what_it_says(clean):
     assert lines[0] == "focal: usual error lower; HIGHER full"
     assert lines[1] == "mixup: usual error lower; lower full"
     assert lines[2] == "temperature: usual error higher; lower full"
-    assert lines[3].startswith(
-        "Of 3 interventions 2 (focal, mixup) clearly lower the usual error. Of these, 1 (mixup) also"
+    assert lines[3].startswith("Of 3 interventions 2 (focal, mixup) clearly lower the usual error. Of these, 1 (mixup)")
+    assert lines[3].endswith("and 1 (focal) have one that rose.")
+    assert lines[4].startswith("The order of the 3 interventions by the usual error")
+    assert len(lines) == 5
+
+
+def test_the_answer_says_when_the_order_is_another(clean):
+    rows = []
+    for i, kind in enumerate(("none", "focal", "mixup", "temperature", "histogram")):
+        for seed in range(2):
+            rows.append(finding(kind, seed, 1.0 / (i + 1), "traditional"))
+            rows.append(finding(kind, seed, 0.1 * i, "full"))
+            rows.append(finding(kind, seed, 1.0 / (i + 2), "top-2"))
+    kinds = dict.fromkeys(("none", "focal", "mixup", "temperature", "histogram"))
+    made = replace(clean[0], findings=tuple(rows), choice=replace(clean[0].choice, strengths=kinds))
+    assert "order): full -1.00, top-2 1.00." in verdict(made)[-1]
+
+
+def test_errors_among_one_label_are_shown_beside_those_of_a_calibrated_model(clean):
+    rows = [finding("none", s, 0.2 + 0.001 * s) for s in range(3)] + [finding("focal", s, 0.1) for s in range(3)]
+    for kind, value in (("none", 0.1), ("focal", 0.3)):
+        rows += [Finding(kind, "", s, Number("full", "label 8", "error", value, 9, 0.32)) for s in range(3)]
+    made = replace(
+        clean[0], findings=tuple(rows), choice=replace(clean[0].choice, strengths={"none": None, "focal": 1})
     )
-    assert lines[3].endswith("and 1 (focal) raise some other error.")
+    said = verdict(made)[-1]
+    assert said.startswith("Among the rows of one label, 1 of these interventions' 1 errors are higher")
+    assert said.endswith("on average they are 0.300, and would be 0.320 if the outputs were the truth.")
 
 
 def test_tables_show_every_intervention_and_number(clean):

@@ -10,9 +10,11 @@ import numpy as np
 
 from truecal.plot.canvas import GREY, SERIES, Frame, columns, new_axes
 from truecal.study.interventions import Comparison, Summed
-from truecal.study.interventions_config import BASELINE
+from truecal.study.interventions_config import AFTERWARDS, BASELINE, WHILE_TRAINING
 
-_HATCHES = ("", "//", "..", "xx", "\\\\")
+_COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00")
+_HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
+_KNOWN = (BASELINE, *WHILE_TRAINING, *AFTERWARDS)  # an intervention looks the same in every picture
 
 
 class InterventionsDisplay:
@@ -38,14 +40,14 @@ class InterventionsDisplay:
         """Draw on `ax`, or on a new figure."""
         kinds, whats, means, spreads = columns(self._frame, "intervention", "what", "mean", "sd")
         floor = self._frame.get("if_calibrated", [None] * len(kinds))
-        methods, things = list(dict.fromkeys(kinds)), list(dict.fromkeys(whats))
-        self.figure_, self.ax_ = new_axes(ax, size=(max(6.0, 1.5 * len(things) + 1), 4.5))
+        methods, things = sorted(dict.fromkeys(kinds), key=_place), list(dict.fromkeys(whats))
+        self.figure_, self.ax_ = new_axes(ax, size=(max(8.0, 1.5 * len(things) + 1), 4.5))
         width = 0.84 / len(methods)
         for i, name in enumerate(methods):
             rows = [j for j in range(len(kinds)) if kinds[j] == name]
             x = np.array([things.index(whats[j]) + (i - (len(methods) - 1) / 2) * width for j in rows])
             height = np.array([means[j] for j in rows], float)
-            self.ax_.bar(x, height, width, label=name, **_style(i))
+            self.ax_.bar(x, height, width, label=name, **_style(name, i))
             spread = np.array([np.nan if spreads[j] is None else spreads[j] for j in rows], float)
             self.ax_.errorbar(x, height, np.nan_to_num(spread), fmt="none", ecolor="black", elinewidth=1, capsize=2)
             marks = [(at, floor[j]) for at, j in zip(x, rows, strict=True) if floor[j] is not None]
@@ -56,15 +58,21 @@ class InterventionsDisplay:
         self.ax_.set_xticks(range(len(things)), things)
         self.ax_.axhline(0, color=GREY, linewidth=0.8)
         self.ax_.set(ylabel=self.ylabel)
-        self.ax_.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize="small")
+        self.ax_.legend(
+            frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize="small", handlelength=3
+        )
         return self
 
 
-def _style(i: int) -> dict[str, Any]:
-    """Colour and hatch, different for each of the first 25 bars."""
-    turn = i // len(SERIES)
-    colour = SERIES[i % len(SERIES)]["color"]
-    return {"color": colour, "hatch": _HATCHES[(i + turn) % len(_HATCHES)], "edgecolor": "white"}
+def _place(name: str) -> int:
+    return _KNOWN.index(name) if name in _KNOWN else len(_KNOWN)
+
+
+def _style(name: str, position: int) -> dict[str, Any]:
+    """Colour and hatch of an intervention; those we do not know follow by their position."""
+    i = _place(name) + (0 if name in _KNOWN else position)
+    turn, count = i // len(_COLOURS), len(_COLOURS)
+    return {"color": _COLOURS[i % count], "hatch": _HATCHES[(i + turn) % count], "edgecolor": "white"}
 
 
 _ERROR = "Calibration error"
@@ -77,7 +85,7 @@ _PICTURES: dict[str, tuple[str, Callable[[Summed], str | None]]] = {
     "likert_share": ("Share of outputs", lambda s: _of(s, "share", "likert ")),
     "top_k_accuracy": ("Top-k accuracy", lambda s: _of(s, "accuracy", "")),
     "entropy": ("Mean entropy (nats)", lambda s: "all classes" if s.metric == "entropy" else None),
-    "confidence": ("Mean confidence, less the base model's", lambda s: _of(s, "confidence", "rank ")),
+    "confidence": ("Mean confidence, less the base model's", lambda s: s.lens if s.lens.startswith("rank ") else None),
 }
 
 
@@ -87,6 +95,10 @@ def pictures(found: Comparison) -> dict[str, InterventionsDisplay]:
     for name, (ylabel, wanted) in _PICTURES.items():
         relative = name == "confidence"
         frame = _frame(found.summary, wanted, relative=relative)
+        scale = list(found.plan.lenses.likert)
+        if name.startswith("likert"):  # an interval that the base model leaves empty keeps its place
+            order = sorted(range(len(frame["what"])), key=lambda i: scale.index(frame["what"][i]))
+            frame = {column: [values[i] for i in order] for column, values in frame.items()}
         if frame["what"]:
             shown[name] = InterventionsDisplay(frame, ylabel=ylabel)
     for given in next(iter(found.plan.lenses.groupings.values()), {}):
@@ -118,9 +130,7 @@ def _frame(summary: Sequence[Summed], wanted: Callable[[Summed], str | None], *,
         what = wanted(one)
         if what is None or (relative and one.intervention == BASELINE):
             continue
-        mean, spread = (one.difference, None) if relative else (one.mean, one.sd)
-        if relative and one.difference_high is not None and one.difference is not None:
-            spread = one.difference_high - one.difference
+        mean, spread = (one.difference, one.difference_sd) if relative else (one.mean, one.sd)
         for name, value in zip(frame, (one.intervention, what, mean, spread, one.if_calibrated), strict=True):
             frame[name].append(value)
     return frame

@@ -59,6 +59,7 @@ class Summed:
     seeds: int
     if_calibrated: float | None
     difference: float | None
+    difference_sd: float | None
     difference_low: float | None
     difference_high: float | None
 
@@ -133,6 +134,8 @@ def compare_interventions(
     data = load_data(plan.data)
     check_plan(plan, data, Path(config).name)
     outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, told=told)
+    if told is not None:
+        told(len(outputs), len(outputs), "judging the test rows")
     choice = choose(plan, data, outputs)
     findings: list[Finding] = []
     notes = list(choice.notes)
@@ -161,10 +164,11 @@ def summed(findings: tuple[Finding, ...]) -> tuple[Summed, ...]:
         base = groups.get((BASELINE, lens, selection, metric), {})
         with np.errstate(invalid="ignore"):
             gaps = np.array([f.number.value - base[s].number.value for s, f in by_seed.items() if s in base])
-        low = high = None
+        low = high = gap_sd = None
         gaps = gaps[np.isfinite(gaps)]  # a log loss may be infinite
         if len(gaps) > 1:
-            reach = float(stdtrit(len(gaps) - 1, 0.975) * gaps.std(ddof=1) / np.sqrt(len(gaps)))
+            gap_sd = float(gaps.std(ddof=1))
+            reach = float(stdtrit(len(gaps) - 1, 0.975)) * gap_sd / len(gaps) ** 0.5
             low, high = float(gaps.mean()) - reach, float(gaps.mean()) + reach
         calibrated = [f.number.if_calibrated for f in by_seed.values() if f.number.if_calibrated is not None]
         found.append(
@@ -177,6 +181,7 @@ def summed(findings: tuple[Finding, ...]) -> tuple[Summed, ...]:
                 seeds=len(values),
                 if_calibrated=float(np.mean(calibrated)) if calibrated else None,
                 difference=float(gaps.mean()) if len(gaps) else None,
+                difference_sd=gap_sd,
                 difference_low=low,
                 difference_high=high,
             )
