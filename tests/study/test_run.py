@@ -90,6 +90,32 @@ def test_numbers_equal_direct_calls(tmp_path):
     assert checked == len(frame)
 
 
+def test_recalibrators_learnt_on_another_dataset(tmp_path):
+    write_files(tmp_path, models=("mlp",), datasets=("digits", "faces"), severities=(0, 1))
+    frame = run(tmp_path, "metrics: [nll]\nrecalibrators: [temperature]\nsplit: {dataset: digits}\n").frame()
+    arrays = {}
+    for dataset in ("digits", "faces"):
+        with np.load(tmp_path / f"runs/{dataset}/mlp-0-0.npz") as held:
+            arrays[dataset] = held["logits"], held["labels"]
+    logits, labels = arrays["digits"]
+    learnt = held_out(labels, 0.2, 0)
+    scaling = tc.TemperatureScaling(input="logits").fit(logits[learnt], labels[learnt])
+    preds = tc.Predictions.from_probs(scaling.predict_proba(arrays["faces"][0]), arrays["faces"][1])
+    row = value_of(frame, dataset="faces", severity=0.0, recalibrator="temperature")
+    assert (row["value"], row["n"]) == (pytest.approx(tc.scores.log_loss(preds), abs=1e-12), 120)
+    assert value_of(frame, dataset="digits", severity=1.0, recalibrator="none")["n"] == 96
+    (tmp_path / "runs/digits/mlp-0-0.npz").unlink()
+    with pytest.raises(tc.InputError, match="'mlp' has no file of dataset 'digits', severity 0, seed 0 to learn from"):
+        run(tmp_path, "metrics: [nll]\nrecalibrators: [temperature]\nsplit: {dataset: digits}\n")
+
+
+def test_a_shifted_file_without_a_clean_one_says_what_it_learnt_on(tmp_path):
+    write_files(tmp_path, models=("mlp",), severities=(2,))
+    frame = run(tmp_path, "metrics: [nll]\nrecalibrators: [temperature]\n").frame()
+    assert "learnt on the shifted one" in value_of(frame, recalibrator="temperature")["warnings"]
+    assert value_of(frame, recalibrator="none")["warnings"] == ""
+
+
 def test_without_recalibrators_all_rows_are_judged(tmp_path):
     write_files(tmp_path)
     frame = run(tmp_path).frame()

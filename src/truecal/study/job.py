@@ -51,8 +51,7 @@ def plan(spec: Spec) -> list[Job]:
     known = {source.who: source for source in spec.sources}
     jobs = []
     for source in spec.sources:
-        clean = known.get((source.model, source.dataset, 0.0, source.seed), source)
-        learnt_from = clean if spec.options.recalibrators and spec.options.split.fit == "clean" else source
+        learnt_from = spec.options.split.teacher(source, known) if spec.options.recalibrators else source
         jobs.append(Job(_name(source, learnt_from, spec.options), source, learnt_from, spec.options))
     return jobs
 
@@ -125,15 +124,20 @@ def _variants(job: Job, rows: Rows) -> Iterator[tuple[str, Predictions | None, t
     if not options.recalibrators:
         yield "none", rows.preds, ()
         return
-    learnt = held_out(rows.preds.labels, options.split.fraction, options.split.seed)
-    judged = rows.preds.take(~learnt)
-    yield "none", judged, ()
     teacher = rows if job.learnt_from == job.source else load_rows(job.learnt_from.path, options.columns, job.subset)
-    if not np.array_equal(teacher.preds.labels, rows.preds.labels):
-        raise InputError(f"{job.learnt_from.path} has other labels than {job.source.path}; it has changed")
+    learnt = held_out(teacher.preds.labels, options.split.fraction, options.split.seed)
+    judged = np.ones(len(rows.preds), bool)
+    if job.learnt_from.dataset == job.source.dataset:
+        if not np.array_equal(teacher.preds.labels, rows.preds.labels):
+            raise InputError(f"{job.learnt_from.path} has other labels than {job.source.path}; it has changed")
+        judged = ~learnt
+    preds, outputs = rows.preds.take(judged), rows.outputs[judged]
+    yield "none", preds, ()
+    shifted = job.source.severity > 0 and job.learnt_from == job.source and options.split.fit == "clean"
+    own = ("there is no file of severity 0, so this was learnt on the shifted one",) if shifted else ()
     for name in options.recalibrators:
         fitted, notes = _fit(name, options.columns.kind, teacher, learnt)
-        yield name, None if fitted is None else fitted.recalibrate(judged, rows.outputs[~learnt]), notes
+        yield name, None if fitted is None else fitted.recalibrate(preds, outputs), (*own, *notes)
 
 
 def _fit(name: str, kind: str, rows: Rows, learnt: Any) -> tuple[Any, tuple[str, ...]]:

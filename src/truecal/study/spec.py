@@ -1,5 +1,6 @@
 """The study file as values: what is evaluated, and how. `spec_read` makes them."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -33,12 +34,20 @@ class Columns:
 class Split:
     """The rows recalibrators learn from: a fraction of every class, the same for all models.
 
-    fit="clean": learnt on the file of severity 0 of the same model, dataset and seed; "same": on the file that is judged.
+    fit="clean": learnt on the file of severity 0 of the same model, dataset and seed; "same": on the file that is judged. With
+    `dataset`, learnt on that dataset's clean file of the same model and seed, whatever dataset is judged.
     """
 
     fraction: float = 0.2
     seed: int = 0
     fit: Literal["clean", "same"] = "clean"
+    dataset: str | None = None
+
+    def teacher(self, source: Source, known: Mapping[tuple[str, str, float, int], Source]) -> Source:
+        """The file that recalibrators of a file learn from: where there is none that is clean, the file itself."""
+        if self.fit == "same":
+            return source
+        return known.get((source.model, self.dataset or source.dataset, 0.0, source.seed), source)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ def check_files(problems: Problems, sources: Sequence[Source], options: Options,
         _check_columns(problems, peek, options, lines)
     if options.recalibrators and options.split.fit == "clean":
         _check_severities(problems, first)
+        _check_teachers(problems, seen, options, lines)
     _check_classes(problems, first, options, lines)
 
 
@@ -95,6 +96,28 @@ def _check_severities(problems: Problems, first: dict[object, _Peek]) -> None:
                 peek.source.line,
                 f"{peek.source.path} has other labels than {clean.source.path} of severity 0, so the rows a recalibrator learnt "
                 "from cannot be left out; use the same rows, or split: {fit: same}",
+            )
+
+
+def _check_teachers(problems: Problems, seen: Sequence[_Peek], options: Options, lines: dict[str, int]) -> None:
+    """Every model needs a clean file of the dataset its recalibrators learn on, with the same classes."""
+    dataset = options.split.dataset
+    if dataset is None:
+        return
+    known = {peek.source.who: peek for peek in seen}
+    if dataset not in {peek.source.dataset for peek in seen}:
+        problems.add(lines["split"], f"split names {dataset!r}, but no prediction file is of that dataset")
+        return
+    for peek in seen:
+        teacher = known.get((peek.source.model, dataset, 0.0, peek.source.seed))
+        if teacher is None:
+            problems.add(
+                peek.source.line,
+                f"{peek.source.model!r} has no file of dataset {dataset!r}, severity 0, seed {peek.source.seed} to learn from",
+            )
+        elif (teacher.classes, teacher.names) != (peek.classes, peek.names):
+            problems.add(
+                peek.source.line, f"{peek.source.path} has other classes than {teacher.source.path}, to be learnt from"
             )
 
 

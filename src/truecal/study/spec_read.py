@@ -163,13 +163,16 @@ def _subsets(problems: Problems, entry: Entry, columns: Columns | None) -> tuple
 
 
 def _split(problems: Problems, entry: Entry) -> Split:
-    items = problems.keys(entry, ("fraction", "seed", "fit"), what="split")
+    items = problems.keys(entry, ("fraction", "seed", "fit", "dataset"), what="split")
     fraction = _between(problems, items["fraction"], "fraction") if "fraction" in items else None
     seed = _whole(problems, items.get("seed"), "seed", low=0)
     fit: Any = items["fit"].value if "fit" in items else "clean"
     if fit not in ("clean", "same"):
         problems.add(items["fit"].line, f"fit must be clean or same, not {items['fit'].plain()!r}")
-    return Split(0.2 if fraction is None else fraction, seed or 0, fit)
+    dataset = None if "dataset" not in items else str(items["dataset"].plain())
+    if dataset is not None and fit == "same":
+        problems.add(entry.line, "fit: same learns on the file that is judged, so leave out the dataset")
+    return Split(0.2 if fraction is None else fraction, seed or 0, fit, dataset)
 
 
 # ------------------------------------------------------------------ scalars
