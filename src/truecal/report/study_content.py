@@ -10,7 +10,7 @@ from truecal.report.study_analyses import analyses
 from truecal.report.study_diagrams import explorer_diagrams
 from truecal.report.study_numbers import explorer_numbers, refuse_undrawable
 
-_ELSEWHERE = 150_000  # bytes of styles, scripts and words
+_ELSEWHERE = 60_000  # bytes of styles, scripts and words
 _LEVEL = 0.95
 
 
@@ -24,7 +24,7 @@ def gather_study(store: Any, *, title: str | None, megabytes: float, command: st
     if room < 50_000:
         raise InputError(f"{megabytes:g} MB are too few: the charting library alone takes 0.9; ask for 1.5 or more")
     numbers = explorer_numbers(frame, room=round(0.65 * room))
-    diagrams = explorer_diagrams(frame, store.diagrams(), numbers.record, room=round(0.35 * room))
+    diagrams = explorer_diagrams(frame, store.diagrams(), numbers.record, room=room - numbers.size)
     level = frame["level"].drop_nulls().max()
     name = str(meta.get("name") or "Study")
     return document(

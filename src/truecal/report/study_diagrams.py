@@ -65,4 +65,7 @@ def _packed(rows: Any, model_of: dict[str, int], place_of: dict[tuple[Any, ...],
         whole = (round(confidence * UNIT), round(outcome * UNIT), round(count, 2))
         for values, number in zip(lists, whole, strict=True):
             values.append(int(number) if float(number).is_integer() else number)
+    for lists in found.values():  # bins of equal mass mostly hold equal counts: one number says it
+        if len(set(lists[2])) == 1:
+            del lists[2][1:]
     return found

@@ -50,9 +50,10 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the page embeds (`record`) and what was left out of it, in words."""
+    """What the page embeds (`record`), about how many bytes that takes, and what was left out of it, in words."""
 
     record: dict[str, Any]
+    size: int
     left_out: list[str]
 
 
@@ -107,7 +108,7 @@ def explorer_numbers(frame: Any, *, room: int) -> Numbers:
         "error": errors[0],
         "units": {"value": VALUE_UNIT, "end": END_UNIT},
     }
-    return Numbers(record, left_out)
+    return Numbers(record, used, left_out)
 
 
 def wanted_first(frame: Any) -> list[tuple[str, str]]:

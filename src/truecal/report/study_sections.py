@@ -7,6 +7,7 @@ from truecal.report.sections import box, header, section
 
 _MODEL_COLUMNS = ["Model", "Family", "Size", "Error", "Metric", "Interval", "Pareto front", "Not told apart from"]
 _NOTES_SHOWN, _MOST_NOTES = 3, 40
+_NAMED = 8  # metrics that were left out
 
 
 def study_body(content: dict[str, Any]) -> str:
@@ -175,10 +176,10 @@ def _reading(content: dict[str, Any]) -> str:
             "the relation of calibration to error is partly made by the estimator.",
         ),
     ]
-    if content["left_out"]:
-        terms.append(
-            ("Left out to keep the page small", "; ".join(content["left_out"]) + ". The store holds them all.")
-        )
+    if left_out := content["left_out"]:
+        rest = f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
+        said = f"{'; '.join(left_out[:_NAMED])}{rest}. The store holds them all."
+        terms.append(("Left out to keep the page small", said))
     return element(
         "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in terms), class_="terms"
     )

@@ -142,15 +142,17 @@ function say(rows) {
     get('cautions').replaceChildren();
     return;
   }
-  get('finding').textContent = `Lowest ${inSentence(measureWords())} on ${where()}: ${found.best.name}, ${found.best.value.toFixed(4)}.`;
+  const ties = rows.filter((row) => row.value === found.best.value).length - 1;
+  const first = ties > 0 ? `${found.best.name} and ${ties} ${ties === 1 ? 'other' : 'others'}` : found.best.name;
+  get('finding').textContent = `Lowest ${inSentence(measureWords())} on ${where()}: ${first}, ${found.best.value.toFixed(4)}.`;
   const others = rows.length - 1;
   if (!found.known) {
     get('support').textContent = others ? 'The study holds no intervals for this metric: differences between models may be noise.' : 'Only one model is shown.';
   } else {
-    const first = found.rivals
+    const place = found.rivals
       ? `Its interval overlaps those of ${found.rivals} of the ${others} other models: the data do not say which of these ${found.rivals + 1} is first.`
       : `Its interval lies below those of all ${others} other models.`;
-    get('support').textContent = `${first} ${found.supported} of ${found.pairs} orders of two models are supported by intervals that do not overlap.`;
+    get('support').textContent = `${place} ${found.supported} of ${found.pairs} orders of two models are supported by intervals that do not overlap.`;
   }
   get('cautions').replaceChildren(...cautions(rows, found).map((text) => {
     const item = document.createElement('li');

@@ -76,6 +76,11 @@ function scatterSpec(rows, label) {
       },
       {
         data: { name: 'selected' },
+        mark: { type: 'text', dy: -20, fontSize: 12, fontWeight: 600, color: colour('paper'), stroke: colour('paper'), strokeWidth: 4, limit: 260 },
+        encoding: { x, y, text: { field: 'name' } },
+      },
+      {
+        data: { name: 'selected' },
         mark: { type: 'text', dy: -20, fontSize: 12, fontWeight: 600, color: colour('ink'), limit: 260 },
         encoding: { x, y, text: { field: 'name' } },
       },

@@ -78,7 +78,8 @@ function support(rows) {
 function diagramAt(kind, place, model) {
   const found = diagrams.drawn[kind]?.[`${place}/${model}`];
   if (!found) return null;
-  const [confidences, outcomes, counts] = found;
+  const [confidences, outcomes, packed] = found;
+  const counts = packed.length === 1 ? confidences.map(() => packed[0]) : packed;
   const total = counts.reduce((a, b) => a + b, 0);
   return withIntervals(counts.map((count, k) => ({
     bin: k + 1,
