@@ -402,6 +402,27 @@ def test_every_control_has_a_name_and_every_chart_a_description(browser, page):
     )
 
 
+def test_selections_lenses_of_classes_and_models_without_a_family(browser, tmp_path):
+    frame = fake_store(severities=(0.0,), recalibrators=("none", "temperature", "vector")).frame()
+    rare = frame.with_columns(selection=pl.lit(NASTY), value=pl.col("value") * 0.5, low=None, high=None)
+    odd = frame.filter(pl.col("metric") == "rank-series-l2").with_columns(lens=pl.lit(f"class:{NASTY}"))
+    some = pl.concat([frame, rare.cast(frame.schema), odd]).with_columns(family=None, size=None).cast(frame.schema)
+    store = FakeStore(some, fake_store(severities=(0.0,)).diagrams())
+    path = report_study(store, tmp_path / "page.html")
+    text = path.read_text()
+    assert text.index("What temperature does") < text.index("What vector does")
+    browser.open(path)
+    before = {name: float(row[4]) for name, row in shown(browser).items()}
+    pick(browser, "selection", NASTY)
+    after = {name: float(row[4]) for name, row in shown(browser).items()}
+    assert after == pytest.approx({name: value / 2 for name, value in before.items()}, abs=1e-4)
+    pick(browser, "selection", "all")
+    pick(browser, "lens", f"Class {NASTY}")
+    assert {name: float(row[4]) for name, row in shown(browser).items()} == before
+    assert not browser.one("#families").is_displayed()
+    assert browser.complaints() == []
+
+
 @pytest.mark.parametrize("count", [1, 2, 60])
 def test_every_size_draws(browser, tmp_path, count):
     families = [f"family {k}" for k in range(20)] if count == 60 else ["only"]
