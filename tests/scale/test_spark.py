@@ -1,5 +1,6 @@
 """Apache Spark through the same path: a real local cluster with two workers, started and stopped here."""
 
+import json
 import os
 
 import numpy as np
@@ -11,6 +12,7 @@ import truecal as tc
 from tests.scale.engines import need
 from tests.scale.test_scan import table, wide
 from tests.scale.test_sketch import same
+from truecal.cli.main import main
 from truecal.profile.sketch import Sketch
 from truecal.scanning import scan
 from truecal.select import by_column, by_output
@@ -99,7 +101,41 @@ def check_nulls(spark, folder):
     same(found.sketch, Sketch.from_arrays([0.5, 0.25], [1, 0]))
 
 
-def test_spark_gives_what_the_other_engines_give(spark, folder):
+def check_logits_and_lists(spark, folder):
+    """exp may differ in its last bit, so values are compared, not cells."""
+    rng = np.random.default_rng(1)
+    logits, labels = rng.normal(0, 3, (500, 3)), rng.integers(0, 3, 500)
+    preds = tc.Predictions.from_logits(logits, labels)
+    exact = tc.BinnedECE()(tc.TopLabel()(preds)).value
+    columns = {f"z_{i}": logits[:, i].tolist() for i in range(3)}
+    rows = pa.table({**columns, "z": logits.tolist(), "p": preds.probs.tolist(), "label": labels})
+    pq.write_table(rows, folder / "logits.parquet")
+    frame = spark.read.parquet(f"{folder}/logits.parquet")
+    for where in ({"logits": "z_*"}, {"logits": "z"}, {"probs": "p"}):
+        found = scan(frame, label="label", **where).measure(estimator=tc.BinnedECE())
+        assert found.value == pytest.approx(exact, abs=1e-9)
+
+
+def check_command_line(spark, folder, capsys):
+    asked = ["measure", f"{folder}/part-*.parquet", "--label", "y", "--score", "p", "--by", "site", "--json"]
+    answers = []
+    for engine in ("spark", "duckdb"):
+        assert main([*asked, "--engine", engine]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0]["scan"]["engine"] == "spark"
+    for one, other in zip(*(answer["results"] for answer in answers), strict=True):
+        assert one["value"] == pytest.approx(other["value"], abs=1e-12)
+        assert (one["group"], one["n"]) == (other["group"], other["n"])
+
+
+def test_spark_gives_what_the_other_engines_give(spark, folder, capsys):
     """One test, so that suites run in several processes start one cluster, not one each."""
-    for check in (check_cells_of_numpy_polars_and_duckdb, check_float32_weights_and_groups, check_lenses, check_nulls):
+    for check in (
+        check_cells_of_numpy_polars_and_duckdb,
+        check_float32_weights_and_groups,
+        check_lenses,
+        check_nulls,
+        check_logits_and_lists,
+    ):
         check(spark, folder)
+    check_command_line(spark, folder, capsys)
