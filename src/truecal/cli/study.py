@@ -98,8 +98,8 @@ def _many(count: int, what: str) -> str:
 
 
 @contextmanager
-def counting(name: str) -> Iterator[Callable[[int, int], object]]:
-    """A bar of finished files on a terminal; nothing into pipes and files."""
+def counting(name: str, unit: str = "files") -> Iterator[Callable[[int, int], object]]:
+    """A bar of finished units on a terminal; nothing into pipes and files."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -113,7 +113,7 @@ def counting(name: str) -> Iterator[Callable[[int, int], object]]:
         TimeRemainingColumn,
     )
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("files"), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(name, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)

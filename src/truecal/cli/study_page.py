@@ -54,7 +54,7 @@ def example(folder: str, quick: bool, workers: int) -> None:
     from truecal.study.example import make
 
     root = Path(folder)
-    with counting("training") as progress:
+    with counting("training", "trainings") as progress:
         file = make(root, quick=quick, workers=workers, progress=progress)
     with working("looking at the files"):
         study = Study.read(file)
