@@ -20,8 +20,6 @@ from truecal.select import by_label
 from truecal.study.interventions_choice import TRADITIONAL
 from truecal.study.interventions_config import LensPlan
 
-ERRORS = ("error", "inter-interval", "total-variation")
-
 
 @dataclass(frozen=True)
 class Number:
@@ -39,7 +37,11 @@ def numbers(preds: Predictions, plan: LensPlan, *, seed: int = 0) -> list[Number
     """Every number of one model; `seed` draws the labels of the calibrated twin."""
     drawn = np.random.default_rng(seed).random((len(preds), 1))
     labels = (preds.probs.cumsum(axis=1) < drawn).sum(axis=1).clip(0, preds.class_count - 1)
-    twin = {(o.lens, o.selection, o.metric): o.value for o in _errors(replace(preds, labels=labels), plan)}
+    twin = {
+        (o.lens, o.selection, o.metric): o.value
+        for o in _errors(replace(preds, labels=labels), plan)
+        if o.metric != "share"
+    }
     errors = [replace(o, if_calibrated=twin.get((o.lens, o.selection, o.metric))) for o in _errors(preds, plan)]
     return errors + list(_facts(preds, plan))
 
@@ -61,6 +63,7 @@ def _errors(preds: Predictions, plan: LensPlan) -> Iterator[Number]:
     shown, of = _shown(preds, plan)
     report = likert(shown, plan.likert, of=of, binning=KDTree(plan.gamma), replicates=20)
     for category in report.categories:
+        yield Number(f"likert {category.name}", "all", "share", category.share, n)
         for metric, found in (("inter-interval", category.inter_interval), ("total-variation", category.within)):
             if found is not None:
                 yield Number(f"likert {category.name}", "all", metric, float(found), category.count)
@@ -87,9 +90,6 @@ def _facts(preds: Predictions, plan: LensPlan) -> Iterator[Number]:
     yield Number("full", "all", "entropy", float(entropy(preds).mean()), n)
     yield Number("full", "all", "log loss", log_loss(preds), n)
     yield Number("full", "all", "brier", brier(preds), n)
-    shown, of = _shown(preds, plan)
-    for category in likert(shown, plan.likert, of=of, replicates=20).categories:
-        yield Number(f"likert {category.name}", "all", "share", category.share, n)
     for name, groups in list(plan.groupings.items())[:1]:
         grouped = Grouping(groups).predictions(preds)
         for given in groups:
