@@ -54,10 +54,24 @@ def measure_classes(
         norm=norm,
         direction=float(shares @ np.array([float(part.direction) for part in parts])),
         lens=lens,
-        warnings=tuple(dict.fromkeys(w for part in parts for w in part.warnings)),
+        warnings=_warnings(parts),
         parts=chosen.root(power[:, 0]),
         sketch_error=min(max(high - value, value - low, 0.0) + 1e-12, 1.0),
+        details={"sketch_bound": "probed" if any(p.details["sketch_bound"] == "probed" for p in parts) else "proved"},
     )
+
+
+def _warnings(parts: Sequence[Estimate]) -> tuple[str, ...]:
+    """Those of the classes, once each; where their sweeps may stop is said for all together."""
+    notes: dict[str, None] = {}
+    unsure = 0
+    for part in parts:
+        open_ = len(set(part.details.get("stops", ()))) > 1  # then the last warning says so
+        unsure += open_
+        notes |= dict.fromkeys(part.warnings[:-1] if open_ else part.warnings)
+    if unsure:
+        notes[f"the sweeps of {unsure} of {len(parts)} classes may stop at other numbers of bins for all rows"] = None
+    return tuple(notes)
 
 
 def _estimator(estimator: Estimator | None, level: float) -> Estimator:
