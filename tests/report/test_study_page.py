@@ -129,6 +129,18 @@ def test_the_sections_hold_the_analyses(page, store):
         assert f'<section id="{section}"' in text
 
 
+def test_warnings_and_selections_of_no_rows(store, tmp_path):
+    frame = store.frame()
+    empty = frame.with_columns(selection=pl.lit("none of them"), value=pl.lit(float("nan")))
+    warned = frame.with_columns(warnings=pl.lit("<b>few rows</b>"))
+    bins = store.diagrams()
+    odd = FakeStore(pl.concat([warned, empty]), pl.concat([bins, bins.with_columns(selection=pl.lit("none of them"))]))
+    text = report_study(odd, tmp_path / "page.html").read_text()
+    assert f"{frame.height:,} numbers: <b>few rows</b>" in unescape(text)
+    assert "<b>" not in text
+    assert '"selection":"none of them"' not in text
+
+
 def test_an_analysis_that_the_study_does_not_allow_says_why(tmp_path):
     one = fake_store(severities=(0.0,), recalibrators=("none",))
     text = report_study(one, tmp_path / "page.html").read_text()

@@ -12,6 +12,7 @@ from truecal.report.study_numbers import explorer_numbers, refuse_undrawable
 
 _ELSEWHERE = 60_000  # bytes of styles, scripts and words
 _LEVEL = 0.95
+_MOST_WARNINGS = 5
 
 
 def gather_study(store: Any, *, title: str | None, megabytes: float, command: str | None) -> dict[str, Any]:
@@ -44,6 +45,7 @@ def gather_study(store: Any, *, title: str | None, megabytes: float, command: st
             "start": _start(numbers.record),
         },
         left_out=numbers.left_out,
+        warnings=_warnings(frame),
         analyses=sections,
         reproduce={
             "made": now(),
@@ -53,6 +55,21 @@ def gather_study(store: Any, *, title: str | None, megabytes: float, command: st
             "evaluated": str(meta.get("truecal", meta.get("version", ""))),
         },
     )
+
+
+def _warnings(frame: Any) -> list[str]:
+    """The warnings that numbers of the store carry, those of most numbers first."""
+    import polars as pl
+
+    kinds = (
+        frame.filter(pl.col("warnings") != "")
+        .group_by("warnings")
+        .agg(pl.len())
+        .sort(["len", "warnings"], descending=[True, False])
+    )
+    said = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
+    more = len(said) - _MOST_WARNINGS
+    return [*said[:_MOST_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _counted(frame: Any, column: str, one: str, many: str | None = None) -> list[str]:

@@ -60,6 +60,8 @@ def _packed(rows: Any, model_of: dict[str, int], place_of: dict[tuple[Any, ...],
     names = ("dataset", "severity", "recalibrator", "selection", "model", "confidence", "outcome", "count")
     found: dict[str, list[list[float]]] = {}
     for *place, model, confidence, outcome, count in rows.select(names).rows():
+        if tuple(place) not in place_of:  # nothing was judged there
+            continue
         key = f"{place_of[tuple(place)]}/{model_of[model]}"
         lists = found.setdefault(key, [[], [], []])
         whole = (round(confidence * UNIT), round(outcome * UNIT), round(count, 2))

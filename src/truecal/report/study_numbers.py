@@ -128,6 +128,8 @@ def _means(frame: Any) -> Any:
 
     parts = []
     for (recalibrator, selection), part in frame.partition_by("recalibrator", "selection", as_dict=True).items():
+        if not part["value"].is_finite().any():  # a selection of no rows
+            continue
         metrics, lenses = (part[name].unique().to_list() for name in ("metric", "lens"))
         found, _ = points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
         parts.append(found.with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))

@@ -176,6 +176,8 @@ def _reading(content: dict[str, Any]) -> str:
             "the relation of calibration to error is partly made by the estimator.",
         ),
     ]
+    if content["warnings"]:
+        terms.append(("Warnings in the store", " · ".join(content["warnings"])))
     if left_out := content["left_out"]:
         rest = f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
         said = f"{'; '.join(left_out[:_NAMED])}{rest}. The store holds them all."
