@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.study.error_residuals import residuals as residuals
     from truecal.study.in_out import InAndOut as InAndOut
     from truecal.study.in_out import in_and_out as in_and_out
+    from truecal.study.interventions import Comparison as Comparison
+    from truecal.study.interventions import compare_interventions as compare_interventions
     from truecal.study.pareto_sets import ParetoSets as ParetoSets
     from truecal.study.pareto_sets import on_front as on_front
     from truecal.study.pareto_sets import pareto as pareto
@@ -39,6 +41,7 @@ _HOMES = {
     "truecal.study.bias_of_bins": "BinBias bin_bias",
     "truecal.study.error_residuals": "Residuals residuals",
     "truecal.study.in_out": "InAndOut in_and_out",
+    "truecal.study.interventions": "Comparison compare_interventions",
     "truecal.study.severities": "Shift shift",
     "truecal.study.trend_of_bins": "BinTrend bin_trend",
     "truecal.study.error_calibration": "ErrorAgainstCalibration error_against_calibration",
