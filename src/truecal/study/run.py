@@ -1,26 +1,29 @@
 """Running a study: jobs that are not done yet, in several processes, each with one model in memory.
 
-Started with `spawn`, because a fork of a process with threads may hang. Workers ignore Ctrl-C (the parent decides) and end
-with their parent, so that a killed run leaves no process behind.
+Workers judge, and the process that holds the lock writes, in a thread of its own so that nobody waits for the disk. Workers are
+started with `spawn`, because a fork of a process with threads may hang. They ignore Ctrl-C (the parent decides) and end with
+their parent, so that a killed run leaves no process behind.
 """
 
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from multiprocessing import get_context, parent_process
-from pathlib import Path
 
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.study.job import Job, evaluate, plan
+from truecal.study.job import Job, Records, evaluate, plan
 from truecal.study.spec import Spec
 from truecal.study.store import Store
 
 Progress = Callable[[int, int], object]
+Answer = tuple[Records, Records] | str  # results and diagrams, or why there are none
 
 
 def run_study(
@@ -61,45 +64,61 @@ def _cores() -> int:
 
 
 def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | None]:
-    """Do every job; yields, as they end, None or why a file was refused."""
-    if workers <= 1:
-        _keep_memory()
-        for job in todo:
-            yield _do(job, store.folder)
-        return
+    """Do every job; yields, as they are kept, None, or why a file was refused."""
+    answers = _alone(todo) if workers <= 1 else _together(todo, workers)
+    writing: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(1) as writer:
+        for job, answer in answers:
+            if isinstance(answer, str):
+                yield f"{job.source.path}: {answer}"
+                continue
+            writing.append(writer.submit(store.add, job.name, *answer))
+            if len(writing) > 1:
+                yield writing.popleft().result()
+        while writing:
+            yield writing.popleft().result()
+
+
+def _alone(todo: Sequence[Job]) -> Iterator[tuple[Job, Answer]]:
+    _keep_memory()
+    for job in todo:
+        yield job, _judge(job)
+
+
+def _together(todo: Sequence[Job], workers: int) -> Iterator[tuple[Job, Answer]]:
     from truecal.lab.batches import _one_thread_each
 
-    waiting: set[Future[str | None]] = set()
+    waiting: dict[Future[Answer], Job] = {}
+    upcoming = iter(todo)
     with (
         _one_thread_each(),
         ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=prepare_worker) as pool,
     ):
         try:
-            for job in todo:
-                waiting.add(pool.submit(_do, job, store.folder))
-                if len(waiting) >= 2 * workers:  # a short queue: little to wait for when interrupted
-                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    yield from (future.result() for future in ended)
-            while waiting:
-                ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in ended)
+            while True:
+                for job in islice(
+                    upcoming, 2 * workers - len(waiting)
+                ):  # a short queue: little to lose when interrupted
+                    waiting[pool.submit(_judge, job)] = job
+                if not waiting:
+                    return
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield waiting.pop(future), future.result()
         except BrokenProcessPool as error:
             raise InputError(
                 "a worker process died: out of memory (use fewer workers), or a script without "
                 "if __name__ == '__main__': around its calls; what was finished is kept"
             ) from error
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # the lock is kept until the files under way are done
+            pool.shutdown(cancel_futures=True)
             raise
 
 
-def _do(job: Job, folder: Path) -> str | None:
+def _judge(job: Job) -> Answer:
     try:
-        results, diagrams = evaluate(job)
+        return evaluate(job)
     except InputError as error:
-        return f"{job.source.path}: {error}"
-    Store(folder).add(job.name, results, diagrams)
-    return None
+        return str(error)
 
 
 def prepare_worker() -> None:
