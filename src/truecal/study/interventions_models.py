@@ -65,7 +65,7 @@ def outputs_of_all(
         if arrays.keys() >= {"validation", "test"}:
             found[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
     tell = told if told is not None else lambda *_: None
-    tell(len(found), len(asked), "from earlier runs")
+    tell(len(found), len(asked), "taken from earlier runs" if found else "starting")
     missing = [job for job in asked if job not in found]
     for job, outputs in _trained(missing, plan.training, data, workers):
         kept.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
