@@ -55,6 +55,8 @@ def measure_lens(
     Intervals are those of lenses on one outcome per row: by formula for the rank series, by the bootstrap for others if asked
     for. A metric that cannot be had from these rows is nan, with the reason as its warning.
     """
+    if not metrics:
+        return []
     shares = lens.shares(preds)
     parts: Iterator[Profile] | list[Profile] = lens.profiles(preds) if profile is None else [profile]
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
@@ -70,11 +72,11 @@ def measure_lens(
                 spans[metric] = float(span.low), float(span.high)
         if shares is None and intervals == "bootstrap":
             spans |= dict(_bootstrapped(part, [metric for metric in metrics if metric not in spans], level))
-    weights = np.ones(1) if shares is None else shares
+    wholes = _overall([np.concatenate(powers[metric]) for metric in metrics], metrics, shares)
     found = []
-    for metric in metrics:
+    for metric, whole in zip(metrics, wholes, strict=True):
         low, high = spans.get(metric, (None, None))
-        value = _overall(metric, np.concatenate(powers[metric]), weights)
+        value = float(metric.estimator().root(whole))
         found.append(Found(metric, value, n, low, high, tuple(notes[metric])))
     return found
 
@@ -120,10 +122,13 @@ def shared_bins(profile: Profile, scheme: Literal["width", "mass"], counts: Sequ
     return found
 
 
-def _overall(metric: Metric, power: Float64s, shares: Float64s) -> float:
-    """One error over all datasets of a lens, as :func:`truecal.measure` has it."""
-    whole = power[shares > 0].max() if metric.norm == np.inf else (shares * power).sum()
-    return float(metric.estimator().root(whole))
+def _overall(powers: Sequence[Float64s], metrics: Sequence[Metric], shares: Float64s | None) -> Float64s:
+    """One power per metric over all datasets of a lens, as :func:`truecal.measure` has it."""
+    table = np.array(powers).reshape(len(metrics), -1)  # metrics x datasets
+    if shares is None:
+        return table[:, 0]
+    largest = np.array([metric.norm == np.inf for metric in metrics])
+    return np.where(largest, table[:, shares > 0].max(axis=1), (shares * table).sum(axis=1))
 
 
 def _bootstrapped(
