@@ -9,7 +9,7 @@ from truecal.report import study_tables
 from truecal.report.study_numbers import headline, measure_label, wanted_first
 from truecal.report.study_tables import Table
 
-MOST_ROWS = 60
+MOST_ROWS = 120
 _RANKED = 6  # metrics whose rankings are compared
 _SCORES = ("nll", "brier")
 

@@ -9,8 +9,9 @@ from truecal.report.records import document
 from truecal.report.study_analyses import analyses
 from truecal.report.study_diagrams import explorer_diagrams
 from truecal.report.study_numbers import explorer_numbers, refuse_undrawable
+from truecal.report.study_sections import analysis_html
 
-_ELSEWHERE = 60_000  # bytes of styles, scripts and words
+_ELSEWHERE = 64_000  # bytes of styles, scripts and words
 _LEVEL = 0.95
 _MOST_WARNINGS = 5
 
@@ -20,11 +21,11 @@ def gather_study(store: Any, *, title: str | None, megabytes: float, command: st
     frame, meta = store.frame(), store.meta()
     refuse_undrawable(frame)
     sections = analyses(frame)
-    tables = sum(len(cell) + 60 for found in sections for row in found["rows"] for cell in row)
+    tables = sum(len(analysis_html(found)) for found in sections)
     room = round(megabytes * 1e6) - len(charting_bundle()) - _ELSEWHERE - tables
     if room < 50_000:
         raise InputError(f"{megabytes:g} MB are too few: the charting library alone takes 0.9; ask for 1.5 or more")
-    numbers = explorer_numbers(frame, room=round(0.65 * room))
+    numbers = explorer_numbers(frame, room=round(0.5 * room))
     diagrams = explorer_diagrams(frame, store.diagrams(), numbers.record, room=room - numbers.size)
     level = frame["level"].drop_nulls().max()
     name = str(meta.get("name") or "Study")

@@ -39,7 +39,7 @@ def explorer_diagrams(frame: Any, diagrams: Any, numbers: dict[str, Any], *, roo
         size = len(json.dumps(packed, separators=(",", ":")))
         if used + size > room:
             complete = False
-            continue
+            break
         used += size
         kind = {"lens": lens, "scheme": scheme}
         if kind not in kinds:

@@ -108,7 +108,7 @@ def explorer_numbers(frame: Any, *, room: int) -> Numbers:
         "error": errors[0],
         "units": {"value": VALUE_UNIT, "end": END_UNIT},
     }
-    return Numbers(record, used, left_out)
+    return Numbers(record, len(json.dumps(record, separators=(",", ":"))), left_out)
 
 
 def wanted_first(frame: Any) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ def study_body(content: dict[str, Any]) -> str:
     """Everything inside the body element except the scripts."""
     sections = [
         ("explorer", "Error and calibration", _explorer(content)),
-        *((found["id"], found["heading"], _analysis(found)) for found in content["analyses"]),
+        *((found["id"], found["heading"], analysis_html(found)) for found in content["analyses"]),
         ("reading", "How to read this page", _reading(content)),
         ("reproduce", "Reproducibility", _reproduce(content)),
     ]
@@ -123,7 +123,8 @@ def _explorer(content: dict[str, Any]) -> str:
     )
 
 
-def _analysis(found: dict[str, Any]) -> str:
+def analysis_html(found: dict[str, Any]) -> str:
+    """An analysis: what it asks, its notes, its table."""
     rows = [
         [Cell(shown, sort) for shown, sort in zip(row, sorts, strict=True)]
         for row, sorts in zip(found["rows"], found["sorts"], strict=True)

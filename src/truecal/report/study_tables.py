@@ -63,7 +63,7 @@ def correlations(found: Any) -> Table:
 def standing_out(found: Any) -> Table:
     import polars as pl
 
-    table = found.frame().filter(pl.col("standardized").abs() > 2).sort("metric", "standardized")
+    table = found.frame().filter(pl.col("standardized").abs() > 2).sort(pl.col("standardized").abs(), descending=True)
     rows = [
         [
             _text(row["model"]),
