@@ -207,6 +207,8 @@ def test_refusals_before_any_data_are_read():
         "one of the three": {"label": "y"},
         "no column 'x'": {"label": "x", "score": "p"},
         "labels in 't' are text": {"label": "t", "score": "p"},
+        "column 't' holds String, not numbers": {"label": "y", "score": "t"},
+        "column 't' holds String": {"label": "y", "score": "p", "weights": "t"},
         "is for files": {"label": "y", "score": "p", "engine": "duckdb"},
         "cannot be pushed down": {"label": "y", "score": "p", "lens": "TopLabel"},
         "an engine cannot": {"label": "y", "score": "p", "select": by_column("q", where=lambda q: q > 0)},
@@ -391,6 +393,15 @@ def test_unfit_rows_are_counted_over_all_parts(tmp_path):
         with pytest.raises(tc.InputError, match="3 rows have missing values"):
             scan(f"{tmp_path}/*.parquet", label="y", score="p", progress=progress)
         assert scan(f"{tmp_path}/*.parquet", label="y", score="p", progress=progress, drop_null=True).dropped == 3
+
+
+def test_files_without_rows_are_refused_as_such(tmp_path):
+    (tmp_path / "head.csv").write_text("y,p\n")
+    pq.write_table(pa.table({"y": pa.array([], pa.int64()), "p": pa.array([], pa.float64())}), tmp_path / "no.parquet")
+    for file, words in (("head.csv", "the source has no rows"), ("no.parquet", "no row is left to judge")):
+        for engine in ("polars", "duckdb"):
+            with pytest.raises(tc.InputError, match=words):
+                scan(tmp_path / file, label="y", score="p", engine=engine)
 
 
 def test_a_text_column_is_a_number_however_late_its_first_fraction(tmp_path):

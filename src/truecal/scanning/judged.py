@@ -72,6 +72,12 @@ def choose_columns(
     names = list(schema)
     found, stars = matching(names, predictions_of(score, probs, logits), "predictions")
     matching(names, [label, *by, *([] if weights is None else [weights])], "label, weights and groups")
+    for name in [*found, *([] if weights is None else [weights])]:
+        if not (schema[name].is_numeric() or schema[name].is_nested()):
+            _refuse_empty(frame)
+            raise InputError(
+                f"column {name!r} holds {schema[name]}, not numbers; name the columns of predictions and weights"
+            )
     listed = 0
     if isinstance(schema[found[0]], (nw.List, nw.Array)):
         listed = _list_length(frame, found)
@@ -84,8 +90,9 @@ def choose_columns(
     if classes is None and text and stars is not None:
         classes = stars
     if classes is None and text:
+        _refuse_empty(frame)
         raise InputError(
-            f"labels in {label!r} are text; list the classes in order with classes=[...], the positive one last"
+            f"labels in {label!r} are text; list the classes in order with classes=[...] (--class-names), the positive one last"
         )
     kinds = [4 if isinstance(schema[name], nw.Float32) else 8 for name in found]
     return Columns(
@@ -100,6 +107,12 @@ def choose_columns(
         logits is not None,
         tuple(found),
     )
+
+
+def _refuse_empty(frame: Any) -> None:
+    """Text columns without rows have no type: the lack of rows is what to say then."""
+    if len(frame.head(1).collect()) == 0:
+        raise InputError("the source has no rows; at least one is needed")
 
 
 def predictions_of(
