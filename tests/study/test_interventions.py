@@ -343,6 +343,7 @@ def test_pictures_draw_the_summary(clean, tmp_path):
     usual = next(s for s in found.summary if s.intervention == "focal" and s.lens == "traditional")
     at = list(zip(frame["intervention"], frame["what"], strict=True)).index(("focal", "traditional"))
     assert (frame["mean"][at], frame["sd"][at]) == (usual.mean, usual.sd)
+    assert list(dict.fromkeys(shown["groups"].frame()["what"])) == ["shape", "halves", "full"]
     drawn = shown["errors"].plot()
     bars = drawn.ax_.containers
     assert sum(len(b) for b in bars if hasattr(b, "patches")) == len(frame["mean"])

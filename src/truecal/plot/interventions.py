@@ -95,10 +95,10 @@ def pictures(found: Comparison) -> dict[str, InterventionsDisplay]:
     for name, (ylabel, wanted) in _PICTURES.items():
         relative = name == "confidence"
         frame = _frame(found.summary, wanted, relative=relative)
-        scale = list(found.plan.lenses.likert)
         if name.startswith("likert"):  # an interval that the base model leaves empty keeps its place
-            order = sorted(range(len(frame["what"])), key=lambda i: scale.index(frame["what"][i]))
-            frame = {column: [values[i] for i in order] for column, values in frame.items()}
+            frame = _in_order(frame, list(found.plan.lenses.likert))
+        if name == "groups":  # from coarse to fine
+            frame = _in_order(frame, [*found.plan.lenses.groupings, "full"])
         if frame["what"]:
             shown[name] = InterventionsDisplay(frame, ylabel=ylabel)
     for given in next(iter(found.plan.lenses.groupings.values()), {}):
@@ -134,6 +134,11 @@ def _frame(summary: Sequence[Summed], wanted: Callable[[Summed], str | None], *,
         for name, value in zip(frame, (one.intervention, what, mean, spread, one.if_calibrated), strict=True):
             frame[name].append(value)
     return frame
+
+
+def _in_order(frame: Frame, things: list[str]) -> Frame:
+    rows = sorted(range(len(frame["what"])), key=lambda i: things.index(frame["what"][i]))
+    return {column: [values[i] for i in rows] for column, values in frame.items()}
 
 
 def _plain(one: Summed, *starts: str) -> str | None:
