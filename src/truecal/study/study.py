@@ -13,9 +13,21 @@ from truecal.study.store import Store
 class Study:
     """Many prediction files, judged alike. Made by :meth:`read`.
 
-    >>> study = Study.read("study.yaml")  # doctest: +SKIP
-    >>> store = study.run("results", workers=2)  # doctest: +SKIP
-    >>> store.frame()  # doctest: +SKIP
+    >>> import pathlib, tempfile, numpy as np
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "mlp.npz", p=np.array([0.25, 0.75, 0.75, 0.25]), y=np.array([0, 1, 0, 0]))
+    >>> text = '''
+    ... name: one model
+    ... predictions: [{files: "{model}.npz", dataset: d}]
+    ... columns: {label: y, score: p}
+    ... metrics: [error, ece-width-2-l1]
+    ... '''
+    >>> _ = (folder / "study.yaml").write_text(text)
+    >>> study = Study.read(folder / "study.yaml")
+    >>> study.models, len(study)
+    (('mlp',), 1)
+    >>> study.run(folder / "store", workers=1).frame().select("model", "metric", "value").rows()
+    [('mlp', 'error', 0.25), ('mlp', 'ece-width-2-l1', 0.0)]
     """
 
     spec: Spec
