@@ -78,11 +78,18 @@ def _parts(store):
     return len([p for p in folder.iterdir() if p.suffix == ".parquet"]) if folder.is_dir() else 0
 
 
+def _wait_for_a_part(process, store):
+    deadline = time.monotonic() + 60
+    while not _parts(store):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def test_workers_end_with_a_killed_parent_and_free_the_lock(study):
     store = study.with_name("orphans")
     process = start(study, store, 2)
-    while not _parts(store):
-        time.sleep(0.01)
+    _wait_for_a_part(process, store)
     children = _children(process.pid)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -98,8 +105,7 @@ def test_workers_end_with_a_killed_parent_and_free_the_lock(study):
 def test_a_second_run_is_refused_while_the_first_works(study):
     store = study.with_name("busy")
     first = start(study, store, 1)
-    while not _parts(store):
-        time.sleep(0.01)
+    _wait_for_a_part(first, store)
     with pytest.raises(tc.InputError, match=rf"another run \(process {first.pid}\) is writing"):
         tc.study.Study.read(study).run(store, workers=1)
     first.send_signal(signal.SIGINT)
