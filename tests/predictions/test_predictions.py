@@ -124,10 +124,11 @@ def test_missing_values_are_counted_and_located():
 
 def test_files_of_every_kind_give_the_same_predictions(tmp_path):
     frame = pl.DataFrame(COLUMNS)
-    frame.write_csv(tmp_path / "p.csv")
-    frame.write_ndjson(tmp_path / "p.jsonl")
-    frame.write_parquet(tmp_path / "p.parquet")
-    for name in ("p.csv", "p.jsonl", "p.parquet"):
+    for name in ("p", "p[1]*"):  # the second is a name, not a pattern
+        frame.write_csv(tmp_path / f"{name}.csv")
+        frame.write_ndjson(tmp_path / f"{name}.jsonl")
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    for name in (f"{stem}.{kind}" for stem in ("p", "p[1]*") for kind in ("csv", "jsonl", "parquet")):
         preds = tc.read(tmp_path / name, label="y", probs="p_*", weights="w")
         np.testing.assert_array_equal(preds.probs, frame.select("p_cat", "p_dog").to_numpy())
         assert preds.classes == ("cat", "dog")

@@ -161,7 +161,7 @@ def _compute(
         for place in range(len(work)):
             yield place, _answers(*arguments(place))
         return
-    with _one_thread_each(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with one_thread_each(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         waiting: dict[Future[dict[int, Array]], int] = {}
         upcoming = iter(range(len(work)))
         try:
@@ -180,7 +180,7 @@ def _compute(
 
 
 @contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """Processes started within use one thread for linear algebra: the cores are already taken by their siblings."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}

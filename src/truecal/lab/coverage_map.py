@@ -17,7 +17,7 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, Estimator, RankSeries, SweepECE
-from truecal.lab.batches import _one_thread_each
+from truecal.lab.batches import one_thread_each
 from truecal.lab.curves import GLM, Power
 from truecal.lab.paper_worlds import PAPER_WORLDS
 from truecal.lab.quadrature import Array
@@ -217,7 +217,7 @@ def _done(
         worlds = map_worlds() if groups is None else groups
         yield from ((job, job.cells(worlds[job.group][job.name])) for job in jobs)
         return
-    with _one_thread_each(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with one_thread_each(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(_run, job): job for job in jobs}
         try:
             for future in as_completed(waiting):

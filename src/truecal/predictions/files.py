@@ -50,7 +50,10 @@ def read_frame(file: Path) -> Any:
     except ImportError as error:
         raise MissingExtraError.of("polars", "files") from error
     try:
-        return getattr(pl, f"read_{kind}")(file)
+        if kind == "ndjson":
+            with file.open("rb") as opened:
+                return pl.read_ndjson(opened)
+        return getattr(pl, f"read_{kind}")(file, glob=False)  # a name with brackets is a name
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError(f"{file.name} is not a readable {kind} file: {str(error).splitlines()[0]}") from error
 

@@ -18,6 +18,7 @@ from multiprocessing import get_context, parent_process
 import numpy as np
 
 from truecal.errors import InputError
+from truecal.lab.batches import one_thread_each
 from truecal.study.job import Job, Records, evaluate, plan
 from truecal.study.spec import Spec
 from truecal.study.store import Store
@@ -86,12 +87,10 @@ def _alone(todo: Sequence[Job]) -> Iterator[tuple[Job, Answer]]:
 
 
 def _together(todo: Sequence[Job], workers: int) -> Iterator[tuple[Job, Answer]]:
-    from truecal.lab.batches import _one_thread_each
-
     waiting: dict[Future[Answer], Job] = {}
     upcoming = iter(todo)
     with (
-        _one_thread_each(),
+        one_thread_each(),
         ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=prepare_worker) as pool,
     ):
         try:
