@@ -10,6 +10,7 @@ from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.lens import Lens, OneClass, TopLabel
 from truecal.predictions import Predictions
+from truecal.predictions.border import as_array
 from truecal.profile.sketch import Sketch
 from truecal.profile.sketch_tally import Tally
 from truecal.scanning.answer import measure_sketch
@@ -66,9 +67,10 @@ class Accumulator:
 
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
         """Count in a batch of labels and probabilities, which may be empty."""
-        if np.shape(y_true)[:1] == (0,):
+        labels, probs = as_array(y_true, "labels"), as_array(y_prob, "probs")  # once: every look at a tensor costs
+        if labels.shape[:1] == (0,):
             return
-        preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=self.classes)
+        preds = Predictions.from_probs(probs, labels, weights=sample_weight, classes=self.classes)
         lens = self.lens if self.lens is not None else OneClass() if preds.binary else TopLabel()
         judged = lens.describe(preds)
         if self._judged and judged != self._judged:

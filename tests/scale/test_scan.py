@@ -128,8 +128,8 @@ def test_class_wise_in_one_pass(engine, estimator):
 
 def test_class_wise_says_once_where_sweeps_may_stop():
     rng = np.random.default_rng(2)
-    p = 0.3 + 2.0**-10 * rng.random(4000)
-    columns = {"p_0": p, "p_1": 1 - p, "y": rng.integers(0, 2, 4000)}
+    p = 0.3 + 2.0**-10 * rng.random(400)
+    columns = {"p_0": p, "p_1": 1 - p, "y": rng.integers(0, 2, 400)}
     est = scan(pa.table(columns), label="y", probs="p_*", lens=tc.ClassWise()).measure(estimator=tc.SweepECE())
     assert est.details["sketch_bound"] == "proved"
     assert "the sweeps of 2 of 2 classes may stop at other numbers of bins for all rows" in est.warnings
