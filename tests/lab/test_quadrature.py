@@ -53,3 +53,10 @@ def test_a_mixture_is_the_weighted_sum_of_its_parts():
     mixed = Mixture(parts, (0.3, 0.7)).expectation(lambda c, rest: c * rest)
     alone = [part.expectation(lambda c, rest: c * rest) for part in parts]
     assert mixed == pytest.approx(0.3 * alone[0] + 0.7 * alone[1], abs=1e-14)
+
+
+def test_sides_of_a_jump_that_make_up_for_each_other_are_found_out():
+    from scipy.special import betainc
+
+    seen = Beta(1.0, 0.5234375).expectation(lambda c, rest: (c < 0.52).astype(float))
+    assert seen == pytest.approx(betainc(1.0, 0.5234375, 0.52), abs=1e-9)

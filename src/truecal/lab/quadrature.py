@@ -31,7 +31,8 @@ class Piece:
 
 
 def integrate(pieces: Iterable[Piece], integrand: Integrand) -> float:
-    """Integral of `integrand(c, 1-c)` over all pieces; panels are halved until two halves agree with the whole.
+    """Integral of `integrand(c, 1-c)` over all pieces; panels are halved until halves agree with the whole twice in a row
+    (once may be chance: the two sides of a jump can make up for each other).
 
     Kinks (|c - T| where T crosses the diagonal) and jumps (step curves) cost more panels, not accuracy.
 
@@ -46,17 +47,19 @@ def _integrate_piece(piece: Piece, integrand: Integrand) -> float:
     edges = np.linspace(piece.low, piece.high, _FIRST_PANELS + 1)
     low, high = edges[:-1], edges[1:]
     whole = _panel_sums(piece, integrand, low, high)
+    agreed = np.zeros(len(low), bool)  # whether the panel's parent agreed with its halves
     total = 0.0
     for _ in range(_DEEPEST):
         middle = 0.5 * (low + high)
         left = _panel_sums(piece, integrand, low, middle)
         right = _panel_sums(piece, integrand, middle, high)
-        rough = np.abs(left + right - whole) > _TOLERANCE
-        total += float(np.sum((left + right)[~rough]))
-        if not rough.any():
+        close = np.abs(left + right - whole) <= _TOLERANCE
+        done = close & agreed
+        total += float(np.sum((left + right)[done]))
+        if done.all():
             return total
-        low, high = np.concatenate([low[rough], middle[rough]]), np.concatenate([middle[rough], high[rough]])
-        whole = np.concatenate([left[rough], right[rough]])
+        low, high = np.concatenate([low[~done], middle[~done]]), np.concatenate([middle[~done], high[~done]])
+        whole, agreed = np.concatenate([left[~done], right[~done]]), np.tile(close[~done], 2)
     return total + float(np.sum(whole))
 
 

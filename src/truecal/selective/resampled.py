@@ -72,6 +72,7 @@ def interval(value: float, deviations: Float64s, level: float, *, least: float =
     """The same for one number that lies between `least` and `most`."""
     low, high = bounds(np.array(value), deviations, level)
     method = f"percentile bootstrap of {len(deviations)} resamples"
+    least, most = min(least, value), max(most, value)  # however the ends were rounded
     return Interval(max(float(low), least), min(float(high), most), level, method)
 
 
