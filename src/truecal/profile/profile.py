@@ -364,6 +364,8 @@ class Profile:
 
     def _group(self, row: Indices) -> tuple[Indices, Indices]:
         """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
+        if not self.has_ties:
+            return row, row + 1
         if self.rows <= _DENSE_ROWS:
             first, last = self.groups
             return gather(first, row), gather(last, row)
