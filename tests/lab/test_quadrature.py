@@ -55,8 +55,10 @@ def test_a_mixture_is_the_weighted_sum_of_its_parts():
     assert mixed == pytest.approx(0.3 * alone[0] + 0.7 * alone[1], abs=1e-14)
 
 
-def test_sides_of_a_jump_that_make_up_for_each_other_are_found_out():
-    from scipy.special import betainc
-
-    seen = Beta(1.0, 0.5234375).expectation(lambda c, rest: (c < 0.52).astype(float))
-    assert seen == pytest.approx(betainc(1.0, 0.5234375, 0.52), abs=1e-9)
+@pytest.mark.parametrize("beyond", [1e-3, 1e-5, 1e-8, 1e-11])
+@pytest.mark.parametrize("edge", [0.0, 1 / 32, 0.25, 0.5, 1.0])
+def test_a_jump_beside_the_edge_of_a_panel_is_seen(edge, beyond):
+    for place in (edge + beyond, edge - beyond):
+        if 0 < place < 1:
+            seen = Uniform().expectation(lambda c, rest, place=place: (c < place).astype(float))
+            assert seen == pytest.approx(place, abs=1e-12)
