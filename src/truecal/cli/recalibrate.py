@@ -11,20 +11,11 @@ from truecal.cli.columns import choose_predictions
 from truecal.cli.output import answer, number, table, working
 from truecal.cli.source import Loaded, Source, as_file, input_options, load_all, open_columns, outputs_of
 from truecal.errors import FileError, InputError
+from truecal.study.spec import RECALIBRATORS
 
 if TYPE_CHECKING:
     from truecal.recalibrate import Evaluation, Recalibrator
 
-METHODS = {
-    "temperature": "TemperatureScaling",
-    "bias-corrected-temperature": "BiasCorrectedTemperature",
-    "vector": "VectorScaling",
-    "platt": "PlattScaling",
-    "beta": "BetaCalibration",
-    "isotonic": "IsotonicCalibration",
-    "histogram": "HistogramBinning",
-    "scaling-binning": "ScalingBinning",
-}
 _WRITERS = {".csv": "write_csv", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson", ".parquet": "write_parquet"}
 
 
@@ -36,7 +27,7 @@ def recalibrate() -> None:
 @recalibrate.command()
 @click.option(
     "--method",
-    type=click.Choice(["auto", *METHODS]),
+    type=click.Choice(["auto", *RECALIBRATORS]),
     default="auto",
     show_default=True,
     help="'auto' compares all on held-out folds and takes the one with the lowest log loss.",
@@ -57,7 +48,7 @@ def fit(source: Source, method: str, bins: int | None, folds: int, seed: int, ou
     from truecal.writing import write_whole
 
     loaded = load_all(source)
-    names = list(METHODS) if method == "auto" else [method]
+    names = list(RECALIBRATORS) if method == "auto" else [method]
     made = {name: _make(name, loaded, bins) for name in names}
     if method == "auto" and not loaded.preds.binary:
         made.pop("platt")  # of many classes, temperature is its counterpart
@@ -144,7 +135,7 @@ def apply(
 def _make(name: str, loaded: Loaded, bins: int | None) -> "Recalibrator":
     import truecal.recalibrate as methods
 
-    kind: Callable[..., Recalibrator] = getattr(methods, METHODS[name])
+    kind: Callable[..., Recalibrator] = getattr(methods, RECALIBRATORS[name])
     options: dict[str, Any] = {"input": "probs" if loaded.logits is None else "logits"}
     if bins is not None and name in ("histogram", "scaling-binning"):
         options["bins"] = bins
