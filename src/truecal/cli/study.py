@@ -98,10 +98,10 @@ def _many(count: int, what: str) -> str:
 
 
 @contextmanager
-def counting(name: str, unit: str = "files") -> Iterator[Callable[[int, int], object]]:
-    """A bar of finished units on a terminal; nothing into pipes and files."""
+def counting(name: str, unit: str = "files") -> Iterator[Callable[..., object]]:
+    """A bar of finished units on a terminal, told (done, total) and perhaps words; nothing into pipes and files."""
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda done, total, words="": None
         return
     from rich.console import Console
     from rich.progress import (
@@ -113,10 +113,18 @@ def counting(name: str, unit: str = "files") -> Iterator[Callable[[int, int], ob
         TimeRemainingColumn,
     )
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[words]}", markup=False),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(name, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+        task = shown.add_task(name, total=None, words="")
+        yield lambda done, total, words="": shown.update(task, completed=done, total=total, words=words)
 
 
 _STORE = click.argument("store", metavar="STORE")

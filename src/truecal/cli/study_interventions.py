@@ -1,8 +1,5 @@
 """`truecal study interventions`: train with and without each remedy, and judge all of them through every lens."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +7,7 @@ from pathlib import Path
 import click
 
 from truecal.cli.output import answer, output_options
+from truecal.cli.study import counting
 from truecal.errors import InputError, MissingExtraError
 from truecal.writing import write_whole
 
@@ -57,7 +55,7 @@ def interventions(
     from truecal.study.interventions_text import markdown, text, verdict
 
     path = _example(target) if example else Path(str(config))
-    with _bar() as told:
+    with counting("training", "models") as told:
         found = compare_interventions(path, target, workers=workers or cpu_count() or 1, told=told)
     written = found.write(target)
     written.append(write_whole(target / "summary.txt", text(found) + "\n"))
@@ -88,32 +86,3 @@ def _example(folder: Path) -> Path:
             f"{path} is there and was changed; run it with: truecal study interventions {path} --folder {folder}"
         )
     return write_whole(path, bundled)
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int, int, str], object] | None]:
-    """A bar of models trained, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    shape = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*shape, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=None)
-        yield lambda done, total, words: shown.update(task, completed=done, total=total, description=words)

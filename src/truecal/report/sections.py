@@ -93,16 +93,18 @@ def _sketch(content: dict[str, Any]) -> str:
     if not sketch:
         return ""
     engine = f", read by {sketch['engine']}" if sketch["engine"] else ""
-    proof = (
-        "proved" if sketch["bound"] == "proved" else "found by putting the rows of every cell into their worst orders"
-    )
+    far = f"at most {points(sketch['error'])} from that of all rows (the sketch error, proved)"
+    if sketch["bound"] != "proved":
+        far = (
+            f"within {points(sketch['error'])} of that of all rows, for every order of the rows of a cell that was tried "
+            "(the sketch error; not a proof)"
+        )
     return element(
         "p",
         escaped(
             f"Built from a sketch: {content['n']:,} predictions in {sketch['cells']:,} cells{engine}, not row by row. The "
-            f"root-mean-square error above is at most {points(sketch['error'])} from that of all rows (the sketch error, "
-            f"{proof}); the table of estimators has the sketch error of each. Recalibration, single classes and the scale from "
-            "low to high need rows and are left out."
+            f"root-mean-square error above is {far}; the table of estimators has the sketch error of each. Recalibration, single "
+            "classes and the scale from low to high need rows and are left out."
         ),
         id="sketch",
         class_="reading",
