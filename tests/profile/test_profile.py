@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import truecal as tc
 from tests.datasets import small
 from truecal.profile import Cut
-from truecal.profile.packed_sort import packed_sort
+from truecal.profile.ones import Ones
+from truecal.profile.packed_sort import _threads, packed_sort
 
 SUMS = ("w", "c", "y", "cc", "cy")
 
@@ -33,6 +34,25 @@ def test_packed_sort_keeps_every_bit_of_the_scores(dtype):
     np.testing.assert_array_equal(outcomes, y[order])
     np.testing.assert_array_equal(c, before)
     assert not np.signbit(scores).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+def test_the_sort_is_the_same_for_any_number_of_threads(monkeypatch, dtype, threads):
+    rng = np.random.default_rng(threads)
+    monkeypatch.setattr("truecal.profile.packed_sort._threads", lambda rows: threads)
+    for c in (rng.random(70_001), rng.integers(0, 7, 70_001) / 7, np.full(70_001, 0.3), np.arange(9)[::-1] / 9):
+        c = c.astype(dtype)
+        y = (rng.random(len(c)) < 0.5).astype(np.uint8)
+        scores, outcomes = packed_sort(c[None], y[None])
+        order = np.lexsort((y, c))
+        np.testing.assert_array_equal(scores, c[order][None])
+        np.testing.assert_array_equal(outcomes, y[order][None])
+
+
+def test_large_datasets_are_shared_by_threads_and_small_ones_are_not(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(16), raising=False)
+    assert [_threads(rows) for rows in (1, 10**6, 3 << 19, 10**7)] == [1, 1, 3, 4]
 
 
 @given(data=small())
@@ -61,16 +81,26 @@ def test_weighted_sums_follow_the_weight(data, seed):
             assert profile.sums(name, cut)[0, rows] == pytest.approx(value, abs=1e-9)
 
 
-def test_large_profiles_sum_squares_in_blocks_to_the_same_result():
+@pytest.mark.parametrize("rows", [65_537, 100_003, 65_536 + 64])
+def test_large_profiles_sum_in_blocks_to_the_same_result(rows):
     rng = np.random.default_rng(1)
-    c, y = np.round(rng.random(100_003), 5), rng.random(100_003) < 0.5
-    w = rng.random(len(c))
-    for weights in (None, w):
-        profile = tc.Profile.from_arrays(c, y, weights)
-        place = np.array([[0, 1, 255, 256, 257, 50_000, 65_536, 100_002, 100_003]])
-        for name in ("cc", "cy"):
-            sparse = profile.sums(name, Cut(place, place))
-            np.testing.assert_allclose(sparse[0], profile.prefix(name)[0, place[0]], rtol=1e-12)
+    c, y = np.round(rng.random((2, rows)), 5), rng.random((2, rows)) < 0.5
+    w = rng.random((2, rows))
+    place = np.array([[0, 1, 63, 64, 65, 50_000, 65_536, rows - 1, rows], [rows, *range(100, 108)]])
+    for weights, datasets in ((None, 1), (None, 2), (w, 2)):
+        profile = tc.Profile.from_arrays(c[:datasets], y[:datasets], weights)
+        for at in (place[:datasets], place[:1]):
+            for name in ("c", "y", "cc", "cy"):
+                sparse = profile.sums(name, Cut(at, at))
+                dense = np.take_along_axis(profile.prefix(name), np.broadcast_to(at, (datasets, 9)), axis=1)
+                np.testing.assert_allclose(sparse, dense, rtol=1e-12)
+
+
+@given(rows=st.integers(1, 300), datasets=st.integers(1, 3), seed=st.integers(0, 99))
+def test_ones_are_counted_from_bits(rows, datasets, seed):
+    y = (np.random.default_rng(seed).random((datasets, rows)) < 0.5).astype(np.uint8)
+    counted = Ones(y).below(np.arange(rows + 1)[None])
+    np.testing.assert_array_equal(counted, np.hstack([np.zeros((datasets, 1), int), y.cumsum(axis=1)]))
 
 
 def test_ties_of_large_profiles_are_shared_like_those_of_small_ones():
@@ -83,6 +113,19 @@ def test_ties_of_large_profiles_are_shared_like_those_of_small_ones():
         below, at = y[c < value].sum(), y[c == value]
         expected = below + (t - (c < value).sum()) * at.mean()
         assert large.sums("y", cut)[0, k] == pytest.approx(expected)
+
+
+def test_cuts_of_large_profiles_see_the_ties_they_fall_into():
+    """Looking only where the cuts are must find what looking at every row finds."""
+    c = np.arange(70_000) / 70_000
+    c[23_330:23_340] = c[23_330]  # a third is inside, two thirds are not
+    seeking, knowing = (tc.Profile.from_arrays(c, np.ones(70_000)) for _ in range(2))
+    assert knowing.has_ties
+    for bins in (3, 5):
+        cut, known = (profile.mass_cut(bins) for profile in (seeking, knowing))
+        np.testing.assert_array_equal(cut.below, known.below)
+        np.testing.assert_array_equal(cut.above, known.above)
+    assert seeking.mass_cut(3).below[0, 1] == 23_330
 
 
 @pytest.mark.parametrize("bins", [1, 3, 10, 15, 100])

@@ -59,9 +59,9 @@ def every_edge(bins: int | Sequence[int] | Indices) -> tuple[Indices, Indices]:
 
 
 def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
-    """table[i, index[i, j]], where either may be shared by the whole batch."""
+    """table[i, index[i, j]] (a row of the table may hold arrays), where either may be shared by the whole batch."""
     if index.shape[0] == 1:
         return table[:, index[0]]
     if table.shape[0] == 1:
         return table[0][index]
-    return np.take_along_axis(table, index, axis=1)
+    return table[np.arange(len(table))[:, None], index]

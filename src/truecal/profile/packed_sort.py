@@ -3,8 +3,15 @@
 Non-negative IEEE floats order like their bit patterns, and a score in [0, 1] never uses the top two bits (the pattern of 1.0
 is 0x3FF0... in float64, 0x3F80... in float32, 0x3C00 in float16). So the pattern shifted left by one leaves the lowest bit
 free for the outcome, no bit of the score is lost, ties stay exact ties, and one plain unsigned sort replaces an argsort.
+
+A dataset of a million rows or more is shared by a few threads: one partition puts the rows of every thread in their place (a
+tenth of the price of the sort), then each sorts its own. What is sorted is whole numbers, so the result is the same, bit by bit,
+for any number of threads.
 """
 
+import os
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +26,8 @@ _UNSIGNED: dict[np.dtype[Any], type[Any]] = {
 }
 
 _BLOCK = 1 << 15  # rows packed and unpacked together: what stays in cache
+_SHARE = 1 << 19  # a thread with fewer rows costs more than it brings
+_MOST_THREADS = 4  # beyond, the partition takes as long as the sorts that follow it
 
 
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
@@ -31,12 +40,48 @@ def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, ND
     bits = np.ascontiguousarray(scores).view(unsigned).reshape(-1)
     ones = np.ascontiguousarray(outcomes).reshape(-1)
     packed, sorted_outcomes = np.empty_like(bits), np.empty_like(ones)
-    blocks = [slice(start, start + _BLOCK) for start in range(0, len(bits), _BLOCK)]
-    for part in blocks:
+    threads = _threads(len(bits)) if len(bits) == shape[-1] else 1  # a batch has many sorts that are quick
+    ends = [len(bits) * i // threads for i in range(threads + 1)]
+
+    def pack(part: slice) -> None:
         np.left_shift(bits[part], one, out=packed[part])  # drops the sign of -0.0 as well
         np.bitwise_or(packed[part], ones[part], out=packed[part])
-    packed.reshape(shape).sort(axis=-1)
-    for part in blocks:
-        sorted_outcomes[part] = packed[part] & one
+
+    def unpack(part: slice) -> None:
+        np.bitwise_and(packed[part], one, out=sorted_outcomes[part], casting="unsafe")
         np.right_shift(packed[part], one, out=packed[part])
+
+    def sort(part: slice) -> None:
+        (packed[part] if threads > 1 else packed.reshape(shape)).sort(axis=-1)
+        _by_block(unpack, part)
+
+    parts = [slice(*pair) for pair in pairwise(ends)]
+    _together(lambda part: _by_block(pack, part), parts)
+    if threads > 1:
+        packed.partition(ends[1:-1])
+    _together(sort, parts)
     return packed.view(scores.dtype).reshape(shape), sorted_outcomes.reshape(shape)
+
+
+def _threads(rows: int) -> int:
+    """How many threads a dataset is worth on this machine."""
+    if rows < 2 * _SHARE:
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, rows // _SHARE, _MOST_THREADS)
+
+
+def _by_block(work: Callable[[slice], None], part: slice) -> None:
+    for start in range(part.start, part.stop, _BLOCK):
+        work(slice(start, min(start + _BLOCK, part.stop)))
+
+
+def _together(work: Callable[[slice], None], parts: list[slice]) -> None:
+    """Do all parts at the same time; numpy lets other threads run while it sorts and shifts."""
+    if len(parts) == 1:
+        work(parts[0])
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(len(parts)) as pool:
+        list(pool.map(work, parts))

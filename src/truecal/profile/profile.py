@@ -19,17 +19,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.predictions.border import check_outcomes, check_scores, check_weights
 from truecal.profile.cut import Cut, every_edge, gather, width_edges
+from truecal.profile.ones import Ones
 from truecal.profile.packed_sort import packed_sort
 from truecal.types import Float64s, Floats, Indices
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
-_DENSE_ROWS = 65_536  # up to here tie groups and sums of c*c and c*y are tabulated row by row; beyond, where asked for
-_BLOCK = 256  # rows summed together in the sparse table of c*c and c*y of a large profile
+_DENSE_ROWS = (
+    65_536  # up to here tie groups and sums of c, c*c and c*y are tabulated row by row; beyond, where asked for
+)
+_BLOCK = 64  # rows summed together in the sparse tables of a large profile
+_FEW = 128  # a sparse table pays while there are this many times more rows than cuts ...
+_FEW_OF_BITS = 16  # ... and one of ones for longer
 
 
 class Profile:
@@ -64,7 +70,9 @@ class Profile:
         self.precision = scores.dtype  # of the scores as they came: edges are rounded to it
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
-        self._prefix = {"c": self._accumulate("c"), "y": self._accumulate("y")} if prefix is None else prefix
+        self._prefix = {} if prefix is None else prefix
+        if self.rows <= _DENSE_ROWS:  # kept by parts of a batch; a large profile makes them when they are asked for
+            self.prefix("c"), self.prefix("y")
 
     # ------------------------------------------------------------------ making one
 
@@ -202,7 +210,7 @@ class Profile:
 
     def _accumulate(self, name: Sum) -> NDArray[Any]:
         if name in ("cc", "cy"):
-            values: NDArray[Any] = self._products(name, lambda a: a)
+            values: NDArray[Any] = self._values(name, lambda a: a)
         else:
             values = self.scores if name == "c" else self.outcomes
             if self.weights is not None:
@@ -251,27 +259,35 @@ class Profile:
         """Sum over the first index[i, j] rows."""
         if name == "w" and self.weights is None:
             return index.astype(np.float64)
-        if name in ("w", "c", "y") or self.rows <= _DENSE_ROWS or index.shape[1] * _BLOCK > self.rows:
+        bits = name == "y" and self.weights is None and self.outcomes.dtype == np.uint8
+        few = self.rows > _DENSE_ROWS and index.shape[1] * (_FEW_OF_BITS if bits else _FEW) <= self.rows
+        if name == "w" or not few:
             return gather(self.prefix(name), index).astype(np.float64)
-        start = index // _BLOCK * _BLOCK
-        rows = start[:, :, None] + np.arange(_BLOCK)
-        flat = np.minimum(rows, self.rows - 1).reshape(len(index), -1)
-        values = self._products(name, lambda a: gather(a, flat))
-        values = values.reshape(-1, *rows.shape[1:])
-        rest = np.where(rows < index[:, :, None], values, 0.0).sum(axis=2)
-        return gather(self._block_sums(name), start // _BLOCK) + rest
+        if bits:
+            return self._ones.below(index).astype(np.float64)
+        block = index // _BLOCK
+        window = np.minimum(block * _BLOCK, self.rows - _BLOCK)  # its rows, or for an unfinished block the last there are
+        values = self._values(name, lambda a: gather(sliding_window_view(a, _BLOCK, axis=1), window))
+        begin, end = block * _BLOCK - window, index - window
+        place = np.arange(_BLOCK)
+        inside = (place >= begin[:, :, None]) & (place < end[:, :, None])
+        return gather(self._block_sums(name), block) + np.where(inside, values, 0.0).sum(axis=2)
+
+    @cached_property
+    def _ones(self) -> Ones:
+        return Ones(self.outcomes)
 
     def _block_sums(self, name: Sum) -> Float64s:
-        """Sums of w*c*c or w*c*y over the first i blocks of rows: a prefix sum at a 256th of the size and a third of the cost."""
+        """Sums of w*c, w*y, w*c*c or w*c*y over the first i blocks of rows: a prefix sum at a small part of the cost."""
         key = f"{name} of blocks"
         if key not in self._prefix:
-            shape = self._products(name, lambda a: a[:, :1]).shape[0]
+            shape = self._values(name, lambda a: a[:, :1]).shape[0]
             blocks = -(-self.rows // _BLOCK)
             table = np.zeros((shape, blocks + 1))
-            step = _BLOCK * 256
+            step = _BLOCK * 1024  # what stays in cache
             for start in range(0, self.rows, step):
                 rows = slice(start, start + step)
-                values = self._products(name, lambda a: a[:, rows])  # noqa: B023 (used at once)
+                values = self._values(name, lambda a: a[:, rows])  # noqa: B023 (used at once)
                 at = np.arange(0, values.shape[1], _BLOCK)
                 table[:, start // _BLOCK + 1 :][:, : len(at)] = np.add.reduceat(values, at, axis=1)
             self._prefix[key] = np.cumsum(table, axis=1, out=table)
@@ -280,13 +296,13 @@ class Profile:
     def _means(self, name: Sum) -> Float64s:
         """Mean of c*c or c*y of every row."""
         unweighted = Profile(self.scores, self.outcomes, None, self.squares, self.products)
-        return unweighted._products(name, lambda a: a)
+        return unweighted._values(name, lambda a: a)
 
-    def _products(self, name: Sum, part: Callable[[NDArray[Any]], NDArray[Any]]) -> Float64s:
-        """w*c*c or w*c*y of a part of the rows."""
-        held = self.squares if name == "cc" else self.products
+    def _values(self, name: Sum, part: Callable[[NDArray[Any]], NDArray[Any]]) -> Float64s:
+        """w*c, w*y, w*c*c or w*c*y of a part of the rows."""
+        held = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]
         if held is not None:
-            values = part(held)
+            values = part(held).astype(np.float64, copy=False)
         else:
             c = part(self.scores).astype(np.float64, copy=False)
             values = c * (c if name == "cc" else part(self.outcomes))
@@ -335,15 +351,20 @@ class Profile:
     @cached_property
     def has_ties(self) -> bool:
         """Whether any two rows of one dataset have the same score."""
-        return bool((self.scores[:, 1:] == self.scores[:, :-1]).any())
+        return bool((self.distinct < self.rows).any())
 
     def at_count(self, rows: Indices) -> Cut:
         """Cuts after the given numbers of rows, shape (batch or 1, q)."""
-        if not self.has_ties:
+        here_only = rows.shape[1] * _FEW <= self.rows and "distinct" not in vars(
+            self
+        )  # cheaper than to look everywhere
+        if not here_only and not self.has_ties:
             return Cut(rows, rows)
         rows = np.broadcast_to(rows, (self.scores.shape[0], rows.shape[1]))
         inner = np.clip(rows, 1, self.rows - 1)
         inside = (gather(self.scores, inner - 1) == gather(self.scores, inner)) & (rows == inner)
+        if here_only and not inside.any():
+            return Cut(rows, rows)
         first, last = self._group(inner)
         below, above = np.where(inside, first, rows), np.where(inside, last, rows)
         return Cut(below, above, np.where(inside, (rows - below) / np.maximum(above - below, 1), 0.0))
@@ -387,8 +408,11 @@ class Profile:
     @cached_property
     def distinct(self) -> NDArray[np.intp]:
         """Number of distinct scores in each dataset, shape (batch,)."""
-        fresh = np.count_nonzero(self.scores[:, 1:] != self.scores[:, :-1], axis=1) + 1
-        return np.broadcast_to(fresh, (self.batch,))
+        fresh = self.scores[:, 1:] != self.scores[:, :-1]
+        count = np.count_nonzero(
+            fresh, axis=1 if len(fresh) > 1 else None
+        )  # one whole array is counted at once, far faster
+        return np.broadcast_to(count + 1, (self.batch,))
 
     def __repr__(self) -> str:
         many = "" if self.batch == 1 else f"{self.batch} datasets of "
