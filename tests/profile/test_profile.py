@@ -149,6 +149,20 @@ def test_a_split_tie_goes_to_the_side_with_more_of_it():
     np.testing.assert_array_equal(profile.mass_cut(3).below, [[0, 1, 4, 6]])
 
 
+@given(rows=st.integers(1, 30), bins=st.integers(1, 12), unit=st.sampled_from([1.0, 0.25]), seed=st.integers(0, 99))
+def test_weighted_rows_without_ties_follow_the_one_tie_rule(rows, bins, unit, seed):
+    """A row that a cut falls into goes to the side with the larger part of its weight, up when halfway, as a group of ties does."""
+    rng = np.random.default_rng(seed)
+    w = rng.integers(0, 4, (3, rows)) * unit
+    w[:, rng.integers(rows)] += unit
+    profile = tc.Profile.from_arrays(rng.random((3, rows)), rng.integers(0, 2, (3, rows)), w)
+    mass = np.arange(bins + 1) * profile.total[:, None] / bins
+    expected = profile.at_mass(np.ceil(mass) if profile.counted else mass).keep_ties()
+    for name in SUMS:
+        found = profile.sums(name, profile.mass_cut(bins))
+        np.testing.assert_array_equal(found, profile.sums(name, expected))
+
+
 @given(data=small(), parts=st.integers(2, 4), weighted=st.booleans())
 def test_merging_is_exact_whatever_the_order(data, parts, weighted):
     c, y = data

@@ -14,6 +14,7 @@ from truecal.types import Float64s
 
 _TOLERANCE = 1e-12  # a fall this small is rounding, not a violation
 _LONG = 1024  # after so many bins it pays to ask whether any number of bins would do
+_AHEAD = 32  # numbers of bins tried at first on a single dataset, where a step costs more than what it looks at
 _STEP = 1 << 20  # cuts looked at together
 _LENGTHS = (32, 256, 2048)  # datasets with about as many bins are measured together
 
@@ -80,7 +81,8 @@ class SweepECE(Estimator):
                 if endless.any():
                     active &= ~endless
                     continue
-            tried = range(b, b + max(1, min(b, _STEP // (len(at) * b))))  # several at a time, ever more
+            ahead = max(b, _AHEAD) if len(at) == 1 else b  # several at a time, ever more
+            tried = range(b, b + max(1, min(ahead, _STEP // (len(at) * b))))
             cut = self.binning(1).cuts(part, tried)
             weight, ones = (np.diff(part.sums(name, cut), axis=1) for name in ("w", "y"))
             passed = _rises_each(weight, ones, np.asarray(tried)) & (most[at][:, None] >= np.asarray(tried))

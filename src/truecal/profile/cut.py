@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,3 +65,12 @@ def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
     if table.shape[0] == 1:
         return table[0][index]
     return table[np.arange(len(table))[:, None], index]
+
+
+def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "right"]) -> Indices:
+    """Where values[i] belong in the ascending table[i], shape (batch or 1, q); either may be shared by the whole batch."""
+    count = max(len(table), len(values))
+    found = np.empty((count, values.shape[1]), np.intp)
+    for i in range(count):
+        found[i] = table[i % len(table)].searchsorted(values[i % len(values)], side)
+    return found

@@ -11,7 +11,9 @@ from truecal.profile.cut import gather
 from truecal.types import Indices
 
 _WORD = 64  # 2 ** 6
-_LOWEST = (np.uint64(1) << np.arange(_WORD, dtype=np.uint64)) - np.uint64(1)  # word whose lowest 0, 1, ... 63 bits are set
+_LOWEST = (np.uint64(1) << np.arange(_WORD, dtype=np.uint64)) - np.uint64(
+    1
+)  # word whose lowest 0, 1, ... 63 bits are set
 
 
 class Ones:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.predictions.border import check_outcomes, check_scores, check_weights
-from truecal.profile.cut import Cut, every_edge, gather, width_edges
+from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
 from truecal.profile.ones import Ones
 from truecal.profile.packed_sort import packed_sort
 from truecal.types import Float64s, Floats, Indices
@@ -266,7 +266,9 @@ class Profile:
         if bits:
             return self._ones.below(index).astype(np.float64)
         block = index // _BLOCK
-        window = np.minimum(block * _BLOCK, self.rows - _BLOCK)  # its rows, or for an unfinished block the last there are
+        window = np.minimum(
+            block * _BLOCK, self.rows - _BLOCK
+        )  # its rows, or for an unfinished block the last there are
         values = self._values(name, lambda a: gather(sliding_window_view(a, _BLOCK, axis=1), window))
         begin, end = block * _BLOCK - window, index - window
         place = np.arange(_BLOCK)
@@ -324,13 +326,7 @@ class Profile:
 
     def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
         """How many rows lie below each value (side "right": at or below), shape (batch or 1, q)."""
-        values = np.atleast_2d(values)
-        scores = self.scores
-        count = max(scores.shape[0], values.shape[0])
-        found = np.empty((count, values.shape[1]), np.intp)
-        for i in range(count):
-            found[i] = scores[i % scores.shape[0]].searchsorted(values[i % values.shape[0]], side)
-        return found
+        return search(self.scores, np.atleast_2d(values), side)
 
     def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
         """Cuts at ceil(k n / b) rows, k = 0..b; with importance weights at k/b of the total weight.
@@ -342,11 +338,20 @@ class Profile:
         k, b = every_edge(bins)
         if self.weights is None:
             cut = self.at_count(np.atleast_2d(-(-k * self.rows // b)))
-        elif self.counted:
-            cut = self.at_mass(np.ceil(k * self.total[:, None] / b))
         else:
-            cut = self.at_mass(k * self.total[:, None] / b)
+            mass = k * self.total[:, None] / b
+            mass = np.ceil(mass) if self.counted else mass
+            if ties == "keep" and not self.has_ties:  # the nearer end of the row is known by its middle
+                place = search(self._middles, mass, "right")
+                return Cut(place, place)
+            cut = self.at_mass(mass)
         return cut.keep_ties() if ties == "keep" else cut
+
+    @cached_property
+    def _middles(self) -> Float64s:
+        """The mass in the middle of every row, shape (batch, rows)."""
+        prefix = self.prefix("w")
+        return (prefix[:, 1:] + prefix[:, :-1]) / 2
 
     @cached_property
     def has_ties(self) -> bool:
@@ -372,16 +377,15 @@ class Profile:
     def at_mass(self, mass: Float64s) -> Cut:
         """Cuts below which the weights sum to the given values, shape (batch, q). Rows of a weighted profile can be split."""
         prefix = self.prefix("w")
-        row = np.empty((self.batch, mass.shape[1]), np.intp)
-        for i in range(self.batch):
-            row[i] = prefix[i % prefix.shape[0]].searchsorted(mass[i % mass.shape[0]], "right") - 1
-        row = np.clip(row, 0, self.rows - 1)
+        row = np.clip(search(prefix, mass, "right") - 1, 0, self.rows - 1)
         first, last = self._group(row)
-        low, high = gather(prefix, first), gather(prefix, last)
-        fraction = np.clip((mass - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
-        ended, begun = fraction >= 1, fraction <= 0
-        below = np.where(ended, last, first)
-        return Cut(below, np.where(begun, first, last), np.where(ended | begun, 0.0, fraction))
+        low = gather(prefix, first)
+        part, whole = mass - low, gather(prefix, last) - low
+        before = part <= 0
+        after = (part >= whole) & ~before
+        inside = ~(before | after)
+        fraction = np.divide(part, whole, out=np.zeros_like(part), where=inside)
+        return Cut(np.where(after, last, first), np.where(before, first, last), fraction)
 
     def _group(self, row: Indices) -> tuple[Indices, Indices]:
         """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
