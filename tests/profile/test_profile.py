@@ -52,7 +52,11 @@ def test_the_sort_is_the_same_for_any_number_of_threads(monkeypatch, dtype, thre
 
 def test_large_datasets_are_shared_by_threads_and_small_ones_are_not(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(16), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert [_threads(rows) for rows in (1, 10**6, 3 << 19, 10**7)] == [1, 1, 3, 4]
+    for limit, threads in (("1", 1), ("2", 2), ("0", 1), ("many", 4), ("64", 4)):
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+        assert _threads(10**7) == threads
 
 
 @given(data=small())

@@ -6,7 +6,7 @@ free for the outcome, no bit of the score is lost, ties stay exact ties, and one
 
 A dataset of a million rows or more is shared by a few threads: one partition puts the rows of every thread in their place (a
 tenth of the price of the sort), then each sorts its own. What is sorted is whole numbers, so the result is the same, bit by bit,
-for any number of threads.
+for any number of threads. OMP_NUM_THREADS limits them.
 """
 
 import os
@@ -64,11 +64,13 @@ def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, ND
 
 
 def _threads(rows: int) -> int:
-    """How many threads a dataset is worth on this machine."""
+    """How many threads a dataset is worth on this machine, OMP_NUM_THREADS at most."""
     if rows < 2 * _SHARE:
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, rows // _SHARE, _MOST_THREADS)
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    allowed = max(int(wanted), 1) if wanted.isdecimal() else cores
+    return min(cores, allowed, rows // _SHARE, _MOST_THREADS)
 
 
 def _by_block(work: Callable[[slice], None], part: slice) -> None:

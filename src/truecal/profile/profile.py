@@ -277,7 +277,7 @@ class Profile:
 
     @cached_property
     def _ones(self) -> Ones:
-        return Ones(self.outcomes)
+        return Ones(self.outcomes.astype(np.uint8, copy=False))
 
     def _block_sums(self, name: Sum) -> Float64s:
         """Sums of w*c, w*y, w*c*c or w*c*y over the first i blocks of rows: a prefix sum at a small part of the cost."""
