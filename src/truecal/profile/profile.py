@@ -71,8 +71,6 @@ class Profile:
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
         self._prefix = {} if prefix is None else prefix
-        if self.rows <= _DENSE_ROWS:  # kept by parts of a batch; a large profile makes them when they are asked for
-            self.prefix("c"), self.prefix("y")
 
     # ------------------------------------------------------------------ making one
 
@@ -141,7 +139,9 @@ class Profile:
         return NotImplemented
 
     def take(self, datasets: Indices | NDArray[np.bool_] | slice) -> "Profile":
-        """Some of the datasets of a batch, with the prefix sums already made (a slice copies nothing)."""
+        """Some of the datasets of a batch, with their prefix sums (a slice copies nothing)."""
+        if self.rows <= _DENSE_ROWS:
+            self.prefix("c"), self.prefix("y")  # here once rather than in every part
 
         def some(a: Any) -> Any:
             return a if a is None or a.shape[0] != self.batch else a[datasets]

@@ -65,10 +65,13 @@ class Rows:
         cells = collapse(self.profile, most)
         cell, kept = self._cell(most)
         outcome = self.profile.outcomes[0, kept].astype(np.intp)
+        by_line = np.concatenate([np.flatnonzero(outcome == 0), np.flatnonzero(outcome)])  # cells ascend in both already
+        kept = kept[by_line]
         weight = np.ones(len(kept)) if self.profile.weights is None else self.profile.weights[0, kept]
         weight = weight * (self.profile.size[0] / self.profile.total[0])
-        place = (outcome * cells.rows + cell, units.of_row[self.order[kept]])
-        return cells, csr_array((weight, place), shape=(2 * cells.rows, units.count))
+        lengths = np.bincount(outcome * cells.rows + cell, minlength=2 * cells.rows)
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        return cells, csr_array((weight, units.of_row[self.order[kept]], ends), shape=(2 * cells.rows, units.count))
 
     def softened_incidence(self, units: Units, most: int) -> tuple[Profile, Any]:
         """The same with two more units: a row that is zero and a row that is one, shared out over the cells like the rows.
