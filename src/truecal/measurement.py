@@ -129,8 +129,7 @@ def _clustered(
         note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
         estimate = estimate.but(warnings=(*estimate.warnings, note))
     if isinstance(estimator, RankSeries):
-        value = series.value * (series.shape if estimator.norm == 1 else 1.0)
-        power = value**estimator.norm if value > 0 else min(series.power, 0.0)
+        value, power = series.estimate(estimator.norm)
         estimate = estimate.but(value=value, power=power, interval=series.interval(level, estimator.norm))
     else:
         found = bootstrap(estimator, preds, lens=lens, resamples=_RESAMPLES, level=level, rng=rng)

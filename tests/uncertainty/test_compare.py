@@ -94,6 +94,24 @@ def test_holm_is_its_definition():
     np.testing.assert_allclose(holm(np.array([0.6, 0.7])), [1.0, 1.0])
 
 
+@pytest.mark.parametrize("norm", [1, 2])
+def test_a_comparison_states_the_errors_that_measuring_states(norm):
+    """Rows of a cluster share their luck; an estimate that counts it as error must not come back in a comparison."""
+    rng = np.random.default_rng(3)
+    p = np.repeat(rng.random(40), 20)
+    y = np.repeat(rng.random(40), 20) < p  # all rows of a cluster are right or wrong together; p is calibrated
+    clusters = np.repeat(np.arange(40), 20)
+    scores = {"plain": p, "squared": p**2}
+    for marks in (None, clusters):
+        found = compare(y, *scores.values(), clusters=marks, estimator=tc.RankSeries(norm=norm), resamples=50)
+        measured = [
+            tc.calibration_error(y, q, clusters=marks, estimator=tc.RankSeries(norm=norm)).value
+            for q in scores.values()
+        ]
+        np.testing.assert_allclose([found.value_a, found.value_b], measured, rtol=1e-12)
+    assert found.value_a < compare(y, p, p**2, resamples=50).value_a
+
+
 def test_clusters_make_a_comparison_less_sure():
     rng = np.random.default_rng(5)
     t = np.repeat(rng.random(50), 20)

@@ -283,10 +283,13 @@ def joint_powers(
         else zip(shares, rows_of(lens, preds), strict=True)
     )
     largest = estimator.power_norm == np.inf
+    leaves_out = units.kind == "clusters" and isinstance(estimator, RankSeries) and shares is None
     totals = np.zeros(counts.shape[1] + 2)
     for share, rows in parts:
         if share > 0:
             found = np.concatenate(_one_dataset(estimator, rows, units, counts))
+            if leaves_out:  # what rows of a cluster have in common is not an error
+                found[0] = ClusteredSeries.of(rows, units).estimate(estimator.power_norm)[1]
             totals = np.maximum(totals, found) if largest else totals + share * found
     power, centre, powers = float(totals[0]), float(totals[1]), totals[2:]
     return power, powers, float(powers.mean()) if _is_debiased(estimator) else centre

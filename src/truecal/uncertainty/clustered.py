@@ -92,6 +92,11 @@ class ClusteredSeries:
     def power(self) -> float:
         return float(self.theta[self.chosen])
 
+    def estimate(self, norm: float) -> tuple[float, float]:
+        """The error and its signed power, as :class:`RankSeries` would state them."""
+        value = self.value * (self.shape if norm == 1 else 1.0)
+        return value, value**norm if value > 0 else min(self.power, 0.0)
+
     @property
     def pivot(self) -> Pivot:
         floor = 2 * max(float((v**2).sum()) for v in (self.covariance, self.least))
@@ -104,7 +109,7 @@ class ClusteredSeries:
         student = float(stdtrit(self.clusters - 1, 0.5 + level / 2))
         low, high = self.pivot.interval(float(2 * ndtr(student) - 1)) if student < 8 else (np.zeros(1), np.ones(1))
         scale = self.shape if norm == 1 else 1.0
-        value = self.value * scale
+        value, _ = self.estimate(norm)
         return Interval(
             min(float(low[0]) * scale, value),
             min(max(float(high[0]) * scale, value), 1.0),
