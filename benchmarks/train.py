@@ -6,7 +6,6 @@ turns, so that a busy machine slows all of them alike, and medians are compared.
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from statistics import median
 
 import torch
@@ -14,10 +13,11 @@ from torch.nn.functional import cross_entropy
 
 import truecal as tc
 from benchmarks.harness import Row
-from truecal.study.interventions_config import DataPlan, TrainingPlan
+from truecal.study.interventions_config import DataPlan
 from truecal.study.interventions_data import load_data
-from truecal.train.fit import Descent, Recipe, objective, repeatable
+from truecal.train.fit import Descent, objective, repeatable
 from truecal.train.networks import network
+from truecal.train.recipe import Recipe
 
 ROUNDS = 400
 BOUND = 1.3
@@ -30,7 +30,7 @@ def rows() -> list[Row]:
 
 def _rows() -> list[Row]:
     data = load_data(DataPlan())
-    recipe = Recipe(**asdict(TrainingPlan()))
+    recipe = Recipe()
     inputs, labels = torch.from_numpy(data.train.inputs), torch.from_numpy(data.train.labels)
     classes = len(data.classes)
     generator = torch.Generator().manual_seed(0)

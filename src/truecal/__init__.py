@@ -11,6 +11,7 @@ like a module of the same level, so that importing a module never hides a functi
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from truecal.lazy import lazy_names
 from truecal.report import report as report
 from truecal.report import report_comparison as report_comparison
 from truecal.report import report_study as report_study
@@ -118,9 +119,9 @@ _HOMES = {
     "truecal.uncertainty": "band below bootstrap compare compare_many",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+_find, _names = lazy_names(__name__, _HOMES)
 
-__all__ = sorted([*_HOME_OF, *_MODULES, "report", "report_comparison", "report_study"])
+__all__ = sorted([*_names, *_MODULES, "report", "report_comparison", "report_study"])
 
 
 def __getattr__(name: str) -> Any:
@@ -130,10 +131,7 @@ def __getattr__(name: str) -> Any:
         return version("truecal")
     if name in _MODULES:
         return import_module(f"truecal.{name}")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'truecal' has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(_HOME_OF[name]), name)
-    return found
+    return _find(name)
 
 
 def __dir__() -> list[str]:

@@ -7,8 +7,9 @@ import pytest
 
 import truecal as tc
 from tests.study.interventions_files import BAD, TINY
-from truecal.study.interventions_config import LensPlan, Plan, TrainingPlan
+from truecal.study.interventions_config import LensPlan, Plan
 from truecal.study.interventions_data import check_plan, load_data
+from truecal.train.recipe import Recipe
 
 
 def written(folder, text, name="study.yaml"):
@@ -42,7 +43,7 @@ def test_what_does_not_fit_the_data_is_named_before_training(tmp_path):
 def test_the_bundled_example_says_what_is_usual():
     with pytest.MonkeyPatch.context():
         plan = Plan.read(str(files("truecal.study") / "interventions_example.yaml"))
-    assert plan.training == TrainingPlan()
+    assert plan.training == Recipe()
     assert plan.lenses.likert == LensPlan().likert
     assert plan.seeds == (0, 1, 2, 3, 4)
     assert set(plan.interventions) == {

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import truecal as tc
-from truecal.train.fit import Descent, Recipe, fit, logits_of, objective, repeatable
+from truecal.train.fit import Descent, fit, logits_of, objective, repeatable
 from truecal.train.networks import network
+from truecal.train.recipe import Recipe
 
 RECIPE = Recipe("mlp", width=12, epochs=5, batch=16, learning_rate=0.1)
 

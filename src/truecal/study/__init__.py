@@ -7,8 +7,9 @@
 Every name comes from its module on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from truecal.lazy import lazy_names
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does the same on use
     from truecal.study.before_after import RecalibrationEffect as RecalibrationEffect
@@ -36,30 +37,23 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.study.trend_of_bins import bin_trend as bin_trend
 
 # Where each public name is at home.
-_HOMES = {
-    "truecal.study.before_after": "RecalibrationEffect effect_of_recalibration",
-    "truecal.study.bias_of_bins": "BinBias bin_bias",
-    "truecal.study.error_residuals": "Residuals residuals",
-    "truecal.study.in_out": "InAndOut in_and_out",
-    "truecal.study.interventions": "Comparison compare_interventions",
-    "truecal.study.severities": "Shift shift",
-    "truecal.study.trend_of_bins": "BinTrend bin_trend",
-    "truecal.study.error_calibration": "ErrorAgainstCalibration error_against_calibration",
-    "truecal.study.pareto_sets": "ParetoSets on_front pareto",
-    "truecal.study.rank_flips": "RankAgreement rank_agreement",
-    "truecal.study.store": "Store",
-    "truecal.study.study": "Study",
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-__all__ = sorted(_HOME_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'truecal.study' has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(_HOME_OF[name]), name)
-    return found
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "truecal.study.before_after": "RecalibrationEffect effect_of_recalibration",
+        "truecal.study.bias_of_bins": "BinBias bin_bias",
+        "truecal.study.error_residuals": "Residuals residuals",
+        "truecal.study.in_out": "InAndOut in_and_out",
+        "truecal.study.interventions": "Comparison compare_interventions",
+        "truecal.study.severities": "Shift shift",
+        "truecal.study.trend_of_bins": "BinTrend bin_trend",
+        "truecal.study.error_calibration": "ErrorAgainstCalibration error_against_calibration",
+        "truecal.study.pareto_sets": "ParetoSets on_front pareto",
+        "truecal.study.rank_flips": "RankAgreement rank_agreement",
+        "truecal.study.store": "Store",
+        "truecal.study.study": "Study",
+    },
+)
 
 
 def __dir__() -> list[str]:

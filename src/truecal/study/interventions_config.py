@@ -4,11 +4,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from truecal.context.likert import SCALE
 from truecal.errors import InputError
 from truecal.study.document import Entry, Problems, read_document
+from truecal.train.recipe import NETWORKS, Recipe
 
 WHILE_TRAINING = ("label-smoothing", "mixup", "focal")
 AFTERWARDS = ("temperature", "bias-corrected-temperature", "histogram")
@@ -39,19 +40,6 @@ class DataPlan:
 
 
 @dataclass(frozen=True)
-class TrainingPlan:
-    """The base model and its training; the fields of :class:`truecal.train.fit.Recipe`, which needs torch."""
-
-    network: Literal["cnn", "mlp"] = "cnn"
-    width: int = 16
-    epochs: int = 20
-    batch: int = 64
-    learning_rate: float = 0.05
-    momentum: float = 0.9
-    weight_decay: float = 0.0
-
-
-@dataclass(frozen=True)
 class LensPlan:
     """What is judged beside the usual error of the top class: top k, groups of classes, labels, a Likert scale."""
 
@@ -69,7 +57,7 @@ class Plan:
 
     name: str
     data: DataPlan
-    training: TrainingPlan
+    training: Recipe
     lenses: LensPlan
     seeds: tuple[int, ...]
     interventions: Mapping[str, tuple[Strength, ...]]
@@ -130,17 +118,17 @@ class _Reader:
             self.problems.add(entry.line, f"validation {validation:g} and test {test:g} leave no rows to train on")
         return DataPlan(source, validation, test, self._whole(given, "seed", usual.seed, low=0))
 
-    def _training(self, model: Entry, training: Entry) -> TrainingPlan:
-        usual = TrainingPlan()
+    def _training(self, model: Entry, training: Entry) -> Recipe:
+        usual = Recipe()
         of_model = self.problems.keys(model, ("network", "width"), what="model")
         network = of_model["network"].plain() if "network" in of_model else usual.network
-        if network not in ("cnn", "mlp"):
-            self.problems.add(of_model["network"].line, f"network must be cnn or mlp, not {network!r}")
+        if network not in NETWORKS:
+            self.problems.add(of_model["network"].line, f"network must be {' or '.join(NETWORKS)}, not {network!r}")
         self.lines["model"] = model.line
         names = ("epochs", "batch", "learning_rate", "momentum", "weight_decay")
         given = self.problems.keys(training, names, what="training")
-        return TrainingPlan(
-            network="mlp" if network == "mlp" else "cnn",
+        return Recipe(
+            network=next((known for known in NETWORKS if known == network), usual.network),
             width=self._whole(of_model, "width", usual.width, low=1),
             epochs=self._whole(given, "epochs", usual.epochs, low=1),
             batch=self._whole(given, "batch", usual.batch, low=1),

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from truecal.errors import InputError
 from truecal.lab.cache import BatchCache
-from truecal.study.interventions_config import BASELINE, WHILE_TRAINING, Plan, Strength, TrainingPlan
+from truecal.study.interventions_config import BASELINE, WHILE_TRAINING, Plan, Strength
 from truecal.study.interventions_data import Data
 from truecal.study.run import prepare_worker
+from truecal.train.recipe import Recipe
 
 Logits = NDArray[np.float32]
 Told = Callable[[int, int, str], object]  # models done, models in all, what was done last
@@ -74,13 +75,13 @@ def outputs_of_all(
     return {job: found[job] for job in asked}
 
 
-def _trained(missing: list[Job], plan: TrainingPlan, data: Data, workers: int) -> Iterator[tuple[Job, Outputs]]:
+def _trained(missing: list[Job], recipe: Recipe, data: Data, workers: int) -> Iterator[tuple[Job, Outputs]]:
     if workers == 1 or len(missing) < 2:
         for job in missing:
-            yield job, train(job, plan, data)
+            yield job, train(job, recipe, data)
         return
     with ProcessPoolExecutor(
-        min(workers, len(missing)), get_context("spawn"), initializer=_remember, initargs=(plan, data)
+        min(workers, len(missing)), get_context("spawn"), initializer=_remember, initargs=(recipe, data)
     ) as pool:
         under_way = {pool.submit(_train_remembered, job): job for job in missing}
         try:
@@ -94,15 +95,15 @@ def _trained(missing: list[Job], plan: TrainingPlan, data: Data, workers: int) -
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def train(job: Job, plan: TrainingPlan, data: Data) -> Outputs:
+def train(job: Job, recipe: Recipe, data: Data) -> Outputs:
     """Train one model, in this process."""
-    from truecal.train.fit import Recipe, fit, logits_of
+    from truecal.train.fit import fit, logits_of
 
     model = fit(
         data.train.inputs,
         data.train.labels,
         classes=len(data.classes),
-        recipe=Recipe(**asdict(plan)),
+        recipe=recipe,
         kind=job.kind,  # type: ignore[arg-type]
         strength=0.0 if job.strength is None else job.strength,  # type: ignore[arg-type]
         seed=job.seed,
@@ -110,19 +111,19 @@ def train(job: Job, plan: TrainingPlan, data: Data) -> Outputs:
     return Outputs(logits_of(model, data.validation.inputs), logits_of(model, data.test.inputs))
 
 
-_HELD: dict[str, Any] = {}  # of a worker process: the plan and the data, sent once
+_HELD: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent once
 
 
-def _remember(plan: TrainingPlan, data: Data) -> None:
+def _remember(recipe: Recipe, data: Data) -> None:
     prepare_worker()
-    _HELD.update(plan=plan, data=data)
+    _HELD.update(recipe=recipe, data=data)
 
 
 def _train_remembered(job: Job) -> Outputs:
-    return train(job, _HELD["plan"], _HELD["data"])
+    return train(job, _HELD["recipe"], _HELD["data"])
 
 
-def _setting(plan: TrainingPlan, data: Data) -> Mapping[str, Any]:
+def _setting(recipe: Recipe, data: Data) -> Mapping[str, Any]:
     """All that determines the numbers besides the job: data, recipe, code, torch."""
     sources = sorted((Path(__file__).parents[1] / "train").glob("*.py"))
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
@@ -131,7 +132,7 @@ def _setting(plan: TrainingPlan, data: Data) -> Mapping[str, Any]:
         for array in (part.inputs, part.labels):
             arrays.update(f"{array.dtype}{array.shape}".encode())
             arrays.update(np.ascontiguousarray(array).tobytes())
-    return {"plan": asdict(plan), "data": arrays.hexdigest(), "code": code, "torch": version("torch")}
+    return {"recipe": asdict(recipe), "data": arrays.hexdigest(), "code": code, "torch": version("torch")}
 
 
 def _key(setting: Mapping[str, Any], job: Job) -> str:

@@ -5,8 +5,9 @@ have shape (n,) and belong to the positive class, others (n, classes); targets a
 probability per class (per row for binary logits). Each loss at strength 0 is torch's own cross-entropy, bit for bit.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from truecal.lazy import lazy_names
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does the same on use
     from truecal.train.focal import FocalLoss as FocalLoss
@@ -21,23 +22,16 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.train.smoothing import cross_entropy as cross_entropy
     from truecal.train.smoothing import smoothed_cross_entropy as smoothed_cross_entropy
 
-_HOMES = {
-    "truecal.train.focal": "FocalLoss focal_loss",
-    "truecal.train.log": "CalibrationLog",
-    "truecal.train.mixing": "Mixup mixup",
-    "truecal.train.penalty": "PenalizedCrossEntropy mmce soft_binned_error",
-    "truecal.train.smoothing": "LabelSmoothing cross_entropy smoothed_cross_entropy",
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-__all__ = sorted(_HOME_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'truecal.train' has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(_HOME_OF[name]), name)
-    return found
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "truecal.train.focal": "FocalLoss focal_loss",
+        "truecal.train.log": "CalibrationLog",
+        "truecal.train.mixing": "Mixup mixup",
+        "truecal.train.penalty": "PenalizedCrossEntropy mmce soft_binned_error",
+        "truecal.train.smoothing": "LabelSmoothing cross_entropy smoothed_cross_entropy",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -12,25 +11,13 @@ from numpy.typing import NDArray
 from truecal.errors import InputError
 from truecal.train.focal import focal_loss
 from truecal.train.mixing import mixup
-from truecal.train.networks import Kind, network
+from truecal.train.networks import network
+from truecal.train.recipe import Recipe
 from truecal.train.smoothing import cross_entropy, smoothed_cross_entropy
 from truecal.train.tensors import Module, Tensor, torch
 
 While: TypeAlias = Literal["none", "label-smoothing", "mixup", "focal"]
 Strength: TypeAlias = float | Literal["flsd-53"]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A base model and how it is trained: stochastic gradient descent with momentum, the rate falling to 0 along a half cosine."""
-
-    network: Kind = "cnn"
-    width: int = 16
-    epochs: int = 20
-    batch: int = 64
-    learning_rate: float = 0.05
-    momentum: float = 0.9
-    weight_decay: float = 0.0
 
 
 class Descent:

@@ -1,12 +1,8 @@
 """Two small networks for images or rows of numbers, made the same by the same seed."""
 
-from typing import Literal, TypeAlias
-
 from truecal.errors import InputError
+from truecal.train.recipe import Kind
 from truecal.train.tensors import Module, torch
-
-Kind: TypeAlias = Literal["mlp", "cnn"]
-KINDS: tuple[Kind, ...] = ("mlp", "cnn")
 
 
 def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, seed: int) -> Module:

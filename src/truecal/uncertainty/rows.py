@@ -65,7 +65,9 @@ class Rows:
         cells = collapse(self.profile, most)
         cell, kept = self._cell(most)
         outcome = self.profile.outcomes[0, kept].astype(np.intp)
-        by_line = np.concatenate([np.flatnonzero(outcome == 0), np.flatnonzero(outcome)])  # cells ascend in both already
+        by_line = np.concatenate(
+            [np.flatnonzero(outcome == 0), np.flatnonzero(outcome)]
+        )  # cells ascend in both already
         kept = kept[by_line]
         weight = np.ones(len(kept)) if self.profile.weights is None else self.profile.weights[0, kept]
         weight = weight * (self.profile.size[0] / self.profile.total[0])

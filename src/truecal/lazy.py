@@ -1,0 +1,20 @@
+"""Public names that are loaded from their modules on first use, so that importing a package costs next to nothing."""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], list[str]]:
+    """The `__getattr__` of a package and its sorted public names; `homes` maps modules to the names they are home to."""
+    home_of = {name: module for module, names in homes.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(import_module(home_of[name]), name)
+        setattr(sys.modules[package], name, found)  # from now on without a detour
+        return found
+
+    return find, sorted(home_of)
