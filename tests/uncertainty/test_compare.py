@@ -135,3 +135,13 @@ def test_class_wise_errors_are_compared_on_joint_rows():
     found = compare(y, softmax(3 * logits), p, lens=tc.ClassWise(), estimator=tc.BinnedECE(norm=2), resamples=100)
     assert found.interval.low > 0
     assert found.lens == "3 classes"
+
+
+def test_many_pairs_are_given_resamples_enough_to_tell_them_apart():
+    rng = np.random.default_rng(8)
+    p = rng.random(2000)
+    y = rng.random(2000) < p
+    found = compare_many(y, {str(k): p ** (1 + 2 * k) for k in range(6)}, resamples=99)
+    assert len(found) == 15
+    assert {len(c.differences) for c in found} == {600}
+    assert min(c.adjusted_p for c in found) < 0.05

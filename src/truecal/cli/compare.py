@@ -68,22 +68,12 @@ def compare(
             level=level,
             rng=seed,
         )
-    pairs = [
-        {
-            "a": c.a,
-            "b": c.b,
-            "difference": c.difference,
-            "low": float(c.interval.low),
-            "high": float(c.interval.high),
-            "p_value": c.p_value,
-            "adjusted_p": c.adjusted_p,
-        }
-        for c in found
-    ]
     errors = {name: value for c in found for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
     if page is not None:
         _write_page(preds, page, reference, make_lens(lens, first), level, resamples, seed)
-    content = document("compare", n=len(first), lens=found[0].lens, level=level, errors=errors, pairs=pairs)
+    content = document(
+        "compare", n=len(first), lens=found[0].lens, level=level, errors=errors, pairs=[c.row() for c in found]
+    )
     answer(content, _shown(found, errors, level), as_json=as_json, out=out)
 
 

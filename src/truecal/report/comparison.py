@@ -1,7 +1,6 @@
 """Several models on the same rows: what the comparison page says, as one record."""
 
 from collections.abc import Mapping
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -59,8 +58,6 @@ def gather_comparison(
                 "brier": brier(preds),
             }
         )
-    pair_count = len(models) - 1 if reference is not None else len(models) * (len(models) - 1) // 2
-    resamples = max(resamples, ceil(2 * pair_count / (1 - level)))  # fewer could not show any adjusted difference
     found = compare_many(
         first.labels,
         {name: preds.probs for name, preds in models.items()},
@@ -72,18 +69,7 @@ def gather_comparison(
         level=level,
         rng=rng,
     )
-    pairs = [
-        {
-            "a": c.a,
-            "b": c.b,
-            "difference": c.difference,
-            "low": float(c.interval.low),
-            "high": float(c.interval.high),
-            "p_value": c.p_value,
-            "adjusted_p": c.adjusted_p,
-        }
-        for c in found
-    ]
+    pairs = [c.row() for c in found]
     return document(
         "comparison",
         title=title,
@@ -100,7 +86,7 @@ def gather_comparison(
             "versions": versions(),
             "fingerprints": {name: fingerprint(preds) for name, preds in models.items()},
             "command": command,
-            "options": {"level": level, "lens": judged.describe(first), "resamples": resamples, "rng": rng},
+            "options": {"level": level, "lens": judged.describe(first), "resamples": len(found[0].differences), "rng": rng},
         },
     )
 

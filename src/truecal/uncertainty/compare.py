@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +41,18 @@ class Comparison:
     @property
     def difference(self) -> float:
         return self.value_a - self.value_b
+
+    def row(self) -> dict[str, str | float]:
+        """Names, difference, interval and p-values, as JSON and pages show them."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "difference": self.difference,
+            "low": float(self.interval.low),
+            "high": float(self.interval.high),
+            "p_value": self.p_value,
+            "adjusted_p": self.adjusted_p,
+        }
 
     def __str__(self) -> str:
         low, high = float(self.interval.low), float(self.interval.high)
@@ -109,6 +122,7 @@ def compare_many(
     """Every pair of models, or every model with one `reference`, p-values corrected by Holm (1979).
 
     Intervals are those of single comparisons; `adjusted_p` keeps the chance of any false difference among all pairs below alpha.
+    `resamples` are drawn at least; more where fewer could not show any difference after the correction: 2 pairs / (1 - level).
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -130,19 +144,19 @@ def compare_many(
         for name, p in probs.items()
     }
     first = next(iter(all_preds.values()))
+    pairs = (
+        list(combinations(probs, 2))
+        if reference is None
+        else [(name, reference) for name in probs if name != reference]
+    )
     units = Units.of(first, blocks=None, rng=generator)
-    counts = drawn_units(units, resamples, generator)
+    counts = drawn_units(units, max(resamples, ceil(2 * len(pairs) / (1 - level))), generator)
     values: dict[str, float] = {}
     shifted: dict[str, Float64s] = {}
     for name, preds in all_preds.items():
         power, powers, truth = joint_powers(estimator, lens or default_lens(preds), preds, units, counts)
         values[name] = float(estimator.root(np.array([power]))[0])
         shifted[name] = np.minimum(estimator.root(power - (powers - truth)), 1.0)
-    pairs = (
-        list(combinations(probs, 2))
-        if reference is None
-        else [(name, reference) for name in probs if name != reference]
-    )
     told = (lens or default_lens(first)).describe(first)
     found = [
         _pair(a, b, values, shifted, level, f"paired bootstrap of {units.kind}", estimator, told, len(first))
