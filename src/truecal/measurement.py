@@ -151,7 +151,7 @@ def _with_joint_interval(
         return _unknowable(estimate, level, "one row, or one cluster: nothing tells how much another would differ")
     resamples = int(np.clip(_JOINT_WORK // datasets, 50, _RESAMPLES))
     found = bootstrap(estimator, preds, lens=lens, resamples=resamples, level=level, rng=rng)
-    return estimate.but(interval=found.interval())
+    return estimate.but(value=found.value, power=found.power, interval=found.interval())
 
 
 def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:

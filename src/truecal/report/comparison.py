@@ -86,7 +86,12 @@ def gather_comparison(
             "versions": versions(),
             "fingerprints": {name: fingerprint(preds) for name, preds in models.items()},
             "command": command,
-            "options": {"level": level, "lens": judged.describe(first), "resamples": len(found[0].differences), "rng": rng},
+            "options": {
+                "level": level,
+                "lens": judged.describe(first),
+                "resamples": len(found[0].differences),
+                "rng": rng,
+            },
         },
     )
 

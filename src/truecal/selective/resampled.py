@@ -16,7 +16,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.selective.ladder import Ladder
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap import drawn_units
+from truecal.uncertainty.joint import drawn_units
 from truecal.uncertainty.rows import Units, rows_of
 from truecal.uncertainty.verdict import check_level, check_resamples
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.estimate import BinnedECE, DebiasedECE, Estimator
+from truecal.estimate import BinnedECE, DebiasedECE, Estimator, RankSeries
 from truecal.estimate.redraw import redraw
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
@@ -34,6 +34,11 @@ def bins_only(estimator: Estimator) -> bool:
     if isinstance(estimator, DebiasedECE):
         return estimator.correction == "kumar" or estimator.norm == 1
     return isinstance(estimator, BinnedECE)
+
+
+def is_unbiased(estimator: Estimator) -> bool:
+    """Whether the estimate of the power is free of bias: near zero it needs no help of a test."""
+    return isinstance(estimator, (DebiasedECE, RankSeries)) and estimator.power_norm == 2
 
 
 def resampled_bins(

@@ -1,11 +1,9 @@
 """The bootstrap: how an estimate would scatter, its distribution kept whole."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truecal.errors import InputError
 from truecal.estimate import DebiasedECE, Estimator, Interval, RankSeries
@@ -14,19 +12,17 @@ from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
-from truecal.uncertainty.bins_only import REDRAWS, bins_only, resampled_bins
-from truecal.uncertainty.cells import Counted, collapse, profile_of, refuse_batch
-from truecal.uncertainty.clustered import ClusteredSeries
+from truecal.uncertainty.bins_only import REDRAWS, bins_only, is_unbiased, resampled_bins
+from truecal.uncertainty.cells import AT_ONCE, CELLS, Counted, collapse, in_parts, profile_of, refuse_batch
 from truecal.uncertainty.consistency import consistency_test
-from truecal.uncertainty.resample import multinomial, unit_counts
-from truecal.uncertainty.rows import Rows, Units, default_lens, rows_of
+from truecal.uncertainty.joint import drawn_units, resampled_jointly
+from truecal.uncertainty.resample import multinomial
+from truecal.uncertainty.rows import Units, default_lens
 from truecal.uncertainty.verdict import check_level, check_resamples
 
 Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
-CELLS = 128  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
 _FEW = 100  # resamples below which tails are taken from Student's distribution
-_AT_ONCE = 1 << 16  # resampled cells judged at a time: what stays in cache
 
 
 @dataclass(frozen=True)
@@ -152,7 +148,14 @@ def bootstrap(
     if isinstance(data, Predictions):
         lens = default_lens(data) if lens is None else lens
         if data.clusters is not None or blocks is not None or lens.shares(data) is not None:
-            return _joint(estimator, data, lens, resamples, level, method, blocks, generator)
+            if method == "bca":
+                raise InputError("bca needs independent rows and one dataset; use method='basic'")
+            units = Units.of(data, blocks=blocks, rng=generator)
+            counts = drawn_units(units, resamples, generator)
+            joint = resampled_jointly(estimator, lens, data, units, counts, generator)
+            return Bootstrap(
+                estimator, joint.power, joint.powers, joint.deviations, level, method, units.kind, joint.p_value
+            )
         data = lens(data)
     elif lens is not None or blocks is not None:
         raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
@@ -163,18 +166,16 @@ def bootstrap(
     cells = collapse(data, CELLS)
     softened = soften(cells)
     powers = resampled_powers(estimator, softened, resamples, generator)
-    truth = float(powers.mean()) if _is_debiased(estimator) else float(estimator.find(softened).power[0])
-    p = 0.0  # an unbiased estimate needs no help near zero
-    if not (_is_debiased(estimator) and estimator.power_norm == 2):
+    plug_in = not isinstance(
+        estimator, (DebiasedECE, RankSeries)
+    )  # others scatter about their own world's truth, the plug-in
+    truth = float(estimator.find(softened).power[0]) if plug_in else float(powers.mean())
+    p = 0.0
+    if not is_unbiased(estimator):
         p = float(np.ravel(consistency_test(cells, estimator, resamples=REDRAWS, rng=generator).p_value)[0])
     bend = acceleration(estimator, cells) if method == "bca" else 0.0
     power = float(estimator.find(data).power[0])
     return Bootstrap(estimator, power, powers, powers - truth, level, method, "rows", p, bend)
-
-
-def _is_debiased(estimator: Estimator) -> bool:
-    """Whether the estimate of the power is unbiased: a resample of it then scatters about its own world's truth, the plug-in."""
-    return isinstance(estimator, (DebiasedECE, RankSeries))
 
 
 def soften(cells: Profile) -> Profile:
@@ -195,7 +196,7 @@ def resampled_powers(estimator: Estimator, cells: Profile, resamples: int, rng: 
     chances = np.concatenate([cells.weights[0] - ones, ones])
     n = max(1, round(float(cells.size[0])))
     found = []
-    for some in _parts(resamples, cells.rows):
+    for some in in_parts(resamples, cells.rows):
         counts = multinomial(chances, n, some, rng)
         found.append(estimator.find(profile_of(cells, counts[:, : cells.rows], counts[:, cells.rows :])).power)
     return np.concatenate(found)
@@ -208,7 +209,7 @@ def acceleration(estimator: Estimator, cells: Profile) -> float:
     ones = count * cells.outcomes[0]
     zeros = count - ones
     left, number = [], np.concatenate([zeros, ones])
-    for part in np.array_split(np.flatnonzero(number > 0), max(1, 2 * cells.rows**2 // _AT_ONCE)):
+    for part in np.array_split(np.flatnonzero(number > 0), max(1, 2 * cells.rows**2 // AT_ONCE)):
         without = np.tile(number, (len(part), 1))
         without[np.arange(len(part)), part] -= np.minimum(number[part], 1.0)
         left.append(estimator.find(profile_of(cells, without[:, : cells.rows], without[:, cells.rows :])).power)
@@ -228,83 +229,3 @@ def _shifted(tails: Float64s, d: Float64s, bend: float) -> Float64s:
     stretch = 1 - bend * z
     moved = ndtri(below) + z / np.where(stretch > 0, stretch, 1.0)
     return np.where(stretch > 0, ndtr(moved), np.where(bend * z > 0, np.sign(bend) > 0, 0.5)).astype(np.float64)
-
-
-def _parts(resamples: int, cells: int) -> Iterator[int]:
-    """Sizes of the parts that resamples are worked through in, so that memory stays bounded."""
-    step = max(1, _AT_ONCE // cells)
-    for start in range(0, resamples, step):
-        yield min(step, resamples - start)
-
-
-# ---------------------------------------------------------------------- rows with identity: clusters, blocks, many datasets
-
-
-def _joint(
-    estimator: Estimator,
-    preds: Predictions,
-    lens: Lens,
-    resamples: int,
-    level: float,
-    method: Method,
-    blocks: int | None,
-    rng: np.random.Generator,
-) -> Bootstrap:
-    if method == "bca":
-        raise InputError("bca needs independent rows and one dataset; use method='basic'")
-    units = Units.of(preds, blocks=blocks, rng=rng)
-    counts = drawn_units(units, resamples, rng)
-    power, powers, truth = joint_powers(estimator, lens, preds, units, counts)
-    p = 0.0
-    if units.kind == "clusters" and lens.shares(preds) is None:
-        (rows,) = rows_of(lens, preds)
-        p = float(ClusteredSeries.of(rows, units).test(resamples=min(resamples, 999), rng=rng).p_value)
-    return Bootstrap(estimator, power, powers, powers - truth, level, method, units.kind, p)
-
-
-def drawn_units(units: Units, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
-    """Draws of whole units; a single unit cannot show how much units differ."""
-    if units.count < 2:
-        what = "cluster" if units.kind == "clusters" else "row"
-        raise InputError(
-            f"all rows belong to one {what}: it cannot tell how much another would differ; give at least two"
-        )
-    return unit_counts(units.count + 2, resamples, rng, block=units.block)
-
-
-def joint_powers(
-    estimator: Estimator, lens: Lens, preds: Predictions, units: Units, counts: NDArray[np.uint16]
-) -> tuple[float, Float64s, float]:
-    """Estimate, resampled estimates and the truth they scatter about, all as powers, over all datasets of a lens together."""
-    shares = lens.shares(preds)
-    parts = (
-        ((1.0, rows) for rows in rows_of(lens, preds))
-        if shares is None
-        else zip(shares, rows_of(lens, preds), strict=True)
-    )
-    largest = estimator.power_norm == np.inf
-    leaves_out = units.kind == "clusters" and isinstance(estimator, RankSeries) and shares is None
-    totals = np.zeros(counts.shape[1] + 2)
-    for share, rows in parts:
-        if share > 0:
-            found = np.concatenate(_one_dataset(estimator, rows, units, counts))
-            if leaves_out:  # what rows of a cluster have in common is not an error
-                found[0] = ClusteredSeries.of(rows, units).estimate(estimator.power_norm)[1]
-            totals = np.maximum(totals, found) if largest else totals + share * found
-    power, centre, powers = float(totals[0]), float(totals[1]), totals[2:]
-    return power, powers, float(powers.mean()) if _is_debiased(estimator) else centre
-
-
-def _one_dataset(
-    estimator: Estimator, rows: Rows, units: Units, counts: NDArray[np.uint16]
-) -> tuple[Float64s, Float64s, Float64s]:
-    """Power on the rows, on the cells that are drawn from, and on every resample of the units."""
-    cells, incidence = rows.softened_incidence(units, CELLS)
-    found, start = [], 0
-    for some in _parts(counts.shape[1], cells.rows):
-        both = (incidence @ counts[:, start : start + some].astype(np.float64)).T
-        found.append(estimator.find(profile_of(cells, both[:, : cells.rows], both[:, cells.rows :])).power)
-        start += some
-    whole = np.asarray(incidence.sum(axis=1))[None]
-    centre = estimator.find(profile_of(cells, whole[:, : cells.rows], whole[:, cells.rows :])).power
-    return estimator.find(rows.profile).power, centre, np.concatenate(found)

@@ -8,6 +8,9 @@ from truecal.errors import InputError
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
+CELLS = 128  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
+AT_ONCE = 1 << 16  # resampled cells judged at a time: what stays in cache
+
 
 class Counted(Profile):
     """A profile of distinct scores whose weights are numbers of rows, even where they are fractions (importance weights)."""
@@ -73,3 +76,10 @@ def profile_of(cells: Profile, zeros: Float64s, ones: Float64s) -> Profile:
     """Resampled numbers of zeros and ones in every cell, shape (m, cells), on the scores of `cells`."""
     count = zeros + ones
     return Counted(cells.scores, ones / np.where(count > 0, count, 1.0), count)
+
+
+def in_parts(resamples: int, cells: int) -> Iterator[int]:
+    """Sizes of the parts that resamples are worked through in, so that memory stays bounded."""
+    step = max(1, AT_ONCE // cells)
+    for start in range(0, resamples, step):
+        yield min(step, resamples - start)

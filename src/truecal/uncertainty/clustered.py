@@ -1,6 +1,6 @@
 """The rank series of rows that come in clusters: estimate, interval and test that count clusters, not rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -135,3 +135,26 @@ class ClusteredSeries:
             signs = generator.integers(0, 2, (min(step, resamples - start), self.clusters)) * 2.0 - 1
             reached += int(np.count_nonzero(largest_sum(signs @ self.sums, squares) >= found - 1e-12 * abs(found)))
         return Verdict(found, (1 + reached) / (1 + resamples), "perfectly calibrated", method)
+
+
+class JointSigns:
+    """One test of calibration for many datasets on the same clusters (or runs of rows in time).
+
+    The statistic is the weighted sum of :meth:`ClusteredSeries.test`'s; a cluster's sign is turned in all datasets at once.
+    """
+
+    def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
+        self.units = replace(units, of_row=units.of_row // units.block, count=-(-units.count // units.block), block=1)
+        self._signs = rng.integers(0, 2, (resamples, self.units.count)) * 2.0 - 1
+        self._found, self._turned = 0.0, np.zeros(resamples)
+
+    def add(self, series: ClusteredSeries, share: float) -> None:
+        """One more dataset, its series made of `units`."""
+        squares = series.sums.T @ series.sums
+        if (squares.diagonal() > 0).any():
+            self._found += share * float(largest_sum(series.sums.sum(axis=0), squares))
+            self._turned += share * largest_sum(self._signs @ series.sums, squares)
+
+    def p_value(self) -> float:
+        reached = np.count_nonzero(self._turned >= self._found - 1e-12 * abs(self._found))
+        return float(1 + reached) / (1 + len(self._turned))

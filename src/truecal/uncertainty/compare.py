@@ -13,7 +13,7 @@ from truecal.estimate import Estimator, Interval, RankSeries
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap import drawn_units, joint_powers
+from truecal.uncertainty.joint import drawn_units, resampled_jointly
 from truecal.uncertainty.rows import Units, default_lens
 from truecal.uncertainty.verdict import check_level, check_resamples
 
@@ -154,9 +154,9 @@ def compare_many(
     values: dict[str, float] = {}
     shifted: dict[str, Float64s] = {}
     for name, preds in all_preds.items():
-        power, powers, truth = joint_powers(estimator, lens or default_lens(preds), preds, units, counts)
-        values[name] = float(estimator.root(np.array([power]))[0])
-        shifted[name] = np.minimum(estimator.root(power - (powers - truth)), 1.0)
+        joint = resampled_jointly(estimator, lens or default_lens(preds), preds, units, counts)
+        values[name] = float(estimator.root(np.array([joint.power]))[0])
+        shifted[name] = np.minimum(estimator.root(joint.power - joint.deviations), 1.0)
     told = (lens or default_lens(first)).describe(first)
     found = [
         _pair(a, b, values, shifted, level, f"paired bootstrap of {units.kind}", estimator, told, len(first))

@@ -1,0 +1,166 @@
+"""Resampling where rows keep their identity: many datasets on the same rows, rows in clusters, rows in blocks of time.
+
+Units (rows, clusters, blocks) are drawn as whole and for all datasets of a lens together, so what they have in common stays.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.errors import InputError
+from truecal.estimate import BinnedECE, DebiasedECE, Estimator, RankSeries
+from truecal.estimate.bins import Bins
+from truecal.lens import Lens
+from truecal.predictions import Predictions
+from truecal.types import Float64s
+from truecal.uncertainty.bins_only import REDRAWS, BinProfile, is_unbiased
+from truecal.uncertainty.cells import CELLS, in_parts, profile_of
+from truecal.uncertainty.clustered import ClusteredSeries, JointSigns
+from truecal.uncertainty.resample import unit_counts
+from truecal.uncertainty.rows import Rows, Units, rows_of
+from truecal.uncertainty.verdict import redrawn
+
+_TOGETHER = np.sqrt(2.0)  # see `_p_of_redraws`
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Estimates over all datasets of a lens together, as powers; see :class:`truecal.uncertainty.bootstrap.Bootstrap`."""
+
+    power: float
+    powers: Float64s  # of the resamples
+    deviations: Float64s  # what estimation added to the truth in each
+    p_value: float  # of calibration in all datasets; 0 where an unbiased estimate needs no help near zero
+    parts: Float64s  # of every dataset
+
+
+@dataclass(frozen=True)
+class _One:
+    """The same for one dataset, with what a test needs."""
+
+    power: float
+    powers: Float64s
+    deviations: Float64s
+    centre: float  # power of the world that resamples are drawn from
+    on_cells: float  # power on the cells, beside which the redraws are put
+    calibrated: Float64s  # powers of redraws from the scores
+
+
+def drawn_units(units: Units, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
+    """Draws of whole units; a single unit cannot show how much units differ."""
+    if units.count < 2:
+        what = "cluster" if units.kind == "clusters" else "row"
+        raise InputError(
+            f"all rows belong to one {what}: it cannot tell how much another would differ; give at least two"
+        )
+    return unit_counts(units.count + 2, resamples, rng, block=units.block)
+
+
+def resampled_jointly(
+    estimator: Estimator,
+    lens: Lens,
+    preds: Predictions,
+    units: Units,
+    counts: NDArray[np.uint16],
+    rng: np.random.Generator | None = None,
+) -> Joint:
+    """The estimate and its resamples; `counts` say how often each unit is drawn in each of them (:func:`drawn_units`).
+
+    Without `rng` calibration is not tested.
+    """
+    shares = lens.shares(preds)
+    many = [1.0] if shares is None else shares.tolist()
+    by_clusters = units.kind == "clusters" and isinstance(estimator, RankSeries)  # shared luck is not an error
+    signs = None if units.kind == "rows" or rng is None else JointSigns(units, REDRAWS, rng)
+    null = rng if units.kind == "rows" and not is_unbiased(estimator) else None
+    found: list[tuple[float, _One]] = []
+    for share, rows in zip(many, rows_of(lens, preds), strict=True):
+        one = _one_dataset(estimator, rows, units, counts, null)
+        if by_clusters or signs is not None:
+            series = ClusteredSeries.of(rows, units if signs is None else signs.units)
+            if signs is not None:
+                signs.add(series, share)
+            if by_clusters:
+                one = replace(one, power=series.estimate(estimator.power_norm)[1])
+        found.append((share, one))
+
+    def together(values: Iterator[Float64s | float]) -> Float64s:
+        each = [(share, np.asarray(value)) for (share, _), value in zip(found, values, strict=True) if share > 0]
+        if estimator.power_norm == np.inf:
+            return np.asarray(np.max([value for _, value in each], axis=0))
+        return np.asarray(sum(share * value for share, value in each))
+
+    power, powers = float(together(one.power for _, one in found)), together(one.powers for _, one in found)
+    if estimator.power_norm == np.inf:
+        deviations = powers - together(one.centre for _, one in found)
+    else:
+        deviations = together(one.deviations for _, one in found)
+    if signs is not None:
+        p = signs.p_value()
+    elif null is not None:
+        p = _p_of_redraws(
+            float(together(one.on_cells for _, one in found)), together(one.calibrated for _, one in found)
+        )
+    else:
+        p = 0.0
+    return Joint(power, powers, deviations, p, np.array([one.power for _, one in found]))
+
+
+def _p_of_redraws(power: float, calibrated: Float64s) -> float:
+    """How often calibrated datasets reach the estimate.
+
+    Outcomes of each dataset are redrawn by themselves, those of one row belong together. With one label per row their
+    covariance is diag(p) - pp', at most twice its diagonal (exactly twice for two classes), so a sum of squares over the datasets
+    scatters by at most sqrt(2) more than redraws do; they are spread about their mean by as much.
+    """
+    spread = calibrated.mean() + _TOGETHER * (calibrated - calibrated.mean())
+    return float(1 + np.count_nonzero(spread >= power * (1 - 1e-12))) / (1 + len(calibrated))
+
+
+def _one_dataset(
+    estimator: Estimator,
+    rows: Rows,
+    units: Units,
+    counts: NDArray[np.uint16],
+    null: np.random.Generator | None,
+) -> _One:
+    cells, incidence = rows.softened_incidence(units, CELLS)
+    each, start = [], 0
+    for some in in_parts(counts.shape[1], cells.rows):
+        both = (incidence @ counts[:, start : start + some].astype(np.float64)).T
+        each.append(estimator.find(profile_of(cells, both[:, : cells.rows], both[:, cells.rows :])))
+        start += some
+    powers = np.concatenate([part.power for part in each])
+    whole = np.asarray(incidence.sum(axis=1))[None]
+    centre = float(estimator.find(profile_of(cells, whole[:, : cells.rows], whole[:, cells.rows :])).power[0])
+    as_found = estimator.find(rows.profile)
+    power = float(as_found.power[0])
+    if isinstance(estimator, BinnedECE) and estimator.norm == 1:
+        assert as_found.bins is not None
+        drawn = [part.bins for part in each if part.bins is not None]
+        noise = 1.0 if units.kind == "rows" else _shared_noise(as_found.bins, drawn)
+        corrected = np.concatenate([_corrected(bins, noise) for bins in drawn])
+        deviations = corrected - corrected.mean() + power - _corrected(as_found.bins, noise)[0]
+    else:
+        deviations = powers - (powers.mean() if isinstance(estimator, (DebiasedECE, RankSeries)) else centre)
+    calibrated, on_cells = np.zeros(0), power
+    if null is not None:
+        calibrated = np.concatenate([estimator.find(part).power for part in redrawn(cells, REDRAWS, null)])
+        on_cells = float(estimator.find(cells).power[0])
+    return _One(power, powers, deviations, centre, on_cells, calibrated)
+
+
+def _corrected(bins: Bins, noise: float) -> Float64s:
+    """The mean absolute error with its bias taken from every bin (see `resampled_bins`), whose rows are worth 1 / `noise`."""
+    return DebiasedECE(norm=1).find(BinProfile(bins.score_sum / bins.safe, bins.rate, bins.weight / noise)).power
+
+
+def _shared_noise(bins: Bins, drawn: list[Bins]) -> float:
+    """How many times the variance of independent rows the gaps of bins have when units are drawn; at least 1."""
+    gaps = np.concatenate([part.gap for part in drawn])
+    filled = np.concatenate([part.weight > 0 for part in drawn]).all(axis=0) & (bins.weight[0] >= 2)
+    weight = bins.share[0, filled] ** 2
+    alone = weight @ (bins.rate[0, filled] * (1 - bins.rate[0, filled]) / bins.weight[0, filled])
+    return max(1.0, float(weight @ gaps[:, filled].var(axis=0) / alone)) if alone > 0 else 1.0
