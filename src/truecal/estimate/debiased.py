@@ -93,10 +93,15 @@ def _warnings(asked: int, used: int, covered: Float64s) -> tuple[str, ...]:
 
 def debiased_absolute(gap: Float64s, variance: Float64s) -> Float64s:
     """2 |gap| - E|gap + noise| for normal noise of the given variance."""
+    return 2 * np.abs(gap) - folded_mean(gap, variance)
+
+
+def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:
+    """E|gap + noise| for normal noise of the given variance."""
     from scipy.special import ndtr
 
     spread = np.sqrt(variance)
     noisy = spread > 0
     ratio = np.abs(gap) / np.where(noisy, spread, 1.0)
     folded = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + np.abs(gap) * (1 - 2 * ndtr(-ratio))
-    return np.where(noisy, 2 * np.abs(gap) - folded, np.abs(gap))
+    return np.where(noisy, folded, np.abs(gap))

@@ -15,9 +15,10 @@ from truecal.estimate.bins import Bins
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.types import Float64s
-from truecal.uncertainty.bins_only import REDRAWS, BinProfile, is_unbiased
+from truecal.uncertainty.bins_only import REDRAWS, is_unbiased
 from truecal.uncertainty.cells import CELLS, in_parts, profile_of
 from truecal.uncertainty.clustered import ClusteredSeries, JointSigns
+from truecal.uncertainty.folded import Folded
 from truecal.uncertainty.resample import unit_counts
 from truecal.uncertainty.rows import Rows, Units, rows_of
 from truecal.uncertainty.verdict import redrawn
@@ -42,10 +43,10 @@ class _One:
 
     power: float
     powers: Float64s
-    deviations: Float64s
-    centre: float  # power of the world that resamples are drawn from
+    centre: float  # what the resamples scatter about: the power of the world they are drawn from
     on_cells: float  # power on the cells, beside which the redraws are put
     calibrated: Float64s  # powers of redraws from the scores
+    bins: list[Bins]  # of the estimate, then of parts of the resamples; empty where an estimator has none
 
 
 def drawn_units(units: Units, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
@@ -75,6 +76,7 @@ def resampled_jointly(
     by_clusters = units.kind == "clusters" and isinstance(estimator, RankSeries)  # shared luck is not an error
     signs = None if units.kind == "rows" or rng is None else JointSigns(units, REDRAWS, rng)
     null = rng if units.kind == "rows" and not is_unbiased(estimator) else None
+    folded = Folded(counts.shape[1]) if isinstance(estimator, BinnedECE) and estimator.norm == 1 else None
     found: list[tuple[float, _One]] = []
     for share, rows in zip(many, rows_of(lens, preds), strict=True):
         one = _one_dataset(estimator, rows, units, counts, null)
@@ -84,7 +86,9 @@ def resampled_jointly(
                 signs.add(series, share)
             if by_clusters:
                 one = replace(one, power=series.estimate(estimator.power_norm)[1])
-        found.append((share, one))
+        if folded is not None:
+            folded.add(share, one.bins[0], one.bins[1:], together=units.kind != "rows")
+        found.append((share, replace(one, bins=[])))
 
     def together(values: Iterator[Float64s | float]) -> Float64s:
         each = [(share, np.asarray(value)) for (share, _), value in zip(found, values, strict=True) if share > 0]
@@ -93,10 +97,8 @@ def resampled_jointly(
         return np.asarray(sum(share * value for share, value in each))
 
     power, powers = float(together(one.power for _, one in found)), together(one.powers for _, one in found)
-    if estimator.power_norm == np.inf:
-        deviations = powers - together(one.centre for _, one in found)
-    else:
-        deviations = together(one.deviations for _, one in found)
+    centre = together(one.centre for _, one in found)
+    deviations = powers - centre if folded is None else folded.deviations(powers)
     if signs is not None:
         p = signs.p_value()
     elif null is not None:
@@ -137,30 +139,11 @@ def _one_dataset(
     centre = float(estimator.find(profile_of(cells, whole[:, : cells.rows], whole[:, cells.rows :])).power[0])
     as_found = estimator.find(rows.profile)
     power = float(as_found.power[0])
-    if isinstance(estimator, BinnedECE) and estimator.norm == 1:
-        assert as_found.bins is not None
-        drawn = [part.bins for part in each if part.bins is not None]
-        noise = 1.0 if units.kind == "rows" else _shared_noise(as_found.bins, drawn)
-        corrected = np.concatenate([_corrected(bins, noise) for bins in drawn])
-        deviations = corrected - corrected.mean() + power - _corrected(as_found.bins, noise)[0]
-    else:
-        deviations = powers - (powers.mean() if isinstance(estimator, (DebiasedECE, RankSeries)) else centre)
+    if isinstance(estimator, (DebiasedECE, RankSeries)):
+        centre = float(powers.mean())
     calibrated, on_cells = np.zeros(0), power
     if null is not None:
         calibrated = np.concatenate([estimator.find(part).power for part in redrawn(cells, REDRAWS, null)])
         on_cells = float(estimator.find(cells).power[0])
-    return _One(power, powers, deviations, centre, on_cells, calibrated)
-
-
-def _corrected(bins: Bins, noise: float) -> Float64s:
-    """The mean absolute error with its bias taken from every bin (see `resampled_bins`), whose rows are worth 1 / `noise`."""
-    return DebiasedECE(norm=1).find(BinProfile(bins.score_sum / bins.safe, bins.rate, bins.weight / noise)).power
-
-
-def _shared_noise(bins: Bins, drawn: list[Bins]) -> float:
-    """How many times the variance of independent rows the gaps of bins have when units are drawn; at least 1."""
-    gaps = np.concatenate([part.gap for part in drawn])
-    filled = np.concatenate([part.weight > 0 for part in drawn]).all(axis=0) & (bins.weight[0] >= 2)
-    weight = bins.share[0, filled] ** 2
-    alone = weight @ (bins.rate[0, filled] * (1 - bins.rate[0, filled]) / bins.weight[0, filled])
-    return max(1.0, float(weight @ gaps[:, filled].var(axis=0) / alone)) if alone > 0 else 1.0
+    bins = [part.bins for part in (as_found, *each) if part.bins is not None]
+    return _One(power, powers, centre, on_cells, calibrated, bins)
