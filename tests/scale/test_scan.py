@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -329,6 +330,60 @@ def test_logits_that_are_missing_or_not_finite(engine):
 
 
 # ---------------------------------------------------------------------- files that are not alike
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_names_of_folders_are_columns_to_group_by(engine, ending, tmp_path):
+    need(engine)
+    held = {name: np.asarray(column) for name, column in table(n=900).items()}
+    groups = {}
+    for day, site in (
+        ("2026-05-01", "north%20pole"),
+        ("2026-05-02", "south"),
+        ("2026-05-02", "__HIVE_DEFAULT_PARTITION__"),
+    ):
+        where = tmp_path / f"day={day}" / f"site={site}"
+        where.mkdir(parents=True)
+        rows = np.random.default_rng(len(groups)).permutation(len(held["p"]))[:200]
+        part = pa.table({name: held[name][rows] for name in ("p", "y")})
+        for i, half in enumerate((part[:90], part[90:])):
+            if ending == "csv":
+                pacsv.write_csv(half, where / f"part-{i}.csv")
+            else:
+                pq.write_table(half, where / f"part-{i}.parquet")
+        name = {"north%20pole": "north pole", "south": "south"}.get(site)
+        groups[(day, name)] = Sketch.from_arrays(held["p"][rows], held["y"][rows])
+    asked = {"label": "y", "score": "p", "engine": engine}
+    found = scan(tmp_path, by=("day", "site"), **asked)
+    assert set(found.sketches) == set(groups)
+    for group, (sketch,) in found.sketches.items():
+        same(sketch, groups[group])
+    same(scan(tmp_path, **asked).sketch, sum(list(groups.values())[1:], groups["2026-05-01", "north pole"]))
+    (alone,) = scan(tmp_path / "day=2026-05-01", by="day", **asked).sketches
+    assert alone == ("2026-05-01",)
+
+
+@every_engine
+def test_rows_without_a_group_are_a_group_of_their_own(engine):
+    held = table(n=300)
+    for missing in (
+        pa.array([None if day == 1 else float(day) for day in held["day"]]),
+        pa.array(held["site"], mask=held["day"] == 1),
+    ):
+        found = scan(ENGINES[engine](pa.table({**held, "group": missing})), label="y", score="p", by="group")
+        (sketch,) = found.sketches[(None,)]
+        same(sketch, Sketch.from_arrays(held["p"][held["day"] == 1], held["y"][held["day"] == 1]))
+        assert len(found.sketches) == 3
+
+
+def test_a_column_of_the_file_goes_before_the_name_of_a_folder(tmp_path):
+    held = table(n=300)
+    (tmp_path / "day=never").mkdir()
+    pq.write_table(pa.table(held), tmp_path / "day=never" / "part.parquet")
+    assert set(scan(tmp_path, label="y", score="p", by="day").sketches) == {(0,), (1,), (2,)}
+    with pytest.raises(tc.FileError, match=r"part\.parquet: there is no column 'hour'"):
+        scan(tmp_path, label="y", score="p", by="hour")
 
 
 def test_a_folder_is_all_files_in_it_that_hold_rows(folder, tmp_path):

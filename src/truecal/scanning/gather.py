@@ -77,8 +77,14 @@ def _numbers(table: Any, name: str) -> Float64s:
 
 
 def _groups(table: Any, by: tuple[str, ...]) -> list[Group]:
-    columns = [table[name].to_list() for name in by]
+    columns = [_keys(table[name]) for name in by]
     return list(zip(*columns, strict=True)) if columns else [()] * len(table)
+
+
+def _keys(column: Any) -> list[Any]:
+    """The values of a column as keys: whatever stands for null is None, and one NaN is like the other."""
+    pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [None if null or (isinstance(value, float) and value != value) else value for value, null in pairs]
 
 
 def _members(groups: list[Group]) -> dict[Group, Indices]:

@@ -6,6 +6,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from truecal.errors import InputError
@@ -112,7 +113,8 @@ def scan(
     score : column of P(positive). probs : class probabilities instead: a pattern such as "p_*", a list, or one column of lists.
     logits : the same as logits, turned into probabilities by the engine: one column is the log odds of the positive class.
     lens : TopLabel, OneClass or ClassWise; default the positive class for `score`, the top label for `probs`.
-    weights : column of weights. by : one answer per value of these columns. select : tc.by_label(...) and the like.
+    weights : column of weights. select : tc.by_label(...) and the like.
+    by : one answer per value of these columns. A folder named day=2026-05-01 counts as a column of text.
     engine : for files: "polars" (default), "duckdb", "spark" or "dask". A frame is run by the engine that holds it.
     drop_null : leave out rows with missing values and report their number; otherwise they are an error that counts them.
     progress : called with (files done, files in all); files are then read in up to 100 parts, one after the other.
@@ -128,7 +130,7 @@ def scan(
     """
     columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     wanted = predictions_of(score, probs, logits)
-    needed = [label, *columns_by, *([] if weights is None else [weights])]
+    needed = [label, *([] if weights is None else [weights])]
 
     def one(frame: Any) -> tuple[Gathered, Columns, Lens]:
         columns = choose_columns(
@@ -151,12 +153,13 @@ def scan(
     if is_path(source):
         files = files_of(source)
         parts, done = [], 0
-        for some in parts_of(files, engine, wanted, needed, apart=progress is not None):
+        for part in parts_of(files, engine, wanted, needed, columns_by, apart=progress is not None):
             if progress is not None:
                 progress(done, len(files))
-            lazy, used = opened(some, engine)
-            parts.append(one(lazy))
-            done += len(some)
+            lazy, used = opened(part.files, engine)
+            said = [nw.lit(value, nw.String).alias(name) for name, value in part.said.items()]
+            parts.append(one(lazy.with_columns(*said) if said else lazy))
+            done += len(part.files)
         if progress is not None:
             progress(done, len(files))
     else:

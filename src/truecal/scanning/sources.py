@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import narwhals as nw
 
@@ -15,6 +16,7 @@ from truecal.predictions.files import FRAME_FORMATS
 ENGINES = ("polars", "duckdb", "spark", "dask")
 _ENGINE_PACKAGES = ("polars", "duckdb", "_duckdb", "pyspark", "py4j", "dask", "pyarrow", "pandas", "narwhals")
 _MOST_WORDS = 300  # characters of what an engine says
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
 _READ_AHEAD = 20_000  # rows from which the type of a text column is told
 
 
@@ -47,6 +49,16 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
 def _inside(folder: Path) -> list[str]:
     """Files of a folder and its subfolders that hold rows, by their ending."""
     return [str(file) for file in folder.rglob("*") if _kind(str(file)) is not None]
+
+
+def folder_values(file: str) -> dict[str, str | None]:
+    """What the names of a file's folders say of its rows, in the layout of Hive, Spark and others.
+
+    >>> folder_values("logs/day=2026-05-01/site=north%20pole/part-0.parquet")
+    {'day': '2026-05-01', 'site': 'north pole'}
+    """
+    pairs = (folder.partition("=") for folder in Path(file).parts[:-1])
+    return {key: None if value == _NO_VALUE else unquote(value) for key, equals, value in pairs if key and equals}
 
 
 def _kind(file: str) -> str | None:
@@ -130,7 +142,7 @@ def _duckdb(files: list[str], kind: str) -> Any:
 
     connection = duckdb.connect()
     if kind == "parquet":
-        return connection.read_parquet(files)
+        return connection.read_parquet(files, hive_partitioning=False)  # see `folder_values`
     many: Any = files  # both take a list, which their stubs leave out
     return connection.read_csv(many) if kind == "csv" else connection.read_json(many, format="newline_delimited")
 
@@ -152,7 +164,7 @@ def _dask(files: list[str], kind: str) -> Any:
     import dask.dataframe as dd
 
     if kind == "parquet":
-        return dd.read_parquet(files)
+        return dd.read_parquet(files, dataset={"partitioning": None})  # see `folder_values`
     if kind == "csv":  # by default pandas reads decimals fast, not to the last bit
         return dd.read_csv(files, float_precision="round_trip")
     return dd.read_json(files, lines=True, precise_float=True)
