@@ -262,10 +262,11 @@ def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike) -> None:
     labels, probs = as_array(y_true, "y_true"), as_array(y_prob, "y_prob")
     if labels.dtype.kind not in "iubf" or probs.dtype.kind not in "iubf" or not labels.size or not probs.size:
         return
+    if labels.dtype.kind != "f" or not ((labels > 0) & (labels < 1)).any():
+        return
     two_d_first = labels.ndim == 2 and labels.shape[1] > 1 and probs.ndim == 1
-    fractional = labels.dtype.kind == "f" and bool(((labels > 0) & (labels < 1)).any())
-    whole = bool((probs == np.floor(probs)).all()) if probs.ndim == 1 else False
-    if fractional and (two_d_first or (labels.ndim == 1 and whole)):
+    whole = probs.ndim == 1 and bool((probs == np.floor(probs)).all())
+    if two_d_first or (labels.ndim == 1 and whole):
         raise InputError(
             "y_true holds fractions and y_prob whole numbers: the arguments are swapped; y_true comes first"
         )
