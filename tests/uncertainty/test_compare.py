@@ -145,3 +145,23 @@ def test_many_pairs_are_given_resamples_enough_to_tell_them_apart():
     assert len(found) == 15
     assert {len(c.differences) for c in found} == {600}
     assert min(c.adjusted_p for c in found) < 0.05
+
+
+@pytest.mark.parametrize("estimator", [tc.BinnedECE(), tc.SweepECE()])
+def test_the_gain_over_a_calibrated_model_is_covered(estimator):
+    """60 datasets of 1000 rows at 90 %: coverage compatible with 0.86, and the end near zero is as it was."""
+    rng = np.random.default_rng(9)
+    c = np.linspace(0, 1, 100_001)
+    error = np.mean(np.abs(c**1.5 - c) ** estimator.norm) ** (1 / estimator.norm)
+    held = 0
+    for i in range(60):
+        p = rng.random(1000)
+        y = rng.random(1000) < p
+        found, turned = (
+            compare(y, *both, estimator=estimator, level=0.9, resamples=200, rng=i)
+            for both in ((p**1.5, p), (p, p**1.5))
+        )
+        held += found.interval.low <= error <= found.interval.high
+        assert turned.interval.low < 0
+        assert (found.p_value < 0.1) == (found.interval.low > 0)
+    assert binomtest(held, 60, 0.86, alternative="less").pvalue > 0.01, held / 60

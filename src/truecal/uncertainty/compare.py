@@ -13,7 +13,7 @@ from truecal.estimate import Estimator, Interval, RankSeries
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.types import Float64s
-from truecal.uncertainty.joint import drawn_units, resampled_jointly
+from truecal.uncertainty.joint import Joint, drawn_units, resampled_jointly
 from truecal.uncertainty.rows import Units, default_lens
 from truecal.uncertainty.verdict import check_level, check_resamples
 
@@ -81,7 +81,9 @@ def compare(
 
     Rows (or whole clusters) are drawn with replacement, the same for both models, so what the models have in common cancels.
     With P the estimates as powers and d the deviations of their resamples (see :class:`Bootstrap`), the differences
-    root(P_a - d_a) - root(P_b - d_b) give the interval, and the share of them on either side of 0 the p-value.
+    root(P_a - d_a) - root(P_b - d_b) give the interval, and the share of them on either side of 0 the p-value. An estimate of no
+    error at all is still above 0; so where calibration is rejected for one model and not for the other, the interval reaches to
+    where the whole error of the one would be the difference.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -151,16 +153,14 @@ def compare_many(
     )
     units = Units.of(first, blocks=None, rng=generator)
     counts = drawn_units(units, max(resamples, ceil(2 * len(pairs) / (1 - level))), generator)
-    values: dict[str, float] = {}
-    shifted: dict[str, Float64s] = {}
+    models = {}
     for name, preds in all_preds.items():
-        joint = resampled_jointly(estimator, lens or default_lens(preds), preds, units, counts)
-        values[name] = float(estimator.root(np.array([joint.power]))[0])
-        shifted[name] = np.minimum(estimator.root(joint.power - joint.deviations), 1.0)
+        judged = default_lens(preds) if lens is None else lens
+        joint = resampled_jointly(estimator, judged, preds, units, counts, generator, always_test=True)
+        models[name] = _Model.of(joint, estimator, level)
     told = (lens or default_lens(first)).describe(first)
     found = [
-        _pair(a, b, values, shifted, level, f"paired bootstrap of {units.kind}", estimator, told, len(first))
-        for a, b in pairs
+        _pair(a, b, models, level, f"paired bootstrap of {units.kind}", estimator, told, len(first)) for a, b in pairs
     ]
     adjusted = holm(np.array([c.p_value for c in found]))
     return [replace(c, adjusted_p=float(p)) for c, p in zip(found, adjusted, strict=True)]
@@ -179,22 +179,43 @@ def holm(p: Float64s) -> Float64s:
     return adjusted
 
 
+@dataclass(frozen=True)
+class _Model:
+    """What a comparison needs of one model."""
+
+    value: float
+    drawn: Float64s  # where its true error may be, resample by resample
+    calibrated: bool  # whether it may be perfectly calibrated
+
+    @classmethod
+    def of(cls, joint: Joint, estimator: Estimator, level: float) -> "_Model":
+        return cls(
+            float(estimator.root(np.array([joint.power]))[0]),
+            np.minimum(estimator.root(joint.power - joint.deviations), 1.0),
+            joint.p_value > 1 - level,
+        )
+
+
 def _pair(
     a: str,
     b: str,
-    values: dict[str, float],
-    shifted: dict[str, Float64s],
+    models: Mapping[str, _Model],
     level: float,
     method: str,
     estimator: Estimator,
     lens: str,
     n: int,
 ) -> Comparison:
-    d = shifted[a] - shifted[b]
-    difference = values[a] - values[b]
+    one, other = models[a], models[b]
+    d = one.drawn - other.drawn
+    difference = one.value - other.value
     low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
+    if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
+        high = max(high, np.quantile(one.drawn, (1 + level) / 2))
+    if one.calibrated and not other.calibrated:
+        low = min(low, -np.quantile(other.drawn, (1 + level) / 2))
     m = len(d)
     tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
     p = min(1.0, 2 * (1 + tail) / (1 + m))
     interval = Interval(min(float(low), difference), max(float(high), difference), level, method)
-    return Comparison(a, b, values[a], values[b], interval, p, p, d, estimator, lens, n)
+    return Comparison(a, b, one.value, other.value, interval, p, p, d, estimator, lens, n)

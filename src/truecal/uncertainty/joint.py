@@ -65,17 +65,19 @@ def resampled_jointly(
     preds: Predictions,
     units: Units,
     counts: NDArray[np.uint16],
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator,
+    *,
+    always_test: bool = False,
 ) -> Joint:
     """The estimate and its resamples; `counts` say how often each unit is drawn in each of them (:func:`drawn_units`).
 
-    Without `rng` calibration is not tested.
+    Calibration is tested where the interval needs it near zero, or always.
     """
     shares = lens.shares(preds)
     many = [1.0] if shares is None else shares.tolist()
     by_clusters = units.kind == "clusters" and isinstance(estimator, RankSeries)  # shared luck is not an error
-    signs = None if units.kind == "rows" or rng is None else JointSigns(units, REDRAWS, rng)
-    null = rng if units.kind == "rows" and not is_unbiased(estimator) else None
+    signs = None if units.kind == "rows" else JointSigns(units, REDRAWS, rng)
+    null = rng if units.kind == "rows" and (always_test or not is_unbiased(estimator)) else None
     folded = Folded(counts.shape[1]) if isinstance(estimator, BinnedECE) and estimator.norm == 1 else None
     found: list[tuple[float, _One]] = []
     for share, rows in zip(many, rows_of(lens, preds), strict=True):
