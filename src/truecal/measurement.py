@@ -151,7 +151,9 @@ def _with_joint_interval(
         return _unknowable(estimate, level, "one row, or one cluster: nothing tells how much another would differ")
     resamples = int(np.clip(_JOINT_WORK // datasets, 50, _RESAMPLES))
     found = bootstrap(estimator, preds, lens=lens, resamples=resamples, level=level, rng=rng)
-    return estimate.but(value=found.value, power=found.power, interval=found.interval())
+    assert found.parts is not None
+    parts = estimator.root(found.parts)
+    return estimate.but(value=found.value, power=found.power, interval=found.interval(), parts=parts)
 
 
 def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:

@@ -99,6 +99,20 @@ def test_both_classes_of_clustered_binary_predictions_have_one_error(norm):
     preds = tc.Predictions.from_probs(p, y, clusters=g)
     one, both = (tc.measure(preds, estimator=tc.RankSeries(norm=norm), lens=lens) for lens in (None, tc.ClassWise()))
     assert both.value == pytest.approx(one.value, rel=1e-6)
+    np.testing.assert_allclose(both.parts, one.value, rtol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [tc.BinnedECE(), tc.SweepECE(), tc.RankSeries()])
+def test_only_ratios_of_importance_weights_matter_to_class_wise_intervals(estimator):
+    _, scores, labels = Classes(3, 1.5, seed=2).draw(300)
+    w = np.random.default_rng(3).random(300) + 0.1
+    found = [
+        tc.measure(
+            tc.Predictions.from_probs(scores, labels, weights=scale * w), estimator=estimator, lens=tc.ClassWise()
+        )
+        for scale in (1.0, 1000.1)
+    ]
+    np.testing.assert_allclose(*((est.value, est.interval.low, est.interval.high) for est in found), rtol=1e-6)
 
 
 def test_the_mean_of_a_folded_normal_is_its_definition():

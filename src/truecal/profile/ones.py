@@ -11,9 +11,8 @@ from truecal.profile.cut import gather
 from truecal.types import Indices
 
 _WORD = 64  # 2 ** 6
-_LOWEST = (np.uint64(1) << np.arange(_WORD, dtype=np.uint64)) - np.uint64(
-    1
-)  # word whose lowest 0, 1, ... 63 bits are set
+# Words whose lowest 0, 1, ... 63 bits are set.
+_LOWEST = (np.uint64(1) << np.arange(_WORD, dtype=np.uint64)) - np.uint64(1)
 
 
 class Ones:
@@ -25,9 +24,8 @@ class Ones:
 
     def __init__(self, outcomes: NDArray[np.uint8]) -> None:
         batch, rows = outcomes.shape
-        packed = np.zeros(
-            (batch, (rows // _WORD + 1) * (_WORD // 8)), np.uint8
-        )  # a place after the last row has a word too
+        words = rows // _WORD + 1  # a place after the last row has a word too
+        packed = np.zeros((batch, words * (_WORD // 8)), np.uint8)
         bits = np.packbits(outcomes, axis=1, bitorder="little")
         packed[:, : bits.shape[1]] = bits
         self._words = packed.view("<u8")

@@ -27,7 +27,7 @@ _UNSIGNED: dict[np.dtype[Any], type[Any]] = {
 
 _BLOCK = 1 << 15  # rows packed and unpacked together: what stays in cache
 _SHARE = 1 << 19  # a thread with fewer rows costs more than it brings
-_MOST_THREADS = 4  # beyond, the partition takes as long as the sorts that follow it
+_MOST_THREADS = 4  # the partition before their sorts is the work of one
 
 
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:

@@ -43,6 +43,7 @@ class Bootstrap:
     drawn: str  # what was drawn: rows, clusters or blocks
     p_value: float
     acceleration: float = 0.0
+    parts: Float64s | None = None  # the power of each dataset where a lens has many
 
     @property
     def value(self) -> float:
@@ -154,7 +155,15 @@ def bootstrap(
             counts = drawn_units(units, resamples, generator)
             joint = resampled_jointly(estimator, lens, data, units, counts, generator)
             return Bootstrap(
-                estimator, joint.power, joint.powers, joint.deviations, level, method, units.kind, joint.p_value
+                estimator,
+                joint.power,
+                joint.powers,
+                joint.deviations,
+                level,
+                method,
+                units.kind,
+                joint.p_value,
+                parts=joint.parts,
             )
         data = lens(data)
     elif lens is not None or blocks is not None:

@@ -24,8 +24,9 @@ class Folded:
     def add(self, share: float, bins: Bins, drawn: list[Bins], *, together: bool) -> None:
         """One dataset of the given share: its bins, and those of its resamples. `together`: rows share their luck."""
         filled = bins.weight[0] > 0
-        weight, gap, n = bins.share[0, filled], bins.gap[0, filled], bins.weight[0, filled]
-        rate = (n * bins.rate[0, filled] + bins.score_sum[0, filled] / n) / (n + 1)  # one row more, as the scores say
+        weight, gap, n = bins.share[0, filled], bins.gap[0, filled], bins.count[0, filled]
+        score = bins.score_sum[0, filled] / bins.weight[0, filled]
+        rate = (n * bins.rate[0, filled] + score) / (n + 1)  # one row more, as the scores say
         variance = rate * (1 - rate) / (1 - n / (n + 1) ** 2) / n  # the former is too small by this factor
         if together:
             variance = variance * _shared(weight, variance, filled, drawn)

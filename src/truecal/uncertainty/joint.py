@@ -82,10 +82,9 @@ def resampled_jointly(
     found: list[tuple[float, _One]] = []
     for share, rows in zip(many, rows_of(lens, preds), strict=True):
         one = _one_dataset(estimator, rows, units, counts, null)
-        if by_clusters or signs is not None:
-            series = ClusteredSeries.of(rows, units if signs is None else signs.units)
-            if signs is not None:
-                signs.add(series, share)
+        if signs is not None:
+            series = ClusteredSeries.of(rows, signs.units)
+            signs.add(series, share)
             if by_clusters:
                 one = replace(one, power=series.estimate(estimator.power_norm)[1])
         if folded is not None:
