@@ -13,10 +13,11 @@ from multiprocessing import get_context
 import numpy as np
 
 from benchmarks.harness import Row, peak_extra_bytes, seconds_together
-from truecal.lab import PAPER_WORLDS, World, peng, trials
-from truecal.lab.batches import batch_sizes
-from truecal.lab.estimators import RANK_SERIES, peng_estimators, roelofs_estimators
-from truecal.lab.trials import Estimators
+from truecal.lab import PAPER_WORLDS, World, trials
+from truecal.lab.papers import peng
+from truecal.lab.trials.batches import batch_sizes
+from truecal.lab.trials.estimators import RANK_SERIES, peng_estimators, roelofs_estimators
+from truecal.lab.trials.trials import Estimators
 
 WORKERS = max(1, os.cpu_count() or 1)
 _LIMIT_GIB = 2.0

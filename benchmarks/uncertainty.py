@@ -4,7 +4,8 @@ import numpy as np
 
 import truecal as tc
 from benchmarks.harness import Row, peak_extra_bytes, seconds_together
-from truecal.uncertainty import bootstrap, compare, rank_series_test
+from truecal.uncertainty import bootstrap, compare
+from truecal.uncertainty.tests import rank_series as rank_series_test
 
 _N = 100_000
 _FIXED = (tc.BinnedECE(), tc.BinnedECE(scheme="mass", norm=2), tc.DebiasedECE())

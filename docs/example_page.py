@@ -24,7 +24,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def keep(store: str) -> None:
     """Write the numbers that the page of a store shows."""
-    from truecal.report.study_content import gather_study
+    from truecal.report.study.content import gather_study
     from truecal.study import Store
     from truecal.writing import write_whole
 

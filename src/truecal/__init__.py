@@ -4,17 +4,16 @@
 >>> float(tc.calibration_error([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.4], estimator=tc.BinnedECE(bins=2)))
 0.275
 
-Importing the package loads nothing but this file: every name comes from its module on first use. No public function is named
-like a module of the same level, so that importing a module never hides a function (`report`, the one exception, is loaded here).
+Importing the package loads nothing but this file: every name comes from its module on first use. A public function may have the
+name of the folder that is private to it (`scan`, `report`): the name always means the function.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from truecal.lazy import lazy_names
-from truecal.report import report as report
-from truecal.report import report_comparison as report_comparison
-from truecal.report import report_study as report_study
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does the same on use
     from truecal import lab as lab
@@ -24,16 +23,10 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import study as study
     from truecal import train as train
     from truecal import uncertainty as uncertainty
-    from truecal.accumulate import Accumulator as Accumulator
-    from truecal.context.beyond_top import beyond_top as beyond_top
-    from truecal.context.beyond_top import group_confidence as group_confidence
-    from truecal.context.likert import likert as likert
-    from truecal.context.subgroups import subgroups as subgroups
-    from truecal.distance import ClassWeighted as ClassWeighted
-    from truecal.distance import InterInterval as InterInterval
-    from truecal.distance import Lp as Lp
-    from truecal.distance import Mahalanobis as Mahalanobis
-    from truecal.distance import TotalVariation as TotalVariation
+    from truecal.breakdown.beyond_top import beyond_top as beyond_top
+    from truecal.breakdown.beyond_top import group_confidence as group_confidence
+    from truecal.breakdown.likert import likert as likert
+    from truecal.breakdown.subgroups import subgroups as subgroups
     from truecal.errors import FileError as FileError
     from truecal.errors import InputError as InputError
     from truecal.errors import MissingExtraError as MissingExtraError
@@ -49,12 +42,17 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.estimate import RankSeries as RankSeries
     from truecal.estimate import SmoothECE as SmoothECE
     from truecal.estimate import SweepECE as SweepECE
-    from truecal.estimate.generalized import GeneralizedECE as GeneralizedECE
-    from truecal.estimate.granularity import sweep_granularity as sweep_granularity
-    from truecal.estimate.granularity import sweep_sample_size as sweep_sample_size
-    from truecal.estimate.kd_tree import KDTree as KDTree
-    from truecal.estimate.vector_bins import EqualMass as EqualMass
-    from truecal.estimate.vector_bins import EqualWidth as EqualWidth
+    from truecal.estimate.generalized.bins import EqualMass as EqualMass
+    from truecal.estimate.generalized.bins import EqualWidth as EqualWidth
+    from truecal.estimate.generalized.distances import ClassWeighted as ClassWeighted
+    from truecal.estimate.generalized.distances import InterInterval as InterInterval
+    from truecal.estimate.generalized.distances import Lp as Lp
+    from truecal.estimate.generalized.distances import Mahalanobis as Mahalanobis
+    from truecal.estimate.generalized.distances import TotalVariation as TotalVariation
+    from truecal.estimate.generalized.estimator import GeneralizedECE as GeneralizedECE
+    from truecal.estimate.generalized.granularity import sweep_granularity as sweep_granularity
+    from truecal.estimate.generalized.granularity import sweep_sample_size as sweep_sample_size
+    from truecal.estimate.generalized.kd_tree import KDTree as KDTree
     from truecal.lens import AllLabels as AllLabels
     from truecal.lens import Canonical as Canonical
     from truecal.lens import ClassWise as ClassWise
@@ -62,12 +60,10 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.lens import OneClass as OneClass
     from truecal.lens import TopK as TopK
     from truecal.lens import TopLabel as TopLabel
-    from truecal.measurement import calibration_error as calibration_error
-    from truecal.measurement import measure as measure
     from truecal.predictions import Predictions as Predictions
     from truecal.predictions import read as read
     from truecal.profile import Profile as Profile
-    from truecal.profile.sketch import Sketch as Sketch
+    from truecal.profile.sketch.sketch import Sketch as Sketch
     from truecal.recalibrate import BetaCalibration as BetaCalibration
     from truecal.recalibrate import BiasCorrectedTemperature as BiasCorrectedTemperature
     from truecal.recalibrate import HistogramBinning as HistogramBinning
@@ -79,9 +75,12 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.recalibrate import VectorScaling as VectorScaling
     from truecal.recalibrate import choose_bins as choose_bins
     from truecal.recalibrate.evaluate import evaluate as evaluate
-    from truecal.recalibrate.verify import verify as verify
-    from truecal.scanning import Scan as Scan
-    from truecal.scanning import scan as scan
+    from truecal.report import report as report
+    from truecal.report import report_comparison as report_comparison
+    from truecal.report import report_study as report_study
+    from truecal.scan import Scan as Scan
+    from truecal.scan import scan as scan
+    from truecal.scan.accumulate import Accumulator as Accumulator
     from truecal.select import by_column as by_column
     from truecal.select import by_label as by_label
     from truecal.select import by_output as by_output
@@ -90,38 +89,53 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.uncertainty import bootstrap as bootstrap
     from truecal.uncertainty import compare as compare
     from truecal.uncertainty import compare_many as compare_many
+    from truecal.uncertainty.measurement import calibration_error as calibration_error
+    from truecal.uncertainty.measurement import measure as measure
+    from truecal.uncertainty.verify.verify import verify as verify
 
 # Where each public name is at home.
 _HOMES = {
-    "truecal.accumulate": "Accumulator",
-    "truecal.context.beyond_top": "beyond_top group_confidence",
-    "truecal.context.likert": "likert",
-    "truecal.context.subgroups": "subgroups",
-    "truecal.distance": "ClassWeighted InterInterval Lp Mahalanobis TotalVariation",
+    "truecal.scan.accumulate": "Accumulator",
+    "truecal.breakdown.beyond_top": "beyond_top group_confidence",
+    "truecal.breakdown.likert": "likert",
+    "truecal.breakdown.subgroups": "subgroups",
+    "truecal.estimate.generalized.distances": "ClassWeighted InterInterval Lp Mahalanobis TotalVariation",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
     "truecal.estimate": "BinnedECE DebiasedECE Estimate IsotonicError KernelDensityECE LabelBinnedECE NearestECE RankSeries "
     "SmoothECE SweepECE",
-    "truecal.estimate.generalized": "GeneralizedECE",
-    "truecal.estimate.granularity": "sweep_granularity sweep_sample_size",
-    "truecal.estimate.kd_tree": "KDTree",
-    "truecal.estimate.vector_bins": "EqualMass EqualWidth",
+    "truecal.estimate.generalized.estimator": "GeneralizedECE",
+    "truecal.estimate.generalized.granularity": "sweep_granularity sweep_sample_size",
+    "truecal.estimate.generalized.kd_tree": "KDTree",
+    "truecal.estimate.generalized.bins": "EqualMass EqualWidth",
     "truecal.lens": "AllLabels Canonical ClassWise Grouping OneClass TopK TopLabel",
-    "truecal.measurement": "calibration_error measure",
+    "truecal.uncertainty.measurement": "calibration_error measure",
     "truecal.predictions": "Predictions read",
     "truecal.profile": "Profile",
-    "truecal.profile.sketch": "Sketch",
+    "truecal.profile.sketch.sketch": "Sketch",
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
     "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
-    "truecal.recalibrate.verify": "verify",
-    "truecal.scanning": "Scan scan",
+    "truecal.uncertainty.verify.verify": "verify",
+    "truecal.report": "report report_comparison report_study",
+    "truecal.scan": "Scan scan",
     "truecal.select": "by_column by_label by_output",
     "truecal.uncertainty": "band below bootstrap compare compare_many",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _find, _names = lazy_names(__name__, _HOMES)
 
-__all__ = sorted([*_names, *_MODULES, "report", "report_comparison", "report_study"])
+__all__ = sorted([*_names, *_MODULES])
+
+
+class _Package(ModuleType):
+    """Importing a folder binds its name in the package; a public function of that name stays."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and name in _names):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

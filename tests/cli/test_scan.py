@@ -8,7 +8,7 @@ import pytest
 
 import truecal as tc
 from tests.cli.conftest import binary_frame, class_frame
-from tests.scale.engines import need
+from tests.scan.engines import need
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 WRITE = {"csv": "write_csv", "jsonl": "write_ndjson", "parquet": "write_parquet"}
@@ -160,7 +160,7 @@ def test_what_a_scan_cannot_do_is_refused(truecal, tmp_path, logs):
 
 
 def test_an_engine_that_is_not_installed_is_named_with_its_extra(truecal, logs, monkeypatch):
-    monkeypatch.setattr("truecal.scanning.sources.installed", lambda package: package == "polars")
+    monkeypatch.setattr("truecal.scan.sources.installed", lambda package: package == "polars")
     ran = truecal("measure", logs, "--engine", "duckdb")
     assert ran.code == 2
     assert "pip install 'truecal[duckdb]'" in ran.err

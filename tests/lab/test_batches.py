@@ -12,10 +12,10 @@ from truecal.errors import InputError, TruecalError
 from truecal.estimate import BinnedECE, Estimator, SweepECE
 from truecal.estimate.estimator import Findings
 from truecal.lab import PAPER_WORLDS, Discrete, Power, Uniform, World
-from truecal.lab.batches import Cell, batch_sizes, run, seed_number
-from truecal.lab.cache import BatchCache
-from truecal.lab.content import digest, stream_key
-from truecal.lab.measures import Value
+from truecal.lab.trials.batches import Cell, batch_sizes, run, seed_number
+from truecal.lab.trials.cache import BatchCache
+from truecal.lab.trials.content import digest, stream_key
+from truecal.lab.trials.measures import Value
 
 EW, SWEEP = Value(BinnedECE(norm=2)), Value(SweepECE())
 WORLD = PAPER_WORLDS["resnet110_c10"]

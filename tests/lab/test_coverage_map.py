@@ -8,9 +8,18 @@ import pytest
 
 from truecal.cli.main import main
 from truecal.errors import InputError
-from truecal.lab import PAPER_WORLDS, Uniform, World, peer_intervals
-from truecal.lab.coverage_map import CANDIDATES, Candidate, cell_table, coverage_map, map_worlds, markdown, summary
-from truecal.lab.peer_intervals import Peer, PeerEnds, peer_candidates
+from truecal.lab import PAPER_WORLDS, Uniform, World
+from truecal.lab.trials import peer_intervals
+from truecal.lab.trials.coverage_map import (
+    CANDIDATES,
+    Candidate,
+    cell_table,
+    coverage_map,
+    map_worlds,
+    markdown,
+    summary,
+)
+from truecal.lab.trials.peer_intervals import Peer, PeerEnds, peer_candidates
 from truecal.profile import Profile
 
 FAST = CANDIDATES[:2]
@@ -27,7 +36,7 @@ def _above(profile, level):
 @pytest.fixture
 def truecal(capsys, monkeypatch):
     """Run the command with two quick intervals."""
-    monkeypatch.setattr(sys.modules["truecal.lab.coverage_map"], "CANDIDATES", FAST)
+    monkeypatch.setattr(sys.modules["truecal.lab.trials.coverage_map"], "CANDIDATES", FAST)
 
     def run(*arguments):
         code = main([str(argument) for argument in arguments])

@@ -18,8 +18,8 @@ from truecal.lab import (
     samples_needed,
     type_one,
 )
-from truecal.lab.detection import Rate, detect
-from truecal.lab.roelofs_power import figure_8
+from truecal.lab.papers.roelofs_power import figure_8
+from truecal.lab.trials.detection import Rate, detect
 
 
 def test_a_rate_knows_its_error():

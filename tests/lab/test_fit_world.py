@@ -9,8 +9,8 @@ from scipy.stats import beta as scipy_beta
 
 from truecal.errors import InputError
 from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Empirical, Power, Uniform, World, fit_world
-from truecal.lab.fit_beta import fit_beta, resolution_of
-from truecal.lab.fit_curve import candidates, fit_curve, fit_curves
+from truecal.lab.worlds.fit_beta import fit_beta, resolution_of
+from truecal.lab.worlds.fit_curve import candidates, fit_curve, fit_curves
 from truecal.lens import TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Profile

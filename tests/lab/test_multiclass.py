@@ -7,8 +7,8 @@ from truecal.errors import InputError
 from truecal.estimate import DebiasedECE
 from truecal.lab import Beta, DirichletWorld, Power, TopLabelWorld, Uniform, World
 from truecal.lens import ClassWise, TopLabel
-from truecal.measurement import measure
 from truecal.predictions import Predictions
+from truecal.uncertainty.measurement import measure
 
 WORLDS = {
     "top label": TopLabelWorld(World(Uniform(0.3, 1.0), Power(1.6)), classes=4),

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from truecal.errors import InputError
-from truecal.lab import PAPER_WORLDS, kumar, leaderboard, peng, roelofs, roelofs_fits, roelofs_power
-from truecal.lab.estimators import all_estimators
-from truecal.lab.experiment import Run
-from truecal.lab.kumar import SquaredError, ratios
-from truecal.lab.papers import PAPERS, paper
+from truecal.lab import PAPER_WORLDS
+from truecal.lab.papers import kumar, peng, roelofs, roelofs_fits, roelofs_power
+from truecal.lab.papers.experiment import Run
+from truecal.lab.papers.kumar import SquaredError, ratios
+from truecal.lab.papers.papers import PAPERS, paper
 from truecal.lab.table import Table
+from truecal.lab.trials import leaderboard
+from truecal.lab.trials.estimators import all_estimators
 from truecal.profile import Profile
 
 SMALL = {

@@ -19,7 +19,7 @@ from truecal.lab import (
     table_of,
     trials,
 )
-from truecal.lab.experiment import Run
+from truecal.lab.papers.experiment import Run
 
 
 def test_a_trial_does_its_sums():

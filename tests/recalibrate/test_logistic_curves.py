@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from truecal.errors import InputError, TruecalWarning
 from truecal.recalibrate import BetaCalibration, PlattScaling
-from truecal.recalibrate.newton import fit_logistic, fit_rising_logistic
+from truecal.recalibrate.solvers.newton import fit_logistic, fit_rising_logistic
 
 Array = NDArray[np.float64]
 

@@ -145,7 +145,8 @@ def test_missing_data_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
 
 @needs_vgg
 def test_a_recalibrated_model_can_be_promised(vgg: tc.Predictions) -> None:
-    from truecal.recalibrate import ScalingBinning, verify
+    from truecal.recalibrate import ScalingBinning
+    from truecal.uncertainty.verify.verify import verify
 
     half = vgg.take(np.arange(5000))
     fixed = ScalingBinning(bins=10, scaling=BetaCalibration(), multiclass="top-label").fit(half.probs, half.labels)

@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 
 from truecal.errors import InputError, MissingExtraError, TruecalWarning
 from truecal.recalibrate import BiasCorrectedTemperature, TemperatureScaling, VectorScaling
-from truecal.recalibrate.likelihood import LabelledLogits, affine_loss
+from truecal.recalibrate.solvers.likelihood import LabelledLogits, affine_loss
 
 
 def draw(n: int = 1500, classes: int = 4, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

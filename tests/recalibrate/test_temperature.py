@@ -144,7 +144,7 @@ def test_never_changes_the_predicted_class(seed: int) -> None:
 
 
 def test_a_large_fit_reads_few_rows_more_than_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    from truecal.recalibrate import newton
+    from truecal.recalibrate.solvers import newton
 
     rows: list[int] = []
     terms = newton.temperature_terms

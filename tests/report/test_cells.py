@@ -5,7 +5,7 @@ import pytest
 
 import truecal as tc
 from tests.report.examples import binary
-from truecal.report.cells import MOST_BINS, cells_of
+from truecal.report.model.cells import MOST_BINS, cells_of
 
 
 def error(cells, places, norm):

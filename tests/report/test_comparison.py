@@ -46,7 +46,7 @@ def test_the_best_model_is_named_and_the_worse_ones(page):
 
 
 def test_many_pairs_get_enough_resamples():
-    from truecal.report.comparison import gather_comparison
+    from truecal.report.comparison.content import gather_comparison
 
     models = {str(k): binary(300, seed=0) for k in range(4)}
     found = gather_comparison(

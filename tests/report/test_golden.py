@@ -11,7 +11,7 @@ import pytest
 
 from tests.report.examples import binary, multiclass
 from truecal.lens import OneClass, TopLabel
-from truecal.report.content import gather
+from truecal.report.model.content import gather
 
 GOLDEN = Path(__file__).with_name("golden.json")
 EXAMPLES = {"binary": (binary, (1500,), OneClass()), "classes": (multiclass, (800, 4), TopLabel())}

@@ -122,7 +122,7 @@ def test_most_classes_are_shown_with_their_numbers(tmp_path):
 
 
 def test_per_class_rows(tmp_path):
-    from truecal.report.breakdown import per_class
+    from truecal.report.model.breakdown import per_class
 
     preds = multiclass(1000, 4)
     rows = {row["name"]: row for row in per_class(preds, level=0.95).rows}
@@ -161,7 +161,7 @@ def test_groups_too_small_to_judge_are_listed(tmp_path):
 
 
 def test_low_medium_high(tmp_path):
-    from truecal.context.likert import likert
+    from truecal.breakdown.likert import likert
 
     preds = binary()
     rows = cells_of_table(written(tmp_path, preds)[0], "likert-table")
@@ -194,7 +194,7 @@ def test_too_few_rows_for_recalibration_is_said(tmp_path):
 
 
 def test_recalibration_of_many_rows_uses_a_sample():
-    from truecal.report.recalibration import recalibration
+    from truecal.report.model.recalibration import recalibration
 
     found = recalibration(multiclass(700, 3000), lens=tc.TopLabel(), level=0.95, rng=0)
     assert found["sampled"] == 333

@@ -7,13 +7,13 @@ import pytest
 import truecal as tc
 from tests.report.examples import binary
 from tests.report.test_cells import error
-from tests.scale.worlds import KINDS, draw
+from tests.scan.worlds import KINDS, draw
 from truecal.cli.main import main
-from truecal.profile.sketch import Sketch
+from truecal.profile.sketch.sketch import Sketch
 from truecal.report import report
-from truecal.report.cells import MOST_BINS, cells_of
-from truecal.report.content import gather
-from truecal.scanning import scan
+from truecal.report.model.cells import MOST_BINS, cells_of
+from truecal.report.model.content import gather
+from truecal.scan import scan
 
 
 def crowded(n=40_000):

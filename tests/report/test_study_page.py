@@ -14,8 +14,8 @@ from tests.report.study_stores import FakeStore, fake_store
 from tests.report.test_page import cells_of_table
 from truecal.errors import InputError
 from truecal.report import report_study
-from truecal.report.study_diagrams import explorer_diagrams
-from truecal.report.study_numbers import explorer_numbers
+from truecal.report.study.diagrams import explorer_diagrams
+from truecal.report.study.numbers import explorer_numbers
 
 
 @pytest.fixture(scope="module")

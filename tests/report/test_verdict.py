@@ -4,7 +4,7 @@ import pytest
 
 import truecal as tc
 from truecal.estimate import Interval
-from truecal.report.verdict import judge, percent, points
+from truecal.report.model.verdict import judge, percent, points
 
 
 def estimate(value, low, high, p):

@@ -14,8 +14,8 @@ from scipy import stats
 
 import truecal as tc
 from tests.study.results import frame_of, number, random_study, study
-from truecal.study.correlation import correlate, fit_line
-from truecal.study.points import points
+from truecal.study.analyses.correlation import correlate, fit_line
+from truecal.study.analyses.points import points
 
 # ------------------------------------------------------------------ fronts
 

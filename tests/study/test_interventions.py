@@ -16,14 +16,15 @@ import pytest
 import truecal as tc
 from tests.study.interventions_files import MODELS, TINY
 from truecal.cli.main import main
-from truecal.study import interventions_choice, interventions_models
-from truecal.study.interventions import Finding, compare_interventions, summed
-from truecal.study.interventions_choice import choose
-from truecal.study.interventions_config import Plan
-from truecal.study.interventions_data import load_data
-from truecal.study.interventions_lenses import Number, numbers
-from truecal.study.interventions_models import Job, Outputs
-from truecal.study.interventions_text import markdown, tables, text, verdict
+from truecal.study.interventions import choice as interventions_choice
+from truecal.study.interventions import models as interventions_models
+from truecal.study.interventions.choice import choose
+from truecal.study.interventions.compare import Finding, compare_interventions, summed
+from truecal.study.interventions.config import Plan
+from truecal.study.interventions.data import load_data
+from truecal.study.interventions.lenses import Number, numbers
+from truecal.study.interventions.models import Job, Outputs
+from truecal.study.interventions.text import markdown, tables, text, verdict
 
 matplotlib.use("Agg")
 TRUECAL = (sys.executable, "-m", "truecal.cli.main", "study", "interventions")
@@ -332,7 +333,7 @@ def test_tables_show_every_intervention_and_number(clean):
 def test_pictures_draw_the_summary(clean, tmp_path):
     from matplotlib import pyplot
 
-    from truecal.plot.interventions import InterventionsDisplay, pictures, write_pictures
+    from truecal.plot.study.interventions import InterventionsDisplay, pictures, write_pictures
 
     found, _ = clean
     shown = pictures(found)

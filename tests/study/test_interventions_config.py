@@ -7,8 +7,8 @@ import pytest
 
 import truecal as tc
 from tests.study.interventions_files import BAD, TINY
-from truecal.study.interventions_config import LensPlan, Plan
-from truecal.study.interventions_data import check_plan, load_data
+from truecal.study.interventions.config import LensPlan, Plan
+from truecal.study.interventions.data import check_plan, load_data
 from truecal.train.recipe import Recipe
 
 

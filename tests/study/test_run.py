@@ -9,8 +9,8 @@ import pytest
 
 import truecal as tc
 from tests.study.studies import STUDY, write_files, write_study
-from truecal.study.grid_names import parse_metric
-from truecal.study.split import held_out
+from truecal.study.run.grid_names import parse_metric
+from truecal.study.spec.split import held_out
 
 METRICS = (
     "metrics: [ece-width-15-l1, ece-mass-10-max, debiased-15-l2, sweep-mass-l1, rank-series-l2, nll, brier, error]\n"

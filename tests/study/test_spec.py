@@ -8,8 +8,8 @@ import pytest
 
 import truecal as tc
 from tests.study.studies import STUDY, write_files, write_study
-from truecal.study.spec import RECALIBRATORS
-from truecal.study.spec_read import read_spec
+from truecal.study.spec.read import read_spec
+from truecal.study.spec.spec import RECALIBRATORS
 
 
 def problems_of(path):

@@ -10,11 +10,11 @@ import truecal as tc
 from tests.datasets import named
 from tests.uncertainty.worlds import clustered
 from truecal.errors import InputError
-from truecal.uncertainty.bins_only import bins_only
-from truecal.uncertainty.bootstrap import CELLS, acceleration, bootstrap
-from truecal.uncertainty.cells import collapse
-from truecal.uncertainty.resample import multinomial, unit_counts
-from truecal.uncertainty.rows import Units, default_lens, rows_of
+from truecal.uncertainty.bootstrap.bootstrap import CELLS, acceleration, bootstrap
+from truecal.uncertainty.bootstrap.cells import collapse
+from truecal.uncertainty.bootstrap.draws import multinomial, unit_counts
+from truecal.uncertainty.bootstrap.fixed_bins import bins_only
+from truecal.uncertainty.bootstrap.rows import Units, default_lens, rows_of
 
 DATA = named()
 ESTIMATORS = [

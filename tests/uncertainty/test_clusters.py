@@ -10,9 +10,9 @@ import truecal as tc
 from tests.uncertainty.worlds import clustered
 from truecal.errors import InputError
 from truecal.uncertainty.below import below
+from truecal.uncertainty.bootstrap.rows import Units, default_lens, rows_of
 from truecal.uncertainty.clustered import ClusteredSeries
-from truecal.uncertainty.rank_series_test import rank_series_test
-from truecal.uncertainty.rows import Units, default_lens, rows_of
+from truecal.uncertainty.tests.rank_series import rank_series_test
 
 
 def series(c, y, g, **options):

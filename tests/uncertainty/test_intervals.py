@@ -202,7 +202,7 @@ def test_below_agrees_with_the_interval():
 @pytest.mark.parametrize("name", ["spike at one", "resnet110_c10"])
 def test_many_equal_scores_do_not_spoil_the_basis_of_the_rank_series(name):
     """64 terms over scores of which a third are tied stay orthonormal, so that 40 intervals at n = 20,000 hold the truth."""
-    from truecal.estimate.rank_basis import rank_basis, rank_cells
+    from truecal.estimate.rank_series.basis import rank_basis, rank_cells
 
     world = {**GROUPS["others"], **GROUPS["papers"]}[name]
     profile = tc.Profile.from_arrays(*world.draw(20_000, 40, rng=5))

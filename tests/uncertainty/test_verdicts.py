@@ -12,11 +12,11 @@ import truecal as tc
 from tests.datasets import named
 from tests.uncertainty.worlds import CALIBRATED
 from truecal.errors import InputError
-from truecal.uncertainty.consistency import consistency_test
-from truecal.uncertainty.cumulative import kuiper
-from truecal.uncertainty.rank_series_test import rank_series_test
-from truecal.uncertainty.score_tests import hosmer_lemeshow, spiegelhalter
-from truecal.uncertainty.tcal import scales, tcal_test
+from truecal.uncertainty.tests.classical import hosmer_lemeshow, spiegelhalter
+from truecal.uncertainty.tests.consistency import consistency_test
+from truecal.uncertainty.tests.cumulative import kuiper
+from truecal.uncertainty.tests.rank_series import rank_series_test
+from truecal.uncertainty.tests.tcal import scales, tcal_test
 
 DATA = named()
 TESTS = {

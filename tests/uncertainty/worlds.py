@@ -3,7 +3,7 @@
 import numpy as np
 
 from truecal.lab import PAPER_WORLDS, Discrete, Uniform, World
-from truecal.lab.coverage_map import map_worlds
+from truecal.lab.trials.coverage_map import map_worlds
 
 CALIBRATED = {
     "uniform": World(Uniform()),

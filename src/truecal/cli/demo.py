@@ -22,8 +22,8 @@ def demo(out: str) -> None:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
     from truecal import scores
     from truecal.cli.output import number, table
-    from truecal.measurement import measure
-    from truecal.report.verdict import judge
+    from truecal.report.model.verdict import judge
+    from truecal.uncertainty.measurement import measure
 
     rows, verdicts = [], []
     kept: dict[str, Predictions] = {}
@@ -91,7 +91,7 @@ def _predictions() -> Iterator[tuple[str, str, "Predictions"]]:
 def _all_estimators(preds: "Predictions") -> str:
     from truecal import estimate as e
     from truecal.cli.output import number, table
-    from truecal.measurement import measure
+    from truecal.uncertainty.measurement import measure
 
     chosen = {
         "rank series (default)": e.RankSeries(),

@@ -11,8 +11,8 @@ from truecal.cli.output import answer, output_options, working
 from truecal.cli.source import Source, column_options, input_options, load
 
 if TYPE_CHECKING:
-    from truecal.lab.fit_world import WorldFit
     from truecal.lab.table import Table
+    from truecal.lab.worlds.fit_world import WorldFit
     from truecal.profile import Profile
 
 _worlds_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
@@ -210,9 +210,9 @@ def paper(
     out: str | None,
 ) -> None:
     """Do an experiment of a paper again, and write its table and figure; without a name, list the experiments."""
-    from truecal.lab.experiment import Run
-    from truecal.lab.papers import PAPERS
-    from truecal.lab.papers import paper as redo
+    from truecal.lab.papers.experiment import Run
+    from truecal.lab.papers.papers import PAPERS
+    from truecal.lab.papers.papers import paper as redo
     from truecal.lab.table import Table
 
     if name is None:
@@ -275,8 +275,8 @@ def coverage(
     Four groups of ten worlds: fitted to real networks, the same recalibrated (true error 0) and nearly so (0.02), and others.
     The text has one line per interval, group and n; --json one row per world.
     """
-    from truecal.lab.coverage_map import CANDIDATES, SIZES, cell_table, coverage_map, summary
-    from truecal.lab.peer_intervals import peer_candidates
+    from truecal.lab.trials.coverage_map import CANDIDATES, SIZES, cell_table, coverage_map, summary
+    from truecal.lab.trials.peer_intervals import peer_candidates
 
     datasets = m or (200 if full else 20)
     judged = list(CANDIDATES)

@@ -26,7 +26,7 @@ VERBS = {
     "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
     "recalibrate": ("truecal.cli.recalibrate", "recalibrate", "Fit a recalibrator, or apply a fitted one."),
     "lab": ("truecal.cli.lab", "lab", "Simulate worlds whose true error is known."),
-    "study": ("truecal.cli.study", "study", "Many models, datasets and metrics: run, show, export."),
+    "study": ("truecal.cli.study.study", "study", "Many models, datasets and metrics: run, show, export."),
     "demo": ("truecal.cli.demo", "demo", "Train classifiers, measure them, fix them, and write a report."),
 }
 

@@ -107,7 +107,7 @@ def preds_by(preds: "Predictions", column: str) -> "dict[str, Predictions]":
 def _measure(
     preds: "Predictions", estimator: "Estimator", lens: "Lens | None", level: float, seed: int, group: str
 ) -> "Estimate":
-    from truecal.measurement import measure as measured
+    from truecal.uncertainty.measurement import measure as measured
 
     try:
         return measured(preds, estimator=estimator, lens=lens, level=level, rng=seed)

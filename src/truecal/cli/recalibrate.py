@@ -11,7 +11,7 @@ from truecal.cli.columns import choose_predictions
 from truecal.cli.output import answer, number, table, working
 from truecal.cli.source import Loaded, Source, as_file, input_options, load_all, open_columns, outputs_of
 from truecal.errors import FileError, InputError
-from truecal.study.spec import RECALIBRATORS
+from truecal.study.spec.spec import RECALIBRATORS
 
 if TYPE_CHECKING:
     from truecal.recalibrate import Evaluation, Recalibrator
@@ -197,7 +197,7 @@ def _written(frame: Any, path: Path) -> bytes:
 def _npz(path: Path, names: list[str], found: Any, kind: str) -> bytes:
     import numpy as np
 
-    from truecal.predictions.files import read_arrays
+    from truecal.predictions.readers.files import read_arrays
 
     held = read_arrays(path)
     held[names[0] if kind == "probs" else "probs"] = found if held[names[0]].ndim == 2 else found[:, 1]

@@ -16,7 +16,7 @@ from truecal.errors import InputError
 
 if TYPE_CHECKING:
     from truecal.estimate import Estimate, Estimator
-    from truecal.scanning import Scan
+    from truecal.scan import Scan
 
 
 def is_scan(source: Source) -> bool:
@@ -28,9 +28,9 @@ def is_scan(source: Source) -> bool:
 
 def scanned(source: Source, lens: str) -> "Scan":
     """One pass over the files; says on stderr what was read."""
-    from truecal.predictions.frames import matching
-    from truecal.scanning import scan
-    from truecal.scanning.sources import files_of, opened
+    from truecal.predictions.readers.frames import matching
+    from truecal.scan import scan
+    from truecal.scan.sources import files_of, opened
 
     _refuse(source)
     files = files_of([source.file, *source.also])

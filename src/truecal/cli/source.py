@@ -178,7 +178,7 @@ def _load(path: Path, source: Source) -> tuple[Loaded, Choice, list[str]]:
 
 def _without_nulls(frame: Any, choice: Choice, source: Source) -> tuple[Any, int]:
     """The rows in which nothing that is needed is missing, and how many others there were."""
-    from truecal.predictions.frames import matching
+    from truecal.predictions.readers.frames import matching
 
     wanted = choice.probs if choice.probs is not None else choice.logits
     assert wanted is not None
@@ -192,7 +192,7 @@ def _without_nulls(frame: Any, choice: Choice, source: Source) -> tuple[Any, int
 
 def open_columns(path: Path) -> tuple[Any, list[str]]:
     """The frame in a file and its columns; no frame, but the names of the arrays, for npz."""
-    from truecal.predictions.files import read_frame
+    from truecal.predictions.readers.files import read_frame
 
     if path.suffix == ".npz":
         return None, _npz_names(path)
@@ -204,10 +204,10 @@ def open_columns(path: Path) -> tuple[Any, list[str]]:
 
 def outputs_of(path: Path, frame: Any, wanted: str) -> tuple[Any, list[str]]:
     """The values of the prediction columns (or array) and the names of those columns."""
-    from truecal.predictions.frames import matching
+    from truecal.predictions.readers.frames import matching
 
     if frame is None:
-        from truecal.predictions.files import read_arrays
+        from truecal.predictions.readers.files import read_arrays
 
         arrays = read_arrays(path)
         if wanted not in arrays:

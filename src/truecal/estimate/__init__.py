@@ -8,7 +8,7 @@ from truecal.estimate.isotonic import IsotonicError
 from truecal.estimate.kernel_density import KernelDensityECE
 from truecal.estimate.label_binned import LabelBinnedECE
 from truecal.estimate.nearest import NearestECE
-from truecal.estimate.rank_series import RankSeries
+from truecal.estimate.rank_series.series import RankSeries
 from truecal.estimate.smooth import SmoothECE
 from truecal.estimate.sweep import SweepECE
 

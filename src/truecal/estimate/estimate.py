@@ -10,8 +10,8 @@ from truecal.types import Float64s
 
 if TYPE_CHECKING:
     from truecal.estimate.estimator import Estimator
-    from truecal.estimate.generalized import GeneralizedECE
-    from truecal.estimate.vector_bins import VectorBins
+    from truecal.estimate.generalized.bins import VectorBins
+    from truecal.estimate.generalized.estimator import GeneralizedECE
 
 Number = float | Float64s  # a number, or one per dataset of a batch
 

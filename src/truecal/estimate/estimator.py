@@ -10,8 +10,8 @@ from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
 from truecal.profile import Profile
-from truecal.profile.sketch import Sketch
-from truecal.profile.sketch_profile import CellProfile
+from truecal.profile.sketch.profile import CellProfile
+from truecal.profile.sketch.sketch import Sketch
 from truecal.types import Float64s
 
 
@@ -58,7 +58,7 @@ class Estimator(ABC):
             )
         estimate = self.complete(profile)
         if isinstance(profile, CellProfile):
-            from truecal.estimate.sketch_error import stated
+            from truecal.estimate.sketched.error import stated
 
             return stated(estimate, profile)
         return estimate

@@ -1,8 +1,8 @@
 """The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
 
-from truecal.lab.coverage_map import MapCell, coverage_map
-from truecal.lab.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power
-from truecal.lab.detection import (
+from truecal.lab.papers.experiment import Experiment, Run
+from truecal.lab.trials.coverage_map import MapCell, coverage_map
+from truecal.lab.trials.detection import (
     Coverage,
     Detection,
     SamplesNeeded,
@@ -12,14 +12,14 @@ from truecal.lab.detection import (
     samples_needed,
     type_one,
 )
-from truecal.lab.experiment import Experiment, Run
-from truecal.lab.fit_world import WorldFit, fit_world
-from truecal.lab.how_biased import HowBiased, how_biased
-from truecal.lab.multiclass import DirichletWorld, TopLabelWorld
-from truecal.lab.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
-from truecal.lab.score_distributions import Beta, Discrete, Empirical, Mixture, Scores, Uniform
-from truecal.lab.trials import Trial, bias, table_of, trials
-from truecal.lab.world import World
+from truecal.lab.trials.how_biased import HowBiased, how_biased
+from truecal.lab.trials.trials import Trial, bias, table_of, trials
+from truecal.lab.worlds.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power
+from truecal.lab.worlds.fit_world import WorldFit, fit_world
+from truecal.lab.worlds.multiclass import DirichletWorld, TopLabelWorld
+from truecal.lab.worlds.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
+from truecal.lab.worlds.score_distributions import Beta, Discrete, Empirical, Mixture, Scores, Uniform
+from truecal.lab.worlds.world import World
 
 __all__ = [
     "GLM",

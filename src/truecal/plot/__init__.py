@@ -3,24 +3,24 @@
 matplotlib is imported when something is drawn; its settings (rcParams) are never touched.
 """
 
-from truecal.plot.abstention import AbstentionDisplay
-from truecal.plot.agreement import AgreementDisplay
-from truecal.plot.before_after import BeforeAfterDisplay
-from truecal.plot.bias_map import BiasMapDisplay
-from truecal.plot.bin_trend import BinTrendDisplay
-from truecal.plot.class_wise import ClassWiseDisplay
-from truecal.plot.cost_map import CostMapDisplay
-from truecal.plot.error_calibration import ErrorCalibrationDisplay
-from truecal.plot.granularity import GranularityDisplay
-from truecal.plot.in_out import InOutDisplay
-from truecal.plot.likert import LikertDisplay
-from truecal.plot.pareto import ParetoDisplay
-from truecal.plot.power import PowerDisplay
-from truecal.plot.recalibration import RecalibrationDisplay
-from truecal.plot.reliability import ReliabilityDisplay
-from truecal.plot.residuals import ResidualDisplay
-from truecal.plot.shift import ShiftDisplay
-from truecal.plot.top_k import TopKDisplay
+from truecal.plot.lab.bias_map import BiasMapDisplay
+from truecal.plot.lab.power import PowerDisplay
+from truecal.plot.model.abstention import AbstentionDisplay
+from truecal.plot.model.before_after import BeforeAfterDisplay
+from truecal.plot.model.class_wise import ClassWiseDisplay
+from truecal.plot.model.granularity import GranularityDisplay
+from truecal.plot.model.likert import LikertDisplay
+from truecal.plot.model.reliability import ReliabilityDisplay
+from truecal.plot.model.top_k import TopKDisplay
+from truecal.plot.study.agreement import AgreementDisplay
+from truecal.plot.study.bin_trend import BinTrendDisplay
+from truecal.plot.study.cost_map import CostMapDisplay
+from truecal.plot.study.error_calibration import ErrorCalibrationDisplay
+from truecal.plot.study.in_out import InOutDisplay
+from truecal.plot.study.pareto import ParetoDisplay
+from truecal.plot.study.recalibration import RecalibrationDisplay
+from truecal.plot.study.residuals import ResidualDisplay
+from truecal.plot.study.shift import ShiftDisplay
 
 __all__ = [
     "AbstentionDisplay",

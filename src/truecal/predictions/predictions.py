@@ -119,7 +119,7 @@ class Predictions:
         >>> tc.Predictions.from_frame(frame, label="y", probs="p_*").classes
         ('a', 'b')
         """
-        from truecal.predictions.frames import from_frame
+        from truecal.predictions.readers.frames import from_frame
 
         return from_frame(
             frame, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes

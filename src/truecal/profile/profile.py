@@ -26,7 +26,7 @@ from truecal.errors import InputError
 from truecal.predictions.border import check_outcomes, check_scores, check_weights
 from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
 from truecal.profile.ones import Ones
-from truecal.profile.packed_sort import packed_sort
+from truecal.profile.sort import packed_sort
 from truecal.types import Float64s, Floats, Indices
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
@@ -174,14 +174,14 @@ class Profile:
 
     def save(self, path: str | Path) -> None:
         """Write to a versioned npz file, atomically."""
-        from truecal.profile.save import save_profile
+        from truecal.profile.file import save_profile
 
         save_profile(self, path)
 
     @staticmethod
     def load(path: str | Path) -> "Profile":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
-        from truecal.profile.save import load_profile
+        from truecal.profile.file import load_profile
 
         return load_profile(path)
 

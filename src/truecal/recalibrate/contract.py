@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from truecal.errors import InputError, TruecalWarning
 from truecal.predictions import Predictions
 from truecal.predictions.border import check_classes, check_labels, check_weights
-from truecal.recalibrate import serial
+from truecal.recalibrate.export import serial
 from truecal.recalibrate.leakage import RowsSeen
 from truecal.recalibrate.outputs import Input, read_outputs
 from truecal.types import Float64s, Floats, Indices

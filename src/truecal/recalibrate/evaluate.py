@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, Estimate, Estimator, Interval, SweepECE
 from truecal.lens import Lens, OneClass, TopLabel
-from truecal.measurement import measure
 from truecal.predictions import Predictions
 from truecal.recalibrate.contract import Recalibrator, at_least, one_of
 from truecal.recalibrate.leakage import RowsSeen
 from truecal.recalibrate.outputs import read_outputs
 from truecal.scores import briers, log_losses
 from truecal.types import Float64s, Indices
+from truecal.uncertainty.measurement import measure
 
 BEFORE = "uncalibrated"
 Score = Literal["log loss", "brier"]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
 from truecal.predictions.border import as_floats, check_finite, check_probabilities, refuse_empty, refuse_outside_unit
-from truecal.recalibrate.likelihood import LOG_ZERO
+from truecal.recalibrate.solvers.likelihood import LOG_ZERO
 from truecal.types import Float64s, Floats, Indices
 
 Input = Literal["logits", "probs"]

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from truecal.lens import Lens
     from truecal.predictions import Predictions
     from truecal.profile import Profile
-    from truecal.profile.sketch import Sketch
-    from truecal.scanning import Scan
+    from truecal.profile.sketch.sketch import Sketch
+    from truecal.scan import Scan
     from truecal.study import Store
 
 __all__ = ["report", "report_comparison", "report_study"]
@@ -57,7 +57,7 @@ def report(
     ...     tc.report(preds, f"{folder}/report.html", fast=True).stat().st_size < 2_000_000
     True
     """
-    from truecal.report.content import gather
+    from truecal.report.model.content import gather
     from truecal.report.page import render
     from truecal.writing import write_whole
 
@@ -106,7 +106,7 @@ def report_comparison(
     ...     report_comparison({"a": a, "b": b}, f"{folder}/compare.html", resamples=99).name
     'compare.html'
     """
-    from truecal.report.comparison import gather_comparison
+    from truecal.report.comparison.content import gather_comparison
     from truecal.report.page import render_comparison
     from truecal.writing import write_whole
 
@@ -136,7 +136,7 @@ def report_study(
     command : what produced the page, for the reproducibility box.
     """
     from truecal.report.page import render_study
-    from truecal.report.study_content import gather_study
+    from truecal.report.study.content import gather_study
     from truecal.writing import write_whole
 
     if isinstance(store, str | os.PathLike):

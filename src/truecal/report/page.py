@@ -12,10 +12,10 @@ from importlib.resources import files
 from typing import Any
 
 from truecal.report.bundle import charting_bundle, inert
-from truecal.report.comparison_sections import comparison_body
+from truecal.report.comparison.sections import comparison_body
 from truecal.report.html import escaped
-from truecal.report.sections import body
-from truecal.report.study_sections import study_body
+from truecal.report.model.sections import body
+from truecal.report.study.sections import study_body
 
 
 def render(content: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from truecal.lens import TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
-from truecal.uncertainty.cells import cell_places
+from truecal.uncertainty.bootstrap.cells import cell_places
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.selective.ladder import Ladder
 from truecal.types import Float64s
-from truecal.uncertainty.joint import drawn_units
-from truecal.uncertainty.rows import Units, rows_of
-from truecal.uncertainty.verdict import check_level, check_resamples
+from truecal.uncertainty.bootstrap.joint import drawn_units
+from truecal.uncertainty.bootstrap.rows import Units, rows_of
+from truecal.uncertainty.tests.verdict import check_level, check_resamples
 
 _CELLS = 256  # confidences kept apart in a resample
 _AT_ONCE = 64  # resamples multiplied together

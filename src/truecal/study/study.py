@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from truecal.study.spec import Spec
-from truecal.study.spec_read import read_spec
+from truecal.study.spec.read import read_spec
+from truecal.study.spec.spec import Spec
 from truecal.study.store import Store
 
 
@@ -72,7 +72,7 @@ class Study:
         wait : wait for another run on the same store instead of refusing.
         progress : called with the number of finished files and of all files.
         """
-        from truecal.study.run import run_study
+        from truecal.study.run.run import run_study
 
         held = store if isinstance(store, Store) else Store(store)
         return run_study(self.spec, held, workers=workers, wait=wait, progress=progress)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from truecal.accumulate import Accumulator
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
+from truecal.scan.accumulate import Accumulator
 from truecal.train.tensors import Tensor, checked, is_hard, torch
 
 

@@ -2,15 +2,15 @@
 
 from truecal.uncertainty.band import Band, band
 from truecal.uncertainty.below import below
-from truecal.uncertainty.bootstrap import Bootstrap, bootstrap
+from truecal.uncertainty.bootstrap.bootstrap import Bootstrap, bootstrap
 from truecal.uncertainty.compare import Comparison, compare, compare_many
-from truecal.uncertainty.consistency import consistency_test
-from truecal.uncertainty.cumulative import kuiper
 from truecal.uncertainty.debiased_interval import debiased_interval
-from truecal.uncertainty.rank_series_test import rank_series_test
-from truecal.uncertainty.score_tests import hosmer_lemeshow, spiegelhalter
-from truecal.uncertainty.tcal import tcal_test
-from truecal.uncertainty.verdict import Verdict
+from truecal.uncertainty.tests.classical import hosmer_lemeshow, spiegelhalter
+from truecal.uncertainty.tests.consistency import consistency_test
+from truecal.uncertainty.tests.cumulative import kuiper
+from truecal.uncertainty.tests.rank_series import rank_series_test
+from truecal.uncertainty.tests.tcal import tcal_test
+from truecal.uncertainty.tests.verdict import Verdict
 
 __all__ = [
     "Band",

@@ -9,9 +9,9 @@ from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
+from truecal.uncertainty.bootstrap.rows import Units, default_lens, rows_of
 from truecal.uncertainty.clustered import ClusteredSeries
-from truecal.uncertainty.rows import Units, default_lens, rows_of
-from truecal.uncertainty.verdict import Verdict
+from truecal.uncertainty.tests.verdict import Verdict
 
 
 def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:

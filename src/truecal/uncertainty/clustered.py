@@ -7,11 +7,11 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.estimate import Interval
 from truecal.estimate.pivot import Pivot
-from truecal.estimate.rank_basis import rank_basis, rank_cells
-from truecal.estimate.rank_series import largest_sum
+from truecal.estimate.rank_series.basis import rank_basis, rank_cells
+from truecal.estimate.rank_series.series import largest_sum
 from truecal.types import Float64s
-from truecal.uncertainty.rows import Rows, Units
-from truecal.uncertainty.verdict import Verdict, check_resamples
+from truecal.uncertainty.bootstrap.rows import Rows, Units
+from truecal.uncertainty.tests.verdict import Verdict, check_resamples
 
 _MOST_TERMS = 64
 _CELLS = 1024  # not more than the rank series joins by itself, so that its cells are these

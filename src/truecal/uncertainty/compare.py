@@ -13,9 +13,9 @@ from truecal.estimate import Estimator, Interval, RankSeries
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.types import Float64s
-from truecal.uncertainty.joint import Joint, drawn_units, resampled_jointly
-from truecal.uncertainty.rows import Units, default_lens
-from truecal.uncertainty.verdict import check_level, check_resamples
+from truecal.uncertainty.bootstrap.joint import Joint, drawn_units, resampled_jointly
+from truecal.uncertainty.bootstrap.rows import Units, default_lens
+from truecal.uncertainty.tests.verdict import check_level, check_resamples
 
 
 @dataclass(frozen=True)

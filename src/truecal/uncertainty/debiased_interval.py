@@ -7,7 +7,7 @@ from truecal.estimate import Interval
 from truecal.estimate.estimator import check_bins
 from truecal.estimate.pivot import Pivot
 from truecal.profile import Profile
-from truecal.uncertainty.verdict import check_level
+from truecal.uncertainty.tests.verdict import check_level
 
 
 def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) -> Interval:

@@ -1,0 +1,207 @@
+"""What a recalibration did beyond the top class.
+
+Most methods repair the confidence of the predicted class by moving probability elsewhere. These tables show where it went, for any
+set of methods applied to the same rows: one `Predictions` per method, as a mapping from its name.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate.generalized.bins import EqualWidth, VectorBinning
+from truecal.estimate.generalized.estimator import GeneralizedECE
+from truecal.estimate.generalized.kd_tree import KDTree
+from truecal.lens import Canonical, Grouping, TopK, TopLabel
+from truecal.lens.vector import narrowed
+from truecal.predictions import Predictions
+from truecal.select import by_label
+from truecal.types import Float64s, Floats
+
+_BLOCK = 1 << 18  # probabilities whose logarithms are held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class BeyondTop:
+    """Tables over methods: `by_k` (one row per method and k), `by_method` (one row per method), as columns.
+
+    by_k holds
+        method, k,
+        error, low, high : top-k calibration error with its interval (Figure 1 of Kirchenbauer, Oaks & Heim 2022),
+        accuracy : how often the label is among the k most probable classes (Figure 10),
+        confidence : mean probability of the k-th most probable class,
+        difference, ratio : that confidence minus, and divided by, the baseline's (Figure 2).
+    by_method holds
+        method, traditional (top label, 15 bins of equal width), traditional_low, traditional_high,
+        full (all classes together), full_low, full_high, entropy (mean, in nats; Figure 11), accuracy.
+    """
+
+    by_k: dict[str, list[Any]]
+    by_method: dict[str, list[Any]]
+    baseline: str
+
+    def frame(self) -> dict[str, list[Any]]:
+        """The table by method and k."""
+        return self.by_k
+
+
+def beyond_top(
+    methods: Mapping[str, Predictions],
+    *,
+    ks: Sequence[int] = (1, 2, 3, 5, 10),
+    baseline: str | None = None,
+    binning: VectorBinning | None = None,
+    level: float = 0.95,
+    replicates: int = 200,
+    rng: int = 0,
+) -> BeyondTop:
+    """Compare methods at the top class, at the top k, and over all classes.
+
+    Parameters
+    ----------
+    methods : name -> Predictions on the same rows with the same labels.
+    baseline : the method compared with; by default the first.
+    ks : how many classes to judge together; those above the number of classes are refused.
+    binning : of the top-k and full errors; default KDTree(0.1).
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(scale=3, size=(2000, 6))
+    >>> labels = (rng.random((2000, 1)) > tc.Predictions.from_logits(logits / 3, np.zeros(2000, int)).probs.cumsum(1)).sum(1)
+    >>> table = tc.beyond_top({
+    ...     "raw": tc.Predictions.from_logits(logits, labels),
+    ...     "T = 3": tc.Predictions.from_logits(logits / 3, labels),
+    ... }, ks=[1, 2])
+    >>> [f"{name} {k} {value:+.2f}" for name, k, value in zip(*(table.by_k[c] for c in ("method", "k", "difference")))]
+    ['raw 1 +0.00', 'raw 2 +0.00', 'T = 3 1 -0.30', 'T = 3 2 +0.05']
+    """
+    first = _checked(methods, baseline)
+    asked = _asked(ks, min(preds.class_count for preds in methods.values()))
+    judge = GeneralizedECE(
+        binning=KDTree() if binning is None else binning, level=level, replicates=replicates, rng=rng
+    )
+    usual = GeneralizedECE(lens=TopLabel(), binning=EqualWidth(15), level=level, replicates=replicates, rng=rng)
+    names = ("method", "k", "error", "low", "high", "accuracy", "confidence", "difference", "ratio")
+    by_k: dict[str, list[Any]] = {name: [] for name in names}
+    heads = ("traditional", "full")
+    by_method: dict[str, list[Any]] = {
+        name: []
+        for name in ("method", *(f"{h}{end}" for h in heads for end in ("", "_low", "_high")), "entropy", "accuracy")
+    }
+    reference = _rank_confidence(methods[first], asked[-1])
+    for name, given in methods.items():
+        preds = judge.chosen(given)  # rows of weight zero are absent
+        top = TopK(asked[-1])(preds)
+        confidence = np.average(top.probs, axis=0, weights=preds.weights)
+        for k in asked:
+            estimate = judge.of_vector(narrowed(top, k))
+            assert estimate.interval is not None
+            own, other = float(confidence[k - 1]), float(reference[k - 1])
+            accuracy = float(np.average(top.labels < k, weights=preds.weights))
+            ratio = own / other if other > 0 else float("nan")
+            row = (
+                name,
+                k,
+                estimate.value,
+                estimate.interval.low,
+                estimate.interval.high,
+                accuracy,
+                own,
+                own - other,
+                ratio,
+            )
+            for column, value in zip(names, row, strict=True):
+                by_k[column].append(value)
+        by_method["method"].append(name)
+        for head, estimate in zip(heads, (usual(preds), judge(preds)), strict=True):
+            assert estimate.interval is not None
+            by_method[head].append(estimate.value)
+            by_method[f"{head}_low"].append(estimate.interval.low)
+            by_method[f"{head}_high"].append(estimate.interval.high)
+        by_method["entropy"].append(float(np.average(entropy(preds), weights=preds.weights)))
+        by_method["accuracy"].append(float(np.average(top.labels < 1, weights=preds.weights)))
+    return BeyondTop(by_k, by_method, first)
+
+
+def group_confidence(
+    methods: Mapping[str, Predictions], *, given: object, grouping: Grouping | None = None, baseline: str | None = None
+) -> dict[str, list[Any]]:
+    """Mean probability of every class (or group) among the rows of one label (or group), for each method.
+
+    Figure 4 of Kirchenbauer, Oaks & Heim (2022): which families does a model confuse with this one, and did a method help?
+
+    Returns the columns method, group, confidence, difference (to the baseline's), n.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]], ["cat", "fox"], classes=["cat", "dog", "fox"])
+    >>> pets = tc.Grouping({"pet": ["cat", "dog"], "wild": ["fox"]})
+    >>> group_confidence({"raw": preds}, given="wild", grouping=pets)["confidence"]
+    [0.5, 0.5]
+    """
+    first = _checked(methods, baseline)
+    table: dict[str, list[Any]] = {name: [] for name in ("method", "group", "confidence", "difference", "n")}
+    means: dict[str, Float64s] = {}
+    groups: dict[str, tuple[str, ...]] = {}
+    count = 0
+    for name, preds in methods.items():
+        chosen = by_label(given)(preds if grouping is None else grouping.predictions(preds))
+        vector = Canonical()(chosen)
+        means[name] = np.array([np.average(column, weights=vector.weights) for column in vector.columns])
+        groups[name], count = vector.names, len(vector)
+    for name, mean in means.items():
+        for group, value, other in zip(groups[name], mean, means[first], strict=True):
+            for column, entry in zip(table, (name, group, float(value), float(value - other), count), strict=True):
+                table[column].append(entry)
+    return table
+
+
+def entropy(preds: Predictions) -> Float64s:
+    """-sum_k p_k ln p_k of every row, in nats; 0 ln 0 is 0.
+
+    >>> import truecal as tc
+    >>> entropy(tc.Predictions.from_probs([0.5, 1.0], [1, 1]))
+    array([0.69314718, 0.        ])
+    """
+    from scipy.special import entr
+
+    if preds.binary:
+        p = preds.probs.astype(np.float64)
+        return np.asarray(entr(p) + entr(1 - p))
+    found = np.empty(len(preds))
+    step = max(1, _BLOCK // preds.class_count)
+    for start in range(0, len(preds), step):
+        found[start : start + step] = entr(preds.probs[start : start + step].astype(np.float64)).sum(axis=1)
+    return found
+
+
+def _rank_confidence(preds: Predictions, k: int) -> Floats:
+    """Mean probability of the i-th most probable class, i = 1..k."""
+    return np.average(TopK(k)(preds).probs, axis=0, weights=preds.weights)
+
+
+def _asked(ks: Sequence[int], classes: int) -> list[int]:
+    if len(ks) == 0:
+        raise InputError("give at least one k, such as ks=[1, 5]")
+    for k in ks:
+        TopK(k)  # refuses what is not a whole number of at least 1
+        if k > classes:
+            raise InputError(f"k is {k}, but there are only {classes} classes; use a smaller k")
+    return sorted({int(k) for k in ks})
+
+
+def _checked(methods: Mapping[str, Predictions], baseline: str | None) -> str:
+    """The baseline's name; refuses methods that do not judge the same rows."""
+    if not isinstance(methods, Mapping) or not methods:
+        raise InputError("methods must be a mapping such as {'raw': predictions, 'temperature': predictions}")
+    first = next(iter(methods)) if baseline is None else baseline
+    if first not in methods:
+        raise InputError(f"there is no method {first!r} to compare with; the methods are {', '.join(methods)}")
+    labels = methods[first].labels
+    for name, preds in methods.items():
+        if len(preds) != len(labels) or not np.array_equal(preds.labels, labels):
+            raise InputError(f"methods {first!r} and {name!r} have different labels; predict the same rows with both")
+        if preds.class_count != methods[first].class_count:
+            raise InputError(f"methods {first!r} and {name!r} have different numbers of classes")
+    return first

@@ -1,0 +1,215 @@
+"""Likert scales: may we show "high confidence" to people?
+
+Outputs are shown as named intervals. A category is kept when, among the outputs it covers, the event happens with a frequency
+inside the interval's own limits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate.bins import Bins
+from truecal.estimate.estimate import Estimate
+from truecal.estimate.generalized.bins import VectorBinning
+from truecal.estimate.generalized.distances import Distance, InterInterval, TotalVariation
+from truecal.estimate.generalized.estimator import GeneralizedECE
+from truecal.estimate.generalized.kd_tree import KDTree
+from truecal.lens import OneClass, TopLabel
+from truecal.predictions import Predictions
+from truecal.select import Closed, Selection, by_output
+
+SCALE: Mapping[str, tuple[float, float]] = {"low": (0.0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1.0)}
+
+
+@dataclass(frozen=True, eq=False)
+class Category:
+    """One interval of the scale and what happened in it; the numbers are None when no output fell into it.
+
+    Attributes
+    ----------
+    name, low, high, closed : the interval. count, share : how many outputs fell into it.
+    mean_output, mean_outcome : their means. outcome_low, outcome_high : Clopper-Pearson interval of the outcome's frequency.
+    inter_interval : error that leaves the interval (InterInterval), by bins inside it. within : total variation by the same bins.
+    """
+
+    name: str
+    low: float
+    high: float
+    closed: Closed
+    count: int
+    share: float
+    mean_output: float | None = None
+    mean_outcome: float | None = None
+    outcome_low: float | None = None
+    outcome_high: float | None = None
+    inter_interval: Estimate | None = None
+    within: Estimate | None = None
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the frequency lies inside the interval: True or False where its confidence interval says so, else None."""
+        if self.outcome_low is None or self.outcome_high is None:
+            return None
+        if self.outcome_low >= self.low and self.outcome_high <= self.high:
+            return True
+        if self.outcome_high < self.low or self.outcome_low > self.high:
+            return False
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class LikertReport:
+    """The categories of a scale, lowest first; `outside` counts the outputs that no category covers."""
+
+    categories: tuple[Category, ...]
+    outside: int
+    level: float
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per category, as columns."""
+        plain = (
+            "name",
+            "low",
+            "high",
+            "count",
+            "share",
+            "mean_output",
+            "mean_outcome",
+            "outcome_low",
+            "outcome_high",
+            "kept",
+        )
+        columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.categories] for name in plain}
+        for name in ("inter_interval", "within"):
+            found = [getattr(c, name) for c in self.categories]
+            columns[name] = [None if e is None else e.value for e in found]
+            columns[f"{name}_low"] = [None if e is None else e.interval.low for e in found]
+            columns[f"{name}_high"] = [None if e is None else e.interval.high for e in found]
+        return columns
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'category':<14}{'interval':<15}{'count':>8}  {'outcome':<26}{'error beyond the interval':<26}  kept"
+        ]
+        words = {True: "yes", False: "no", None: "not sure"}
+        for c in self.categories:
+            start = f"{c.name:<14}{f'{c.low:g} to {c.high:g}':<15}{c.count:>8}"
+            if c.inter_interval is None or c.inter_interval.interval is None or c.mean_outcome is None:
+                lines.append(start)
+                continue
+            rate = f"{c.mean_outcome:.3f} [{c.outcome_low:.3f}, {c.outcome_high:.3f}]"
+            reach = c.inter_interval.interval
+            error = f"{c.inter_interval.value:.4f} [{reach.low:.4f}, {reach.high:.4f}]"
+            lines.append(f"{start}  {rate:<26}{error:<26}  {words[c.kept]}")
+        return "\n".join(lines)
+
+
+def likert(
+    preds: Predictions,
+    scale: Mapping[str, tuple[float, float]] = SCALE,
+    *,
+    of: object = None,
+    select: Selection | None = None,
+    binning: VectorBinning | None = None,
+    level: float = 0.95,
+    replicates: int = 500,
+    rng: int = 0,
+) -> LikertReport:
+    """Judge outputs as people see them: as categories of a scale.
+
+    Kirchenbauer, Oaks & Heim (2022), section 5.3: for each interval [l, h] the inter-interval error (their eq. 7) of the outputs
+    inside it, and for comparison the total variation (their Figure 13), both with `binning` applied inside the interval.
+
+    Parameters
+    ----------
+    scale : names and intervals, which may touch but not overlap. An end shared by two intervals belongs to the upper one; every
+        other end belongs to its interval.
+    of : the class whose probability is shown; by default P(positive) of binary predictions, or that of the predicted class.
+    select : judge only these rows.
+    binning : default KDTree(0.1).
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(3000)
+    >>> report = tc.likert(tc.Predictions.from_probs(p, rng.random(3000) < p))
+    >>> report.frame()["name"], report.frame()["kept"]
+    (['low', 'medium', 'high'], [True, True, True])
+    """
+    ordered = checked_scale(scale)
+    chosen = preds if select is None else select(preds)
+    lens = OneClass(of) if of is not None or preds.binary else TopLabel()
+    categories = []
+    covered = np.zeros(len(chosen), bool)
+    for i, (name, (low, high)) in enumerate(ordered):
+        shared = i + 1 < len(ordered) and ordered[i + 1][1][0] == high
+        closed: Closed = "left" if shared else "both"
+        inside = by_output(of, low, high, closed=closed)
+        rows = inside.mask(chosen)
+        covered |= rows
+        count = int(rows.sum())
+        category = Category(name, low, high, closed, count, count / len(chosen))
+        if count:
+            judged = chosen.take(rows)
+            category = _measured(
+                category, judged, lens, KDTree() if binning is None else binning, level, replicates, rng
+            )
+        categories.append(category)
+    return LikertReport(tuple(categories), int((~covered).sum()), level)
+
+
+def _measured(
+    category: Category,
+    judged: Predictions,
+    lens: OneClass | TopLabel,
+    binning: VectorBinning,
+    level: float,
+    replicates: int,
+    rng: int,
+) -> Category:
+    def error(distance: Distance) -> Estimate:
+        return GeneralizedECE(
+            lens=lens, distance=distance, binning=binning, level=level, replicates=replicates, rng=rng
+        )(judged)
+
+    within = error(TotalVariation())
+    seen = within.bins
+    assert seen is not None
+    weight, score, outcome, count = (
+        a.sum(axis=1, keepdims=True) for a in (seen.weight, seen.score_sum, seen.outcome_sum, seen.count)
+    )
+    whole = Bins(weight, score, outcome, count, single=True)
+    low, high = whole.interval(level)
+    return replace(
+        category,
+        mean_output=float(whole.mean_score[0]),
+        mean_outcome=float(whole.mean_outcome[0]),
+        outcome_low=float(low[0]),
+        outcome_high=float(high[0]),
+        inter_interval=error(InterInterval(category.low, category.high)),
+        within=within,
+    )
+
+
+def checked_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tuple[float, float]]]:
+    """The intervals of a scale in rising order; refuses what are no intervals, or overlap."""
+    if not isinstance(scale, Mapping) or not scale:
+        raise InputError(f"scale must name intervals, such as {{'low': (0, 0.33), 'high': (0.66, 1)}}, not {scale!r}")
+    for name, ends in scale.items():
+        if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+            raise InputError(f"category {name!r} must be an interval (low, high), not {ends!r}")
+        InterInterval(*ends)  # refuses ends that are not probabilities in order
+        if ends[0] == ends[1]:
+            raise InputError(f"category {name!r} is the single point {ends[0]:g}; give it a width")
+    ordered = sorted(
+        ((name, (float(low), float(high))) for name, (low, high) in scale.items()), key=lambda item: item[1]
+    )
+    for (first, (_, end)), (second, (start, _)) in pairwise(ordered):
+        if start < end:
+            raise InputError(
+                f"categories {first!r} and {second!r} overlap between {start:g} and {end:g}; they may only touch"
+            )
+    return ordered

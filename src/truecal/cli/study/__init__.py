@@ -1,0 +1,1 @@
+"""`truecal study` and its verbs."""

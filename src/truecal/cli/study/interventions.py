@@ -1,0 +1,88 @@
+"""`truecal study interventions`: train with and without each remedy, and judge all of them through every lens."""
+
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from truecal.cli.output import answer, output_options
+from truecal.cli.study.study import counting
+from truecal.errors import InputError, MissingExtraError
+from truecal.writing import write_whole
+
+_NEEDED = {
+    "torch": ("torch", "torch"),
+    "polars": ("polars", "study"),
+    "yaml": ("PyYAML", "study"),
+    "matplotlib": ("matplotlib", "plot"),
+}
+
+
+@click.command()
+@click.argument("config", required=False, metavar="[CONFIG.yaml]")
+@click.option("--example", is_flag=True, help="Write a commented example configuration into the folder, and run it.")
+@click.option(
+    "--folder", metavar="FOLDER", help="Where tables, figures and trained models' outputs go. [default: interventions]"
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Processes to train in; they change no number. [default: all cores]"
+)
+@output_options
+def interventions(
+    config: str | None, example: bool, folder: str | None, workers: int | None, as_json: bool, out: str | None
+) -> None:
+    """Compare what is done while training (label smoothing, mixup, focal loss) with what is done after it.
+
+    Strengths are chosen on validation rows by the usual error of the top class; then test rows are judged by that error, by top k,
+    all classes, groups of classes, labels and a Likert scale. A run that was stopped goes on where it was.
+
+    \b
+    truecal study interventions --example                a few minutes; needs no data
+    truecal study interventions mine.yaml --folder mine  your own comparison
+    """
+    from os import cpu_count
+
+    for module, (package, extra) in _NEEDED.items():
+        if find_spec(module) is None:
+            raise MissingExtraError.of(package, extra)
+    target = Path(folder or "interventions")
+    if example == (config is not None):
+        raise InputError("give a configuration file, or --example to have one written and run; one of the two")
+    from truecal.plot.study.interventions import write_pictures
+    from truecal.report.records import document
+    from truecal.study.interventions.compare import compare_interventions
+    from truecal.study.interventions.text import markdown, text, verdict
+
+    path = _example(target) if example else Path(str(config))
+    with counting("training", "models") as told:
+        found = compare_interventions(path, target, workers=workers or cpu_count() or 1, told=told)
+    written = found.write(target)
+    written.append(write_whole(target / "summary.txt", text(found) + "\n"))
+    written.append(write_whole(target / "summary.md", f"# {found.plan.name}\n\n{markdown(found)}\n"))
+    written += write_pictures(found, target / "figures")
+    said = {
+        "name": found.plan.name,
+        "strengths": dict(found.choice.strengths),
+        "rows": dict(found.rows),
+        "seeds": list(found.plan.seeds),
+        "verdict": verdict(found),
+        "notes": list(found.notes),
+        "summary": found.summary_frame().to_dicts(),
+        "written": [str(file) for file in written],
+    }
+    figures = sum(file.suffix == ".png" for file in written)
+    words = f"{text(found)}\n\nwritten to {target}: summary.md, results, summary and validation (.csv, .parquet), {figures} figures"
+    answer(document("study interventions", **said), words, as_json=as_json, out=out)
+
+
+def _example(folder: Path) -> Path:
+    """The bundled configuration, written into the folder unless one of its own is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "interventions.yaml"
+    bundled = (files("truecal.study.interventions") / "example.yaml").read_text(encoding="utf-8")
+    if path.exists() and path.read_text(encoding="utf-8") != bundled:
+        raise InputError(
+            f"{path} is there and was changed; run it with: truecal study interventions {path} --folder {folder}"
+        )
+    return write_whole(path, bundled)

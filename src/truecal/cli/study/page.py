@@ -1,0 +1,72 @@
+"""`truecal study page` and `truecal study example`: a store to look at, and a real study to start from."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from truecal.cli.output import answer, working
+from truecal.cli.study.study import counting
+
+
+@click.command()
+@click.argument("store", metavar="STORE")
+@click.option("--title", help="Heading of the page. [default: the name of the study]")
+@click.option(
+    "--megabytes",
+    type=click.FloatRange(1.0),
+    default=3.0,
+    show_default=True,
+    help="How large the page may be; what does not fit is left out, the least asked for first.",
+)
+@click.option("--out", metavar="FILE", default="study.html", show_default=True, help="Where to write the page.")
+@click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
+def page(store: str, title: str | None, megabytes: float, out: str, as_json: bool) -> None:
+    """Write a self-contained HTML page that explores the results in STORE.
+
+    Calibration against error with the Pareto front, for every metric, dataset, severity and recalibrator; a reliability diagram of
+    every model; the analyses of the study; and whether the ranking is supported by the intervals. The page opens offline.
+    """
+    from truecal.report import report_study
+    from truecal.report.records import document
+
+    with working("gathering the numbers"):
+        path = report_study(store, out, title=title, megabytes=megabytes, command=_command())
+    size = path.stat().st_size
+    content = document("study-page-written", store=store, path=str(path), bytes=size)
+    answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
+
+
+@click.command()
+@click.argument("folder", metavar="FOLDER")
+@click.option(
+    "--quick", is_flag=True, help="Five models, two datasets, two severities, one seed: seconds, not minutes."
+)
+@click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="Processes.")
+def example(folder: str, quick: bool, workers: int) -> None:
+    """Train real models on data under shift, write their predictions and a study of them to FOLDER, run it, and write its page.
+
+    Stop it at any moment and start it again: what is there is not made again.
+    """
+    from truecal.report import report_study
+    from truecal.study import Study
+    from truecal.study.example.example import make
+
+    root = Path(folder)
+    with counting("training", "trainings") as progress:
+        file = make(root, quick=quick, workers=workers, progress=progress)
+    with working("looking at the files"):
+        study = Study.read(file)
+    with counting("evaluating") as progress:
+        store = study.run(root / "store", workers=workers, progress=progress)
+    with working("writing the page"):
+        path = report_study(store, root / "page.html", command=_command())
+    click.echo(
+        f"{len(study.models)} models, {len(study)} prediction files, {store.frame().height:,} numbers in {store.folder}"
+    )
+    click.echo(f"study: {file}\npage:  {path.resolve()}")
+
+
+def _command() -> str:
+    return shlex.join(["truecal", *sys.argv[1:]])

@@ -1,0 +1,188 @@
+"""`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from truecal.cli.output import answer, number, output_options, table, working
+from truecal.errors import InputError
+
+# Verb -> (module, function, one line for --help): their modules load on use only.
+_ELSEWHERE = {
+    "page": ("truecal.cli.study.page", "page", "Write the page that explores a store."),
+    "example": ("truecal.cli.study.page", "example", "Make predictions of real models and a study of them."),
+    "interventions": (
+        "truecal.cli.study.interventions",
+        "interventions",
+        "Train with and without each remedy, and compare.",
+    ),
+}
+
+
+class _Group(click.Group):
+    """Its own verbs, and those of other modules, which are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self.commands, *_ELSEWHERE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        module, function, _ = _ELSEWHERE[cmd_name]
+        command: click.Command = getattr(import_module(module), function)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
+        lines += [(name, words) for name, (_, _, words) in _ELSEWHERE.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(lines)
+
+
+@click.group(cls=_Group)
+def study() -> None:
+    """Evaluate many models on many datasets by many metrics, and keep every number in a store.
+
+    \b
+    truecal study run study.yaml --store results    evaluate; started again, it goes on where it stopped
+    truecal study show results                      models side by side
+    truecal study export results --out all.csv      every number, one per row
+    """
+
+
+@study.command()
+@click.argument("file", metavar="STUDY.YAML")
+@click.option("--store", metavar="FOLDER", help="Where results are kept. [default: beside the study, named .store]")
+@click.option("--workers", type=click.IntRange(1), help="Processes. [default: as the study says, else all cores]")
+@click.option("--wait", is_flag=True, help="Wait for another run on the same store instead of refusing.")
+@click.option("--check", is_flag=True, help="Only look at the study and its files; evaluate nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+def run(file: str, store: str | None, workers: int | None, wait: bool, check: bool, as_json: bool) -> None:
+    """Evaluate every prediction file of a study and keep the numbers in a store.
+
+    Stop it at any moment and start it again: finished files are skipped. Everything that is wrong with the study or its files
+    is told before anything is evaluated.
+    """
+    from truecal.report.records import document
+    from truecal.study import Store, Study
+
+    with working("looking at the files"):
+        found = Study.read(file)
+    folder = store or str(Path(file).with_suffix(".store"))
+    facts: dict[str, Any] = {"study": found.name, "models": len(found.models), "files": len(found)}
+    what = f"{found.name}: {_many(len(found.models), 'model')}, {_many(len(found), 'prediction file')}"
+    if check:
+        answer(document("study-check", **facts), f"{what}, no problems", as_json=as_json, out=None)
+        return
+    held = Store(folder)
+    try:
+        with counting(found.name) as progress:
+            found.run(held, workers=workers, wait=wait, progress=progress)
+    except KeyboardInterrupt:
+        if (held.folder / "study.json").is_file():
+            kept = f"{len(held.done())} of {len(found)} files are evaluated and kept in {folder}"
+            click.echo(f"{kept}; start again to go on", err=True)
+        raise
+    numbers = len(held.frame())
+    text = f"{what}, {numbers} numbers in {folder}\nlook at them with: truecal study show {folder}"
+    answer(document("study-run", **facts, store=folder, numbers=numbers), text, as_json=as_json, out=None)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+@contextmanager
+def counting(name: str, unit: str = "files") -> Iterator[Callable[..., object]]:
+    """A bar of finished units on a terminal, told (done, total) and perhaps words; nothing into pipes and files."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, words="": None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[words]}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(name, total=None, words="")
+        yield lambda done, total, words="": shown.update(task, completed=done, total=total, words=words)
+
+
+_STORE = click.argument("store", metavar="STORE")
+
+
+@study.command()
+@_STORE
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="A column; may be given several times.")
+@click.option("--sort", metavar="NAME", help="Order by this metric. [default: the first one]")
+@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only this dataset (or these).")
+@click.option("--severity", type=float, default=0.0, show_default=True, help="Only this severity.")
+@click.option("--recalibrator", default="none", show_default=True, metavar="NAME", help="After this recalibrator.")
+@click.option("--lens", default="top-label", show_default=True, metavar="LENS", help="What is judged.")
+@click.option("--selection", default="all", show_default=True, metavar="NAME", help="Which rows.")
+@output_options
+def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen: Any) -> None:
+    """Models side by side, best first, averaged over seeds.
+
+    Says where the order is not supported: two neighbours whose intervals overlap may well stand the other way round.
+    """
+    from truecal.report.records import document
+    from truecal.study import Store
+    from truecal.study.analyses.ranking import rank
+
+    held = Store(store)
+    names = list(dict.fromkeys([*([sort] if sort else []), *chosen.pop("metrics")]))
+    found = rank(held.frame(), metrics=names, datasets=chosen.pop("datasets"), **chosen)
+    waiting = len(held.jobs()) - len(held.done())
+    notes = [*found.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
+    content = document("study-show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
+    rows = [[*(str(row[name]) for name in ("model", "dataset")), *_cells(row, found.metrics)] for row in found.rows]
+    text = table(["model", "dataset", *found.metrics], rows, title=f"{held.meta()['name']}, by {found.metrics[0]}")
+    answer(content, "\n".join([text, *(f"note: {note}" for note in notes)]), as_json=as_json, out=out)
+
+
+def _cells(row: dict[str, Any], metrics: Sequence[str]) -> list[str]:
+    """Values, the first one with its interval where there is one."""
+    shown = []
+    for place, metric in enumerate(metrics):
+        value, low, high = row["values"].get(metric, (None, None, None))
+        span = f" [{number(low)}, {number(high)}]" if place == 0 and low is not None else ""
+        shown.append(number(value) + span)
+    return shown
+
+
+@study.command()
+@_STORE
+@click.option("--out", metavar="FILE", required=True, help="Where the numbers go: .csv, .parquet or .jsonl.")
+@click.option("--diagrams", is_flag=True, help="The bins of the reliability diagrams instead.")
+def export(store: str, out: str, diagrams: bool) -> None:
+    """Write every number of the finished files to one table, one number per row."""
+    from truecal.study import Store
+    from truecal.writing import write_whole
+
+    writer = {".csv": "write_csv", ".parquet": "write_parquet", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson"}
+    kind = writer.get(Path(out).suffix.lower())
+    if kind is None:
+        raise InputError(f"{Path(out).name}: unknown kind of file; write to .csv, .parquet or .jsonl")
+    frame = Store(store).diagrams() if diagrams else Store(store).frame()
+    write_whole(out, getattr(frame, kind))
+    click.echo(f"wrote {len(frame)} rows to {out}", err=True)

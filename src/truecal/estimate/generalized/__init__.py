@@ -1,0 +1,1 @@
+"""The generalized calibration error: any lens, distance and binning."""

@@ -1,0 +1,214 @@
+"""How much of a generalized error is its binning: the error against the size of the bins, and against the size of the sample.
+
+Too few bins average errors away; too many turn chance into error. Between the two lies, if anywhere, the value to quote.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate.generalized.bins import VectorBinning, VectorBins
+from truecal.estimate.generalized.distances import Distance
+from truecal.estimate.generalized.estimator import GeneralizedECE
+from truecal.estimate.generalized.kd_tree import KDTree, grow
+from truecal.estimate.generalized.resample import Resampled, resample
+from truecal.lens import AnyLens, Vector
+from truecal.lens.vector import vectors
+from truecal.predictions import Predictions
+from truecal.select import Selection
+from truecal.types import Float64s, Indices
+
+FRACTIONS = tuple(2.0**-i for i in range(1, 11))
+SHARES = tuple(i / 10 for i in range(1, 11))
+_WINDOW = 3  # neighbouring fractions compared when looking for a stable region
+_FEWEST_BINS = 4  # a coarser tree averages most errors away
+_FEWEST_POINTS = 10  # a finer tree (in its median bin) measures chance
+
+
+@dataclass(frozen=True, eq=False)
+class GranularitySweep:
+    """The error for each fraction of a k-d tree, coarse to fine (Kirchenbauer, Oaks & Heim 2022, Figures 7 and 8).
+
+    Attributes
+    ----------
+    fraction, value : the tree's fraction (gamma) and the error in its bins.
+    spread : standard deviation of the error over bootstrap resamples. chance : mean error that a calibrated model would show.
+    bins, fewest, median, most : how many bins there are, and how many predictions they hold.
+    stable : first and last position of the stable region. The region is that run of three fractions over which the value changes
+        least, among runs with at least 4 bins at the coarse end and 10 predictions in the median bin at the fine end (among all
+        runs if none has). Fractions that give the same bins as the one before count once.
+    """
+
+    fraction: Float64s
+    value: Float64s
+    spread: Float64s
+    chance: Float64s
+    bins: Indices
+    fewest: Float64s
+    median: Float64s
+    most: Float64s
+    stable: tuple[int, int]
+
+    @property
+    def recommended(self) -> float:
+        """The fraction in the middle of the stable region."""
+        return float(self.fraction[(self.stable[0] + self.stable[1]) // 2])
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per fraction, as columns."""
+        names = ("fraction", "value", "spread", "chance", "bins", "fewest", "median", "most")
+        columns: dict[str, list[Any]] = {name: getattr(self, name).tolist() for name in names}
+        columns["stable"] = [self.stable[0] <= i <= self.stable[1] for i in range(len(self.fraction))]
+        return columns
+
+
+def sweep_granularity(
+    preds: Predictions,
+    *,
+    lens: AnyLens | None = None,
+    select: Selection | None = None,
+    distance: Distance | None = None,
+    fractions: Sequence[float] = FRACTIONS,
+    norm: float = 1,
+    replicates: int = 200,
+    rng: int | np.random.Generator = 0,
+) -> GranularitySweep:
+    """The generalized error for k-d trees of every fraction, from one grown tree.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=1000)
+    >>> labels = (rng.random((1000, 1)) > probs.cumsum(axis=1)).sum(axis=1)
+    >>> sweep = tc.sweep_granularity(tc.Predictions.from_probs(probs, labels), fractions=[0.5, 0.1, 0.02])
+    >>> sweep.bins
+    array([ 3, 15, 74])
+    >>> bool((np.diff(sweep.value) > 0).all())  # nothing but chance: it grows with the bins
+    True
+    """
+    asked = _decreasing(fractions)
+    judge = _judge(lens, select, distance, norm, replicates, rng)
+    vector = _one_vector(judge, preds)
+    trees = [KDTree(f) for f in asked]
+    grown = grow(vector.columns, vector.weights, trees[-1].minimum(vector))
+    rows = []
+    for tree in trees:
+        partition = grown.pruned(tree.minimum(vector))
+        estimate = judge.of_vector(vector, partition)
+        drawn: Resampled = estimate.details["resampled"]
+        bins = estimate.vector_bins
+        assert bins is not None
+        points = bins.count[bins.weight > 0]
+        spread, chance = drawn.values.std(ddof=1), drawn.chance.mean()
+        rows.append((estimate.value, spread, chance, bins.filled, points.min(), np.median(points), points.max()))
+    value, spread, chance, bins_, fewest, median, most = (np.array(column) for column in zip(*rows, strict=True))
+    stable = _stable(value, bins_, median)
+    return GranularitySweep(np.array(asked), value, spread, chance, bins_.astype(np.intp), fewest, median, most, stable)
+
+
+def _stable(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int]:
+    """First and last position of the run of fractions over which the value changes least."""
+    fresh = np.flatnonzero(np.diff(bins, prepend=0))  # where the bins differ from those before
+    length = min(_WINDOW, len(fresh))
+    runs = [fresh[i : i + length] for i in range(len(fresh) - length + 1)]
+    sound = [r for r in runs if bins[r[0]] >= _FEWEST_BINS and median[r[-1]] >= _FEWEST_POINTS]
+    best = min(sound or runs, key=lambda r: float(np.ptp(value[r])))
+    return int(best[0]), int(best[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class SampleSweep:
+    """How the error varies between samples of a part of the data (Kirchenbauer, Oaks & Heim 2022, Figure 9).
+
+    share : part of the rows drawn. n : rows drawn. mean, spread : of the error over resamples of that size, in the bins of all
+    the data.
+    """
+
+    share: Float64s
+    n: Indices
+    mean: Float64s
+    spread: Float64s
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per share, as columns."""
+        return {name: getattr(self, name).tolist() for name in ("share", "n", "mean", "spread")}
+
+
+def sweep_sample_size(
+    preds: Predictions,
+    *,
+    lens: AnyLens | None = None,
+    select: Selection | None = None,
+    distance: Distance | None = None,
+    binning: VectorBinning | None = None,
+    shares: Sequence[float] = SHARES,
+    norm: float = 1,
+    replicates: int = 1000,
+    rng: int | np.random.Generator = 0,
+) -> SampleSweep:
+    """The spread of the generalized error when only a share of the rows were there.
+
+    >>> import numpy as np, truecal as tc
+    >>> from truecal.estimate.generalized.granularity import sweep_sample_size
+    >>> probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=1000)
+    >>> sweep = sweep_sample_size(tc.Predictions.from_probs(probs, probs.argmax(axis=1)), shares=[0.1, 1.0])
+    >>> sweep.n, bool(sweep.spread[0] > sweep.spread[1])
+    (array([ 100, 1000]), True)
+    """
+    for share in shares:
+        if not 0 < share <= 1:
+            raise InputError(f"shares must be above 0 and at most 1, not {share!r}")
+    judge = _judge(lens, select, distance, norm, replicates, rng)
+    vector = _one_vector(judge, preds)
+    partition = (KDTree() if binning is None else binning).partition(vector)
+    judge.distance.check(vector.dimension)
+    bins = VectorBins.of(vector, partition)
+    generator = np.random.default_rng(rng)
+    total = len(vector) if vector.weights is None else round(float(vector.weights.sum()))
+    sizes = [max(1, round(share * total)) for share in shares]
+    drawn = [
+        resample(
+            vector,
+            partition,
+            bins,
+            distance=judge.distance,
+            norm=norm,
+            replicates=replicates,
+            rng=generator,
+            draws=size,
+        ).values
+        for size in sizes
+    ]
+    spread = np.array([values.std(ddof=1) for values in drawn])
+    return SampleSweep(np.array(shares), np.array(sizes), np.array([values.mean() for values in drawn]), spread)
+
+
+def _judge(
+    lens: AnyLens | None,
+    select: Selection | None,
+    distance: Distance | None,
+    norm: float,
+    replicates: int,
+    rng: int | np.random.Generator,
+) -> GeneralizedECE:
+    given = {"lens": lens, "select": select, "distance": distance}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return GeneralizedECE(**chosen, norm=norm, replicates=replicates, rng=rng)
+
+
+def _one_vector(judge: GeneralizedECE, preds: Predictions) -> Vector:
+    found, shares = vectors(judge.lens, judge.chosen(preds))
+    if len(shares) > 1:
+        raise InputError(
+            "a class-wise lens has one set of bins per class; sweep one class at a time with OneClass(name)"
+        )
+    return next(found)
+
+
+def _decreasing(fractions: Sequence[float]) -> list[float]:
+    """Coarse to fine, each once."""
+    if len(fractions) == 0:
+        raise InputError("give at least one fraction, such as fractions=[0.5, 0.1, 0.02]")
+    return sorted({KDTree(f).fraction for f in fractions}, reverse=True)

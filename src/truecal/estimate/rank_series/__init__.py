@@ -1,0 +1,1 @@
+"""The rank series: truecal's default estimator."""

@@ -1,0 +1,163 @@
+"""Cells of neighbouring ranks, and polynomials orthonormal over them: the ground RankSeries stands on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.profile import Cut, Profile
+from truecal.profile.sketch.profile import CellProfile
+from truecal.types import Float64s, Indices
+
+MOST_CELLS = (
+    1024  # more distinct scores than this are joined into so many cells of equal mass: 16 for every term of the series
+)
+_MOST_TERMS = 64
+_SMALLEST_NORM = 1e-6
+_LARGEST_OVERLAP = (
+    1e-9  # of a new term with the constant one, before it is made orthogonal to all earlier ones once more
+)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Neighbouring rows taken together, shape (m, G); equal scores share one mid-rank, so ties form one cell in effect.
+
+    Without ties and weights every dataset of a batch has the same counts and ranks: `count` and `rank` then have one row for all.
+    """
+
+    n: Float64s  # (m,) sample size
+    count: Float64s  # (m or 1, G) rows in each cell
+    residual: Float64s  # sum of y - c
+    square: Float64s  # sum of (y - c)^2
+    score: Float64s  # mean c
+    chance: Float64s  # mean c (1 - c): the variance of an outcome under calibration
+    rank: Float64s  # (m or 1, G) mean mid-rank / n
+    distinct: Float64s  # (m,) how many different ranks there are
+
+    @property
+    def share(self) -> Float64s:
+        return self.count / self.n[: len(self.count), None]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Functions orthonormal under the cells' shares, times the root of the share: `waves` of unit length, shape (K, m or 1, G).
+
+    Beyond a dataset's own number of terms, and in empty cells, they are zero.
+    """
+
+    waves: Float64s
+
+    def of(self, dataset: int) -> Float64s:
+        """The waves of one dataset, shape (K, G)."""
+        return self.waves[:, dataset if self.waves.shape[1] > 1 else 0]
+
+    def functions(self, cells: Cells) -> Float64s:
+        """The orthonormal functions themselves, shape (m or 1, K, G); zero in empty cells."""
+        return self.by_dataset() / np.sqrt(np.where(cells.count > 0, cells.share, 1.0))[:, None, :]
+
+    def by_dataset(self, datasets: Indices | None = None) -> Float64s:
+        """The same numbers with the datasets first, shape (m or 1, K, G)."""
+        some = self.waves if datasets is None or self.waves.shape[1] == 1 else self.waves[:, datasets]
+        return some.transpose(1, 0, 2)
+
+
+def most_cells(profile: Profile) -> int:
+    """At most so many cells stand for a dataset of this profile."""
+    return min(profile.rows, MOST_CELLS)
+
+
+def rank_cells(profile: Profile) -> Cells:
+    """One cell per row up to 1024 rows, one per distinct score up to 1024 of them, then 1024 of equal mass."""
+    if isinstance(profile, CellProfile):
+        profile = profile.spread(MOST_CELLS)
+    if profile.rows <= MOST_CELLS and profile.weights is None:
+        return _row_cells(profile)
+    distinct = np.minimum(profile.distinct, MOST_CELLS)
+    if profile.rows <= MOST_CELLS:
+        cut = profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
+    elif profile.distinct.max() <= MOST_CELLS:
+        cut = _group_cut(profile)
+    else:
+        cut = profile.mass_cut(MOST_CELLS)
+    scale = (profile.size / profile.total)[:, None]
+    alike = slice(0, 1 if profile.weights is None and not profile.has_ties else None)
+    here = profile.sums("w", cut)[alike]
+    below, above = (profile.sums("w", Cut(place, place))[alike] for place in (cut.below, cut.above))
+    count = np.diff(here, axis=1) * scale[alike]
+    safe = np.where(count > 0, count, 1.0)
+    # integral of the mid-rank up to the cut: t^2/2 at the end of a group, on the chord within it
+    area = below**2 / 2 + (here - below) * (below + above) / 2
+    rank = np.diff(area, axis=1) * scale[alike] / safe / profile.total[alike, None]
+    c, y, cc, cy = (np.diff(profile.sums(name, cut), axis=1) * scale for name in ("c", "y", "cc", "cy"))
+    return Cells(
+        n=profile.size,
+        count=count,
+        residual=y - c,
+        square=np.maximum(y - 2 * cy + cc, 0.0),
+        score=np.clip(c / safe, 0.0, 1.0),
+        chance=np.maximum(c - cc, 0.0) / safe,
+        rank=rank,
+        distinct=distinct.astype(float),
+    )
+
+
+def _row_cells(profile: Profile) -> Cells:
+    """Every row by itself."""
+    c, y = profile.scores.astype(np.float64, copy=False), profile.outcomes
+    residual = y - c
+    if profile.has_ties:
+        first, last = profile.groups
+        rank = (first + last) / (2.0 * profile.rows)
+    else:
+        rank = (np.arange(profile.rows)[None] + 0.5) / profile.rows
+    return Cells(
+        n=profile.size,
+        count=np.ones_like(rank),
+        residual=residual,
+        square=residual * residual,
+        score=np.broadcast_to(c, residual.shape),
+        chance=np.broadcast_to(c * (1 - c), residual.shape),
+        rank=rank,
+        distinct=profile.distinct.astype(float),
+    )
+
+
+def _group_cut(profile: Profile) -> Cut:
+    """Cuts between distinct scores; datasets with fewer of them end in empty cells."""
+    scores = profile.scores
+    ends = np.full((len(scores), int(profile.distinct.max()) + 1), profile.rows)
+    ends[:, 0] = 0
+    for own, row in zip(ends, scores, strict=True):
+        places = np.flatnonzero(row[1:] != row[:-1]) + 1
+        own[1 : len(places) + 1] = places
+    return Cut(ends, ends)
+
+
+def rank_basis(cells: Cells) -> Basis:
+    """Orthonormal polynomials in the rank, by the three-term recurrence: min(64, max(3, sqrt(n)/2)) terms, constant included."""
+    datasets = len(cells.count)
+    n, distinct = cells.n[:datasets], cells.distinct[:datasets]
+    most = np.minimum(np.clip(np.floor(np.sqrt(n) / 2), 3, _MOST_TERMS), distinct).astype(int)
+    constant = np.sqrt(cells.share)
+    x = cells.rank - np.vecdot(cells.share, cells.rank)[:, None]
+    waves = np.zeros((int(most.max()), *x.shape))
+    waves[0] = constant
+    alive = np.ones(datasets, bool)
+    norm = np.zeros(datasets)
+    scratch = np.empty_like(x)
+    for j in range(1, len(waves)):
+        now, new = waves[j - 1], waves[j]
+        np.multiply(x, now, out=new)
+        new -= np.multiply(now, np.vecdot(now, new)[:, None], out=scratch)
+        if j > 1:
+            new -= np.multiply(waves[j - 2], norm[:, None], out=scratch)
+        norm = np.sqrt(np.vecdot(new, new))
+        if (np.abs(np.vecdot(new, constant)) > _LARGEST_OVERLAP * norm).any():
+            # Many equal scores make the recurrence forget earlier terms, as Lanczos' does; the constant term shows it first.
+            before = waves[:j].transpose(1, 0, 2)
+            new -= ((new[:, None, :] @ before.transpose(0, 2, 1)) @ before)[:, 0]
+            norm = np.sqrt(np.vecdot(new, new))
+        alive &= (norm >= _SMALLEST_NORM) & (j < most)
+        new *= np.where(alive, 1 / np.where(norm > 0, norm, 1.0), 0.0)[:, None]
+    return Basis(waves)

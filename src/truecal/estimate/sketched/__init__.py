@@ -1,0 +1,1 @@
+"""How far an estimate from a sketch can be from that of all rows."""

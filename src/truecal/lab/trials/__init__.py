@@ -1,0 +1,1 @@
+"""Trials of estimators, intervals and tests in worlds."""

@@ -1,0 +1,65 @@
+"""What a world, an estimator or a measure is, as a digest.
+
+Equal content gives the same stream of random numbers and the same place in the cache, in every process, on every day.
+"""
+
+import dataclasses
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+
+class _NamelessError(Exception):
+    """Something whose content cannot be written down, such as a lambda."""
+
+
+def digest(thing: object) -> str | None:
+    """SHA-256 of the content of a (nested) dataclass of numbers, strings and arrays; None if it holds a plain function.
+
+    >>> from truecal.lab import Power, Uniform, World
+    >>> digest(World(Uniform(), Power(2))) == digest(World(Uniform(), Power(2.0)))
+    True
+    >>> digest(World(Uniform(), lambda c: c**2)) is None
+    True
+    """
+    try:
+        text = json.dumps(_plain(thing), sort_keys=True)
+    except _NamelessError:
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def stream_key(thing: object) -> tuple[int, ...]:
+    """Four 32-bit words of the digest, to seed a stream of its own; all zero for something without a digest."""
+    name = digest(thing)
+    return (0, 0, 0, 0) if name is None else tuple(int(name[8 * i : 8 * i + 8], 16) for i in range(4))
+
+
+@cache
+def code_digest() -> str:
+    """Digest of the source that turns a seed into numbers, so that no cached number outlives the code that made it."""
+    package = Path(__file__).parents[2]
+    folders = ("estimate", "lab", "profile", "uncertainty")
+    sources = sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
+
+
+def _plain(thing: object) -> object:
+    if thing is None or isinstance(thing, bool | str):
+        return thing
+    if isinstance(thing, int | float | np.integer | np.floating):
+        return float(thing).hex()
+    if isinstance(thing, np.ndarray):
+        array = np.ascontiguousarray(thing)
+        return ["array", str(array.dtype), list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
+    if isinstance(thing, tuple | list):
+        return [_plain(item) for item in thing]
+    if isinstance(thing, dict):
+        return {str(key): _plain(value) for key, value in thing.items()}
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
+        return [kind, {field.name: _plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}]
+    raise _NamelessError

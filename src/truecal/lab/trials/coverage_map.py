@@ -1,0 +1,300 @@
+"""The coverage map: how often each interval holds the truth, where it does not, and how long it is.
+
+`truecal lab coverage --full` runs the map of docs/coverage.md; `--peers` sets the intervals of other packages beside ours.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import astuple, dataclass, fields
+from functools import cache
+from itertools import groupby
+from math import sqrt
+from multiprocessing import get_context
+from types import MappingProxyType
+from zlib import crc32
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import BinnedECE, Estimator, RankSeries, SweepECE
+from truecal.lab.table import Table
+from truecal.lab.trials.batches import one_thread_each
+from truecal.lab.worlds.curves import GLM, Power
+from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
+from truecal.lab.worlds.quadrature import Array
+from truecal.lab.worlds.score_distributions import Beta, Discrete, Mixture, Uniform
+from truecal.lab.worlds.world import World
+from truecal.profile import Profile
+from truecal.uncertainty import bootstrap, debiased_interval
+
+Ends = tuple[Array, Array]
+SIZES = (100, 200, 1000, 5000, 20_000)
+_MOST_ROWS = 2_000_000  # of all datasets of one size together, so that memory stays bounded
+_VERBAL = Discrete([0.5, 0.7, 0.8, 0.9, 0.95, 1.0], [0.05, 0.1, 0.2, 0.35, 0.2, 0.1])
+
+OTHER_WORLDS: Mapping[str, World] = MappingProxyType(
+    {
+        "five tied scores": World(Discrete([0.1, 0.3, 0.5, 0.7, 0.9]), Power(1.3)),
+        "verbal confidences": World(_VERBAL, lambda c: 0.6 * c + 0.2),
+        "rare events": World(Beta(0.5, 20), lambda c: 0.6 * c),
+        "underconfident": World(Uniform(), GLM("logit", "logit", 0.0, 2.0)),
+        "mixture": World(Mixture((Beta(8, 2), Beta(2, 8)), (0.5, 0.5)), Power(1.3)),
+        "kink": World(Uniform(), lambda c: np.where(c < 0.6, c, 0.6 + 0.6 * (c - 0.6))),
+        "wave": World(Uniform(), lambda c: c + 0.07 * np.sin(4 * np.pi * c)),
+        "small step": World(Uniform(0.1, 0.9), lambda c: c + np.where(c < 0.5, -0.05, 0.05)),
+        "spike at one": World(Mixture((Uniform(), Discrete([1.0])), (0.7, 0.3)), lambda c: 0.92 * c),
+        "not monotone": World(Uniform(), lambda c: 2 * c * (1 - c) + 0.25),
+    }
+)
+
+
+def map_worlds() -> dict[str, dict[str, World]]:
+    """Uncalibrated, calibrated and nearly calibrated worlds of the papers, and ten of other shapes."""
+    return {
+        "papers": dict(PAPER_WORLDS),
+        "papers, recalibrated": {name: w.perfectly_recalibrated() for name, w in PAPER_WORLDS.items()},
+        "papers, nearly calibrated": {name: w.partly_recalibrated(0.02) for name, w in PAPER_WORLDS.items()},
+        "others": dict(OTHER_WORLDS),
+    }
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An interval to be judged: its ends for a batch at a level, and the norm of the error it is for."""
+
+    name: str
+    norm: float
+    ends: Callable[[Profile, float], Ends]
+    share: float = 1.0  # of the m datasets: resampling is slow
+    most_rows: int | None = None  # no larger datasets than this
+
+
+def _rank_series(profile: Profile, level: float) -> Ends:
+    interval = RankSeries(level=level)(profile).interval
+    assert interval is not None
+    return np.atleast_1d(interval.low), np.atleast_1d(interval.high)
+
+
+def _debiased(profile: Profile, level: float) -> Ends:
+    interval = debiased_interval(profile, level=level)
+    return np.atleast_1d(interval.low), np.atleast_1d(interval.high)
+
+
+@dataclass(frozen=True)
+class _Bootstrapped:
+    """truecal's bootstrap interval, corrected for bias."""
+
+    estimator: Estimator
+
+    def __call__(self, profile: Profile, level: float) -> Ends:
+        found = [
+            bootstrap(self.estimator, profile.take(np.array([i])), resamples=200, level=level, rng=i).interval()
+            for i in range(profile.batch)
+        ]
+        return np.array([float(i.low) for i in found]), np.array([float(i.high) for i in found])
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """Quantiles of the estimate over resampled rows, uncorrected: what other packages offer."""
+
+    estimator: Estimator
+
+    def __call__(self, profile: Profile, level: float) -> Ends:
+        low, high = np.empty(profile.batch), np.empty(profile.batch)
+        for i in range(profile.batch):
+            values = bootstrap(self.estimator, profile.take(np.array([i])), resamples=200, rng=i).values
+            low[i], high[i] = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+        return low, high
+
+
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate("rank series (default)", 2, _rank_series),
+    Candidate("debiased, 15 bins", 2, _debiased),
+    Candidate("bootstrap, equal mass l2", 2, _Bootstrapped(BinnedECE(scheme="mass", norm=2)), 0.2),
+    Candidate("bootstrap, equal width l1", 1, _Bootstrapped(BinnedECE()), 0.2),
+    Candidate("bootstrap, sweep l2", 2, _Bootstrapped(SweepECE()), 0.02, most_rows=1000),
+    Candidate("plain percentile, equal width l1", 1, _Plain(BinnedECE()), 0.2),
+)
+
+
+@dataclass(frozen=True)
+class MapCell:
+    """One interval in one world at one n: how often it held the truth, and how it failed."""
+
+    interval: str
+    group: str
+    world: str
+    n: int
+    m: int
+    truth: float
+    covered: float
+    too_high: float  # the whole interval lay above the truth
+    too_low: float
+    length: float
+
+    @property
+    def standard_error(self) -> float:
+        return sqrt(max(self.covered * (1 - self.covered), 1 / self.m) / self.m)
+
+
+def coverage_map(
+    groups: Mapping[str, Mapping[str, World]] | None = None,
+    *,
+    n: Sequence[int] = SIZES,
+    m: int = 200,
+    level: float = 0.9,
+    candidates: Iterable[Candidate] = CANDIDATES,
+    rng: int = 0,
+    workers: int = 1,
+    told: Callable[[str], object] = str,
+) -> list[MapCell]:
+    """Every interval in every world at every n, on the same datasets.
+
+    Each world has random streams of its own, so neither the other worlds nor the number of workers change its numbers.
+    `told` hears which world is done. Worlds of your own (`groups`) run in this process: their curves may be plain functions.
+
+    >>> from truecal.lab import Uniform, World
+    >>> found = coverage_map({"calibrated": {"uniform": World(Uniform())}}, n=[200], m=50, candidates=CANDIDATES[:2])
+    >>> [(cell.interval, cell.covered > 0.8) for cell in found]
+    [('rank series (default)', True), ('debiased, 15 bins', True)]
+    """
+    asked = tuple(candidates)
+    if m < 1 or not 0 < level < 1:
+        raise InputError(
+            f"a coverage map needs m >= 1 datasets and a level between 0 and 1, not m={m}, level={level!r}"
+        )
+    if not n or min(n) < 2 or not asked or rng < 0 or workers < 1:
+        raise InputError("a coverage map needs sizes of 2 rows or more, an interval, a seed >= 0 and a worker")
+    if groups is not None and workers > 1:
+        raise InputError("worlds of your own run with workers=1")
+    places = [(group, name) for group, some in (map_worlds() if groups is None else groups).items() for name in some]
+    jobs = [_Job(group, name, tuple(n), m, level, asked, rng) for group, name in places]
+    found: dict[tuple[str, str], list[MapCell]] = {}
+    for done, (job, cells) in enumerate(_done(jobs, groups, workers), start=1):
+        found[job.group, job.name] = cells
+        told(f"coverage: {done} of {len(jobs)} worlds")
+    return [cell for place in places for cell in found[place]]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One world, by name: worlds that hold plain functions cannot be sent to another process."""
+
+    group: str
+    name: str
+    sizes: tuple[int, ...]
+    m: int
+    level: float
+    candidates: tuple[Candidate, ...]
+    rng: int
+
+    def cells(self, world: World) -> list[MapCell]:
+        found = []
+        for size in self.sizes:
+            datasets = max(1, min(self.m, _MOST_ROWS // size))
+            stream = np.random.SeedSequence([self.rng, crc32(f"{self.group}/{self.name}".encode()), size])
+            profile = Profile.from_arrays(*world.draw(size, datasets, rng=stream))
+            for candidate in self.candidates:
+                if candidate.most_rows is None or size <= candidate.most_rows:
+                    some = profile.take(np.arange(max(1, min(datasets, round(self.m * candidate.share)))))
+                    found.append(_judge(candidate, some, self.level, self.group, self.name, world))
+        return found
+
+
+_known_worlds = cache(map_worlds)
+
+
+def _run(job: _Job) -> list[MapCell]:
+    return job.cells(_known_worlds()[job.group][job.name])
+
+
+def _done(
+    jobs: Sequence[_Job], groups: Mapping[str, Mapping[str, World]] | None, workers: int
+) -> Iterator[tuple[_Job, list[MapCell]]]:
+    """Jobs and their cells, in the order in which they finish."""
+    if workers == 1:
+        worlds = map_worlds() if groups is None else groups
+        yield from ((job, job.cells(worlds[job.group][job.name])) for job in jobs)
+        return
+    with one_thread_each(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(_run, job): job for job in jobs}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _judge(candidate: Candidate, profile: Profile, level: float, group: str, name: str, world: World) -> MapCell:
+    truth = world.true_error(candidate.norm)
+    low, high = candidate.ends(profile, level)
+    too_high, too_low = float((low > truth + 1e-9).mean()), float((high < truth - 1e-9).mean())
+    return MapCell(
+        candidate.name,
+        group,
+        name,
+        profile.rows,
+        profile.batch,
+        truth,
+        1 - too_high - too_low,
+        too_high,
+        too_low,
+        float((high - low).mean()),
+    )
+
+
+def cell_table(cells: Sequence[MapCell]) -> Table:
+    """Every cell as a row, with the Monte-Carlo standard error of its coverage."""
+    columns = (*(field.name for field in fields(MapCell)), "covered_se")
+    return Table(columns, tuple((*astuple(cell), cell.standard_error) for cell in cells))
+
+
+def _lines(cells: Sequence[MapCell]) -> Iterator[tuple[str, str, dict[int, list[MapCell]]]]:
+    """Interval, group, and the cells of the group's worlds by n; intervals in the order they were asked for."""
+    order = {cell.interval: i for i, cell in reversed(list(enumerate(cells)))}
+    ranked = sorted(cells, key=lambda cell: (order[cell.interval], cell.group, cell.n))
+    for (interval, group), some in groupby(ranked, key=lambda cell: (cell.interval, cell.group)):
+        yield interval, group, {n: list(here) for n, here in groupby(some, key=lambda cell: cell.n)}
+
+
+def _spread(here: Sequence[MapCell]) -> tuple[float, float, str, float]:
+    """Mean coverage over worlds, the lowest, the world it is in, and the mean length."""
+    worst = min(here, key=lambda cell: cell.covered)
+    mean, length = np.mean([cell.covered for cell in here]), np.mean([cell.length for cell in here])
+    return float(mean), worst.covered, worst.world, float(length)
+
+
+def summary(cells: Sequence[MapCell]) -> Table:
+    """One row per interval, group and n: mean coverage over the worlds, the lowest of them, and the mean length.
+
+    >>> cells = coverage_map(n=[100], m=2, candidates=CANDIDATES[:1])
+    >>> summary(cells).column("worlds")
+    ['others', 'papers', 'papers, nearly calibrated', 'papers, recalibrated']
+    """
+    rows = [
+        (interval, group, n, here[0].m, *_spread(here))
+        for interval, group, by_n in _lines(cells)
+        for n, here in by_n.items()
+    ]
+    return Table(("interval", "worlds", "n", "datasets", "coverage", "lowest", "in", "length"), tuple(rows))
+
+
+def markdown(cells: Sequence[MapCell]) -> str:
+    """One line per interval and group; at each n the mean coverage, the lowest of any world, and the mean length."""
+    sizes = sorted({cell.n for cell in cells})
+    lines = [
+        "| interval | worlds | " + " | ".join(f"n = {n}" for n in sizes) + " |",
+        "|---|---|" + "---|" * len(sizes),
+    ]
+    for interval, group, by_n in _lines(cells):
+        entries = []
+        for n in sizes:
+            if n not in by_n:
+                entries.append("-")
+                continue
+            mean, lowest, where, length = _spread(by_n[n])
+            entries.append(f"{mean:.2f} ({lowest:.2f} {where}), {length:.3f}")
+        lines.append(f"| {interval} | {group} | " + " | ".join(entries) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,79 @@
+"""What is asked of every simulated dataset: the value of an estimator, its interval, or the p-value of its test."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import Estimate, Estimator
+from truecal.lab.worlds.quadrature import Array
+from truecal.profile import Profile
+
+
+class Measure(Protocol):
+    """A question to a batch of datasets, answered with an array of shape (answers, batch)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Value:
+    """The estimate alone: the cheapest question."""
+
+    estimator: Estimator
+
+    @property
+    def name(self) -> str:
+        return repr(self.estimator)
+
+    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+        return np.asarray(self.estimator.values(profile), dtype=np.float64)[None, :]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Value, low and high end of the interval that the estimator itself offers."""
+
+    estimator: Estimator
+
+    @property
+    def name(self) -> str:
+        return f"the interval of {self.estimator!r}"
+
+    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+        estimate = self.estimator(profile)
+        if estimate.interval is None:
+            raise InputError(f"{type(self.estimator).__name__} offers no interval, so it has no coverage")
+        return np.stack([np.broadcast_to(part, profile.batch) for part in _parts(estimate)]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class PValue:
+    """The p-value of the estimator's own test of calibration."""
+
+    estimator: "HasTest"
+    resamples: int = 199
+
+    @property
+    def name(self) -> str:
+        return f"the test of {self.estimator!r}"
+
+    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+        p = self.estimator.test(profile, resamples=self.resamples, rng=np.random.default_rng(seed))
+        return np.asarray(p, dtype=np.float64)[None, :]
+
+
+@runtime_checkable
+class HasTest(Protocol):
+    """An estimator with a test of perfect calibration."""
+
+    def test(self, profile: Profile, *, resamples: int, rng: np.random.Generator) -> Array: ...
+
+
+def _parts(estimate: Estimate) -> tuple[float | Array, float | Array, float | Array]:
+    assert estimate.interval is not None
+    return estimate.value, estimate.interval.low, estimate.interval.high

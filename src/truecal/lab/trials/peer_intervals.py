@@ -1,0 +1,118 @@
+"""Intervals of other packages, judged like ours by `truecal lab coverage --peers`; each is imported only when used.
+
+What each is held to is the true error its estimate is of: the mean absolute one (l1) for calzone and relplot, the
+root-mean-square one (l2) for uncertainty-calibration. Each is called the way its own documentation calls it, and drops out
+where its package is not installed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import numpy.typing as npt
+
+from truecal.lab.trials.coverage_map import Candidate, Ends
+from truecal.lab.worlds.quadrature import Array
+from truecal.profile import Profile
+
+MOST_ROWS = 1000  # they resample row by row, in Python: larger datasets take seconds each
+Interval = Callable[[Array, npt.NDArray[np.int64], float], tuple[float, float]]
+
+
+def _calzone(c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, float]:
+    """Quantiles of the 1000 resampled values of its equal-width ECE (10 bins) that `bootstrap` returns."""
+    metrics = import_module("calzone.metrics").CalibrationMetrics
+    found = metrics(class_to_calculate=1, num_bins=10).bootstrap(
+        y, np.stack([1 - c, c], axis=1), metrics=["ECE-H"], n_samples=1000
+    )
+    low, high = np.quantile(found["ECE-H"], [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _relplot(c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, float]:
+    """Its smooth ECE plus and minus the half-width it prints beside it, always stated at 95 %."""
+    found = import_module("relplot.diagrams").prepare_rel_diagram(c, y, plot_confidence_band=False)
+    return float(found["ce"] - found["ce_ci_width"]), float(found["ce"] + found["ce_ci_width"])
+
+
+@dataclass(frozen=True)
+class _UncertaintyCalibration:
+    """Lower and upper of `get_calibration_error_uncertainties`.
+
+    Its documentation says alpha is a share (0.1 for 90 %), but its code takes percentiles at alpha / 2 and 100 - alpha / 2,
+    so that 0.1 gives the range of its 100 resamples and only 10 gives what is stated: both are judged.
+    """
+
+    whole: float  # 1 or 100: what alpha is a part of
+
+    def __call__(self, c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, float]:
+        found = import_module("calibration").get_calibration_error_uncertainties
+        low, _, high = found(c, y, p=2, alpha=self.whole * (1 - level))
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class PeerEnds:
+    """One dataset after the other, each under a seed of its own."""
+
+    interval: Interval
+
+    def __call__(self, profile: Profile, level: float) -> Ends:
+        ends = np.empty((2, profile.batch))
+        for i in range(profile.batch):
+            with _seeded(i):
+                ends[:, i] = self.interval(profile.scores[i], profile.outcomes[i].astype(np.int64), level)
+        return ends[0], ends[1]
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Peers draw from numpy's global state: set it, and give it back; their warnings say nothing about coverage."""
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        with catch_warnings():
+            simplefilter("ignore")
+            yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A package, the name it is imported under, and its interval."""
+
+    package: str
+    module: str
+    name: str
+    norm: float
+    interval: Interval
+    datasets: int  # per world and n
+
+
+_UC = "uncertainty-calibration, "
+PEERS: tuple[Peer, ...] = (
+    Peer("calzone-tool", "calzone", "calzone, ECE-H (l1)", 1, _calzone, 5),
+    Peer("relplot", "relplot", "relplot, smooth ECE at 95 % (l1)", 1, _relplot, 3),
+    Peer("uncertainty-calibration", "calibration", _UC + "alpha as a share (l2)", 2, _UncertaintyCalibration(1), 5),
+    Peer("uncertainty-calibration", "calibration", _UC + "alpha in percent (l2)", 2, _UncertaintyCalibration(100), 5),
+)
+
+
+def peer_candidates(m: int, peers: Sequence[Peer] = PEERS) -> tuple[list[Candidate], list[str]]:
+    """The installed peers' intervals for a map of m datasets per world and n, and the packages that are absent.
+
+    >>> nobody = Peer("nobody", "no_such_module", "nobody's interval", 1, _calzone, 10)
+    >>> peer_candidates(20, [nobody])
+    ([], ['nobody'])
+    """
+    here = [peer for peer in peers if find_spec(peer.module) is not None]
+    found = [
+        Candidate(peer.name, peer.norm, PeerEnds(peer.interval), min(1.0, peer.datasets / m), MOST_ROWS)
+        for peer in here
+    ]
+    return found, list(dict.fromkeys(peer.package for peer in peers if peer not in here))

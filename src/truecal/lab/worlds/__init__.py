@@ -1,0 +1,1 @@
+"""Worlds whose true error is known."""

@@ -1,0 +1,214 @@
+"""Where simulated scores come from: Beta, Uniform, Discrete (tied scores), Empirical (like given ones), and mixtures.
+
+Each distribution draws c together with 1-c, and integrates a function of both: near 1 the float64 c has lost what 1-c
+still knows (a Beta(2.8, 0.05) puts 17 % of its mass where c rounds to exactly 1.0).
+"""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from truecal.errors import InputError
+from truecal.lab.worlds.quadrature import Array, Integrand, Piece, integrate
+
+if TYPE_CHECKING:
+    from truecal.profile import Profile
+
+
+@runtime_checkable
+class Scores(Protocol):
+    """A distribution of scores on [0, 1]."""
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Independent scores c and their complements 1-c, both of this shape."""
+        ...
+
+    def expectation(self, integrand: Integrand) -> float:
+        """E[integrand(c, 1-c)], to about 1e-12."""
+        ...
+
+
+@dataclass(frozen=True)
+class Beta:
+    """Beta(alpha, beta): density proportional to c^(alpha-1) (1-c)^(beta-1).
+
+    >>> round(Beta(2.7752, 0.0478).expectation(lambda c, rest: c), 6)  # alpha / (alpha + beta)
+    0.983068
+    """
+
+    alpha: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if not (isfinite(value) and value > 0):
+                raise InputError(f"Beta needs {name} > 0, not {value!r}")
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        # The end with the smaller exponent is the crowded one: draw the distance to it, so that it keeps its precision.
+        if self.alpha < self.beta:
+            c = rng.beta(self.alpha, self.beta, shape)
+            return c, 1.0 - c
+        rest = rng.beta(self.beta, self.alpha, shape)
+        return 1.0 - rest, rest
+
+    def expectation(self, integrand: Integrand) -> float:
+        return integrate((self._half(near_one=False), self._half(near_one=True)), integrand)
+
+    def _half(self, *, near_one: bool) -> Piece:
+        """One half, in v = d^s with d the distance to the end and s = min(exponent, 1): no pole is left."""
+        from scipy.special import betaln
+
+        here, there = (self.beta, self.alpha) if near_one else (self.alpha, self.beta)
+        power = min(here, 1.0)
+        log_scale = float(betaln(self.alpha, self.beta)) + np.log(power)
+
+        def place(v: Array) -> tuple[Array, Array, Array]:
+            log_distance = np.log(v) / power
+            distance = np.exp(log_distance)
+            mass = np.exp((here - power) * log_distance + (there - 1.0) * np.log1p(-distance) - log_scale)
+            return (1.0 - distance, distance, mass) if near_one else (distance, 1.0 - distance, mass)
+
+        return Piece(0.0, 0.5**power, place)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform scores between low and high.
+
+    >>> round(Uniform(0.25, 0.75).expectation(lambda c, rest: c * rest), 10)
+    0.2291666667
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.low < self.high <= 1.0:
+            raise InputError(f"Uniform needs 0 <= low < high <= 1, not low={self.low!r}, high={self.high!r}")
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        c = rng.random(shape)
+        c *= self.high - self.low
+        c += self.low
+        return c, 1.0 - c
+
+    def expectation(self, integrand: Integrand) -> float:
+        density = 1.0 / (self.high - self.low)
+        piece = Piece(self.low, self.high, lambda t: (t, 1.0 - t, np.full_like(t, density)))
+        return integrate((piece,), integrand)
+
+
+@dataclass(frozen=True, eq=False)
+class Discrete:
+    """Finitely many scores with their probabilities: verbal confidences, rounded scores, the scores of a real model.
+
+    >>> Discrete([0.5, 0.9, 1.0], [0.2, 0.3, 0.5]).expectation(lambda c, rest: c)
+    0.87
+    """
+
+    values: npt.ArrayLike
+    probabilities: npt.ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        values = np.array(self.values, dtype=np.float64, ndmin=1)
+        if values.ndim != 1 or values.size == 0 or not np.all((values >= 0) & (values <= 1)):
+            raise InputError("Discrete needs a one-dimensional, non-empty list of scores in [0, 1]")
+        if self.probabilities is None:
+            chances = np.full(values.size, 1.0 / values.size)
+        else:
+            chances = np.array(self.probabilities, dtype=np.float64, ndmin=1)
+            if chances.shape != values.shape or not np.all(chances >= 0) or abs(chances.sum() - 1.0) > 1e-9:
+                raise InputError("Discrete needs one probability >= 0 for each score, summing to 1 (to within 1e-9)")
+        values.setflags(write=False)
+        chances.setflags(write=False)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "probabilities", chances)
+
+    @classmethod
+    def of(cls, profile: "Profile") -> "Discrete":
+        """The empirical distribution of a profile's scores."""
+        if profile.batch != 1:
+            raise InputError(f"one dataset is needed, not a batch of {profile.batch}")
+        scores = profile.scores[0].astype(np.float64)
+        return cls(scores, None if profile.weights is None else profile.weights[0] / profile.weights[0].sum())
+
+    @property
+    def _arrays(self) -> tuple[Array, Array]:
+        return np.asarray(self.values), np.asarray(self.probabilities)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        values, chances = self._arrays
+        cuts = np.cumsum(chances)
+        # searchsorted over u * total never lands past the end, nor on a score of probability zero
+        c = values[np.searchsorted(cuts, rng.random(shape) * cuts[-1], side="right")]
+        return c, 1.0 - c
+
+    def expectation(self, integrand: Integrand) -> float:
+        values, chances = self._arrays
+        return float(np.dot(integrand(values, 1.0 - values), chances))
+
+
+@dataclass(frozen=True, eq=False)
+class Empirical:
+    """Scores like these, without repeating them: a rank is drawn and the score interpolated between its neighbours.
+
+    >>> round(Empirical([0.2, 0.4, 0.9]).expectation(lambda c, rest: c), 10)  # half in [0.2, 0.4], half in [0.4, 0.9]
+    0.475
+    """
+
+    values: npt.ArrayLike
+
+    def __post_init__(self) -> None:
+        values = np.sort(np.array(self.values, dtype=np.float64, ndmin=1))
+        if values.ndim != 1 or values.size < 2 or not np.all((values >= 0) & (values <= 1)):
+            raise InputError("Empirical needs a one-dimensional list of at least two scores in [0, 1]")
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        values = np.asarray(self.values)
+        place = rng.random(shape) * (values.size - 1)
+        below = place.astype(np.intp)
+        c = values[below]
+        c += (place - below) * (values[below + 1] - c)
+        return c, 1.0 - c
+
+    def expectation(self, integrand: Integrand) -> float:
+        values = np.asarray(self.values)
+        nodes, weights = np.polynomial.legendre.leggauss(3)
+        c = values[:-1, None] + np.diff(values)[:, None] * (nodes + 1) / 2
+        return float(np.mean(integrand(c, 1.0 - c) @ weights)) / 2
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A score comes from parts[k] with probability shares[k].
+
+    >>> spiked = Mixture((Uniform(), Discrete([1.0])), (0.75, 0.25))
+    >>> round(spiked.expectation(lambda c, rest: c), 10)
+    0.625
+    """
+
+    parts: tuple[Scores, ...]
+    shares: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.parts) != len(self.shares) or not self.parts:
+            raise InputError(f"Mixture has {len(self.parts)} parts but {len(self.shares)} shares")
+        if min(self.shares) < 0 or abs(sum(self.shares) - 1.0) > 1e-9:
+            raise InputError(f"the shares of a Mixture must be >= 0 and sum to 1, not {self.shares}")
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        part = np.searchsorted(np.cumsum(self.shares)[:-1], rng.random(shape), side="right")
+        c, rest = np.empty(shape), np.empty(shape)
+        for k, scores in enumerate(self.parts):
+            here = part == k
+            c[here], rest[here] = scores.draw(rng, (int(here.sum()),))
+        return c, rest
+
+    def expectation(self, integrand: Integrand) -> float:
+        return float(sum(s * part.expectation(integrand) for s, part in zip(self.shares, self.parts, strict=True)))

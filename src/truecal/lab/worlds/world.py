@@ -1,0 +1,166 @@
+"""World: a score distribution and a true calibration curve, so that the true calibration error is known exactly."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import isfinite
+
+import numpy as np
+import numpy.typing as npt
+
+from truecal.errors import InputError
+from truecal.lab.worlds.curves import GLM, AnyCurve, Blend, Curve, Identity, transform
+from truecal.lab.worlds.quadrature import Array
+from truecal.lab.worlds.score_distributions import Scores
+
+Seed = int | np.random.Generator | np.random.SeedSequence | None
+
+
+@dataclass(frozen=True)
+class World:
+    """Raw scores c ~ `scores`, outcomes y ~ Bernoulli(`curve`(c)), and the model shows the score `recalibration`(c).
+
+    The true calibration error is E[|recalibration(c) - curve(c)|^p]^(1/p) (Roelofs et al., equation 1): a recalibration
+    must be strictly increasing, so that the shown score still tells which raw score it came from.
+    `curve` and `recalibration` may be plain functions of an array; a curve that leaves [0, 1] is refused here.
+
+    >>> from truecal.lab import Power, Uniform, World
+    >>> world = World(scores=Uniform(), curve=Power(2))
+    >>> round(world.true_error(norm=2), 6)  # sqrt(1/3 - 2/4 + 1/5)
+    0.182574
+    >>> scores, outcomes = world.draw(n=1000, m=3, rng=0)
+    >>> scores.shape, outcomes.shape
+    ((3, 1000), (3, 1000))
+    """
+
+    scores: Scores
+    curve: Curve | Callable[[Array], Array] = field(default_factory=Identity)
+    recalibration: Curve | Callable[[Array], Array] = field(default_factory=Identity)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scores, Scores):
+            raise InputError(f"scores must be a distribution such as Beta(2, 0.5) or Uniform(), not {self.scores!r}")
+        for name in ("curve", "recalibration"):
+            given = getattr(self, name)
+            if not isinstance(given, Curve):
+                if not callable(given):
+                    raise InputError(f"{name} must be a Curve or a function of an array of scores, not {given!r}")
+                object.__setattr__(self, name, AnyCurve(given))
+            self.scores.expectation(_refuse_outside_unit_interval(getattr(self, name), name))
+        if not isinstance(self.recalibration, Identity):
+            self._refuse_merging_map()
+
+    def draw(self, n: int, m: int = 1, *, rng: Seed = 0) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """m independent datasets of n rows: shown scores and outcomes, each of shape (m, n)."""
+        _refuse_bad_sizes(n, m)
+        generator = np.random.default_rng(rng)
+        c, rest = self.scores.draw(generator, (m, n))
+        outcomes = generator.random((m, n)) < self._curve.at(c, rest)
+        return self._map.at(c, rest), outcomes
+
+    def true_error(self, norm: float = 2) -> float:
+        """E[|shown score - P(y = 1 | shown score)|^norm]^(1/norm), by quadrature (absolute accuracy about 1e-9)."""
+        if not (isfinite(norm) and norm >= 1):
+            raise InputError(f"norm must be a finite number >= 1, not {norm!r}")
+        moment = self.scores.expectation(lambda c, rest: np.abs(self._gap(c, rest)) ** norm)
+        return float(moment ** (1.0 / norm))
+
+    def accuracy(self) -> float:
+        """P(y = 1)."""
+        return self.scores.expectation(self._curve.at)
+
+    def recalibrated(self, recalibration: Curve | Callable[[Array], Array]) -> "World":
+        """The same raw scores and outcomes, shown through a strictly increasing map (a push-forward of the world)."""
+        return replace(self, recalibration=recalibration)
+
+    def perfectly_recalibrated(self) -> "World":
+        """Shown through its own true curve: the score distribution changes and the true error is 0."""
+        return self.recalibrated(self._curve)
+
+    def platt_scaled(self) -> "World":
+        """Shown through sigmoid(b0 + b1 logit c) of least expected log loss: Platt scaling fitted on endless data.
+
+        The minimum is where no residual is left, E[(shown - truth) (1, logit c)] = 0; found by Newton steps.
+        """
+        b = np.zeros(2)
+        for _ in range(100):
+            shown = GLM("logit", "logit", float(b[0]), float(b[1]))
+            gradient = np.array([self._mean_against_logit(k, shown, variance=False) for k in (0, 1)])
+            curvature = [self._mean_against_logit(k, shown, variance=True) for k in (0, 1, 2)]
+            step = np.linalg.solve([curvature[:2], curvature[1:]], gradient)
+            b = b - step
+            if np.max(np.abs(step)) < 1e-10:
+                return self.recalibrated(GLM("logit", "logit", float(b[0]), float(b[1])))
+        raise InputError("Platt scaling does not settle in this world: its outcomes may be perfectly separated")
+
+    def partly_recalibrated(self, remaining_error: float, norm: float = 2) -> "World":
+        """Shown through truth + s (c - truth), s chosen so that this true error remains: a nearly calibrated world."""
+        raw = replace(self, recalibration=Identity())
+        now = raw.true_error(norm)
+        if not 0 <= remaining_error <= now:
+            raise InputError(f"remaining_error must be in [0, {now:.4g}], the error of the raw scores")
+        return self.recalibrated(Blend(self._curve, Identity(), remaining_error / now if now else 0.0))
+
+    def with_calibrated_outcomes(self) -> "World":
+        """The same shown scores with calibrated outcomes, y ~ Bernoulli(shown score): the null of every test."""
+        return replace(self, curve=self._map)
+
+    def with_error(self, error: float, norm: float = 2) -> "World":
+        """The same shown scores, the curve moved along its own direction until the true error is `error`.
+
+        The curve becomes shown + s (curve - shown), s = error / true error; s > 1 may leave [0, 1] and is then refused.
+        """
+        now = self.true_error(norm)
+        if not (isfinite(error) and 0 <= error < 1):
+            raise InputError(f"error must be in [0, 1), not {error!r}")
+        if now == 0.0:
+            raise InputError("this world is calibrated: it has no direction to move in; give it a curve first")
+        return replace(self, curve=Blend(self._map, self._curve, error / now))
+
+    @property
+    def _curve(self) -> Curve:
+        assert isinstance(self.curve, Curve)
+        return self.curve
+
+    @property
+    def _map(self) -> Curve:
+        assert isinstance(self.recalibration, Curve)
+        return self.recalibration
+
+    def _gap(self, c: Array, rest: Array) -> Array:
+        return self._map.at(c, rest) - self._curve.at(c, rest)
+
+    def _mean_against_logit(self, power: int, shown: Curve, *, variance: bool) -> float:
+        """E[(shown - truth) x^power], or E[shown (1 - shown) x^power], with x = logit c."""
+
+        def integrand(c: Array, rest: Array) -> Array:
+            p = shown.at(c, rest)
+            factor = p * (1.0 - p) if variance else p - self._curve.at(c, rest)
+            x = np.maximum(np.minimum(transform("logit", c, rest), 1e4), -1e4)  # 1-c below e^-1e4 is no mass at all
+            return np.asarray(factor * x**power)
+
+        return self.scores.expectation(integrand)
+
+    def _refuse_merging_map(self) -> None:
+        # Looked at where float64 can tell neighbours apart; beyond, any map saturates and that is legal.
+        shown = self._map(np.linspace(0.001, 0.999, 999))
+        if np.any(np.diff(shown) <= 0):
+            raise InputError(
+                "the recalibration is not strictly increasing: merged scores would not have the curve's truth any more"
+            )
+
+
+def _refuse_outside_unit_interval(curve: Curve, name: str) -> Callable[[Array, Array], Array]:
+    def checked(c: Array, rest: Array) -> Array:
+        values = curve.at(c, rest)
+        bad = ~((values >= -1e-12) & (values <= 1.0 + 1e-12))
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise InputError(f"the {name} leaves [0, 1]: it is {values[where]:.6g} at score {c[where]:.6g}")
+        return values
+
+    return checked
+
+
+def _refuse_bad_sizes(n: int, m: int) -> None:
+    if n < 1 or m < 1:
+        raise InputError(f"a draw needs n >= 1 rows and m >= 1 datasets, not n={n}, m={m}")

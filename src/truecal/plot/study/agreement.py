@@ -1,0 +1,65 @@
+"""How far estimators agree in ranking models."""
+
+from typing import Any
+
+import numpy as np
+
+from truecal.plot.canvas import Frame, columns, new_axes
+from truecal.plot.study.families import chosen
+from truecal.study.analyses.rank_flips import RankAgreement
+
+
+class AgreementDisplay:
+    """A heat map of Kendall's tau between the rankings by every two metrics; the number is written in each cell.
+
+    >>> display = AgreementDisplay({"metric_a": ["x"], "metric_b": ["y"], "tau": [0.5]})
+    >>> display.table().tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        columns(frame, "metric_a", "metric_b", "tau")
+        self._frame = frame
+        self.figure_: Any = None
+        self.ax_: Any = None
+
+    @classmethod
+    def from_result(
+        cls, result: RankAgreement, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
+    ) -> "AgreementDisplay":
+        """Draw one condition of :func:`truecal.study.rank_agreement`."""
+        return cls(chosen(result.frame(), dataset=dataset, severity=severity)).plot(ax)
+
+    def frame(self) -> Frame:
+        """One row per pair of metrics, as columns."""
+        return self._frame
+
+    def names(self) -> list[str]:
+        """The metrics, in order."""
+        first, second = columns(self._frame, "metric_a", "metric_b")
+        return sorted({*first, *second})
+
+    def table(self) -> np.ndarray:
+        """tau as a symmetric matrix in the order of `names()`; NaN where a pair is missing or has no tau."""
+        names = self.names()
+        matrix = np.full((len(names), len(names)), np.nan)
+        np.fill_diagonal(matrix, 1.0)
+        for a, b, tau in zip(*columns(self._frame, "metric_a", "metric_b", "tau"), strict=True):
+            i, j = names.index(a), names.index(b)
+            matrix[i, j] = matrix[j, i] = np.nan if tau is None else tau
+        return matrix
+
+    def plot(self, ax: Any = None) -> "AgreementDisplay":
+        """Draw on `ax`, or on a new figure."""
+        matrix, names = self.table(), self.names()
+        side = 2.5 + 0.5 * len(names)
+        self.figure_, self.ax_ = new_axes(ax, size=(side + 1, side))
+        image = self.ax_.imshow(matrix, cmap="cividis", vmin=-1, vmax=1)
+        if len(names) <= 20:
+            for i, j in np.argwhere(~np.isnan(matrix)):
+                shade = "black" if matrix[i, j] > 0.2 else "white"
+                self.ax_.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize="small", color=shade)
+        self.ax_.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
+        self.ax_.set_yticks(range(len(names)), names, parse_math=False)
+        self.figure_.colorbar(image, ax=self.ax_, label="Kendall's tau")
+        return self

@@ -1,0 +1,58 @@
+"""Models that no other model beats in both of two respects."""
+
+from typing import Any
+
+from truecal.plot.canvas import BLUE, GREY, Frame, columns, new_axes
+from truecal.plot.study.families import chosen
+from truecal.study.analyses.pareto_sets import ParetoSets, on_front
+
+
+class ParetoDisplay:
+    """Models as points in two respects of which less is better; those that no other beats in both are joined by a line.
+
+    `frame()` has the columns it was given and `front`, which says who is on the line.
+
+    >>> display = ParetoDisplay({"name": ["a", "b", "c"], "error": [0.1, 0.2, 0.3], "calibration": [0.05, 0.01, 0.03]})
+    >>> display.frame()["front"]  # b is better than c in both
+    [True, True, False]
+    """
+
+    def __init__(self, frame: Frame, *, x: str = "error", y: str = "calibration") -> None:
+        _, across, up = columns(frame, "name", x, y)
+        self._frame: Frame = {**frame, "front": on_front(across, up).tolist()}
+        self.x, self.y = x, y
+        self.figure_: Any = None
+        self.ax_: Any = None
+
+    @classmethod
+    def from_result(
+        cls,
+        result: ParetoSets,
+        *,
+        metric: str | None = None,
+        dataset: str | None = None,
+        severity: float | None = None,
+        ax: Any = None,
+    ) -> "ParetoDisplay":
+        """Draw one metric and condition of :func:`truecal.study.pareto`."""
+        frame = chosen(result.frame(), metric=metric, dataset=dataset, severity=severity)
+        name = str(frame["metric"][0])
+        return cls({"name": frame["model"], "error": frame["error"], name: frame["value"]}, y=name).plot(ax)
+
+    def frame(self) -> Frame:
+        """One row per model, as columns."""
+        return self._frame
+
+    def plot(self, ax: Any = None) -> "ParetoDisplay":
+        """Draw on `ax`, or on a new figure."""
+        names, across, up, front = columns(self._frame, "name", self.x, self.y, "front")
+        self.figure_, self.ax_ = new_axes(ax)
+        line = sorted({(a, b) for a, b, on in zip(across, up, front, strict=True) if on})
+        self.ax_.step(*zip(*line, strict=True), where="post", color=BLUE, linewidth=1)
+        for name, a, b, on in zip(names, across, up, front, strict=True):
+            self.ax_.plot(a, b, marker="o" if on else "x", color=BLUE if on else GREY, linestyle="none")
+            self.ax_.annotate(
+                name, (a, b), (5, 4), textcoords="offset points", fontsize="small", parse_math=False, color="black"
+            )
+        self.ax_.set(xlabel=self.x, ylabel=self.y)
+        return self

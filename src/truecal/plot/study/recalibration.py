@@ -1,0 +1,50 @@
+"""What recalibration does to every model."""
+
+from typing import Any
+
+from truecal.plot.canvas import GREY, Frame, columns, new_axes
+from truecal.plot.study.families import chosen, draw_models, family_legend
+from truecal.study.analyses.before_after import RecalibrationEffect
+
+
+class RecalibrationDisplay:
+    """Models by error and a calibration metric, before (hollow) and after recalibration (filled), joined by a line.
+
+    >>> frame = {"model": ["a"], "family": [None], "size": [None], "error": [0.1], "before": [0.05], "after": [0.01]}
+    >>> RecalibrationDisplay(frame).frame()["after"]
+    [0.01]
+    """
+
+    def __init__(self, frame: Frame, *, metric: str = "calibration error", after: str = "recalibration") -> None:
+        columns(frame, "model", "family", "error", "before", "after")
+        self._frame = frame
+        self.metric, self.after = metric, after
+        self.figure_: Any = None
+        self.ax_: Any = None
+
+    @classmethod
+    def from_result(
+        cls, result: RecalibrationEffect, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
+    ) -> "RecalibrationDisplay":
+        """Draw one condition of :func:`truecal.study.effect_of_recalibration`."""
+        return cls(
+            chosen(result.frame(), dataset=dataset, severity=severity), metric=result.metric, after=result.after
+        ).plot(ax)
+
+    def frame(self) -> Frame:
+        """One row per model, as columns."""
+        return self._frame
+
+    def plot(self, ax: Any = None) -> "RecalibrationDisplay":
+        """Draw on `ax`, or on a new figure."""
+        error, before, after = columns(self._frame, "error", "before", "after")
+        self.figure_, self.ax_ = new_axes(ax)
+        later = self._frame.get("error_after", error)
+        for a, b, low, high in zip(error, later, before, after, strict=True):
+            self.ax_.plot([a, b], [low, high], color=GREY, linewidth=0.8, alpha=0.7)
+        draw_models(self.ax_, self._frame, "error", "before", bars=False, filled=False)
+        draw_models(self.ax_, {**self._frame, "error": later}, "error", "after", bars=False)
+        self.ax_.set(xlabel="Classification error", ylabel=f"{self.metric} (hollow: before {self.after})")
+        self.ax_.set_ylim(bottom=0)
+        family_legend(self.ax_, self._frame)
+        return self

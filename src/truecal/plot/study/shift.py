@@ -1,0 +1,63 @@
+"""Models over the severity of shift."""
+
+from typing import Any
+
+from truecal.plot.canvas import SERIES, Frame, columns, new_axes
+from truecal.plot.study.families import chosen, families_of, family_legend, family_styles
+from truecal.study.analyses.severities import Shift
+
+
+class ShiftDisplay:
+    """A metric (or the error) against severity, a line per model in the colour and marker of its family.
+
+    >>> frame = {"model": ["a", "a"], "family": ["x", "x"], "severity": [0.0, 1.0], "value": [0.02, 0.05]}
+    >>> ShiftDisplay(frame).frame()["value"]
+    [0.02, 0.05]
+    """
+
+    def __init__(self, frame: Frame, *, value: str = "value", label: str = "calibration error") -> None:
+        columns(frame, "model", "family", "severity", value)
+        self._frame = frame
+        self.value, self.label = value, label
+        self.figure_: Any = None
+        self.ax_: Any = None
+
+    @classmethod
+    def from_result(
+        cls, result: Shift, *, dataset: str | None = None, value: str = "value", ax: Any = None
+    ) -> "ShiftDisplay":
+        """Draw one dataset of :func:`truecal.study.shift`; `value` names its column, such as "error" or "value_beside_largest"."""
+        label = result.metric if value == "value" else value.replace("_", " ").replace("value", result.metric)
+        return cls(chosen(result.frame(), dataset=dataset), value=value, label=label).plot(ax)
+
+    def frame(self) -> Frame:
+        """One row per model and severity, as columns."""
+        return self._frame
+
+    def plot(self, ax: Any = None) -> "ShiftDisplay":
+        """Draw on `ax`, or on a new figure."""
+        models, severity, value = columns(self._frame, "model", "severity", self.value)
+        families = families_of(self._frame)
+        styles = family_styles(families)
+        dashes = [style["linestyle"] for style in SERIES]
+        named = set()
+        self.figure_, self.ax_ = new_axes(ax)
+        for model in dict.fromkeys(models):
+            rows = [i for i, name in enumerate(models) if name == model and value[i] is not None]
+            if not rows:
+                continue
+            family = families[rows[0]]
+            points = sorted((severity[i], value[i]) for i in rows)
+            self.ax_.plot(
+                *zip(*points, strict=True),
+                label=None if family in named else family,
+                linestyle=dashes[list(styles).index(family) % len(dashes)],
+                linewidth=1.2,
+                markersize=4,
+                alpha=0.85,
+                **styles[family],
+            )
+            named.add(family)
+        self.ax_.set(xlabel="Severity of shift", ylabel=self.label)
+        family_legend(self.ax_, self._frame)
+        return self

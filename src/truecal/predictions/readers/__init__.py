@@ -1,0 +1,1 @@
+"""Where predictions are read from: files and frames."""

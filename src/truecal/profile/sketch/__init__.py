@@ -1,0 +1,1 @@
+"""The Sketch: a Profile's bounded cousin."""

@@ -1,0 +1,1 @@
+"""Maps leaving Python."""

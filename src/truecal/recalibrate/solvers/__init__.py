@@ -1,0 +1,1 @@
+"""Maximum likelihood behind the maps."""

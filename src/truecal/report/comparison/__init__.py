@@ -1,0 +1,1 @@
+"""The page of several models on the same rows."""

@@ -1,0 +1,287 @@
+"""The sections of the page, top to bottom, as HTML. Charts are placeholders that the scripts fill."""
+
+from typing import Any
+
+from truecal.report.html import element, escaped, table
+from truecal.report.model.methods import REFERENCES, definitions
+from truecal.report.model.tables import (
+    bias_table,
+    class_table,
+    estimator_table,
+    group_table,
+    likert_table,
+    recalibration_table,
+)
+from truecal.report.model.verdict import percent, points, span_of
+
+
+def body(content: dict[str, Any]) -> str:
+    """Everything inside the body element except the scripts."""
+    sections = [
+        ("diagram", "Confidence and reality", _diagram(content)),
+        ("estimators", "Every estimator on these data", estimator_table(content)),
+        ("classes", "Class by class", class_table(content)),
+        ("groups", "Group by group", group_table(content)),
+        ("likert", "Low, medium, high", likert_table(content)),
+        ("recalibration", "What recalibration brings", recalibration_table(content)),
+        ("bias", "Bias of the estimators", bias_table(content)),
+        ("methods", "Definitions and methods", _methods(content)),
+        ("reproduce", "Reproducibility", _reproduce(content)),
+    ]
+    shown = [(name, heading, html) for name, heading, html in sections if html]
+    links = "".join(element("a", escaped(heading), href=f"#{name}") for name, heading, _ in shown)
+    return (
+        element("a", "Skip to the verdict", href="#verdict", class_="skip")
+        + header(content["title"], _facts(content))
+        + element(
+            "main", _verdict(content), element("nav", links, aria_label="Sections"), *(section(*s) for s in shown)
+        )
+        + element("footer", _privacy(content))
+    )
+
+
+def section(name: str, heading: str, html: str) -> str:
+    """A section with its heading."""
+    return element(
+        "section",
+        element("h2", escaped(heading), id=f"{name}-heading"),
+        html,
+        id=name,
+        aria_labelledby=f"{name}-heading",
+    )
+
+
+def header(title: str, facts: list[str]) -> str:
+    """The head of a page: its title, a line of facts, and the switch between dark and light."""
+    toggle = element("button", "Dark / light", type="button", id="theme", aria_label="Switch between dark and light")
+    heading = element("h1", escaped(title)) + element("p", escaped(" · ".join(facts)), class_="facts")
+    return element("header", element("div", heading), toggle)
+
+
+def _facts(content: dict[str, Any]) -> list[str]:
+    facts = [content["source"]] if content["source"] else []
+    facts.append(f"{content['n']:,} predictions")
+    if content["class_count"]:
+        facts.append(f"{content['class_count']:,} classes")
+    return [*facts, f"judged: {content['judged']}", *(["from a sketch"] if content["sketch"] else [])]
+
+
+def _verdict(content: dict[str, Any]) -> str:
+    verdict = content["verdict"]
+    words = (
+        element("p", escaped(verdict["badge"]), class_="badge")
+        + element("p", escaped(verdict["sentence"]), class_="finding")
+        + (element("p", escaped(verdict["reading"]), class_="reading") if verdict["reading"] else "")
+    )
+    notes = "".join(element("li", escaped(text)) for text in content["head"]["warnings"])
+    warnings = element("ul", notes, class_="warnings", aria_label="Warnings") if notes else ""
+    return element(
+        "section",
+        words,
+        warnings,
+        _numbers(content),
+        _sketch(content),
+        id="verdict",
+        class_=f"verdict {verdict['kind']}",
+        aria_label="Verdict",
+    )
+
+
+def _sketch(content: dict[str, Any]) -> str:
+    """That the page was built from a sketch, and how far its numbers can be from those of all rows."""
+    sketch = content["sketch"]
+    if not sketch:
+        return ""
+    engine = f", read by {sketch['engine']}" if sketch["engine"] else ""
+    far = f"at most {points(sketch['error'])} from that of all rows (the sketch error, proved)"
+    if sketch["bound"] != "proved":
+        far = (
+            f"within {points(sketch['error'])} of that of all rows, for every order of the rows of a cell that was tried "
+            "(the sketch error; not a proof)"
+        )
+    return element(
+        "p",
+        escaped(
+            f"Built from a sketch: {content['n']:,} predictions in {sketch['cells']:,} cells{engine}, not row by row. The "
+            f"root-mean-square error above is {far}; the table of estimators has the sketch error of each. Recalibration, single "
+            "classes and the scale from low to high need rows and are left out."
+        ),
+        id="sketch",
+        class_="reading",
+    )
+
+
+def _numbers(content: dict[str, Any]) -> str:
+    head, absolute, level = content["head"], content["absolute"], f"{content['level']:.0%}"
+    direction = head["direction"]
+    p = head["p_value"]
+    tendency = "too confident on average" if direction > 0 else "too cautious on average"
+    outcome = "accuracy" if content["top_label"] else "frequency"
+    cards = [
+        ("Root-mean-square error", points(head["value"]), f"{level}: {_span(head)}", "large gaps count more"),
+        ("Mean absolute error", points(absolute["value"]), f"{level}: {_span(absolute)}", "the usual meaning of ECE"),
+        ("Direction", ("+" if direction > 0 else "-") + points(abs(direction)), tendency, "opposite gaps cancel"),
+        (
+            "Test of calibration",
+            "p < 0.001" if p <= 0.001 else f"p = {p:.3f}",
+            "chance of data this far off",
+            "if confidences were right",
+        ),
+        (
+            "Mean confidence",
+            percent(content["mean_score"]),
+            f"{outcome} {percent(content['mean_outcome'])}",
+            f"n = {content['n']:,}",
+        ),
+    ]
+    return element(
+        "dl",
+        *(
+            element(
+                "div",
+                element("dt", escaped(name)),
+                element("dd", escaped(value), class_="value"),
+                *(element("dd", escaped(note)) for note in notes),
+            )
+            for name, value, *notes in cards
+        ),
+        class_="cards",
+    )
+
+
+def _span(record: dict[str, Any]) -> str:
+    interval = record["interval"]
+    return span_of(interval["low"], interval["high"], "to")
+
+
+def _diagram(content: dict[str, Any]) -> str:
+    most = content["most_bins"]
+    sweep_known = content["cells"]["sweep"] is not None
+    schemes = [
+        ("width", "Equal width"),
+        ("mass", "Equal mass"),
+        *([("sweep", "Monotone sweep")] if sweep_known else []),
+    ]
+    bins = (
+        element("label", "Bins ", element("output", "15", id="bins-shown", for_="bins"), for_="bins")
+        + f'<input type="range" id="bins" min="1" max="{most}" value="15" step="1">'
+    )
+    controls = element(
+        "form",
+        element("div", bins, class_="control"),
+        _choice("scheme", "Binning", schemes, "width"),
+        _choice("norm", "Average", [("1", "Mean absolute"), ("2", "Root mean square"), ("inf", "Maximum")], "1"),
+        _boxes(
+            "Show",
+            [
+                ("show-bins", "Bins", True),
+                ("show-smooth", "Smooth curve", True),
+                ("show-band", "Its band", True),
+                ("show-isotonic", "Isotonic", False),
+            ],
+        ),
+        _choice("zoom", "Scale", [("linear", "Linear"), ("log", "Zoom near 1")], "linear"),
+        id="controls",
+        aria_label="How to draw and measure",
+    )
+    live = element(
+        "p",
+        element("span", "", id="setting"),
+        element("output", "", id="error", for_="bins scheme norm"),
+        element("span", "", id="reference"),
+        id="live",
+        aria_live="polite",
+    )
+    charts = element(
+        "div",
+        element(
+            "figure",
+            element("div", "", id="reliability", class_="chart"),
+            element("div", "", id="histogram", class_="chart"),
+            element(
+                "figcaption",
+                "On the dashed line, confidence equals reality; below it, the model is too confident. Dot size grows with the "
+                "number of predictions. Beneath: where the confidences lie.",
+            ),
+        ),
+        element(
+            "figure",
+            element("div", "", id="movement", class_="chart"),
+            element(
+                "figcaption",
+                "The binned error depends on the number of bins; the shaded band is the interval of the rank-series estimate, "
+                "which needs none.",
+            ),
+        ),
+        class_="charts",
+    )
+    numbers = element(
+        "details",
+        element("summary", "Numbers behind the diagram"),
+        table(
+            "Bins of the diagram",
+            ["Bin", "Predictions", "Mean confidence", "Outcome rate", "Low", "High"],
+            [],
+            id_="bin-table",
+        ),
+    )
+    without = element(
+        "noscript", element("p", "The diagram needs JavaScript; every number outside it is in the page itself.")
+    )
+    return controls + live + without + charts + numbers
+
+
+def _choice(name: str, legend: str, options: list[tuple[str, str]], chosen: str) -> str:
+    inputs = "".join(
+        f'<label><input type="radio" name="{name}" value="{value}"{" checked" if value == chosen else ""}>{escaped(words)}</label>'
+        for value, words in options
+    )
+    return element("fieldset", element("legend", escaped(legend)), inputs)
+
+
+def _boxes(legend: str, options: list[tuple[str, str, bool]]) -> str:
+    inputs = "".join(
+        f'<label><input type="checkbox" id="{name}"{" checked" if on else ""}>{escaped(words)}</label>'
+        for name, words, on in options
+    )
+    return element("fieldset", element("legend", escaped(legend)), inputs)
+
+
+def _methods(content: dict[str, Any]) -> str:
+    terms = "".join(element("dt", escaped(term)) + element("dd", escaped(text)) for term, text in definitions(content))
+    listed = "".join(element("li", escaped(text)) for text in REFERENCES)
+    return (
+        element("dl", terms, class_="terms") + element("h3", "References") + element("ol", listed, class_="references")
+    )
+
+
+def box(rows: list[tuple[str, str]]) -> str:
+    """Names and values in small print."""
+    return element(
+        "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in rows), class_="box"
+    )
+
+
+def _reproduce(content: dict[str, Any]) -> str:
+    made = content["reproduce"]
+    return box(
+        [
+            ("Made", made["made"]),
+            ("Data", f"{content['n']:,} predictions, SHA-256 {made['fingerprint']}"),
+            ("Command", made["command"] or "truecal.report(...) from Python"),
+            ("Options", ", ".join(f"{key} = {value}" for key, value in made["options"].items() if value is not None)),
+            ("Versions", ", ".join(f"{name} {number}" for name, number in made["versions"].items())),
+        ]
+    )
+
+
+def _privacy(content: dict[str, Any]) -> str:
+    alone = content["cells_of_one"]
+    single = f" {alone:,} of them hold a single prediction." if alone else ""
+    return element(
+        "p",
+        escaped(
+            f"This file is complete: it loads nothing and sends nothing. It holds sums over {content['cell_count']:,} cells of "
+            f"neighbouring confidences, not the rows of the data.{single} Class and group names are in it as shown above."
+        ),
+    )

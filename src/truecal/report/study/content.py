@@ -1,0 +1,88 @@
+"""Everything the page of a study says, as one record: computed here, drawn elsewhere."""
+
+from typing import Any
+
+from truecal.errors import InputError
+from truecal.report.bundle import charting_bundle
+from truecal.report.provenance import now, versions
+from truecal.report.records import document
+from truecal.report.study.analyses import analyses
+from truecal.report.study.diagrams import explorer_diagrams
+from truecal.report.study.numbers import explorer_numbers, refuse_undrawable
+from truecal.report.study.sections import analysis_html
+
+_ELSEWHERE = 64_000  # bytes of styles, scripts and words
+_LEVEL = 0.95
+_MOST_WARNINGS = 5
+
+
+def gather_study(store: Any, *, title: str | None, megabytes: float, command: str | None) -> dict[str, Any]:
+    """Numbers of the explorer, tables of the analyses, and where all of it came from."""
+    frame, meta = store.frame(), store.meta()
+    refuse_undrawable(frame)
+    sections = analyses(frame)
+    tables = sum(len(analysis_html(found)) for found in sections)
+    room = round(megabytes * 1e6) - len(charting_bundle()) - _ELSEWHERE - tables
+    if room < 50_000:
+        raise InputError(f"{megabytes:g} MB are too few: the charting library alone takes 0.9; ask for 1.5 or more")
+    numbers = explorer_numbers(frame, room=round(0.5 * room))
+    diagrams = explorer_diagrams(frame, store.diagrams(), numbers.record, room=room - numbers.size)
+    level = frame["level"].drop_nulls().max()
+    name = str(meta.get("name") or "Study")
+    return document(
+        "study-page",
+        title=title or name,
+        facts=[
+            f"{len(numbers.record['models'])} models",
+            *_counted(frame, "dataset", "dataset"),
+            *_counted(frame, "severity", "severity", "severities"),
+            *_counted(frame, "seed", "seed"),
+            f"{frame.height:,} numbers",
+        ],
+        explorer={
+            **numbers.record,
+            "diagrams": diagrams,
+            "level": _LEVEL if level is None else float(level),
+            "start": _start(numbers.record),
+        },
+        left_out=numbers.left_out,
+        warnings=_warnings(frame),
+        analyses=sections,
+        reproduce={
+            "made": now(),
+            "versions": versions(),
+            "command": command,
+            "study": name,
+            "evaluated": str(meta.get("truecal", meta.get("version", ""))),
+        },
+    )
+
+
+def _warnings(frame: Any) -> list[str]:
+    """The warnings that numbers of the store carry, those of most numbers first."""
+    import polars as pl
+
+    kinds = (
+        frame.filter(pl.col("warnings") != "")
+        .group_by("warnings")
+        .agg(pl.len())
+        .sort(["len", "warnings"], descending=[True, False])
+    )
+    said = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
+    more = len(said) - _MOST_WARNINGS
+    return [*said[:_MOST_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
+
+
+def _counted(frame: Any, column: str, one: str, many: str | None = None) -> list[str]:
+    count = frame[column].n_unique()
+    return [f"{count} {one if count == 1 else many or one + 's'}"]
+
+
+def _start(record: dict[str, Any]) -> dict[str, Any]:
+    """What is shown first: the first measure that is no error rate, on the clean data with most rows, not recalibrated."""
+    measure = next(i for i, m in enumerate(record["measures"]) if m["metric"] != "error")
+
+    def order(place: dict[str, Any]) -> tuple[Any, ...]:
+        return place["selection"] != "all", place["recalibrator"] != "none", place["severity"], -place["n"]
+
+    return {"measure": measure, "place": record["places"].index(min(record["places"], key=order))}

@@ -1,0 +1,184 @@
+"""The numbers that the explorer of a study holds: one mean over seeds per model, place and measure, packed as whole numbers.
+
+A place is a dataset at a severity, after a recalibrator, on a selection of rows; a measure is a metric seen through a lens. Values
+keep six decimals and the ends of intervals four. What does not fit into the room given is left out by measure, the least asked for
+first, and is named.
+"""
+
+import json
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
+
+from truecal.errors import InputError
+from truecal.study.analyses.points import points
+
+VALUE_UNIT, END_UNIT = 1_000_000, 10_000
+NO_FAMILY = "(no family)"
+_PLACE = ["dataset", "severity", "recalibrator", "selection"]
+_MEASURE = ["lens", "metric"]
+_LENSES = ("top-label", "", "class-wise", "all-label")
+_METRICS = (
+    "error",
+    "rank-series-l2",
+    "ece-mass-100-l1",
+    "nll",
+    "brier",
+    "ece-width-15-l1",
+    "debiased-15-l2",
+    "ece-mass-15-l1",
+    "sweep-mass-l1",
+    "rank-series-l1",
+    "nearest-l2",
+    "ece-width-15-max",
+)
+_NAMES = {
+    "error": "Error rate",
+    "confidence": "Mean confidence",
+    "nll": "Log loss (NLL)",
+    "brier": "Brier score",
+    "brier-top": "Brier score of the confidence",
+    "exact": "Debiased error (exact bias)",
+    "ece": "Binned error",
+    "label": "Label-binned error",
+    "debiased": "Debiased error",
+    "sweep": "Monotone sweep",
+    "rank": "Rank series",
+    "nearest": "Nearest neighbours",
+}
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the page embeds (`record`), about how many bytes that takes, and what was left out of it, in words."""
+
+    record: dict[str, Any]
+    size: int
+    left_out: list[str]
+
+
+def refuse_undrawable(frame: Any) -> None:
+    """Results that a page cannot show are refused before anything is computed."""
+    if frame.height == 0:
+        raise InputError("the store holds no finished result yet; run the study first")
+    metrics = set(frame["metric"])
+    if "error" not in metrics or metrics <= {"error", "confidence"}:
+        raise InputError(
+            "the page draws calibration against error: the study must hold the metric error and another one"
+        )
+
+
+def explorer_numbers(frame: Any, *, room: int) -> Numbers:
+    """Pack the results of a store into about `room` bytes of JSON."""
+    import polars as pl
+
+    models = _models(frame)
+    index = {model["name"]: i for i, model in enumerate(models)}
+    means = _means(frame)
+    places = means.group_by(_PLACE).agg(pl.col("n").max(), pl.col("seeds").max()).sort(_PLACE).to_dicts()
+    place_of = {tuple(place[name] for name in _PLACE): i for i, place in enumerate(places)}
+    measures: list[dict[str, Any]] = []
+    packed: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    used = 0
+    groups = means.partition_by(_MEASURE, as_dict=True)
+    for lens, metric in sorted(groups, key=_priority):
+        rows = groups[lens, metric]
+        if metric == "confidence":
+            continue
+        columns = _columns(rows, index, place_of)
+        size = len(json.dumps(columns, separators=(",", ":")))
+        about = rows.row(0, named=True)
+        label = measure_label(metric, about["bins"], about["norm"], about["scheme"])
+        others = any(kept["metric"] != "error" for kept in measures)
+        if used + size > room and metric != "error" and others:  # there is always something to draw
+            left_out.append(f"{label}, {lens or 'whole prediction'}")
+            continue
+        used += size
+        measures.append(
+            {"lens": lens, "metric": metric, "label": label, "bins": about["bins"], "plain": metric.startswith("ece-")}
+        )
+        packed.append(columns)
+    errors = [i for i, measure in enumerate(measures) if measure["metric"] == "error"]
+    record = {
+        "models": models,
+        "places": places,
+        "measures": measures,
+        "columns": packed,
+        "error": errors[0],
+        "units": {"value": VALUE_UNIT, "end": END_UNIT},
+    }
+    return Numbers(record, len(json.dumps(record, separators=(",", ":"))), left_out)
+
+
+def wanted_first(frame: Any) -> list[tuple[str, str]]:
+    """Lens and metric of everything but error rates and confidences, those asked for most first."""
+    known = frame.select(_MEASURE).unique().rows()
+    return sorted((m for m in known if m[1] not in ("error", "confidence")), key=_priority)
+
+
+def headline(frame: Any) -> tuple[str, str]:
+    """Lens and metric that the page opens with."""
+    return wanted_first(frame)[0]
+
+
+def _means(frame: Any) -> Any:
+    """Means over seeds, as the analyses take them, with what the metrics are made of."""
+    import polars as pl
+
+    parts = []
+    for (recalibrator, selection), part in frame.partition_by("recalibrator", "selection", as_dict=True).items():
+        if not part["value"].is_finite().any():  # a selection of no rows
+            continue
+        metrics, lenses = (part[name].unique().to_list() for name in ("metric", "lens"))
+        found, _ = points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
+        parts.append(found.with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))
+    made_of = frame.group_by("metric").agg(*(pl.col(name).first() for name in ("scheme", "bins", "norm")))
+    return pl.concat(parts).join(made_of, on="metric", how="left").sort([*_PLACE, *_MEASURE, "model"])
+
+
+def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str | None) -> str:
+    """A metric's name in words.
+
+    >>> measure_label("ece-width-15-l1", 15, 1.0, "width"), measure_label("nll", None, None, None)
+    ('Binned error, equal width, 15 bins, mean absolute', 'Log loss (NLL)')
+    """
+    name = _NAMES.get(metric, _NAMES.get(metric.partition("-")[0], metric))
+    words = [name]
+    if scheme in ("width", "mass"):
+        words.append(f"equal {scheme}")
+    if bins is not None:
+        words.append(f"{bins} bins")
+    if norm is not None:
+        words.append({1.0: "mean absolute", 2.0: "root mean square", inf: "maximum"}.get(norm, f"norm {norm:g}"))
+    return ", ".join(words)
+
+
+def _models(frame: Any) -> list[dict[str, Any]]:
+    import polars as pl
+
+    found = frame.group_by("model").agg(pl.col("family").first(), pl.col("size").first()).sort("model")
+    return [
+        {"name": name, "family": NO_FAMILY if family is None else family, "size": size}
+        for name, family, size in found.select("model", "family", "size").rows()
+    ]
+
+
+def _priority(measure: tuple[str, str]) -> tuple[int, int, int, str, str]:
+    """Errors first, then the lenses and metrics that are asked for most; lenses of single classes last."""
+    lens, metric = measure
+    lens_rank = _LENSES.index(lens) if lens in _LENSES else len(_LENSES)
+    known = metric in _METRICS
+    metric_rank = _METRICS.index(metric) if known else len(_METRICS)
+    return (metric != "error", lens_rank if known else lens_rank + len(_LENSES), metric_rank, lens, metric)
+
+
+def _columns(rows: Any, index: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> dict[str, list[Any]]:
+    """{place: [values, lows, highs]}, each by model, as whole numbers of their units; null where there is none."""
+    found: dict[str, list[Any]] = {}
+    for row in rows.select(*_PLACE, "model", "value", "low", "high").rows():
+        place = str(place_of[row[:4]])
+        lists = found.setdefault(place, [[None] * len(index) for _ in range(3)])
+        for values, number, unit in zip(lists, row[5:], (VALUE_UNIT, END_UNIT, END_UNIT), strict=True):
+            values[index[row[4]]] = round(number * unit) if number is not None and isfinite(number) else None
+    return {place: [None if set(values) == {None} else values for values in lists] for place, lists in found.items()}

@@ -1,0 +1,200 @@
+"""The sections of the study page as HTML. Selectors, charts and the table of models are filled by the scripts."""
+
+from typing import Any
+
+from truecal.report.html import Cell, element, escaped, table
+from truecal.report.model.sections import box, header, section
+
+_MODEL_COLUMNS = ["Model", "Family", "Size", "Error", "Metric", "Interval", "Pareto front", "Not told apart from"]
+_NOTES_SHOWN, _MOST_NOTES = 3, 40
+_NAMED = 8  # metrics that were left out
+
+
+def study_body(content: dict[str, Any]) -> str:
+    """Everything inside the body element except the scripts."""
+    sections = [
+        ("explorer", "Error and calibration", _explorer(content)),
+        *((found["id"], found["heading"], analysis_html(found)) for found in content["analyses"]),
+        ("reading", "How to read this page", _reading(content)),
+        ("reproduce", "Reproducibility", _reproduce(content)),
+    ]
+    links = "".join(element("a", escaped(heading), href=f"#{name}") for name, heading, _ in sections)
+    return (
+        element("a", "Skip to the finding", href="#verdict", class_="skip")
+        + header(content["title"], content["facts"])
+        + element(
+            "main",
+            _verdict(),
+            element("nav", links, aria_label="Sections"),
+            *(section(*found) for found in sections),
+        )
+        + element(
+            "footer",
+            element("p", "This file is complete: it loads nothing and sends nothing. It holds no rows of the data."),
+        )
+    )
+
+
+def _verdict() -> str:
+    """The finding about what is selected in the explorer, in words that the scripts keep up to date."""
+    return element(
+        "section",
+        element("p", "Is the ranking supported?", class_="badge"),
+        element("p", "", id="finding", class_="finding"),
+        element("p", "", id="support", class_="reading"),
+        element("ul", "", id="cautions", class_="warnings", aria_label="Warnings"),
+        element("noscript", element("p", "The explorer needs JavaScript; the analyses below do not.")),
+        id="verdict",
+        class_="verdict open",
+        aria_label="Finding",
+        aria_live="polite",
+    )
+
+
+def _explorer(content: dict[str, Any]) -> str:
+    choices = "".join(
+        element("div", element("label", words, for_=name), element("select", "", id=name), class_="control")
+        for name, words in (
+            ("dataset", "Dataset"),
+            ("recalibrator", "Recalibrator"),
+            ("lens", "Lens"),
+            ("metric", "Metric"),
+            ("selection", "Rows"),
+        )
+    )
+    severity = element(
+        "div",
+        element(
+            "label", "Severity of shift ", element("output", "", id="severity-shown", for_="severity"), for_="severity"
+        ),
+        '<input type="range" id="severity" min="0" max="0" value="0" step="1">',
+        class_="control",
+    )
+    families = element("fieldset", element("legend", "Families"), id="families")
+    controls = element("form", choices, severity, families, id="controls", aria_label="What to show")
+    scatter = element(
+        "figure",
+        element("h3", "All models"),
+        element("div", "", id="scatter", class_="chart"),
+        element(
+            "figcaption",
+            "Better is down and to the left. The dashed line joins the Pareto front: no other model shown is as good in both. "
+            "Lines are intervals; larger marks are larger models. Drag over marks to keep those models in the table; click one "
+            "to open its diagram.",
+        ),
+        element("p", element("button", "Release the brush", type="button", id="release"), hidden="hidden"),
+    )
+    reliability = element(
+        "figure",
+        element("h3", "One model"),
+        element(
+            "div",
+            element("label", "Model", for_="model"),
+            element("select", "", id="model"),
+            element("label", "Bins", for_="kind"),
+            element("select", "", id="kind"),
+            class_="inline",
+        ),
+        element("div", "", id="reliability", class_="chart"),
+        element("figcaption", "", id="reliability-words"),
+    )
+    shift = element(
+        "figure",
+        element("h3", "Over the severity of shift"),
+        element("div", "", id="shift", class_="chart"),
+        element("figcaption", "", id="shift-words"),
+    )
+    bins = element(
+        "figure",
+        element("h3", "Bins of the diagram"),
+        table(
+            "Bins of the diagram",
+            ["Bin", "Rows", "Confidence", "Outcome", "Low", "High"],
+            [],
+            id_="bin-table",
+        ),
+    )
+    models = table("Models shown", _MODEL_COLUMNS, [], id_="model-table")
+    return (
+        controls
+        + element("div", scatter, reliability, shift, bins, class_="charts")
+        + element("h3", "The models shown", id="models-heading")
+        + element("div", models, id="models")
+    )
+
+
+def analysis_html(found: dict[str, Any]) -> str:
+    """An analysis: what it asks, its notes, its table."""
+    rows = [
+        [Cell(shown, sort) for shown, sort in zip(row, sorts, strict=True)]
+        for row, sorts in zip(found["rows"], found["sorts"], strict=True)
+    ]
+    return (
+        element("p", escaped(found["intro"]))
+        + _notes(found["notes"])
+        + (table(found["heading"], found["header"], rows, page=12, id_=f"{found['id']}-table") if rows else "")
+        + (element("p", escaped(found["more"]), class_="more") if found["more"] else "")
+    )
+
+
+def _notes(notes: list[str]) -> str:
+    """The first notes, and the others on request."""
+
+    def listed(some: list[str]) -> str:
+        return element("ul", *(element("li", escaped(note)) for note in some), class_="notes", aria_label="Notes")
+
+    shown, more = notes[:_NOTES_SHOWN], notes[_NOTES_SHOWN:_MOST_NOTES]
+    left = len(notes) - _MOST_NOTES
+    tail = element("p", escaped(f"And {left} more."), class_="more") if left > 0 else ""
+    words = f"{len(notes) - _NOTES_SHOWN} more notes"
+    return (listed(shown) if shown else "") + (
+        element("details", element("summary", words), listed(more), tail) if more else ""
+    )
+
+
+def _reading(content: dict[str, Any]) -> str:
+    explorer = content["explorer"]
+    level = f"{explorer['level']:.0%}"
+    terms = [
+        (
+            "Values",
+            "means over the seeds of a model, to six decimals. The ends of intervals are means over seeds too: the interval of a "
+            "typical run, not of the mean, and therefore wide rather than narrow.",
+        ),
+        (
+            "Supported",
+            f"an order of two models is called supported when their {level} intervals do not overlap. Models judged on the same "
+            "rows could be told apart more sharply by a paired comparison (truecal compare).",
+        ),
+        (
+            "Pareto front",
+            "the models to which no other shown model is at least as good in error and metric and better in one of them.",
+        ),
+        ("Reliability diagrams", "are those of the first seed; intervals of rates are exact (Clopper-Pearson)."),
+        (
+            "Binned errors",
+            "without correction lean upwards, the more the fewer rows a bin has, and more for less accurate models: with many bins "
+            "the relation of calibration to error is partly made by the estimator.",
+        ),
+    ]
+    if content["warnings"]:
+        terms.append(("Warnings in the store", " · ".join(content["warnings"])))
+    if left_out := content["left_out"]:
+        rest = f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
+        said = f"{'; '.join(left_out[:_NAMED])}{rest}. The store holds them all."
+        terms.append(("Left out to keep the page small", said))
+    return element(
+        "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in terms), class_="terms"
+    )
+
+
+def _reproduce(content: dict[str, Any]) -> str:
+    made = content["reproduce"]
+    return box(
+        [
+            ("Made", made["made"]),
+            ("Study", made["study"]),
+            ("Command", made["command"] or "truecal.report_study(...) from Python"),
+            ("Versions", ", ".join(f"{name} {number}" for name, number in made["versions"].items())),
+        ]
+    )

@@ -1,0 +1,81 @@
+"""From sketches to an Estimate: the front door's answer, for data of which only cells were seen."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import Estimate, Estimator, RankSeries
+from truecal.estimate.sketched.error import power_range
+from truecal.profile.sketch.sketch import Sketch
+from truecal.types import Float64s
+from truecal.uncertainty.measurement import measure_profile
+
+
+def measure_sketch(
+    sketch: Sketch,
+    *,
+    estimator: Estimator | None = None,
+    lens: str = "scores",
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> Estimate:
+    """Value, interval, test and `sketch_error` of a sketch; estimator, level and rng as in :func:`calibration_error`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> print(measure_sketch(Sketch.from_arrays(p, rng.random(1000) < p)))
+    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.814)
+    """
+    chosen = _estimator(estimator, level)
+    return measure_profile(sketch.to_profile(), chosen, level, np.random.default_rng(rng)).but(lens=lens)
+
+
+def measure_classes(
+    sketches: Sequence[Sketch], shares: Float64s, *, estimator: Estimator | None = None, lens: str, level: float = 0.95
+) -> Estimate:
+    """One error over all classes: the weighted p-mean of theirs, as :class:`ClassWise` has it for rows in memory."""
+    chosen = _estimator(estimator, level)
+    norm = chosen.power_norm
+    parts = [chosen(sketch) for sketch in sketches]
+    ranges = [power_range(chosen, s.to_profile(), part) for s, part in zip(sketches, parts, strict=True)]
+    power = np.array([[float(part.power), *ends] for part, ends in zip(parts, ranges, strict=True)])
+    used = shares > 0
+    overall = power[used].max(axis=0) if norm == np.inf else shares[used] @ power[used]
+    value, low, high = chosen.root(overall).tolist()
+    return Estimate(
+        value=value,
+        power=float(overall[0]),
+        n=max(part.n for part in parts),
+        effective_n=max(float(part.effective_n) for part in parts),
+        estimator=chosen,
+        norm=norm,
+        direction=float(shares @ np.array([float(part.direction) for part in parts])),
+        lens=lens,
+        warnings=_warnings(parts),
+        parts=chosen.root(power[:, 0]),
+        sketch_error=min(max(high - value, value - low, 0.0) + 1e-12, 1.0),
+        details={"sketch_bound": "probed" if any(p.details["sketch_bound"] == "probed" for p in parts) else "proved"},
+    )
+
+
+def _warnings(parts: Sequence[Estimate]) -> tuple[str, ...]:
+    """Those of the classes, once each; where their sweeps may stop is said for all together."""
+    notes: dict[str, None] = {}
+    unsure = 0
+    for part in parts:
+        open_ = len(set(part.details.get("stops", ()))) > 1  # then the last warning says so
+        unsure += open_
+        notes |= dict.fromkeys(part.warnings[:-1] if open_ else part.warnings)
+    if unsure:
+        notes[f"the sweeps of {unsure} of {len(parts)} classes may stop at other numbers of bins for all rows"] = None
+    return tuple(notes)
+
+
+def _estimator(estimator: Estimator | None, level: float) -> Estimator:
+    chosen = RankSeries() if estimator is None else estimator
+    if not isinstance(chosen, Estimator):
+        raise InputError(f"estimator must be one of truecal's, such as tc.SweepECE(), not {estimator!r}")
+    return replace(chosen, level=level) if isinstance(chosen, RankSeries) else chosen

@@ -1,0 +1,138 @@
+"""Run the group-by, and turn the few rows that come back into sketches; or say what is wrong with the data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.lens import Lens
+from truecal.predictions.border import SUM_TOLERANCE
+from truecal.profile.sketch.sketch import Sketch
+from truecal.profile.sketch.tally import SUMS
+from truecal.scan.cell_expression import KEY, UNFIT, edges_of, summed, why_not, with_cells
+from truecal.scan.judged import CLASS, Columns, judged
+from truecal.scan.sources import engine_errors
+from truecal.types import Float64s, Indices
+
+Group = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Sketches of every group (one per class under a class-wise lens, else one), and the rows that fell into no cell.
+
+    `unfit` counts those by what is wrong with them, `extremes` are the lowest and highest score where there are any.
+    """
+
+    sketches: dict[Group, tuple[Sketch, ...]]
+    unfit: dict[str, int]
+    extremes: tuple[float, float]
+
+    def __add__(self, other: "Gathered") -> "Gathered":
+        """Groups of the same name, added class by class."""
+        together = dict(self.sketches)
+        for group, parts in other.sketches.items():
+            mine = together.get(group)
+            together[group] = parts if mine is None else tuple(a + b for a, b in zip(mine, parts, strict=True))
+        unfit = {name: self.unfit.get(name, 0) + other.unfit.get(name, 0) for name in {**self.unfit, **other.unfit}}
+        low, high = zip(self.extremes, other.extremes, strict=True)
+        return Gathered(together, unfit, (min(low), max(high)))
+
+
+def gather(frame: Any, columns: Columns, lens: Lens) -> Gathered:
+    """One pass over the data by the engine that holds them (two where rows are unfit); only cells travel."""
+    rows, per_class = judged(frame, columns, lens)
+    kind = {"weighted": columns.weight is not None, "checked": not columns.binary}
+    by = [*columns.by, *([CLASS] if per_class else [])]
+    table = _collected(summed(with_cells(rows, **kind), by, weighted=kind["weighted"]))
+    key = _numbers(table, KEY)
+    classes = columns.count if per_class else 1
+    unfit, extremes = {}, (np.inf, -np.inf)
+    if (key == UNFIT).any():
+        counts = _collected(why_not(rows, **kind))
+        unfit = {
+            name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")
+        }
+        low, high = (_numbers(counts, name)[0] for name in ("low", "high"))
+        extremes = (float(low), float(high))
+    groups = _groups(table, columns.by)
+    which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
+    sketches: dict[Group, tuple[Sketch, ...]] = {}
+    for group, members in _members(groups).items():
+        mine = members[key[members] != UNFIT]
+        parts = tuple(_sketch(table, key, mine[which[mine] == k], columns.precision) for k in range(classes))
+        if any(part.cells for part in parts):
+            sketches[group] = parts
+    return Gathered(sketches, unfit, extremes)
+
+
+def _collected(lazy: Any) -> Any:
+    with engine_errors("the engine could not read the data"):
+        return lazy.collect(engine="streaming") if lazy.implementation.is_polars() else lazy.collect()
+
+
+def _numbers(table: Any, name: str) -> Float64s:
+    return np.asarray(table[name].to_numpy(), np.float64)
+
+
+def _groups(table: Any, by: tuple[str, ...]) -> list[Group]:
+    columns = [_keys(table[name]) for name in by]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(table)
+
+
+def _keys(column: Any) -> list[Any]:
+    """The values of a column as keys: whatever stands for null is None, and one NaN is like the other."""
+    pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [None if null or (isinstance(value, float) and value != value) else value for value, null in pairs]
+
+
+def _members(groups: list[Group]) -> dict[Group, Indices]:
+    """Which rows of the answer belong to each group."""
+    numbers = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    code = np.array([numbers[group] for group in groups], np.intp)
+    order = np.argsort(code, kind="stable")
+    ends = np.cumsum(np.bincount(code, minlength=len(numbers)))
+    return dict(zip(numbers, np.split(order, ends[:-1]), strict=True)) if numbers else {}
+
+
+def _sketch(table: Any, key: Float64s, rows: Indices, precision: int) -> Sketch:
+    names = set(table.columns)
+    sums = {name: _numbers(table, name)[rows] for name in SUMS if name in names}
+    fraction = _numbers(table, "fraction")[rows].max(initial=0.0) if "fraction" in names else 0.0
+    low, high = _numbers(table, "low")[rows] + 0.0, _numbers(table, "high")[rows] + 0.0  # -0.0 becomes 0.0
+    return Sketch.from_cells(edges_of(key[rows]) + 0.0, sums, low, high, fraction, precision)
+
+
+def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> int:
+    """Raise for rows that fit into no cell, with their number; returns how many were dropped because something was missing."""
+    found = {"missing": 0, **gathered.unfit}
+    predictions, low, high = columns.shown, *gathered.extremes
+    if found["missing"] and not drop_null:
+        needed = [predictions, columns.label, *([] if columns.weight is None else [columns.weight])]
+        raise InputError(
+            f"{found['missing']} rows have missing values in {' or '.join(needed)}; "
+            "fill them, or leave them out with drop_null=True (--drop-null)"
+        )
+    if columns.logits and (found.get("score") or found.get("sum")):
+        bad = found.get("score", 0) + found.get("sum", 0)
+        raise InputError(f"{bad} rows of {predictions} are not finite numbers; repair them or select them away")
+    if found.get("score"):
+        raise InputError(
+            f"{found['score']} rows of {predictions} are not in [0, 1] (values from {low:g} to {high:g}); repair them or select "
+            "them away (logits must be declared: logits=, --logits)"
+        )
+    if found.get("label"):
+        what = f"an index from 0 to {columns.count - 1}" if columns.classes is None else "among the classes"
+        raise InputError(
+            f"{found['label']} labels in {columns.label!r} are not {what}; list their names in classes=[...] (--class-names)"
+        )
+    if found.get("weight"):
+        raise InputError(
+            f"{found['weight']} weights in {columns.weight!r} are negative or not finite; repair them first"
+        )
+    if found.get("sum"):
+        raise InputError(
+            f"{found['sum']} rows of {predictions} do not sum to 1 (tolerance {SUM_TOLERANCE:g}) or leave [0, 1]; normalise them"
+        )
+    return found["missing"]

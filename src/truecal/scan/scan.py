@@ -1,0 +1,197 @@
+"""tc.scan: calibration errors of data that stay where they are, in one pass."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import Estimate, Estimator
+from truecal.lens import ClassWise, Lens, OneClass, TopLabel
+from truecal.profile.sketch.sketch import Sketch
+from truecal.scan.alike import parts_of
+from truecal.scan.answer import measure_classes, measure_sketch
+from truecal.scan.filters import as_filter
+from truecal.scan.gather import Gathered, Group, gather, refuse_unfit
+from truecal.scan.judged import Columns, choose_columns, predictions_of
+from truecal.scan.logits import with_probs
+from truecal.scan.sources import files_of, frame_of, is_path, opened
+from truecal.select import Selection
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one pass over the data left: sketches, from which any estimator can be asked without another pass.
+
+    Attributes
+    ----------
+    sketches : for every group (a tuple with one value per `by` column; the empty tuple without `by`) one sketch per class
+        under a class-wise lens, else one.
+    by : the columns grouped by. lens, judged : the lens and what it judges in words. classes : number of classes.
+    dropped : rows left out because something in them was missing (only with drop_null). engine : what read the data.
+    selection : which rows were judged, in words; empty for all.
+    """
+
+    sketches: Mapping[Group, tuple[Sketch, ...]]
+    by: tuple[str, ...]
+    lens: Lens
+    judged: str
+    classes: int
+    dropped: int
+    engine: str
+    selection: str = ""
+
+    @property
+    def sketch(self) -> Sketch:
+        """The one sketch of a scan without `by` and without a class-wise lens."""
+        parts = self._all()
+        if len(parts) > 1:
+            raise InputError(f"the scan holds {len(parts)} sketches, one per class; use .sketches")
+        return parts[0]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows judged."""
+        return sum(max(part.rows for part in parts) for parts in self.sketches.values())
+
+    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> Estimate:
+        """The error of all rows together (groups added up); options as in :func:`calibration_error`."""
+        return self._answer(self._all(), estimator, level, rng)
+
+    def groups(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> dict[Group, Estimate]:
+        """One Estimate per group, in the order of the groups' values."""
+        ordered = sorted(
+            self.sketches, key=lambda group: tuple((value is None, str(type(value)), value) for value in group)
+        )
+        return {group: self._answer(self.sketches[group], estimator, level, rng) for group in ordered}
+
+    def _all(self) -> tuple[Sketch, ...]:
+        return tuple(sum(parts[1:], parts[0]) for parts in zip(*self.sketches.values(), strict=True))
+
+    def _answer(self, parts: Sequence[Sketch], estimator: Estimator | None, level: float, rng: int) -> Estimate:
+        if isinstance(self.lens, ClassWise):
+            given = self.lens.weights
+            shares = np.full(self.classes, 1 / self.classes) if given is None else np.asarray(given) / np.sum(given)
+            found = measure_classes(parts, shares, estimator=estimator, lens=self.judged, level=level)
+        else:
+            found = measure_sketch(parts[0], estimator=estimator, lens=self.judged, level=level, rng=rng)
+        return self.noted(found)
+
+    def noted(self, estimate: Estimate) -> Estimate:
+        """The estimate with what this scan left out."""
+        gone = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
+        return estimate.but(warnings=(*gone, *estimate.warnings), selection=self.selection)
+
+
+def scan(
+    source: Any,
+    *,
+    label: str,
+    score: str | None = None,
+    probs: str | Sequence[str] | None = None,
+    logits: str | Sequence[str] | None = None,
+    lens: Lens | None = None,
+    weights: str | None = None,
+    by: str | Sequence[str] | None = None,
+    select: Selection | None = None,
+    classes: Sequence[object] | None = None,
+    engine: str | None = None,
+    drop_null: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> Scan:
+    """Read predictions of any size in one pass, in bounded memory, by an engine that exists: polars, DuckDB, Spark or Dask.
+
+    Parameters
+    ----------
+    source : a path, a pattern such as "logs/*.parquet" or a list of these (parquet, csv, jsonl; s3:// and the like as far as the
+        engine reads them), or a frame: polars LazyFrame, DuckDB relation, PySpark or Dask DataFrame, or one in memory.
+    label : column of labels: class indices, or names listed in `classes`.
+    score : column of P(positive). probs : class probabilities instead: a pattern such as "p_*", a list, or one column of lists.
+    logits : the same as logits, turned into probabilities by the engine: one column is the log odds of the positive class.
+    lens : TopLabel, OneClass or ClassWise; default the positive class for `score`, the top label for `probs`.
+    weights : column of weights. select : tc.by_label(...) and the like.
+    by : one answer per value of these columns. A folder named day=2026-05-01 counts as a column of text.
+    engine : for files: "polars" (default), "duckdb", "spark" or "dask". A frame is run by the engine that holds it.
+    drop_null : leave out rows with missing values and report their number; otherwise they are an error that counts them.
+    progress : called with (files done, files in all); files are then read in up to 100 parts, one after the other.
+
+    >>> import polars as pl, numpy as np, truecal as tc
+    >>> from truecal.scan import scan
+    >>> rng = np.random.default_rng(0)
+    >>> p, day = rng.random(4000), np.repeat(["mon", "tue"], 2000)
+    >>> frame = pl.LazyFrame({"p": p, "y": rng.random(4000) < np.where(day == "mon", p, p**2), "day": day})
+    >>> found = scan(frame, label="y", score="p", by="day")
+    >>> {day: round(float(est), 3) for (day,), est in found.groups().items()}
+    {'mon': 0.009, 'tue': 0.183}
+    """
+    columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    wanted = predictions_of(score, probs, logits)
+    needed = [label, *([] if weights is None else [weights])]
+
+    def one(frame: Any) -> tuple[Gathered, Columns, Lens]:
+        columns = choose_columns(
+            frame,
+            label=label,
+            score=score,
+            probs=probs,
+            logits=logits,
+            weights=weights,
+            by=columns_by,
+            classes=classes,
+        )
+        judge = lens if lens is not None else OneClass() if columns.binary else TopLabel()
+        names = list(frame.collect_schema())
+        frame, columns = with_probs(frame, columns)
+        if select is not None:
+            frame = frame.filter(as_filter(select, columns, names))
+        return gather(frame, columns, judge), columns, judge
+
+    if is_path(source):
+        files = files_of(source)
+        parts, done = [], 0
+        for part in parts_of(files, engine, wanted, needed, columns_by, apart=progress is not None):
+            if progress is not None:
+                progress(done, len(files))
+            lazy, used = opened(part.files, engine)
+            said = [nw.lit(value, nw.String).alias(name) for name, value in part.said.items()]
+            parts.append(one(lazy.with_columns(*said) if said else lazy))
+            done += len(part.files)
+        if progress is not None:
+            progress(done, len(files))
+    else:
+        if engine is not None:
+            raise InputError(f"engine={engine!r} is for files; a frame is run by the engine that holds it")
+        lazy = frame_of(source)
+        used = lazy.implementation.value
+        parts = [one(lazy)]
+    _, columns, judge = parts[0]
+    gathered = reduce(add, (part for part, _, _ in parts))
+    dropped = refuse_unfit(gathered, columns, drop_null=drop_null)
+    if not gathered.sketches:
+        where = f" where {select}" if select is not None else ""
+        raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")
+    return Scan(
+        sketches=gathered.sketches,
+        by=columns_by,
+        lens=judge,
+        judged=_words(judge, columns),
+        classes=columns.count,
+        dropped=dropped,
+        engine=used,
+        selection="" if select is None else str(select),
+    )
+
+
+def _words(lens: Lens, columns: Columns) -> str:
+    """What is judged, in the words the lens has for predictions in memory."""
+    if isinstance(lens, ClassWise):
+        return f"{columns.count} classes" + ("" if lens.weights is None else ", weighted")
+    if isinstance(lens, OneClass):
+        if lens.name is None and columns.classes is None:
+            return "positive class"
+        return f"class {columns.class_name(1 if lens.name is None else columns.class_index(lens.name))}"
+    return "top label"

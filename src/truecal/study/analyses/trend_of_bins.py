@@ -1,0 +1,162 @@
+"""Whether calibration seems to go up or down with error depends on the number of bins (Minderer et al. 2021, Figure 9).
+
+The bias of a binned error grows with its bins and with the model's error, so that many bins show a trend that is not there.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.study.analyses.bias_of_bins import squared_bias
+from truecal.study.analyses.correlation import correlate, few_models, fit_line
+from truecal.study.analyses.points import CONDITION, gathered, named, numbers, points, results, with_error
+from truecal.study.run.grid_names import Metric, parse_metric
+from truecal.study.store import polars
+
+_BINNED = "ece-"
+_UNBIASED = ("debiased-", "exact-", "rank-series-")
+MEAN_SQUARE = "brier-top"
+
+
+@dataclass(frozen=True, eq=False)
+class BinTrend:
+    """Slope of each estimator on the classification error, across models.
+
+    `frame()` columns: dataset, severity, metric, scheme, norm, bins (null for estimators without a fixed number), debiased
+    (whether the estimator removes its bias), models, slope, low, high, pearson, pearson_low, pearson_high; and, for equal-mass bins
+    of norm 2, the slopes of the squared error, of its exact bias, and of what remains: slope_squared = slope_bias + slope_rest,
+    rest_low, rest_high.
+    """
+
+    notes: tuple[str, ...]
+    _frame: Any
+    _points: Any
+
+    def frame(self) -> Any:
+        """One row per condition and estimator."""
+        return self._frame
+
+    def points(self) -> Any:
+        """One row per condition, estimator and model: error, value, and for equal-mass bins of norm 2 the bias of its square."""
+        return self._points
+
+
+def bin_trend(
+    frame: Any,
+    *,
+    lens: str = "top-label",
+    selection: str = "all",
+    recalibrator: str = "none",
+    dataset: str | None = None,
+    level: float = 0.95,
+) -> BinTrend:
+    """The trend of calibration with error for every number of bins in the results, beside that of debiased estimators.
+
+    Norm 2 and equal mass have an exact bias (eq. 5), found from the store's numbers if the metric brier-top is among them. Other
+    binned errors are judged by whether the debiased estimators (debiased, exact, rank-series) show the same trend.
+    """
+    pl = polars()
+    known = results(frame).filter(pl.col("lens") == lens)["metric"].unique().sort().to_list()
+    wanted = [parse_metric(name) for name in known if name.startswith((_BINNED, *_UNBIASED))]
+    wanted = [metric for metric in wanted if metric.norm != np.inf]
+    if not any(metric.kind == "ece" for metric in wanted):
+        raise InputError(f"the results hold no binned error such as ece-mass-100-l1 with the lens {lens!r}")
+    choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
+    found, notes = with_error(frame, [metric.name for metric in wanted], **choice)
+    found = _with_bias(frame, found, wanted, choice, notes)
+    said, rows = [], []
+    for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+        said += few_models(part["model"].n_unique(), named(*condition))
+        here = [_trend(metric, part.filter(pl.col("metric") == metric.name), level) for metric in wanted]
+        here = [row for row in here if row["models"] >= 2]
+        said += [(text, named(*condition)) for text in _verdicts(here)]
+        rows += [{**dict(zip(CONDITION, condition, strict=True)), **row} for row in here]
+    if not rows:
+        raise InputError("a trend needs at least two models under one condition")
+    notes += gathered(said)
+    names = ("slope_squared", "slope_bias", "slope_rest", "rest_low", "rest_high", "norm")
+    table = pl.DataFrame(
+        rows, schema_overrides={**dict.fromkeys(names, pl.Float64), "bins": pl.Int64, "scheme": pl.String}
+    )
+    order = ["debiased", "scheme", "norm", "bins", "metric"]
+    return BinTrend(tuple(dict.fromkeys(notes)), table.sort(*CONDITION, *order, nulls_last=True), found)
+
+
+def _with_bias(frame: Any, found: Any, wanted: list[Metric], choice: dict[str, Any], notes: list[str]) -> Any:
+    """Columns squared (mean over seeds of the squared error) and bias, for equal-mass bins of norm 2; null elsewhere."""
+    pl = polars()
+    exact = {m.name: float(m.bins or 0) for m in wanted if (m.kind, m.scheme, m.norm) == ("ece", "mass", 2.0)}
+    empty = [pl.lit(None, pl.Float64).alias(name) for name in ("squared", "bias")]
+    if not exact:
+        return found.with_columns(*empty)
+    table = results(frame)
+    if MEAN_SQUARE not in table["metric"]:
+        notes.append(
+            f"the exact bias of binned errors needs the metric {MEAN_SQUARE} in the study; without it only trends are shown"
+        )
+        return found.with_columns(*empty)
+    key = [*CONDITION, "model"]
+    squared, _ = points(table.with_columns(pl.col("value") ** 2), list(exact), **choice)
+    means, _ = points(table, [MEAN_SQUARE], **choice)
+    squared = squared.join(means.select(*key, pl.col("value").alias("mean_square")), on=key, how="inner")
+    squared = squared.with_columns(pl.col("metric").replace_strict(exact, return_dtype=pl.Float64).alias("bins"))
+    power, mean, n, bins = numbers(squared, "value", "mean_square", "n", "bins")
+    roomy = n > bins
+    bias = np.where(roomy, squared_bias(power, mean, np.where(roomy, n, 2 * bins), bins), np.nan)
+    squared = squared.with_columns(pl.col("value").alias("squared"), pl.Series("bias", bias).fill_nan(None))
+    return found.join(
+        squared.select("metric", "lens", *key, "squared", "bias"), on=["metric", "lens", *key], how="left"
+    )
+
+
+def _trend(metric: Metric, part: Any, level: float) -> dict[str, Any]:
+    error, value, squared, bias = numbers(part, "error", "value", "squared", "bias")
+    line, pearson = fit_line(error, value, level=level), correlate(error, value, "pearson", level=level)
+    row: dict[str, Any] = {"metric": metric.name, "scheme": metric.scheme, "norm": metric.norm, "bins": metric.bins}
+    row |= {
+        "debiased": metric.kind != "ece",
+        "models": part.height,
+        "slope": line.slope,
+        "low": line.low,
+        "high": line.high,
+    }
+    row |= {"pearson": pearson.value, "pearson_low": pearson.low, "pearson_high": pearson.high}
+    names = ("slope_squared", "slope_bias", "slope_rest", "rest_low", "rest_high")
+    if not len(bias) or np.isnan(bias).any():
+        return row | dict.fromkeys(names)
+    rest = fit_line(error, squared - bias, level=level)
+    slopes = (fit_line(error, squared).slope, fit_line(error, bias).slope, rest.slope, rest.low, rest.high)
+    return row | dict(zip(names, slopes, strict=True))
+
+
+def _verdicts(rows: list[dict[str, Any]]) -> list[str]:
+    """What the trends of one condition say about each other."""
+    notes = []
+
+    def sign(row: dict[str, Any], low: str = "low", high: str = "high") -> int:
+        return int(row[low] > 0) - int(row[high] < 0)
+
+    unbiased = [row for row in rows if row["debiased"]]
+    binned = [row for row in rows if not row["debiased"]]
+    for scheme, norm in sorted({(row["scheme"], row["norm"]) for row in binned}):
+        group = sorted((r for r in binned if (r["scheme"], r["norm"]) == (scheme, norm)), key=lambda r: r["bins"])
+        signs: dict[int, str] = {}
+        for row in group:
+            signs.setdefault(sign(row), row["metric"])
+        if 1 in signs and -1 in signs:
+            notes.append(
+                f"calibration rises with error by {signs[1]} and falls by {signs[-1]}: the number of bins decides"
+            )
+        last = group[-1]
+        if not sign(last):
+            continue
+        trend = f"{last['metric']} {'rises' if sign(last) > 0 else 'falls'} with error"
+        if last["slope_rest"] is not None:
+            if sign(last, "rest_low", "rest_high") != sign(last):
+                notes.append(f"{trend}, but its square without the exact bias does not: the trend is that of the bias")
+        elif unbiased and all(sign(row) != sign(last) for row in unbiased):
+            others = " nor ".join(row["metric"] for row in unbiased)
+            notes.append(f"{trend}, but not {others}: the trend may be that of its bias")
+    return notes

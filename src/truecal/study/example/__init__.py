@@ -1,0 +1,1 @@
+"""A real study to start from."""

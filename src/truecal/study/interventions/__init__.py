@@ -1,0 +1,1 @@
+"""Comparison of what is done while training and after it."""

@@ -1,0 +1,139 @@
+"""Every model a comparison needs, trained once: logits are kept by content, so that a run that was stopped goes on where it was."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from multiprocessing import get_context
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.errors import InputError
+from truecal.lab.trials.cache import BatchCache
+from truecal.study.interventions.config import BASELINE, WHILE_TRAINING, Plan, Strength
+from truecal.study.interventions.data import Data
+from truecal.study.run.run import prepare_worker
+from truecal.train.recipe import Recipe
+
+Logits = NDArray[np.float32]
+Told = Callable[[int, int, str], object]  # models done, models in all, what was done last
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model to train."""
+
+    kind: str
+    strength: Strength
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}{'' if self.strength is None else f' {self.strength}'}, seed {self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """What a model said about the rows to choose by and about the rows to judge."""
+
+    validation: Logits
+    test: Logits
+
+
+def jobs(plan: Plan) -> list[Job]:
+    """The base model and every strength of every intervention made while training, for each seed."""
+    kinds = [(BASELINE, None)] + [(kind, s) for kind in WHILE_TRAINING for s in plan.interventions.get(kind, ())]
+    return [Job(kind, strength, seed) for seed in plan.seeds for kind, strength in kinds]
+
+
+def outputs_of_all(
+    plan: Plan, data: Data, folder: str | PathLike[str], *, workers: int = 1, told: Told | None = None
+) -> dict[Job, Outputs]:
+    """Logits of every model, from the cache in `folder` or trained now; neither workers nor interruptions change a bit of them."""
+    kept = BatchCache(folder)
+    asked = jobs(plan)
+    setting = _setting(plan.training, data)
+    keys = {job: _key(setting, job) for job in asked}
+    found: dict[Job, Outputs] = {}
+    for job in asked:
+        arrays = kept.read(keys[job])
+        if arrays.keys() >= {"validation", "test"}:
+            found[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
+    tell = told if told is not None else lambda *_: None
+    tell(len(found), len(asked), "taken from earlier runs" if found else "starting")
+    missing = [job for job in asked if job not in found]
+    for job, outputs in _trained(missing, plan.training, data, workers):
+        kept.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
+        found[job] = outputs
+        tell(len(found), len(asked), str(job))
+    return {job: found[job] for job in asked}
+
+
+def _trained(missing: list[Job], recipe: Recipe, data: Data, workers: int) -> Iterator[tuple[Job, Outputs]]:
+    if workers == 1 or len(missing) < 2:
+        for job in missing:
+            yield job, train(job, recipe, data)
+        return
+    with ProcessPoolExecutor(
+        min(workers, len(missing)), get_context("spawn"), initializer=_remember, initargs=(recipe, data)
+    ) as pool:
+        under_way = {pool.submit(_train_remembered, job): job for job in missing}
+        try:
+            for done in as_completed(under_way):
+                yield under_way[done], done.result()
+        except BrokenProcessPool as error:
+            raise InputError(
+                "a worker process died, perhaps of want of memory; use fewer workers, and go on"
+            ) from error
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def train(job: Job, recipe: Recipe, data: Data) -> Outputs:
+    """Train one model, in this process."""
+    from truecal.train.fit import fit, logits_of
+
+    model = fit(
+        data.train.inputs,
+        data.train.labels,
+        classes=len(data.classes),
+        recipe=recipe,
+        kind=job.kind,  # type: ignore[arg-type]
+        strength=0.0 if job.strength is None else job.strength,  # type: ignore[arg-type]
+        seed=job.seed,
+    )
+    return Outputs(logits_of(model, data.validation.inputs), logits_of(model, data.test.inputs))
+
+
+_HELD: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent once
+
+
+def _remember(recipe: Recipe, data: Data) -> None:
+    prepare_worker()
+    _HELD.update(recipe=recipe, data=data)
+
+
+def _train_remembered(job: Job) -> Outputs:
+    return train(job, _HELD["recipe"], _HELD["data"])
+
+
+def _setting(recipe: Recipe, data: Data) -> Mapping[str, Any]:
+    """All that determines the numbers besides the job: data, recipe, code, torch."""
+    sources = sorted((Path(__file__).parents[2] / "train").glob("*.py"))
+    code = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
+    arrays = hashlib.sha256()
+    for part in (data.train, data.validation, data.test):
+        for array in (part.inputs, part.labels):
+            arrays.update(f"{array.dtype}{array.shape}".encode())
+            arrays.update(np.ascontiguousarray(array).tobytes())
+    return {"recipe": asdict(recipe), "data": arrays.hexdigest(), "code": code, "torch": version("torch")}
+
+
+def _key(setting: Mapping[str, Any], job: Job) -> str:
+    return hashlib.sha256(json.dumps({**setting, "job": asdict(job)}, sort_keys=True).encode()).hexdigest()

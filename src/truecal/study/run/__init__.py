@@ -1,0 +1,1 @@
+"""Running a study: jobs, rows, metrics."""

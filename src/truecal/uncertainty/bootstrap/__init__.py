@@ -1,0 +1,1 @@
+"""Resampling: how an estimate would vary on other rows of the same kind."""

@@ -1,0 +1,1 @@
+"""Promises: can the error be said to be below a threshold?"""
