@@ -1,6 +1,7 @@
 """`truecal measure` of a pattern, a folder, several files, or any file with --engine."""
 
 import json
+from importlib import import_module
 
 import numpy as np
 import polars as pl
@@ -160,7 +161,7 @@ def test_what_a_scan_cannot_do_is_refused(truecal, tmp_path, logs):
 
 
 def test_an_engine_that_is_not_installed_is_named_with_its_extra(truecal, logs, monkeypatch):
-    monkeypatch.setattr("truecal.scan.sources.installed", lambda package: package == "polars")
+    monkeypatch.setattr(import_module("truecal.scan.sources"), "installed", lambda package: package == "polars")
     ran = truecal("measure", logs, "--engine", "duckdb")
     assert ran.code == 2
     assert "pip install 'truecal[duckdb]'" in ran.err

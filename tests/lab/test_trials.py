@@ -14,11 +14,10 @@ from truecal.lab import (
     Uniform,
     World,
     bias,
-    peng,
-    roelofs,
     table_of,
     trials,
 )
+from truecal.lab.papers import peng, roelofs
 from truecal.lab.papers.experiment import Run
 
 

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import truecal as tc
+from truecal.lab.papers import kumar_real as paper_kumar
 from truecal.recalibrate import (
     BetaCalibration,
     BiasCorrectedTemperature,
@@ -15,7 +16,6 @@ from truecal.recalibrate import (
     TemperatureScaling,
     VectorScaling,
     evaluate,
-    paper_kumar,
 )
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"

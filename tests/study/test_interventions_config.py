@@ -42,7 +42,7 @@ def test_what_does_not_fit_the_data_is_named_before_training(tmp_path):
 
 def test_the_bundled_example_says_what_is_usual():
     with pytest.MonkeyPatch.context():
-        plan = Plan.read(str(files("truecal.study") / "interventions_example.yaml"))
+        plan = Plan.read(str(files("truecal.study.interventions") / "example.yaml"))
     assert plan.training == Recipe()
     assert plan.lenses.likert == LensPlan().likert
     assert plan.seeds == (0, 1, 2, 3, 4)
@@ -57,7 +57,7 @@ def test_the_bundled_example_says_what_is_usual():
 
 
 def test_the_example_shows_the_usual_strengths(tmp_path):
-    shown = Plan.read(str(files("truecal.study") / "interventions_example.yaml"))
+    shown = Plan.read(str(files("truecal.study.interventions") / "example.yaml"))
     bare = Plan.read(written(tmp_path, "data: {set: warped-digits}\n"))
     assert {k: tuple(v) for k, v in shown.interventions.items()} == {k: tuple(v) for k, v in bare.interventions.items()}
     assert (shown.data, shown.accuracy_loss, shown.lenses.gamma) == (bare.data, bare.accuracy_loss, bare.lenses.gamma)

@@ -104,7 +104,7 @@ def verify(
     --------
     >>> import numpy as np
     >>> from truecal.predictions import Predictions
-    >>> from truecal.recalibrate import verify
+    >>> from truecal.uncertainty.verify.verify import verify
     >>> rng = np.random.default_rng(0)
     >>> p = rng.choice([0.1, 0.3, 0.5, 0.7, 0.9], 20_000)
     >>> print(verify(Predictions.from_probs(p, rng.random(20_000) < p), threshold=0.02))
