@@ -3,6 +3,7 @@
 from truecal.lens.all_label import AllLabels
 from truecal.lens.canonical import Canonical
 from truecal.lens.class_wise import ClassWise
+from truecal.lens.default import default_lens
 from truecal.lens.grouping import GroupedLens, GroupedVectorLens, Grouping
 from truecal.lens.lens import Lens
 from truecal.lens.one_class import OneClass
@@ -24,4 +25,5 @@ __all__ = [
     "TopLabel",
     "Vector",
     "VectorLens",
+    "default_lens",
 ]

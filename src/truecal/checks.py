@@ -1,0 +1,51 @@
+"""Options refused in one place and in one wording: levels, whole numbers, choices, norms, seeds."""
+
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+
+
+def check_level(level: object) -> None:
+    """Refuse a confidence level that is not a number strictly between 0 and 1."""
+    check_between(level, "level", 0, 1)
+
+
+def check_between(value: object, name: str, low: float, high: float) -> None:
+    """Refuse what is not a number strictly between `low` and `high`."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not low < value < high:  # type: ignore[operator]
+        raise InputError(f"{name} must lie strictly between {low:g} and {high:g}, not {value!r}")
+
+
+def check_whole(value: object, name: str, least: int = 1, most: int | None = None) -> None:
+    """Refuse what is not a whole number of at least `least` (and at most `most`)."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least:  # type: ignore[operator]
+        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if most is not None and value > most:  # type: ignore[operator]
+        raise InputError(f"{name} must be at most {most:,}, not {value:,}")
+
+
+def check_choice(value: object, choices: tuple[str, ...], name: str) -> None:
+    """Refuse an option that is not among its choices."""
+    if value not in choices:
+        raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
+
+
+def check_norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
+    """Refuse a norm that is not a number >= 1 or inf, or not among the allowed."""
+    number = isinstance(norm, (int, float, np.integer, np.floating)) and not isinstance(norm, bool)
+    if not number or not norm >= 1:  # type: ignore[operator]
+        raise InputError(f"norm must be a number of at least 1, or inf, not {norm!r}")
+    if allowed is not None and norm not in allowed:
+        raise InputError(f"norm must be {' or '.join(f'{p:g}' for p in allowed)} here, not {norm:g}")
+
+
+def generator_of(rng: Any) -> np.random.Generator:
+    """The generator behind `rng`: a seed (a whole number of at least 0), or a numpy Generator that goes on where it is."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    check_whole(rng, "rng", 0)
+    return np.random.default_rng(int(rng))

@@ -1,0 +1,1 @@
+"""What a clinical reviewer and a decision maker ask."""

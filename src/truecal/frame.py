@@ -1,0 +1,1 @@
+"""The one tabular result: named columns of plain arrays."""

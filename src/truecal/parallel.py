@@ -1,0 +1,1 @@
+"""One pool of processes and one way to tell progress."""

@@ -1,0 +1,1 @@
+"""Watch: calibration over time, an alarm that is valid whenever one looks."""
