@@ -89,7 +89,9 @@ def draw(tree: Tree) -> str:
             # An arrow over several rows bends aside, away from the boxes between.
             bend = 0 if height[above] - height[below] == 1 else (90 if x + u >= WIDTH else -90)
             start, end = y + HEIGHT, v - 4
-            lines.append(f'<path d="M{x} {start}C{x + bend} {start + 24} {u + bend} {end - 24} {u} {end}" marker-end="url(#a)"/>')
+            lines.append(
+                f'<path d="M{x} {start}C{x + bend} {start + 24} {u + bend} {end - 24} {u} {end}" marker-end="url(#a)"/>'
+            )
     boxes = [
         f'<rect x="{x - BOX // 2}" y="{y}" width="{BOX}" height="{HEIGHT}" rx="6"/>'
         f'<text x="{x}" y="{y + 22}">{escape(folder)}</text>'
@@ -116,7 +118,9 @@ def draw(tree: Tree) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Write the picture, or with --check say whether it is up to date."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 if the picture is not up to date")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; end with 1 if the picture is not up to date"
+    )
     options = parser.parse_args(arguments)
     picture, path = draw(Tree.read(ROOT)), ROOT / PICTURE
     if options.check:
