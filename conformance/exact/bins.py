@@ -64,7 +64,7 @@ class Rows:
 
 
 def width_bins(rows: Rows, bins: int, closed: str) -> list[Bin]:
-    """Edges j/b rounded to the precision of the scores. "left": [a, b), the last bin closed. "right": (a, b], the first one closed."""
+    """Edges j/b rounded to the precision of the scores. "left": [a, b), the last bin closed. "right": (a, b], the first closed."""
     inner = [rounded(Fraction(j, bins), rows.precision) for j in range(1, bins)]
     result: list[Bin] = [[] for _ in range(bins)]
     for group in rows.groups:
