@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from truecal.errors import InputError, TruecalWarning
 from truecal.recalibrate import HistogramBinning, IsotonicCalibration, PlattScaling, ScalingBinning
-from truecal.recalibrate.methods.lift import renormalized, with_confidence
+from truecal.recalibrate.methods.scores.lift import renormalized, with_confidence
 from truecal.recalibrate.outputs import class_scores
 
 Array = NDArray[np.float64]

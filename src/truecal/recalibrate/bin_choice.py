@@ -14,8 +14,8 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.predictions import Predictions
 from truecal.recalibrate.contract import at_least
-from truecal.recalibrate.methods.lift import ScoreMapping
-from truecal.recalibrate.methods.scaling_binning import ScalingBinning
+from truecal.recalibrate.methods.scores.lift import ScoreMapping
+from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
 from truecal.types import Float64s, Indices
 from truecal.uncertainty.verify.binned_error import squared_errors
 

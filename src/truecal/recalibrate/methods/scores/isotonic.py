@@ -8,7 +8,7 @@ import numpy as np
 
 from truecal.errors import FileError
 from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.lift import ScoreMapping
+from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.types import Float64s
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.softmax_scaling import SoftmaxScaling, maximise_likelihood
+from truecal.recalibrate.methods.softmax.family import SoftmaxScaling, maximise_likelihood
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices

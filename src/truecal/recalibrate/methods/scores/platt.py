@@ -9,7 +9,7 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.predictions.softmax import sigmoid
 from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.lift import ScoreMapping
+from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO
 from truecal.recalibrate.solvers.newton import fit_rising_logistic
 from truecal.types import Float64s

@@ -10,7 +10,7 @@ from truecal.errors import InputError
 from truecal.predictions.softmax import sigmoid
 from truecal.recalibrate.contract import one_of
 from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.lift import Multiclass, ScoreMapping
+from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMapping
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO
 from truecal.recalibrate.solvers.newton import fit_rising_logistic

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.softmax_scaling import SoftmaxScaling
+from truecal.recalibrate.methods.softmax.family import SoftmaxScaling
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices

@@ -10,9 +10,9 @@ from truecal.errors import FileError, InputError
 from truecal.profile import Profile
 from truecal.recalibrate.contract import at_least, one_of
 from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.beta import BetaCalibration
-from truecal.recalibrate.methods.histogram import StepMap, mass_edges, read_steps
-from truecal.recalibrate.methods.lift import Multiclass, ScoreMap, ScoreMapping
+from truecal.recalibrate.methods.scores.beta import BetaCalibration
+from truecal.recalibrate.methods.scores.histogram import StepMap, mass_edges, read_steps
+from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMap, ScoreMapping
 from truecal.recalibrate.outputs import Input
 from truecal.types import Float64s, Floats, Indices
 

@@ -11,7 +11,7 @@ from truecal.predictions.softmax import softmax
 from truecal.profile import Profile
 from truecal.recalibrate.contract import at_least, one_of
 from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.lift import Multiclass, ScoreMapping
+from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMapping
 from truecal.recalibrate.outputs import Input
 from truecal.types import Float64s, Floats
 
