@@ -2,5 +2,6 @@
 
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.readers.files import read
+from truecal.predictions.softmax import sigmoid, softmax
 
-__all__ = ["Predictions", "read"]
+__all__ = ["Predictions", "read", "sigmoid", "softmax"]

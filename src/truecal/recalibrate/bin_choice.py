@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from truecal.checks import check_whole
 from truecal.errors import InputError
 from truecal.predictions import Predictions
-from truecal.recalibrate.contract import at_least
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
 from truecal.types import Float64s, Indices
@@ -94,7 +94,7 @@ def choose_bins(
         raise InputError("choose_bins takes plain rows, without weights or clusters")
     if not 0 < fit_share < 1 or not 0.5 < level < 1:
         raise InputError(f"fit_share must lie in (0, 1) and level in (0.5, 1), not {fit_share!r} and {level!r}")
-    at_least("resamples", resamples, 2)
+    check_whole(resamples, "resamples", 2)
     random = np.random.default_rng(rng)
     order = random.permutation(len(preds))
     cut = round(fit_share * len(preds))

@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal.checks import check_choice, check_whole
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, Estimate, Estimator, Interval, SweepECE
 from truecal.lens import Lens, OneClass, TopLabel
 from truecal.predictions import Predictions
-from truecal.recalibrate.contract import Recalibrator, at_least, one_of
+from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.leakage import RowsSeen
 from truecal.recalibrate.outputs import read_outputs
 from truecal.scores import briers, log_losses
@@ -150,15 +151,15 @@ def evaluate(
     >>> bool(result["BetaCalibration"].log_loss_change.high < 0)
     True
     """
-    one_of("score", score, ("log loss", "brier"))
-    one_of("in_sample", in_sample, ("refuse", "label"))
+    check_choice(score, ("log loss", "brier"), "score")
+    check_choice(in_sample, ("refuse", "label"), "in_sample")
     named = _by_name(recalibrators)
     z = None if logits is None else read_outputs(logits, "logits")
     if z is not None and len(z) != len(preds):
         raise InputError(f"there are {len(preds)} predictions but {len(z)} rows of logits; they must match row by row")
     fold_of = None
     if folds is not None:
-        at_least("folds", folds, 2)
+        check_whole(folds, "folds", 2)
         fold_of = _assign_folds(preds, folds, rng)
     after: dict[str, tuple[Predictions, tuple[str, ...]]] = {BEFORE: (preds, ())}
     for name, recalibrator in named.items():

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.predictions.softmax import softmax
+from truecal.predictions import softmax
 from truecal.types import Float64s, Floats, Indices
 
 LOG_ZERO = -1e30

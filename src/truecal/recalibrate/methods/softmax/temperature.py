@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truecal.recalibrate.export import serial
+from truecal.recalibrate.export import fields
 from truecal.recalibrate.methods.softmax.family import SoftmaxScaling
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
@@ -75,4 +75,4 @@ class TemperatureScaling(SoftmaxScaling):
         return {"temperature": self.temperature_}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.temperature_ = serial.number(state, "temperature", low=1e-300)
+        self.temperature_ = fields.number(state, "temperature", low=1e-300)
