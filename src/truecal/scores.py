@@ -11,6 +11,7 @@ from truecal.errors import InputError
 from truecal.estimate import RankSeries
 from truecal.estimate.isotonic import isotonic_blocks
 from truecal.lens import TopLabel
+from truecal.logistic import fit_logistic
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
@@ -160,38 +161,14 @@ def calibration_line(profile: Profile) -> CalibrationLine:
     if ones.min() == ones.max() == zeros.min() == zeros.max():
         raise InputError("the calibration line needs at least two different scores")
     z = np.log(c) - np.log1p(-c)
-    intercept = _logistic(np.ones((len(z), 1)), z, w, y)[0]
+    intercept = fit_logistic(np.empty((len(z), 0)), y, w, offset=z)[-1]
     if ones.min() >= zeros.max() or ones.max() <= zeros.min():
         slope = (
             np.inf if ones.min() >= zeros.max() else -np.inf
         )  # a threshold separates the outcomes: no finite optimum
     else:
-        slope = _logistic(np.stack([np.ones(len(z)), z], axis=1), np.zeros(len(z)), w, y)[1]
+        slope = fit_logistic(z[:, None], y, w)[0]
     return CalibrationLine(float(slope), float(intercept), left_out)
-
-
-def _logistic(design: Float64s, offset: Float64s, weight: Float64s, y: Float64s) -> Float64s:
-    """Maximum-likelihood coefficients of a logistic regression with an optimum: Newton steps, halved until they improve."""
-
-    def loss(beta: Float64s) -> float:
-        z = offset + design @ beta
-        return float((weight * (np.logaddexp(0, z) - y * z)).sum())
-
-    beta = np.zeros(design.shape[1])
-    now = loss(beta)
-    for _ in range(100):
-        z = offset + design @ beta
-        p = 0.5 * (1 + np.tanh(z / 2))
-        gradient = design.T @ (weight * (p - y))
-        curvature = (design * (weight * p * (1 - p))[:, None]).T @ design
-        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        size = 1.0
-        while (then := loss(beta - size * step)) > now and size > 1e-10:
-            size /= 2
-        beta, gain, now = beta - size * step, now - then, then
-        if gain <= 1e-14 * (1 + abs(now)):
-            break
-    return beta
 
 
 @dataclass(frozen=True)

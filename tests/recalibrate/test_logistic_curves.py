@@ -11,8 +11,9 @@ from sklearn.calibration import _SigmoidCalibration
 from sklearn.linear_model import LogisticRegression
 
 from truecal.errors import InputError, TruecalWarning
+from truecal.logistic import fit_logistic
 from truecal.recalibrate import BetaCalibration, PlattScaling
-from truecal.recalibrate.solvers.newton import fit_logistic, fit_rising_logistic
+from truecal.recalibrate.solvers.newton import fit_rising_logistic
 
 Array = NDArray[np.float64]
 

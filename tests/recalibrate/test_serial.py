@@ -93,7 +93,11 @@ EDITS: list[tuple[Recalibrator, Edit, str]] = [
     (TemperatureScaling(input="probs"), lambda c: c.update(kind="os"), "no recalibrator of this release"),
     (TemperatureScaling(input="probs"), lambda c: c.update(kind="Recalibrator"), "no recalibrator of this release"),
     (TemperatureScaling(input="probs"), lambda c: c.update(kind="RecalibratedClassifier"), "no recalibrator"),
-    (TemperatureScaling(input="probs"), lambda c: c["params"].update(input="odds"), "input must be 'logits' or 'probs'"),
+    (
+        TemperatureScaling(input="probs"),
+        lambda c: c["params"].update(input="odds"),
+        "input must be 'logits' or 'probs'",
+    ),
     (TemperatureScaling(input="probs"), lambda c: c["params"].update(colour=1), '"params" do not fit'),
     (TemperatureScaling(input="probs"), lambda c: c.update(params=[]), '"params" must be an object'),
     (TemperatureScaling(input="probs"), lambda c: c["learned"].update(temperature=0), '"temperature" is 0'),
