@@ -3,7 +3,8 @@
 from truecal.recalibrate.bin_choice import BinChoice, choose_bins
 from truecal.recalibrate.classifier import RecalibratedClassifier
 from truecal.recalibrate.contract import Recalibrator
-from truecal.recalibrate.evaluate import Evaluation, evaluate
+from truecal.recalibrate.evaluate import evaluate
+from truecal.recalibrate.evaluation import Evaluation
 from truecal.recalibrate.methods.scores.beta import BetaCalibration
 from truecal.recalibrate.methods.scores.histogram import HistogramBinning
 from truecal.recalibrate.methods.scores.isotonic import IsotonicCalibration

@@ -121,12 +121,12 @@ def _best(allowed: list[tuple[float, int]]) -> int | None:
 def marginals(preds: Predictions) -> list[tuple[Float64s, Indices, Float64s]]:
     """For each class (of two, the second only): distinct outputs, the output of each row, and 0/1 outcomes."""
     classes = [1] if preds.class_count == 2 else range(preds.class_count)
-    found = []
+    by_class = []
     for k in classes:
         column = preds.probs if preds.binary else preds.probs[:, k]
         outputs, of = np.unique(column.astype(np.float64), return_inverse=True)
-        found.append((outputs, of, (preds.labels == k).astype(np.float64)))
-    return found
+        by_class.append((outputs, of, (preds.labels == k).astype(np.float64)))
+    return by_class
 
 
 def marginal_errors(classes: Sequence[tuple[Float64s, Indices, Float64s]], draws: Any) -> tuple[Float64s, Float64s]:

@@ -127,13 +127,13 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def from_json(cls, text: str) -> Self:
         """The recalibrator that `to_json` wrote. A text that was damaged or edited into nonsense is refused."""
         content = document.read(text)
-        made: Recalibrator = document.blank(content, Recalibrator._kinds())
-        made._take_up(content)
-        if not isinstance(made, cls):
+        recalibrator: Recalibrator = document.blank(content, Recalibrator._kinds())
+        recalibrator._take_up(content)
+        if not isinstance(recalibrator, cls):
             raise InputError(
-                f"this is a {type(made).__name__}, not a {cls.__name__}; use {type(made).__name__}.from_json"
+                f"this is a {type(recalibrator).__name__}, not a {cls.__name__}; use {type(recalibrator).__name__}.from_json"
             )
-        return made
+        return recalibrator
 
     @classmethod
     def _kinds(cls) -> dict[str, type[Self]]:

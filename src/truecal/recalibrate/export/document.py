@@ -62,14 +62,14 @@ def blank(content: Mapping[str, Any], makers: Mapping[str, Callable[..., Any]]) 
         raise FileError('"params" must be an object')
     arguments = {name: blank(value, makers) if isinstance(value, dict) else value for name, value in params.items()}
     try:
-        made = maker(**arguments)
+        recalibrator = maker(**arguments)
     except TypeError as error:
         raise FileError(f'"params" do not fit {kind}: {error}') from error
     try:
-        made.check_params()
+        recalibrator.check_params()
     except InputError as error:
         raise FileError(f'"params": {error}') from error
-    return made
+    return recalibrator
 
 
 def class_names(content: Mapping[str, Any], columns: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Newton's method where it cannot run away: for the inverse temperature, and for a logistic curve that never falls."""
+"""Safeguarded Newton's method: for the inverse temperature, and for a logistic curve that never falls."""
 
 from dataclasses import dataclass
 from math import exp, log
@@ -28,7 +28,7 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
     Newton's step is taken in log b on the derivative, which increases with b, and is replaced by bisection when it
     leaves the bracket. A search over a sample of rows gives the start, so the full data is read two or three times.
 
-    There is no finite optimum when every label has its row's largest logit (b grows for ever): Laplace's targets make
+    There is no finite optimum when every label has its row's largest logit (b grows without end): Laplace's targets make
     one. And none above zero when the logits carry no information: b stops where the probabilities are uniform to 0.1 %.
     """
     spread = data.spread()

@@ -55,14 +55,14 @@ class TemperatureScaling(SoftmaxScaling):
         self.classes = classes
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        found = fit_inverse_temperature(self._labelled(outputs, labels, weights))
-        self.temperature_ = 1.0 / found.value
-        if found.ending == "separable":
+        optimum = fit_inverse_temperature(self._labelled(outputs, labels, weights))
+        self.temperature_ = 1.0 / optimum.value
+        if optimum.ending == "separable":
             self._warn(
                 "every label has its row's largest logit, so the likelihood has no finite optimum (T goes to 0); "
                 f"targets were smoothed by Laplace's rule, which gives T = {self.temperature_:.4g}"
             )
-        elif found.ending == "flat":
+        elif optimum.ending == "flat":
             self._warn(
                 "the logits do not favour the labels, so the likelihood has no finite optimum (T goes to infinity); "
                 f"T was set to {self.temperature_:.4g}"
