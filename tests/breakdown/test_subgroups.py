@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from truecal.breakdown.subgroups import holm, subgroups
+from truecal.breakdown import subgroups
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE
 from truecal.lens import ClassWise, OneClass
 from truecal.predictions import Predictions
 from truecal.uncertainty.measurement import measure
+from truecal.uncertainty.multiplicity import holm
 
 
 def patients(n=3000, seed=0, *, bad=()):
