@@ -7,6 +7,7 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
+from truecal.lens.pushed_down import PushedDown
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
@@ -59,6 +60,9 @@ class ClassWise(Lens):
         outcomes = preds.labels == np.arange(start, stop)[:, None]
         weights = None if preds.weights is None else np.broadcast_to(preds.weights, outcomes.shape)
         return Profile.from_arrays(scores, outcomes, weights)
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("classes")
 
     def describe(self, preds: Predictions) -> str:
         return f"{preds.class_count} classes" + ("" if self.weights is None else ", weighted")

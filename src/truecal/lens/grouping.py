@@ -179,6 +179,10 @@ class GroupedLens(Lens):
     def describe(self, preds: Predictions) -> str:
         return _words(self.grouping, self.select, preds, self.lens)
 
+    @property
+    def outcome_name(self) -> str:
+        return self.lens.outcome_name
+
 
 @dataclass(frozen=True)
 class GroupedVectorLens(VectorLens):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
+from truecal.lens.pushed_down import PushedDown
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 
@@ -33,6 +34,9 @@ class OneClass(Lens):
         index = self.index(preds)
         score = preds.class_probs(index)
         return Profile.from_arrays(score, preds.labels == index, preds.weights)
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("class", self.index)
 
     def describe(self, preds: Predictions) -> str:
         if self.name is None and preds.classes is None:

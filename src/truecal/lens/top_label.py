@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.lens.lens import Lens
+from truecal.lens.pushed_down import PushedDown
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 
@@ -32,3 +33,10 @@ class TopLabel(Lens):
 
     def describe(self, preds: Predictions) -> str:
         return "top label"
+
+    @property
+    def outcome_name(self) -> str:
+        return "accuracy"
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("top")
