@@ -63,7 +63,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.predictions import Predictions as Predictions
     from truecal.predictions import read as read
     from truecal.profile import Profile as Profile
-    from truecal.profile.sketch.sketch import Sketch as Sketch
+    from truecal.profile.sketch import Sketch as Sketch
     from truecal.recalibrate import BetaCalibration as BetaCalibration
     from truecal.recalibrate import BiasCorrectedTemperature as BiasCorrectedTemperature
     from truecal.recalibrate import HistogramBinning as HistogramBinning
@@ -111,7 +111,7 @@ _HOMES = {
     "truecal.uncertainty.measurement": "calibration_error measure",
     "truecal.predictions": "Predictions read",
     "truecal.profile": "Profile",
-    "truecal.profile.sketch.sketch": "Sketch",
+    "truecal.profile.sketch": "Sketch",
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
     "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
