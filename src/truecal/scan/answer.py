@@ -8,7 +8,7 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, RankSeries
 from truecal.estimate.sketched.error import power_range
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile.sketch import Sketch
 from truecal.types import Float64s
 from truecal.uncertainty.measurement import measure_profile
 
