@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import truecal as tc
-from truecal.study.run.grid import diagram, measure_lens, shared_bins
-from truecal.study.run.grid_names import GRID, GRID_BINS, metrics_of, parse_metric
-from truecal.study.run.grid_scores import measure_scores
+from truecal.study.metrics.measured import diagram, measure_lens, shared_bins
+from truecal.study.metrics.names import GRID, GRID_BINS, metrics_of, parse_metric
+from truecal.study.metrics.scores import measure_scores
 
 LENSES = {
     "top-label": tc.TopLabel(),

@@ -12,7 +12,7 @@ from truecal.errors import InputError
 from truecal.study.analyses.bias_of_bins import squared_bias
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
 from truecal.study.analyses.points import CONDITION, gathered, named, numbers, points, results, with_error
-from truecal.study.run.grid_names import Metric, parse_metric
+from truecal.study.metrics.names import Metric, parse_metric
 from truecal.study.store import polars
 
 _BINNED = "ece-"

@@ -20,11 +20,11 @@ from truecal.lens import AllLabels, ClassWise, Lens, OneClass, TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.select import small_selection
-from truecal.study.run.grid import Found, diagram, measure_lens
-from truecal.study.run.grid_names import Metric, metrics_of
-from truecal.study.run.grid_scores import measure_scores
-from truecal.study.run.rows import Rows, class_named, load_rows, make_selection
+from truecal.study.metrics.measured import Found, diagram, measure_lens
+from truecal.study.metrics.names import Metric, metrics_of
+from truecal.study.metrics.scores import measure_scores
 from truecal.study.spec.files import Source
+from truecal.study.spec.rows import Rows, class_named, load_rows, make_selection
 from truecal.study.spec.spec import RECALIBRATORS, Options, Spec
 from truecal.study.spec.split import held_out
 from truecal.study.store import VERSION

@@ -18,7 +18,7 @@ from truecal.estimate.estimator import power_mean
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
-from truecal.study.run.grid_names import Metric
+from truecal.study.metrics.names import Metric
 from truecal.types import Float64s
 from truecal.uncertainty.bootstrap.bootstrap import bootstrap
 from truecal.uncertainty.bootstrap.fixed_bins import bins_only
