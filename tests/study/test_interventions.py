@@ -19,11 +19,12 @@ from truecal.cli.main import main
 from truecal.study.interventions import choice as interventions_choice
 from truecal.study.interventions import models as interventions_models
 from truecal.study.interventions.choice import choose
-from truecal.study.interventions.compare import Finding, compare_interventions, summed
+from truecal.study.interventions.compare import compare_interventions
 from truecal.study.interventions.config import Plan
 from truecal.study.interventions.data import load_data
 from truecal.study.interventions.lenses import Number, numbers
 from truecal.study.interventions.models import Job, Outputs
+from truecal.study.interventions.summary import Finding, summed
 from truecal.study.interventions.text import markdown, tables, text, verdict
 
 matplotlib.use("Agg")

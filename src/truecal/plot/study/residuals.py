@@ -3,8 +3,7 @@
 from typing import Any
 
 from truecal.plot.canvas import GREY, Frame, columns, new_axes
-from truecal.plot.study.families import chosen, draw_models, family_legend
-from truecal.study.analyses.error_residuals import Residuals
+from truecal.plot.study.families import Result, chosen, draw_models, family_legend
 
 
 class ResidualDisplay:
@@ -25,7 +24,7 @@ class ResidualDisplay:
     @classmethod
     def from_result(
         cls,
-        result: Residuals,
+        result: Result,
         *,
         metric: str | None = None,
         dataset: str | None = None,
