@@ -1,8 +1,8 @@
 """A real study to look at: real models on real and generated data, under shift, several times over.
 
-`make(folder)` trains the models, writes their predictions and a study file beside them. A file that is there whole is not made
-again; files are renamed into place when finished, so a run that was killed goes on where it stopped. The same seeds give the same
-files, whatever the number of workers.
+`make_example(folder)` trains the models, writes their predictions and a study file beside them. A file that is there whole is not
+made again; files are renamed into place when finished, so a run that was killed goes on where it stopped. The same seeds give the
+same files, whatever the number of workers.
 """
 
 import os
@@ -72,7 +72,7 @@ def plan(*, quick: bool = False) -> Plan:
     return Plan(tuple(found), tuple(SHIFTS), SEVERITIES, _SEEDS, ("top-label", "class-wise"), ("paper-grid",))
 
 
-def make(
+def make_example(
     folder: str | os.PathLike[str],
     *,
     quick: bool = False,
