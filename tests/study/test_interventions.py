@@ -122,7 +122,7 @@ def test_interruptions_change_no_bit(config, clean, tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compare_interventions(config, tmp_path, told=stop)
+        compare_interventions(config, tmp_path, progress=stop)
     assert len(trained) == 3
     damaged = next((tmp_path / "models").rglob("*.npz"))
     damaged.write_bytes(damaged.read_bytes()[:100])  # as after a power cut on a bad disk

@@ -54,11 +54,11 @@ def interventions(
     from truecal.report.records import document
 
     path = _example(target) if example else Path(str(config))
-    with counting("training", "models") as told:
-        found = tc.study.compare_interventions(path, target, workers=workers or cpu_count() or 1, told=told)
+    with counting("training", "models") as progress:
+        found = tc.study.compare_interventions(path, target, workers=workers or cpu_count() or 1, progress=progress)
     written = found.write(target)
     written += write_pictures(found, target / "figures")
-    said = {
+    content = {
         "name": found.plan.name,
         "strengths": dict(found.choice.strengths),
         "rows": dict(found.rows),
@@ -71,7 +71,7 @@ def interventions(
     figures = sum(file.suffix == ".png" for file in written)
     files = f"summary.md, results, summary and validation (.csv, .parquet), {figures} figures"
     words = f"{found.text()}\n\nwritten to {target}: {files}"
-    answer(document("study interventions", **said), words, as_json=as_json, out=out)
+    answer(document("study interventions", **content), words, as_json=as_json, out=out)
 
 
 def _example(folder: Path) -> Path:

@@ -7,7 +7,7 @@ from truecal.plot.study.families import Result, chosen, draw_models, family_lege
 
 
 class ResidualDisplay:
-    """Residuals of a score against classification error; below the line a model does better than its accuracy lets expect.
+    """Residuals of a score against classification error; below the line a model does better than its accuracy predicts.
 
     >>> frame = {"model": ["a", "b"], "family": ["x", "x"], "size": [None, None], "error": [0.1, 0.2], "residual": [0.02, -0.02]}
     >>> ResidualDisplay(frame).frame()["residual"]

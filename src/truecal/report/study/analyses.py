@@ -100,7 +100,7 @@ def _in_out(found: _Results, name: str) -> Analysis:
     return _section(
         "in-out",
         "From clean to shifted data",
-        f"Kendall's tau over models: does {name}, or the error, on clean data foretell that on shifted data, and do the two go "
+        f"Kendall's tau over models: does {name}, or the error, on clean data predict that on shifted data, and do the two go "
         "together there?",
         lambda: tables.correlations(tc.study.in_and_out(found.main, metric=found.metric, lens=found.lens)),
     )

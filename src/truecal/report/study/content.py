@@ -56,9 +56,9 @@ def _warnings(frame: Any) -> list[str]:
         .agg(pl.len())
         .sort(["len", "warnings"], descending=[True, False])
     )
-    said = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
-    more = len(said) - _MOST_WARNINGS
-    return [*said[:_MOST_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
+    listed = [f"{count:,} numbers: {text}" for text, count in kinds.rows()]
+    more = len(listed) - _MOST_WARNINGS
+    return [*listed[:_MOST_WARNINGS], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _counted(frame: Any, column: str, one: str, many: str | None = None) -> list[str]:

@@ -201,8 +201,8 @@ def _reading(content: StudyContent) -> str:
         terms.append(("Warnings in the store", " · ".join(content.warnings)))
     if left_out := content.left_out:
         rest = f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-        said = f"{'; '.join(left_out[:_NAMED])}{rest}. The store holds them all."
-        terms.append(("Left out to keep the page small", said))
+        names = f"{'; '.join(left_out[:_NAMED])}{rest}. The store holds them all."
+        terms.append(("Left out to keep the page small", names))
     return element(
         "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in terms), class_="terms"
     )

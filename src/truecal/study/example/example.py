@@ -81,7 +81,7 @@ def make_example(
 ) -> Path:
     """Train, predict, write predictions/ and study.yaml into the folder, and return the path of the study file.
 
-    `progress` is told how many of how many trainings are done.
+    `progress` is called with how many of how many trainings are done.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}")
@@ -103,10 +103,10 @@ def make_example(
         )
     missing = [task for task, paths in parts.items() if not all(map(_whole, paths))]
     total = len(parts)
-    tell = progress or (lambda done, of: None)
-    tell(total - len(missing), total)
+    report = progress or (lambda done, of: None)
+    report(total - len(missing), total)
     for done, _ in enumerate(_all(root, wanted, missing, workers), total - len(missing) + 1):
-        tell(done, total)
+        report(done, total)
     return write_whole(root / "study.yaml", _study(wanted))
 
 

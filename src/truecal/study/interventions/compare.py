@@ -19,7 +19,7 @@ from truecal.study.interventions.choice import Choice, choose, of_logits, of_pro
 from truecal.study.interventions.config import AFTERWARDS, BASELINE, Plan, Strength
 from truecal.study.interventions.data import Data, check_plan, load_data
 from truecal.study.interventions.lenses import numbers
-from truecal.study.interventions.models import Job, Outputs, Told, outputs_of_all
+from truecal.study.interventions.models import Job, Outputs, Progress, outputs_of_all
 from truecal.study.interventions.pictures import Columns, picture_columns
 from truecal.study.interventions.summary import Finding, Summed, summed
 from truecal.writing import write_whole
@@ -90,7 +90,7 @@ def compare_interventions(
     folder: str | os.PathLike[str],
     *,
     workers: int = 1,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Run a comparison: train what is missing in `folder`/models, choose strengths, judge the test rows.
 
@@ -99,21 +99,21 @@ def compare_interventions(
     config : the YAML file that says what to compare.
     folder : where the logits of trained models are kept; a run that was stopped goes on where it was.
     workers : processes to train in; the numbers do not depend on it.
-    told : called with (models done, models in all, what was done last).
+    progress : called with (models done, models in all, what was done last).
     """
     plan = Plan.read(config)
     data = load_data(plan.data)
     check_plan(plan, data, Path(config).name)
-    outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, told=told)
-    if told is not None:
-        told(len(outputs), len(outputs), "judging the test rows")
+    outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, progress=progress)
+    if progress is not None:
+        progress(len(outputs), len(outputs), "judging the test rows")
     choice = choose(plan, data, outputs)
     findings: list[Finding] = []
     notes = list(choice.notes)
     for kind, strength in choice.strengths.items():
         for seed in plan.seeds:
-            preds, said = _test_predictions(kind, strength, seed, data, outputs)
-            notes += [note for note in said if note not in notes]
+            preds, warned = _test_predictions(kind, strength, seed, data, outputs)
+            notes += [note for note in warned if note not in notes]
             found = numbers(preds, plan.lenses, seed=seed)
             findings += [Finding(kind, _shown(strength), seed, number) for number in found]
     rows = {side: len(getattr(data, side).labels) for side in ("train", "validation", "test")}
@@ -126,8 +126,8 @@ def _test_predictions(kind: str, strength: Strength, seed: int, data: Data, outp
     if kind not in AFTERWARDS:
         return of_logits(outputs[Job(kind, strength, seed)].test, data.test, data.classes), []
     base = outputs[Job(BASELINE, None, seed)]
-    probs, said = recalibrated(kind, strength, base.validation, data.validation.labels, base.test)
-    return of_probs(probs, data.test, data.classes), said
+    probs, warned = recalibrated(kind, strength, base.validation, data.validation.labels, base.test)
+    return of_probs(probs, data.test, data.classes), warned
 
 
 def _shown(strength: Strength) -> str:

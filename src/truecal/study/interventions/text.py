@@ -37,9 +37,9 @@ def verdict(found: Compared) -> list[str]:
         usual = next(s for s in own if s.lens == "traditional")
         others = [s for s in own if s is not usual]
         words = [
-            f"{name} {', '.join(_name(s) for s in others if s.verdict == said)}"
-            for said, name in (("lower", "lower"), ("higher", "HIGHER"), ("", "no clear change"))
-            if any(s.verdict == said for s in others)
+            f"{name} {', '.join(_name(s) for s in others if s.verdict == verdict_word)}"
+            for verdict_word, name in (("lower", "lower"), ("higher", "HIGHER"), ("", "no clear change"))
+            if any(s.verdict == verdict_word for s in others)
         ]
         lines.append(f"{kind}: usual error {usual.verdict or 'not clearly changed'}; {'; '.join(words)}")
         if usual.verdict == "lower":

@@ -1,4 +1,4 @@
-"""Reading a study file: everything that is wrong with it is said at once, with its line.
+"""Reading a study file: everything that is wrong with it is listed at once, with its line.
 
 Prediction files themselves are looked at in `files` (which there are) and `check` (whether they fit together).
 """
