@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from truecal.errors import FileError, InputError, MissingExtraError
-from truecal.predictions.readers.files import read_arrays
+from truecal.predictions import read_arrays
 from truecal.study.example.data import SEVERITIES, SHIFTS, load, shifted
 from truecal.study.example.models import Model, log_probabilities, models
 from truecal.study.run.run import prepare_worker

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import TruecalWarning
-from truecal.estimate.generalized.bins import EqualWidth
-from truecal.estimate.generalized.estimator import GeneralizedECE
+from truecal.estimate import EqualWidth, GeneralizedECE
 from truecal.lens import TopLabel
 from truecal.predictions import Predictions
 from truecal.recalibrate import BiasCorrectedTemperature, HistogramBinning, TemperatureScaling

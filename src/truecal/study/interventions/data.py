@@ -116,7 +116,7 @@ def _warped(images: Images, rng: np.random.Generator) -> Images:
 
 
 def _from_file(path: Path) -> tuple[Images, Labels, tuple[object, ...]]:
-    from truecal.predictions.readers.files import read_arrays
+    from truecal.predictions import read_arrays
 
     held = read_arrays(path)
     missing = [name for name in ("inputs", "labels") if name not in held]

@@ -1,23 +1,22 @@
-"""All metrics of one lens from one sorted profile.
+"""All metrics of one lens: its samples are sorted once, and every estimator reads the same profiles.
 
-Binned errors of one scheme share their cuts and sums: every number of bins is read from the prefix sums in one go, and each
-norm is a sum over the same gaps. The numbers are those of the estimators called one by one.
+The numbers are those of the estimators called one by one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.estimate import Binning, Bins, Estimate, Interval, power_mean
-from truecal.lens import Lens
+from truecal.estimate import Binning, Bins, Estimate, combined
+from truecal.lens import Lens, Sample
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.study.metrics.names import Metric
 from truecal.types import Float64s
-from truecal.uncertainty import bootstrap
+from truecal.uncertainty import bootstrap, measure
 
 Intervals = bool | Literal["bootstrap"]
 _DIAGRAM_BINS = 15
@@ -42,102 +41,91 @@ def measure_lens(
     lens: Lens,
     metrics: Sequence[Metric],
     *,
-    profile: Profile | None = None,
+    sample: Sample | None = None,
     intervals: Intervals = True,
     level: float = 0.95,
 ) -> list[Found]:
-    """Every metric under a lens; `profile` is the lens's own where it is there already.
+    """Every metric under a lens; `sample` is what the lens sees where that is there already.
 
-    Intervals are those of lenses on one outcome per row: by formula for the rank series, by the bootstrap for others if asked
-    for. A metric that cannot be had from these rows is nan, with the reason as its warning.
+    Intervals are those of independent rows: by formula for the rank series, by the bootstrap for others if asked for. Where rows
+    come in clusters :func:`truecal.measure` counts those. A metric that cannot be had from these rows is nan, with the reason as
+    its warning.
     """
     if not metrics:
         return []
     shares = lens.shares(preds)
-    parts: Iterator[Profile] | list[Profile] = lens.profiles(preds) if profile is None else [profile]
+    if shares is None:
+        only = lens.sample(preds) if sample is None else sample
+        if only.unit == "clusters" and intervals:
+            return [_clustered(preds, lens, only, metric, intervals, level) for metric in metrics]
+        return [_alone(only.profile, metric, only.independent and intervals, level) for metric in metrics]
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
     notes: dict[Metric, list[str]] = {metric: [] for metric in metrics}
-    spans: dict[Metric, tuple[float, float]] = {}
     n = 0
-    for part in parts:
-        n = round(float(part.total.max())) if part.counted else part.rows
-        for metric, power, warned, span in _powers(part, metrics, level):
+    for part in lens.profiles(preds):
+        n = _rows(part)
+        for metric in metrics:
+            estimate, reasons = _estimate(part, metric, level)
+            power = np.full(part.batch, np.nan) if estimate is None else np.atleast_1d(estimate.power)
             powers[metric].append(power)
-            notes[metric] += [text for text in warned if text not in notes[metric]]
-            if shares is None and intervals and span is not None:
-                spans[metric] = float(span.low), float(span.high)
-        if shares is None and intervals == "bootstrap":
-            spans |= dict(_bootstrapped(part, [metric for metric in metrics if metric not in spans], level))
-    wholes = _overall([np.concatenate(powers[metric]) for metric in metrics], metrics, shares)
+            notes[metric] += [text for text in reasons if text not in notes[metric]]
     found = []
-    for metric, whole in zip(metrics, wholes, strict=True):
-        low, high = spans.get(metric, (None, None))
-        value = float(metric.estimator().root(whole))
-        found.append(Found(metric, value, n, low, high, tuple(notes[metric])))
-    return found
-
-
-def _powers(
-    profile: Profile, metrics: Sequence[Metric], level: float
-) -> Iterator[tuple[Metric, Float64s, tuple[str, ...], Interval | None]]:
-    """The signed power of every dataset of a profile, by metric, with warnings and an interval where that comes for free."""
-    for scheme in ("width", "mass"):
-        binned = [metric for metric in metrics if metric.kind == "ece" and metric.scheme == scheme]
-        bins = shared_bins(profile, scheme, sorted({metric.bins or 1 for metric in binned})) if binned else {}
-        for metric in binned:
-            of_metric = bins[metric.bins or 1]
-            yield metric, power_mean(of_metric.gap, of_metric.share, metric.norm or 1), (), None
-    swept: dict[str | None, Estimate] = {}  # the bins a sweep settles on are the same for every norm
-    for metric in metrics:
-        if metric.kind == "ece":
-            continue
-        settled = swept.get(metric.scheme) if metric.kind == "sweep" else None
-        if settled is not None and settled.bins is not None:
-            yield metric, power_mean(settled.bins.gap, settled.bins.share, metric.norm or 1), settled.warnings, None
-            continue
-        try:
-            found = metric.estimator(level).complete(profile)
-        except InputError as error:
-            yield metric, np.full(profile.batch, np.nan), (str(error),), None
-            continue
-        if metric.kind == "sweep":
-            swept[metric.scheme] = found
-        yield metric, np.atleast_1d(found.power), found.warnings, found.interval
-
-
-def shared_bins(profile: Profile, scheme: Literal["width", "mass"], counts: Sequence[int]) -> dict[int, Bins]:
-    """The bins of several numbers of bins, from one look at the prefix sums."""
-    cut = Binning(1, scheme, "keep", "left").cuts(profile, counts)
-    sums = [np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y")]
-    scale = (profile.size / profile.total)[:, None]
-    found, start = {}, 0
-    for count in counts:  # between the bins of one number and those of the next is an entry that means nothing
-        weight, score, outcome = (each[:, start : start + count] for each in sums)
-        found[count] = Bins(weight, score, outcome, weight * scale, profile.single)
-        start += count + 1
-    return found
-
-
-def _overall(powers: Sequence[Float64s], metrics: Sequence[Metric], shares: Float64s | None) -> Float64s:
-    """One power per metric over all datasets of a lens, as :func:`truecal.measure` has it."""
-    table = np.array(powers).reshape(len(metrics), -1)  # metrics x datasets
-    if shares is None:
-        return table[:, 0]
-    largest = np.array([metric.norm == np.inf for metric in metrics])
-    return np.where(largest, table[:, shares > 0].max(axis=1), (shares * table).sum(axis=1))
-
-
-def _bootstrapped(
-    profile: Profile, metrics: Sequence[Metric], level: float
-) -> Iterator[tuple[Metric, tuple[float, float]]]:
     for metric in metrics:
         estimator = metric.estimator()
-        resamples = _RESAMPLES_OF_BINS if estimator.fixed_cut(profile) is not None else _RESAMPLES
-        try:
-            span = bootstrap(estimator, profile, resamples=resamples, level=level, rng=_SEED).interval()
-        except InputError:
-            continue  # too few rows; the value, or its warning, says so
-        yield metric, (float(span.low), float(span.high))
+        power = combined(np.concatenate(powers[metric]), shares, estimator.power_norm)
+        found.append(Found(metric, float(estimator.root(power)), n, warnings=tuple(notes[metric])))
+    return found
+
+
+def _alone(profile: Profile, metric: Metric, intervals: Intervals, level: float) -> Found:
+    """A metric of one dataset, with its interval."""
+    estimate, notes = _estimate(profile, metric, level)
+    if estimate is None:
+        return Found(metric, float("nan"), _rows(profile), warnings=notes)
+    low, high = None, None
+    if intervals and estimate.interval is not None:
+        low, high = float(estimate.interval.low), float(estimate.interval.high)
+    elif intervals == "bootstrap":
+        low, high = _bootstrapped(profile, metric, level)
+    return Found(metric, float(estimate.value), _rows(profile), low, high, notes)
+
+
+def _clustered(
+    preds: Predictions, lens: Lens, sample: Sample, metric: Metric, intervals: Intervals, level: float
+) -> Found:
+    """A metric of rows in clusters: :func:`truecal.measure` where an interval is wanted or the value itself counts clusters."""
+    if intervals != "bootstrap" and not metric.by_formula:
+        return _alone(sample.profile, metric, False, level)
+    try:
+        estimate = measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
+    except InputError as error:
+        return Found(metric, float("nan"), len(preds), warnings=(str(error),))
+    interval = estimate.interval
+    low, high = (None, None) if interval is None else (float(interval.low), float(interval.high))
+    return Found(metric, float(estimate.value), estimate.n, low, high, estimate.warnings)
+
+
+def _estimate(profile: Profile, metric: Metric, level: float) -> tuple[Estimate | None, tuple[str, ...]]:
+    """The estimate, or None; and its warnings, or why there is none."""
+    try:
+        estimate = metric.estimator(level).complete(profile)
+    except InputError as error:
+        return None, (str(error),)
+    return estimate, estimate.warnings
+
+
+def _rows(profile: Profile) -> int:
+    return round(float(profile.total.max())) if profile.counted else profile.rows
+
+
+def _bootstrapped(profile: Profile, metric: Metric, level: float) -> tuple[float | None, float | None]:
+    estimator = metric.estimator()
+    resamples = _RESAMPLES_OF_BINS if estimator.fixed_cut(profile) is not None else _RESAMPLES
+    try:
+        interval = bootstrap(estimator, profile, resamples=resamples, level=level, rng=_SEED).interval()
+    except InputError:
+        return None, None  # too few rows; the value, or its warning, says so
+    return float(interval.low), float(interval.high)
 
 
 def diagram(profile: Profile) -> list[dict[str, Any]]:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import FileError, InputError
-from truecal.predictions.readers.files import FRAME_FORMATS
-from truecal.predictions.readers.frames import matching
+from truecal.predictions import FRAME_FORMATS, matching
 from truecal.study.spec.document import Problems
 from truecal.study.spec.files import Source
 from truecal.study.spec.rows import index_labels, subset_positions
