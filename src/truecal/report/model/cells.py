@@ -5,7 +5,6 @@ the page takes differences of the same prefix sums, so its errors equal :class:`
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -31,21 +30,11 @@ class Cells:
     mass: list[Indices]
     sweep: Indices | None  # borders of the monotone sweep's bins; None where there are too many to show
     scale: float  # sample size per weight, for the intervals of bins
-    alone: int  # cells that hold a single row
 
-    def record(self) -> dict[str, Any]:
-        """As the page embeds it."""
-        return {
-            "weight": self.weight.tolist(),
-            "score": self.score.tolist(),
-            "outcome": self.outcome.tolist(),
-            "low": self.low.tolist(),
-            "high": self.high.tolist(),
-            "width": [border.tolist() for border in self.width],
-            "mass": [border.tolist() for border in self.mass],
-            "sweep": None if self.sweep is None else self.sweep.tolist(),
-            "scale": self.scale,
-        }
+    @property
+    def alone(self) -> int:
+        """How many cells hold a single row."""
+        return int(np.count_nonzero(np.diff(self.weight) == 1))
 
 
 def cells_of(profile: Profile) -> Cells:
@@ -77,7 +66,6 @@ def cells_of(profile: Profile) -> Cells:
         [np.searchsorted(borders, rows) for rows in mass],
         None if sweep is None else np.searchsorted(borders, sweep),
         float(profile.size[0] / profile.total[0]),
-        int(np.count_nonzero(np.diff(weight) == 1)),
     )
 
 
