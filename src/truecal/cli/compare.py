@@ -51,7 +51,7 @@ def compare(
     Give one FILE with the columns of every model (--model a='pa_*' --model b='pb_*'), or one FILE per model, all with the same
     rows in the same order.
     """
-    from truecal.report.records import document
+    from truecal.report import document
     from truecal.uncertainty import compare_many
 
     preds = _from_columns(source, files, models) if models else _from_files(source, files)

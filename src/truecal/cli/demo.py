@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -75,7 +75,7 @@ def _predictions() -> Iterator[tuple[str, str, "Predictions"]]:
         raise MissingExtraError.of("scikit-learn", "sklearn") from error
     from truecal.predictions import Predictions
 
-    models: dict[str, Any] = {
+    models = {
         "naive Bayes": GaussianNB(),
         "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
         "random forest": RandomForestClassifier(200, random_state=0),

@@ -28,7 +28,7 @@ def verify(source: Source, max_error: float, level: float, lens: str, as_json: b
 
     Exit 0 if it can, 1 if it cannot (the error is larger, or the data are too few to tell), 2 if the input cannot be used.
     """
-    from truecal.report.records import document
+    from truecal.report import document
     from truecal.uncertainty.verify.verify import verify as verified
 
     preds = load(source)
