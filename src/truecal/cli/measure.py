@@ -122,10 +122,10 @@ def preds_by(preds: "Predictions", column: str) -> "dict[str, Predictions]":
 def _measure(
     preds: "Predictions", estimator: "Estimator", lens: "Lens | None", level: float, seed: int, group: str
 ) -> "Estimate":
-    from truecal.uncertainty.measurement import measure as measured
+    import truecal as tc
 
     try:
-        return measured(preds, estimator=estimator, lens=lens, level=level, rng=seed)
+        return tc.measure(preds, estimator=estimator, lens=lens, level=level, rng=seed)
     except InputError as error:
         raise InputError(f"group {group!r}: {error}" if group else str(error)) from error
 

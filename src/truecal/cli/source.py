@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli.columns import Choice, choose
+from truecal.predictions.readers.columns import Choice, choose
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:

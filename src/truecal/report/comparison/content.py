@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens, TopLabel, default_lens
 from truecal.predictions import Predictions
 from truecal.report.model.curves import CurveRecord, thinned
 from truecal.report.provenance import Provenance, fingerprint
-from truecal.scores import accuracy, brier, log_loss
-from truecal.uncertainty import Comparison, compare_many
-from truecal.uncertainty.measurement import measure
+from truecal.uncertainty import Comparison
 
 MOST_MODELS = 8  # as many curves as can be told apart
 
@@ -95,12 +94,13 @@ def gather_comparison(
         raise InputError("the comparison page judges one quantity; leave out ClassWise()")
     rows, curves = [], {}
     for name, preds in models.items():
-        estimate = measure(preds, lens=judged, level=level, rng=rng)
+        estimate = tc.measure(preds, lens=judged, level=level, rng=rng)
         assert estimate.interval is not None
         curves[name] = thinned(estimate.curve)
         ends = float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
-        rows.append(ModelRow(name, *ends, float(estimate.direction), accuracy(preds), log_loss(preds), brier(preds)))
-    comparisons = compare_many(
+        quality = tc.scores.accuracy(preds), tc.scores.log_loss(preds), tc.scores.brier(preds)
+        rows.append(ModelRow(name, *ends, float(estimate.direction), *quality))
+    comparisons = tc.compare_many(
         first.labels,
         {name: preds.probs for name, preds in models.items()},
         reference=setting.reference,

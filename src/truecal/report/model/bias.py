@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, DebiasedECE, Estimator, IsotonicError, NearestECE, RankSeries, SweepECE
+from truecal.estimate import Estimator
 from truecal.profile import Profile
 from truecal.report.records import Absent
 
@@ -11,12 +12,12 @@ _DATASETS = 100
 _MOST_ROWS = 10_000
 _FEWEST_ROWS = 100
 _ESTIMATORS: dict[str, Estimator] = {
-    "Rank series": RankSeries(),
-    "Debiased": DebiasedECE(),
-    "Monotone sweep": SweepECE(),
-    "Nearest neighbours": NearestECE(),
-    "Binned, 15 of equal width": BinnedECE(norm=2),
-    "Isotonic (CORP)": IsotonicError(),
+    "Rank series": tc.RankSeries(),
+    "Debiased": tc.DebiasedECE(),
+    "Monotone sweep": tc.SweepECE(),
+    "Nearest neighbours": tc.NearestECE(),
+    "Binned, 15 of equal width": tc.BinnedECE(norm=2),
+    "Isotonic (CORP)": tc.IsotonicError(),
 }
 
 
@@ -47,11 +48,9 @@ def bias(profile: Profile, *, rng: int) -> BiasRecord | Absent:
     rows = round(float(profile.size[0]))
     if rows < _FEWEST_ROWS:
         return Absent(f"{rows} rows are too few to simulate data like them; {_FEWEST_ROWS} are needed.")
-    from truecal.lab import how_biased
-
     size = min(rows, _MOST_ROWS)
     try:
-        simulated = how_biased(profile, estimators=_ESTIMATORS, n=size, m=_DATASETS, rng=rng)
+        simulated = tc.lab.how_biased(profile, estimators=_ESTIMATORS, n=size, m=_DATASETS, rng=rng)
     except InputError as error:
         return Absent(f"No world could be fitted to these data: {error}.")
     return BiasRecord(

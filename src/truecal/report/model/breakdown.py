@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.breakdown.likert import Category, likert
-from truecal.breakdown.subgroups import SMALL, Subgroups, subgroups, worst_first
-from truecal.estimate import DebiasedECE, Estimate
-from truecal.lens import ClassWise, Lens
+import truecal as tc
+from truecal.breakdown.likert import Category
+from truecal.breakdown.subgroups import SMALL, Subgroups, worst_first
+from truecal.estimate import Estimate
+from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.scan import Scan
 
@@ -92,9 +93,9 @@ def per_class(preds: Predictions, *, level: float) -> Classes:
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + level / 2))
-    estimator = DebiasedECE(bins=15, norm=2, correction="exact")
+    estimator = tc.DebiasedECE(bins=15, norm=2, correction="exact")
     parts: list[np.ndarray] = []
-    for part in ClassWise().profiles(preds):
+    for part in tc.ClassWise().profiles(preds):
         whole = part.at_count(np.array([[part.rows]]))
         c, y, cc, cy = (part.sums(name, whole)[:, 0] / part.total for name in ("c", "y", "cc", "cy"))
         variance = np.maximum(y - 2 * cy + cc - (c - y) ** 2, 0.0)
@@ -108,7 +109,7 @@ def per_class(preds: Predictions, *, level: float) -> Classes:
 
 def per_group(preds: Predictions, by: str, *, lens: Lens, level: float, rng: int) -> Groups:
     """One row per value of a column, p-values adjusted for their number."""
-    return _listed(by, subgroups(preds, by, lens=lens, level=level, rng=rng))
+    return _listed(by, tc.subgroups(preds, by, lens=lens, level=level, rng=rng))
 
 
 def per_scanned_group(scan: Scan, overall: Estimate, *, level: float, rng: int) -> Groups:
@@ -143,7 +144,7 @@ def _group_row(name: str, count: int, estimate: Estimate | None, adjusted: float
 
 def likert_rows(preds: Predictions, *, level: float, rng: int) -> tuple[LikertRow, ...]:
     """Low, medium and high confidence as people would be told them, and what happened in each."""
-    return tuple(_likert_row(category) for category in likert(preds, level=level, rng=rng).categories)
+    return tuple(_likert_row(category) for category in tc.likert(preds, level=level, rng=rng).categories)
 
 
 def _likert_row(category: Category) -> LikertRow:

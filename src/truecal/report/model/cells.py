@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimate import SweepECE
+import truecal as tc
 from truecal.profile import Cut, Profile
 from truecal.profile.sketch.profile import CellProfile
 from truecal.types import Float64s, Indices
@@ -47,7 +47,7 @@ def cells_of(profile: Profile) -> Cells:
     """
     width = [_places(profile.width_cut(b)) for b in range(1, MOST_BINS + 1)]
     mass = [_places(profile.mass_cut(b)) for b in range(1, MOST_BINS + 1)]
-    settled = int(SweepECE().sweep(profile)[0][0])
+    settled = int(tc.SweepECE().sweep(profile)[0][0])
     sweep = _places(profile.mass_cut(settled)) if settled <= _MOST_SWEEP_BINS else None
     borders = np.unique(np.concatenate([*width, *mass, *([] if sweep is None else [sweep])]))
     row, next_row = np.floor(borders).astype(np.intp), np.ceil(borders).astype(np.intp)

@@ -5,19 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import truecal as tc
 from truecal.checks import check_between
-from truecal.estimate import (
-    BinnedECE,
-    DebiasedECE,
-    Estimate,
-    Estimator,
-    IsotonicError,
-    KernelDensityECE,
-    LabelBinnedECE,
-    NearestECE,
-    SmoothECE,
-    SweepECE,
-)
+from truecal.estimate import Estimate, Estimator
 from truecal.lens import Lens
 from truecal.report.model.bias import BiasRecord, bias
 from truecal.report.model.breakdown import Classes, Groups, LikertRow
@@ -29,17 +19,17 @@ from truecal.report.model.verdict import Verdict, judge
 from truecal.report.provenance import Provenance
 from truecal.report.records import Absent, EstimateRecord
 
-_ISOTONIC = IsotonicError()
+_ISOTONIC = tc.IsotonicError()
 OTHERS: tuple[Estimator, ...] = (
-    DebiasedECE(),
-    SweepECE(),
-    NearestECE(),
-    KernelDensityECE(),
-    BinnedECE(scheme="width"),
-    BinnedECE(scheme="mass"),
-    BinnedECE(scheme="width", norm=np.inf),
-    LabelBinnedECE(),
-    SmoothECE(),
+    tc.DebiasedECE(),
+    tc.SweepECE(),
+    tc.NearestECE(),
+    tc.KernelDensityECE(),
+    tc.BinnedECE(scheme="width"),
+    tc.BinnedECE(scheme="mass"),
+    tc.BinnedECE(scheme="width", norm=np.inf),
+    tc.LabelBinnedECE(),
+    tc.SmoothECE(),
     _ISOTONIC,
 )
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+import truecal as tc
 from truecal.estimate import Curve
 from truecal.profile import Profile
 from truecal.report.records import OPTIONAL
-from truecal.uncertainty import band
 
 _CURVE_POINTS = 400
 
@@ -23,7 +23,7 @@ class CurveRecord:
 
     def banded(self, profile: Profile, level: float) -> "CurveRecord":
         """The curve with the band of the profile."""
-        low, high = band(profile, level=level).at(self.score)
+        low, high = tc.band(profile, level=level).at(self.score)
         return replace(self, low=low.tolist(), high=high.tolist())
 
 

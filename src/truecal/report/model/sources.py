@@ -3,8 +3,9 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator, Interval, RankSeries
+from truecal.estimate import Estimate, Estimator, Interval
 from truecal.lens import Lens, TopLabel, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
@@ -23,8 +24,6 @@ from truecal.report.model.recalibration import RecalibrationRecord, recalibratio
 from truecal.report.provenance import fingerprint
 from truecal.report.records import Absent
 from truecal.scan import Scan
-from truecal.uncertainty import bootstrap
-from truecal.uncertainty.measurement import measure
 
 _RESAMPLES = 200
 
@@ -64,7 +63,7 @@ class Source(ABC):
         """The bootstrap interval of another estimator."""
         if self.profile.rows < 2:
             return None
-        return bootstrap(estimator, self.profile, resamples=_RESAMPLES, level=self.level, rng=self.rng).interval()
+        return tc.bootstrap(estimator, self.profile, resamples=_RESAMPLES, level=self.level, rng=self.rng).interval()
 
     def groups(self, overall: Estimate) -> Groups | None:
         """One row per group, where groups were asked for."""
@@ -89,10 +88,10 @@ class Source(ABC):
         return SketchRecord(self.profile.rows, head.sketch_error, head.details["sketch_bound"], self.engine)
 
     def _of_profile(self) -> tuple[Estimate, Estimate]:
-        squared, absolute = (self._estimate(RankSeries(norm=norm, level=self.level)) for norm in (2, 1))
+        squared, absolute = (self._estimate(tc.RankSeries(norm=norm, level=self.level)) for norm in (2, 1))
         return squared, absolute
 
-    def _estimate(self, estimator: RankSeries) -> Estimate:
+    def _estimate(self, estimator: tc.RankSeries) -> Estimate:
         return estimator(self.profile).but(p_value=float(estimator.test(self.profile, rng=self.rng)[0]))
 
 
@@ -112,16 +111,18 @@ class RowsSource(Source):
         self.class_count = preds.class_count
 
     def measured(self) -> tuple[Estimate, Estimate]:
-        head = measure(self.preds, lens=self.lens, level=self.level, rng=self.rng)
-        estimator = RankSeries(norm=1, level=self.level)
+        head = tc.measure(self.preds, lens=self.lens, level=self.level, rng=self.rng)
+        estimator = tc.RankSeries(norm=1, level=self.level)
         if self.preds.clusters is None:  # the test is the same for both norms: once is enough
             return head, estimator(self.profile).but(p_value=head.p_value)
-        return head, measure(self.preds, estimator=estimator, lens=self.lens, level=self.level, rng=self.rng)
+        return head, tc.measure(self.preds, estimator=estimator, lens=self.lens, level=self.level, rng=self.rng)
 
     def resampled(self, estimator: Estimator) -> Interval | None:
         if self.preds.clusters is None:
             return super().resampled(estimator)
-        drawn = bootstrap(estimator, self.preds, lens=self.lens, resamples=_RESAMPLES, level=self.level, rng=self.rng)
+        drawn = tc.bootstrap(
+            estimator, self.preds, lens=self.lens, resamples=_RESAMPLES, level=self.level, rng=self.rng
+        )
         return drawn.interval()
 
     def fingerprint(self) -> str:

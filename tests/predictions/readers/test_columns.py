@@ -2,7 +2,7 @@
 
 import pytest
 
-from truecal.cli.columns import choose
+from truecal.predictions.readers.columns import choose
 from truecal.errors import InputError
 
 
