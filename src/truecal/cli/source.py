@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.predictions.readers.columns import Choice, choose
 from truecal.errors import FileError, InputError
+from truecal.predictions.readers.columns import Choice, choose
 
 if TYPE_CHECKING:
     from truecal.predictions import Predictions

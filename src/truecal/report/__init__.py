@@ -13,8 +13,7 @@ from truecal.report.records import OPTIONAL, EstimateRecord, document
 if TYPE_CHECKING:
     from truecal.lens import Lens
     from truecal.predictions import Predictions
-    from truecal.profile import Profile
-    from truecal.profile.sketch.sketch import Sketch
+    from truecal.profile import Profile, Sketch
     from truecal.scan import Scan
     from truecal.study import Store
 

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from truecal.estimate import Estimate
-from truecal.estimate.bins import Bins
+from truecal.estimate import Bins, Estimate
 
 SCHEMA_VERSION = 1
 Document: TypeAlias = dict[str, Any]  # what JSON calls an object
@@ -121,7 +120,7 @@ class EstimateRecord:
 
     @classmethod
     def of(cls, estimate: Estimate, *, level: float = 0.95, group: str | None = None) -> "EstimateRecord":
-        interval, sketched = estimate.interval, estimate.sketch_error is not None
+        interval = estimate.interval
         return cls(
             metric=estimate.metric,
             value=float(estimate.value),
@@ -140,7 +139,7 @@ class EstimateRecord:
             parts=estimate.parts,
             warnings=tuple(estimate.warnings),
             sketch_error=estimate.sketch_error,
-            sketch_bound=estimate.details.get("sketch_bound") if sketched else None,
+            sketch_bound=estimate.sketch_bound,
             group=group,
         )
 

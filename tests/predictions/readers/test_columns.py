@@ -2,8 +2,8 @@
 
 import pytest
 
-from truecal.predictions.readers.columns import choose
 from truecal.errors import InputError
+from truecal.predictions.readers.columns import choose
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.lens import Lens, TopLabel, default_lens
+from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
 from truecal.report.model.curves import CurveRecord, thinned
 from truecal.report.provenance import Provenance, fingerprint
@@ -119,7 +119,7 @@ def gather_comparison(
         title=setting.title,
         n=len(first),
         judged=described,
-        top_label=isinstance(judged, TopLabel),
+        top_label=judged.outcome_name == "accuracy",
         level=level,
         models=tuple(rows),
         pairs=pairs,

@@ -10,7 +10,6 @@ import numpy as np
 
 import truecal as tc
 from truecal.profile import Cut, Profile
-from truecal.profile.sketch.profile import CellProfile
 from truecal.types import Float64s, Indices
 
 MOST_BINS = 100  # equal-width edges of 1..100 bins are 3044 places, equal-mass ones as many: a bounded page for any n
@@ -53,9 +52,8 @@ def cells_of(profile: Profile) -> Cells:
     row, next_row = np.floor(borders).astype(np.intp), np.ceil(borders).astype(np.intp)
     cut = Cut(row[None, :], next_row[None, :], (borders - row)[None, :])
     weight, score, outcome = (profile.sums(name, cut)[0] for name in ("w", "c", "y"))
-    low, high = (
-        (profile.low, profile.high) if isinstance(profile, CellProfile) else (profile.scores[0], profile.scores[0])
-    )
+    # a row of a sketch is a cell that reaches from its lowest to its highest score
+    low, high = (getattr(profile, end, profile.scores[0]) for end in ("low", "high"))
     return Cells(
         weight,
         score,

@@ -1,16 +1,15 @@
 """What a report is made from. Rows, a profile or a sketch answer the same questions, each as well as it can."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, Interval
-from truecal.lens import Lens, TopLabel, default_lens
+from truecal.lens import Lens, Sample, default_lens
 from truecal.predictions import Predictions
-from truecal.profile import Profile
-from truecal.profile.sketch.profile import CellProfile
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile import Profile, Sketch
 from truecal.report.model.breakdown import (
     Classes,
     Groups,
@@ -34,7 +33,7 @@ class SketchRecord:
 
     cells: int
     error: float
-    bound: str
+    bound: str | None
     engine: str | None
 
 
@@ -85,14 +84,32 @@ class Source(ABC):
         """How far the page is from one made of all rows; None where it is that one."""
         if head.sketch_error is None:
             return None
-        return SketchRecord(self.profile.rows, head.sketch_error, head.details["sketch_bound"], self.engine)
+        return SketchRecord(self.profile.rows, head.sketch_error, head.sketch_bound, self.engine)
 
     def _of_profile(self) -> tuple[Estimate, Estimate]:
         squared, absolute = (self._estimate(tc.RankSeries(norm=norm, level=self.level)) for norm in (2, 1))
         return squared, absolute
 
     def _estimate(self, estimator: tc.RankSeries) -> Estimate:
-        return estimator(self.profile).but(p_value=float(estimator.test(self.profile, rng=self.rng)[0]))
+        return estimator(self.profile).but(p_value=float(estimator.test(self.profile, rng=self.rng).p_value[0]))
+
+
+@dataclass(frozen=True)
+class Kept(Lens):
+    """A lens that has looked already: it gives the one sample it saw, which is sorted once for the whole page."""
+
+    lens: Lens
+    kept: Sample
+
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
+        yield self.kept
+
+    def describe(self, preds: Predictions) -> str:
+        return self.lens.describe(preds)
+
+    @property
+    def outcome_name(self) -> str:
+        return self.lens.outcome_name
 
 
 class RowsSource(Source):
@@ -101,13 +118,17 @@ class RowsSource(Source):
     def __init__(self, preds: Predictions, lens: Lens | None, by: str | None, level: float, rng: int) -> None:
         super().__init__(level, rng)
         self.preds, self.by = preds, by
-        self.lens = default_lens(preds) if lens is None else lens
-        if self.lens.shares(preds) is not None:
+        lens = default_lens(preds) if lens is None else lens
+        if lens.shares(preds) is not None:
             raise InputError(
                 "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
             )
-        self.profile, self.judged = self.lens(preds), self.lens.describe(preds)
-        self.top_label = isinstance(self.lens, TopLabel)
+        if lens.several:
+            raise InputError(f"the report judges one probability per row; {lens} judges several at once")
+        self.judged = lens.describe(preds)
+        self.lens = Kept(lens, lens.sample(preds))
+        self.profile = self.lens.kept.profile
+        self.top_label = lens.outcome_name == "accuracy"
         self.class_count = preds.class_count
 
     def measured(self) -> tuple[Estimate, Estimate]:
@@ -131,7 +152,7 @@ class RowsSource(Source):
     def groups(self, overall: Estimate) -> Groups | None:
         if self.by is None:
             return None
-        return per_group(self.preds, self.by, lens=self.lens, level=self.level, rng=self.rng)
+        return per_group(self.preds, self.by, lens=self.lens.lens, level=self.level, rng=self.rng)
 
     def classes(self) -> Classes | None:
         return per_class(self.preds, level=self.level) if self.preds.class_count > 2 else None
@@ -142,7 +163,7 @@ class RowsSource(Source):
         return likert_rows(self.preds, level=self.level, rng=self.rng)
 
     def remedies(self) -> RecalibrationRecord | Absent | None:
-        return recalibration(self.preds, lens=self.lens, level=self.level, rng=self.rng)
+        return recalibration(self.preds, lens=self.lens.lens, level=self.level, rng=self.rng)
 
 
 class ProfileSource(Source):
@@ -153,7 +174,7 @@ class ProfileSource(Source):
     def __init__(self, profile: Profile, level: float, rng: int) -> None:
         super().__init__(level, rng)
         parts = (profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products)
-        self.profile = profile if isinstance(profile, CellProfile) else Profile(*parts, single=True)
+        self.profile = profile if profile.single else Profile(*parts, single=True)
 
     def measured(self) -> tuple[Estimate, Estimate]:
         return self._of_profile()
@@ -170,7 +191,7 @@ class SketchSource(ProfileSource):
         self.scan = scan
         if scan is not None:
             self.judged, self.class_count = scan.judged, scan.classes
-            self.top_label = isinstance(scan.lens, TopLabel)
+            self.top_label = scan.lens.outcome_name == "accuracy"
             self.by, self.engine = ", ".join(scan.by) or None, scan.engine
 
     def measured(self) -> tuple[Estimate, Estimate]:
