@@ -78,8 +78,7 @@ def measure(
         _in_memory(source, lens, asked, level, seed) if scan is None else scan_estimates(scan, asked, level, seed)
     )
     results = tuple(
-        EstimateRecord.of(estimate, level=level, group=None if source.by is None else group)
-        for group, estimate in estimates
+        EstimateRecord.of(estimate, level=level, group=group if source.by else None) for group, estimate in estimates
     )
     record = MeasureRecord(
         source.name,
@@ -99,7 +98,7 @@ def _in_memory(
     loaded = load_all(source)
     preds = loaded.preds
     judged = make_lens(lens, preds)
-    groups = {"": preds} if source.by is None else preds_by(preds, source.by)
+    groups = preds_by(preds, source.by) if source.by else {"": preds}
     with working("measuring"):
         estimates = [
             (group, _measure(rows, estimator, judged, level, seed, group))
@@ -110,13 +109,13 @@ def _in_memory(
     return [(group, estimate.but(warnings=(*gone, *estimate.warnings))) for group, estimate in estimates]
 
 
-def preds_by(preds: "Predictions", column: str) -> "dict[str, Predictions]":
-    """The rows of each value of a column, in the order of the values."""
+def preds_by(preds: "Predictions", columns: Sequence[str]) -> "dict[str, Predictions]":
+    """The rows of each value of a column, or of each combination of values of several, in their order."""
     import numpy as np
 
-    values = np.asarray(preds.columns[column])
-    words = values.astype(str)
-    return {str(word): preds.take(words == word) for word in np.unique(words)}
+    values = [np.asarray(preds.columns[column]).astype(str) for column in columns]
+    combinations, member = np.unique(np.stack(values, axis=1), axis=0, return_inverse=True)
+    return {", ".join(words): preds.take(member.ravel() == i) for i, words in enumerate(combinations)}
 
 
 def _measure(
@@ -145,7 +144,7 @@ def _upper(result: EstimateRecord) -> float:
     return result.interval.high
 
 
-def _text(record: MeasureRecord, by: str | None) -> str:
+def _text(record: MeasureRecord, by: Sequence[str]) -> str:
     """The record for people."""
     text = _one(record.results[0]) if len(record.results) == 1 else _many(record.results, by)
     return text if record.gate is None else f"{text}\n{_gate_line(record, record.gate)}"
@@ -181,7 +180,7 @@ def _one(result: EstimateRecord) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
 
 
-def _many(results: Sequence[EstimateRecord], by: str | None) -> str:
+def _many(results: Sequence[EstimateRecord], by: Sequence[str]) -> str:
     """One line per group and estimator."""
     rows, notes = [], []
     for r in results:
@@ -193,7 +192,7 @@ def _many(results: Sequence[EstimateRecord], by: str | None) -> str:
         numbers = [number(r.value), number(low), number(high), p_shown(r.p_value), str(r.n), bins, *sketch]
         rows.append([*([] if r.group is None else [r.group]), name, norm, *numbers])
         notes += [f"warning: {'' if r.group is None else f'{r.group}: '}{name}: {text}" for text in r.warnings]
-    header = [*([] if by is None else [by]), "estimator", "norm", "error", "low", "high", "p-value", "n", "bins"]
+    header = [*([", ".join(by)] if by else []), "estimator", "norm", "error", "low", "high", "p-value", "n", "bins"]
     if any(r.sketch_error is not None for r in results):
         header.append("sketch error")
     return "\n".join([table(header, rows), *dict.fromkeys(notes)])

@@ -11,7 +11,7 @@ import click
 
 from truecal.cli.estimators import lens_of
 from truecal.cli.output import working
-from truecal.cli.source import Source, choose_from, class_names
+from truecal.cli.source import Source, class_names
 from truecal.errors import InputError
 from truecal.names import class_of
 
@@ -29,7 +29,8 @@ def is_scan(source: Source) -> bool:
 
 def scanned(source: Source, lens: str) -> "Scan":
     """One pass over the files; says on stderr what was read."""
-    from truecal.predictions.readers.frames import matching
+    from truecal.predictions import matching
+    from truecal.predictions.readers.columns import choose
     from truecal.scan import scan
     from truecal.scan.sources import files_of, opened
 
@@ -37,9 +38,9 @@ def scanned(source: Source, lens: str) -> "Scan":
     files = files_of([source.file, *source.also])
     schema = opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
-    choice = choose_from(columns, source)
-    wanted = choice.probs if choice.probs is not None else choice.logits
-    assert wanted is not None
+    other = [name for name in (source.weight, *source.by) if name is not None]
+    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other)
+    wanted = choice.outputs
     found = matching(columns, wanted, "predictions")[0]
     alone = len(found) == 1 and not schema[found[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if alone else "probs"
@@ -53,12 +54,12 @@ def scanned(source: Source, lens: str) -> "Scan":
             label=choice.label,
             lens=judge,
             weights=source.weight,
-            by=source.by,
+            by=source.by or None,
             classes=classes,
             engine=source.engine,
             drop_null=source.drop_null,
             progress=(lambda done, of: say(f"scanning {source.name}: {done} of {of} files")) if shown else None,
-            score=wanted if kind == "score" else None,
+            score=str(wanted) if kind == "score" else None,
             probs=wanted if kind == "probs" else None,
             logits=wanted if kind == "logits" else None,
         )

@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ def report(
     path: str | os.PathLike[str],
     *,
     lens: "Lens | None" = None,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     tolerance: float = 0.02,
     level: float = 0.95,
     title: str = "Calibration report",
@@ -43,7 +43,7 @@ def report(
         that says how far its numbers can be from those of all rows.
     path : where to write.
     lens : what is judged; default the positive class of binary predictions, the top label of more.
-    by : a column of the predictions; adds a table with one row per value.
+    by : a column of the predictions, or several; adds a table with one row per value or combination of values.
     tolerance : the error that would still be acceptable; the verdict is phrased against it.
     level : of every interval.
     title : heading of the page.

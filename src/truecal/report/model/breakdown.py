@@ -1,5 +1,6 @@
 """Rows of the page per class, per group and per category of a Likert scale."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,9 +108,9 @@ def per_class(preds: Predictions, *, level: float) -> Classes:
     return Classes(rows, len(order) - len(rows))
 
 
-def per_group(preds: Predictions, by: str, *, lens: Lens, level: float, rng: int) -> Groups:
+def per_group(preds: Predictions, by: Sequence[str], *, lens: Lens, level: float, rng: int) -> Groups:
     """One row per value of a column, p-values adjusted for their number."""
-    return _listed(by, tc.subgroups(preds, by, lens=lens, level=level, rng=rng))
+    return _listed(", ".join(by), tc.subgroups(preds, by, lens=lens, level=level, rng=rng))
 
 
 def per_scanned_group(scan: Scan, overall: Estimate, *, level: float, rng: int) -> Groups:

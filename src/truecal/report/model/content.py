@@ -1,6 +1,6 @@
 """Everything a page says, as one record: computed here, drawn elsewhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,14 +90,15 @@ def gather(
     setting: Setting,
     *,
     lens: Lens | None = None,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     progress: Callable[[str], object] = str,
 ) -> Content:
     """Compute the page. `progress` is told what is being computed."""
     progress("measuring")
     level, rng = setting.level, setting.rng
+    columns = (by,) if isinstance(by, str) else tuple(by or ())
     check_between(setting.tolerance, "tolerance", 0, 1)
-    source = source_of(data, lens=lens, by=by, level=level, rng=rng)
+    source = source_of(data, lens=lens, by=columns, level=level, rng=rng)
     profile = source.profile
     head, absolute = source.measured()
     progress("asking every estimator")

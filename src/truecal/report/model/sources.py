@@ -1,7 +1,7 @@
 """What a report is made from. Rows, a profile or a sketch answer the same questions, each as well as it can."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import truecal as tc
@@ -115,9 +115,10 @@ class Kept(Lens):
 class RowsSource(Source):
     """Predictions, row by row, under a lens."""
 
-    def __init__(self, preds: Predictions, lens: Lens | None, by: str | None, level: float, rng: int) -> None:
+    def __init__(self, preds: Predictions, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> None:
         super().__init__(level, rng)
-        self.preds, self.by = preds, by
+        self.preds, self.columns = preds, by
+        self.by = ", ".join(by) or None
         lens = default_lens(preds) if lens is None else lens
         if lens.shares(preds) is not None:
             raise InputError(
@@ -150,9 +151,9 @@ class RowsSource(Source):
         return fingerprint((self.preds.probs, self.preds.labels, self.preds.weights))
 
     def groups(self, overall: Estimate) -> Groups | None:
-        if self.by is None:
+        if not self.columns:
             return None
-        return per_group(self.preds, self.by, lens=self.lens.lens, level=self.level, rng=self.rng)
+        return per_group(self.preds, self.columns, lens=self.lens.lens, level=self.level, rng=self.rng)
 
     def classes(self) -> Classes | None:
         return per_class(self.preds, level=self.level) if self.preds.class_count > 2 else None
@@ -204,12 +205,12 @@ class SketchSource(ProfileSource):
         return per_scanned_group(self.scan, overall, level=self.level, rng=self.rng)
 
 
-def source_of(data: object, *, lens: Lens | None, by: str | None, level: float, rng: int) -> Source:
+def source_of(data: object, *, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> Source:
     """The source of a page; what cannot be one is refused."""
     if isinstance(data, Predictions):
         return RowsSource(data, lens, by, level, rng)
     if isinstance(data, Scan | Sketch):
-        if lens is not None or by is not None:
+        if lens is not None or by:
             raise InputError(
                 "a sketch holds no rows; say lens= and by= where it is made: tc.scan(..., lens=..., by=...)"
             )
@@ -220,7 +221,7 @@ def source_of(data: object, *, lens: Lens | None, by: str | None, level: float, 
             )
         return SketchSource(data.sketch if isinstance(data, Scan) else data, scan, level, rng)
     if isinstance(data, Profile) and data.batch == 1:
-        if by is not None:
+        if by:
             raise InputError("a Profile has no columns to group by; pass Predictions")
         return ProfileSource(data, level, rng)
     raise InputError(
