@@ -19,7 +19,7 @@ from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.granularity import sweep_granularity, sweep_sample_size
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.estimate.isotonic import IsotonicError, isotonic_blocks
-from truecal.estimate.kernel_density import KernelDensityECE
+from truecal.estimate.smoothing.kernel_density import KernelDensityECE
 from truecal.estimate.label_binned import LabelBinnedECE
 from truecal.estimate.nearest import NearestECE
 from truecal.estimate.noise import debiased_absolute
@@ -39,7 +39,7 @@ from truecal.estimate.resampling import (
 )
 from truecal.estimate.resampling.joint import Joint, resampled_jointly
 from truecal.estimate.resampling.units import Units, softened_incidence
-from truecal.estimate.smooth import SmoothECE
+from truecal.estimate.smoothing.smooth import SmoothECE
 from truecal.estimate.sweep import SweepECE
 
 __all__ = [
