@@ -26,7 +26,7 @@ LAYERS = (
     ("scan",),
     ("selective",),
     ("breakdown",),
-    ("scores", "clinical"),
+    ("scores", "clinical", "like"),
     ("uncertainty",),
     ("estimate",),
     ("lens",),

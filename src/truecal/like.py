@@ -8,9 +8,8 @@ import numpy as np
 
 from truecal.checks import check_choice
 from truecal.errors import InputError
-from truecal.estimate import AdaptiveECE, Estimate, Estimator, SmoothECE
+from truecal.estimate import AdaptiveECE, Estimate, Estimator, ForeignECE, SmoothECE
 from truecal.lens import ClassWise, Lens, OneClass, TopLabel
-from truecal.like.foreign import ForeignECE
 from truecal.predictions import Predictions
 from truecal.uncertainty import measure
 
@@ -66,10 +65,10 @@ def like(tool: str, **options: Any) -> Convention:
     A convention that cannot be reproduced ("val.prob") is refused with the reason.
 
     >>> import truecal as tc
-    >>> preds = tc.Predictions.from_probs([0.9, 1.0, 1.0, 0.95], [0, 1, 1, 1])
+    >>> preds = tc.Predictions.from_probs([0.95, 1.0, 0.95, 1.0], [1, 0, 1, 1])
     >>> theirs = tc.like("torchmetrics", bins=10, task="binary")
     >>> print(round(theirs.measure(preds).value, 4), round(tc.measure(preds, estimator=tc.BinnedECE(bins=10)).value, 4))
-    0.2125 0.2125
+    0.275 0.225
     >>> theirs.differs
     ('a score of exactly 1 has a bin of its own',)
     """
@@ -83,17 +82,19 @@ def like(tool: str, **options: Any) -> Convention:
     try:
         return _TOOLS[tool](**options)
     except TypeError as error:
-        raise InputError(f"{tool}: {str(error).partition('() ')[2]}; see the list in tc.like's documentation") from error
+        raise InputError(
+            f"{tool}: {str(error).partition('() ')[2]}; see the list in tc.like's documentation"
+        ) from error
 
 
 def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass") -> Convention:
     check_choice(norm, tuple(_NORMS), "norm")
     check_choice(task, ("multiclass", "binary"), "task")
     if task == "binary":
-        rule, lens, notes, tolerance = "torch [a, b) and {1}", OneClass(), (_OWN_BIN,), 1e-9
-    else:
-        rule, lens, notes, tolerance = "torch single [a, b) and {1}", TopLabel(), (_OWN_BIN, _SINGLE), 1e-6
-    return Convention("torchmetrics", ForeignECE(rule, bins, _NORMS[norm]), lens, notes, tolerance)
+        estimator = ForeignECE("torch [a, b) and {1}", bins, _NORMS[norm])
+        return Convention("torchmetrics", estimator, OneClass(), (_OWN_BIN,))
+    estimator = ForeignECE("torch single [a, b) and {1}", bins, _NORMS[norm])
+    return Convention("torchmetrics", estimator, TopLabel(), (_OWN_BIN, _SINGLE), 1e-6)
 
 
 def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") -> Convention:
@@ -101,7 +102,7 @@ def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") ->
     check_choice(task, ("multiclass", "binary"), "task")
     average = "bins" if metric == "ace" else "rows"
     estimator = ForeignECE("linspace [a, b)", bins, np.inf if metric == "mce" else 1, average)  # type: ignore[arg-type]
-    notes = (_LINSPACE, "scores are clipped by one unit in the last place")
+    notes: tuple[str, ...] = (_LINSPACE, "scores are clipped by one unit in the last place")
     if metric == "ace":
         notes = (*notes, "bins of equal width count alike, however few rows they hold")
     return Convention("netcal", estimator, OneClass() if task == "binary" else TopLabel(), notes)
@@ -121,10 +122,14 @@ def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str |
     lens: Lens = {"top-label": TopLabel(), "marginal": ClassWise(), "binary": OneClass()}[mode]
     if metric == "ece":
         return Convention("uncertainty-calibration", ForeignECE("fractions (a, b]", bins), lens, (_OPEN_LEFT,))
-    notes = ("the longer bins come first, and equal scores across a cut go down",)
+    notes: tuple[str, ...] = ("the longer bins come first, and equal scores across a cut go down",)
     if metric == "ece_em":
         return Convention("uncertainty-calibration", ForeignECE("array_split", bins), lens, notes)
-    notes = (*notes, "bins of fewer than two rows count 0", "of each class negative squares are set to 0 before averaging")
+    notes = (
+        *notes,
+        "bins of fewer than two rows count 0",
+        "of each class negative squares are set to 0 before averaging",
+    )
     return Convention("uncertainty-calibration", ForeignECE("array_split", bins, 2, debias=True), lens, notes)
 
 
@@ -133,8 +138,11 @@ def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> 
     lens: Lens = OneClass() if task == "binary" else TopLabel()
     if metric == "binned":
         return Convention("relplot", ForeignECE("floor(c / width)", bins), lens, (_OWN_BIN, "bins are int(c / width)"))
-    note = "relplot halves the bandwidth ten times and stops, so that its number is within 0.003 of the fixed point given here"
-    return Convention("relplot", SmoothECE(), lens, (note,), tolerance=3e-3)
+    notes = (
+        "relplot halves the bandwidth ten times and stops, so that its number is within 0.001 of the fixed point given here",
+        "relplot mirrors residuals at 0 and 1 without the ends: scores of exactly 0 or 1 count half there (not reproduced)",
+    )
+    return Convention("relplot", SmoothECE(), lens, notes, tolerance=1e-3)
 
 
 def _guo(*, bins: int = 15) -> Convention:

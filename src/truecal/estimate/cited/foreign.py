@@ -5,30 +5,37 @@ A rule maps ascending scores to ascending bin numbers; everything else (weights,
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.checks import check_choice, check_norm, check_whole
-from truecal.estimate import Bins, Estimator, power_mean
-from truecal.estimate.estimator import Findings
-from truecal.profile import Cut, Profile
+from truecal.errors import InputError
+from truecal.estimate.bins import Bins
+from truecal.estimate.combine import power_mean
+from truecal.estimate.estimate import Estimate
+from truecal.estimate.estimator import Estimator, Findings, SketchRange
+from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s, Indices
 
 Scores = NDArray[Any]
 
 
+@cache
 def _torch_linspace(bins: int, kind: type[np.floating[Any]]) -> Scores:
-    """torch.linspace(0, 1, bins + 1): counted up from 0 in the lower half, down from 1 in the upper."""
+    """torch.linspace(0, 1, bins + 1): up from 0 in the lower half, down from 1 in the upper, each product and sum rounded once."""
     step = kind(1) / kind(bins)
-    place = np.arange(bins + 1)
-    return np.where(place < (bins + 1) // 2, step * place.astype(kind), kind(1) - step * (bins - place).astype(kind))
+    lower = step * np.arange((bins + 1) // 2).astype(kind)
+    upper = [kind(float(1 - Fraction(float(step)) * (bins - k))) for k in range((bins + 1) // 2, bins + 1)]
+    return np.append(lower, np.array(upper, kind))
 
 
 def _torch_bucketize(c: Scores, bins: int) -> Indices:
     """[a, b) on torch.linspace edges of the scores' precision; 1.0 has a bin of its own."""
-    return np.searchsorted(_torch_linspace(bins, c.dtype.type), c, "right")
+    return np.searchsorted(_torch_linspace(bins, np.float32 if c.dtype == np.float32 else np.float64), c, "right")
 
 
 def _torch_bucketize_single(c: Scores, bins: int) -> Indices:
@@ -67,7 +74,7 @@ def _floor_of_product(c: Scores, bins: int) -> Indices:
 
 
 def _array_split(c: Scores, bins: int) -> Indices:
-    """numpy.array_split of the sorted scores into parts of nearly equal size, cut halfway between neighbours; ties go to the lower part."""
+    """numpy.array_split of the sorted scores, cut halfway between neighbours; equal scores go to the lower part."""
     parts = min(bins, len(c))
     size, longer = divmod(len(c), parts)
     ends = np.cumsum([size + 1] * longer + [size] * (parts - longer))[:-1]
@@ -92,6 +99,7 @@ RULES: dict[str, Callable[[Scores, int], Indices]] = {
     "torch [a, b) and {1}": _torch_bucketize,
     "torch single [a, b) and {1}": _torch_bucketize_single,
 }
+_BY_ROWS = ("array_split", "percentiles (a, b]")  # rules that count rows
 
 
 @dataclass(frozen=True)
@@ -100,12 +108,13 @@ class ForeignECE(Estimator):
 
     (sum_k s_k |mean c_k - mean y_k|^p)^(1/p), where s_k is the share of rows in the bin (average="rows") or one over the number of
     bins that hold rows (average="bins"). With debias=True (p = 2) a bin loses Y_k (1 - Y_k) / (n_k - 1) from its square, and one of
-    fewer than two rows counts 0.
+    fewer than two rows counts 0; a negative sum is 0.
 
     >>> import truecal as tc
-    >>> profile = tc.Profile.from_arrays([0.5, 1.0], [1, 1])
-    >>> tc.like("torchmetrics", bins=1).estimator(profile).value, tc.BinnedECE(bins=1)(profile).value
-    (0.25, 0.25)
+    >>> profile = tc.Profile.from_arrays([0.9, 1.0], [1, 0])
+    >>> estimator, _ = tc.like("torchmetrics", bins=2)  # which has a bin for 1.0 alone
+    >>> round(estimator(profile).value, 6), round(tc.BinnedECE(bins=2)(profile).value, 6)
+    (0.55, 0.45)
     """
 
     rule: str
@@ -125,27 +134,36 @@ class ForeignECE(Estimator):
         return self.norm
 
     @property
-    def unbiased(self) -> bool:
-        return self.debias
-
-    @property
     def folds(self) -> bool:
         return self.norm == 1 and self.average == "rows"
 
     def fixed_cut(self, profile: Profile) -> Cut:
-        ends = np.full((len(profile.scores), self.bins + 2), profile.rows)
+        by_rows = self.rule in _BY_ROWS and profile.weights is not None
+        if by_rows and not profile.counted:
+            raise InputError(
+                f"bins by {self.rule} have no form for importance weights; use whole numbers, or tc.BinnedECE"
+            )
+        ends = np.full((profile.batch if by_rows else len(profile.scores), self.bins + 2), profile.rows)
         ends[:, 0] = 0
-        for own, scores in zip(ends, profile.scores, strict=True):
-            number = RULES[self.rule](scores, self.bins)
+        for i, own in enumerate(ends):
+            scores = profile.scores[i % len(profile.scores)]
+            number = self._repeated(scores, profile, i) if by_rows else RULES[self.rule](scores, self.bins)
             starts = np.flatnonzero(np.diff(number)) + 1
             own[1 : len(starts) + 1] = starts
         return Cut(ends, ends)
+
+    def _repeated(self, scores: Scores, profile: Profile, dataset: int) -> Indices:
+        """Bin numbers where rows count as often as their weight says."""
+        assert profile.weights is not None
+        counts = profile.weights[dataset % len(profile.weights)].astype(np.intp)
+        number = RULES[self.rule](np.repeat(scores, counts), self.bins)
+        return number[np.minimum(np.cumsum(counts) - counts, len(number) - 1)]
 
     def of_bins(self, bins: Bins) -> Float64s:
         if self.debias:
             several = np.where(bins.count >= 2, bins.count, 2.0)
             square = bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
-            return (bins.share * np.where(bins.count >= 2, square, 0.0)).sum(axis=1)
+            return np.maximum((bins.share * np.where(bins.count >= 2, square, 0.0)).sum(axis=1), 0.0)
         share = bins.share
         if self.average == "bins":
             share = (bins.weight > 0) / np.count_nonzero(bins.weight, axis=1)[:, None]
@@ -154,3 +172,6 @@ class ForeignECE(Estimator):
     def find(self, profile: Profile) -> Findings:
         bins = Bins.of(profile, self.fixed_cut(profile))
         return Findings(self.of_bins(bins), bins)
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        raise InputError("another tool's bins need rows, not a sketch; use tc.BinnedECE")
