@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from truecal.errors import InputError, TruecalError
 from truecal.estimate import BinnedECE, Estimator, SweepECE
 from truecal.estimate.estimator import Findings
-from truecal.lab import PAPER_WORLDS, Discrete, Power, Uniform, World
+from truecal.lab import PAPER_WORLDS, Beta, Discrete, Power, Uniform, World
 from truecal.lab.trials.batches import Cell, batch_sizes, run, seed_number
 from truecal.lab.trials.cache import BatchCache
-from truecal.lab.trials.content import digest, stream_key
+from truecal.lab.trials.content import digest, name_words
 from truecal.lab.trials.measures import Value
 
 EW, SWEEP = Value(BinnedECE(norm=2)), Value(SweepECE())
@@ -82,13 +82,20 @@ def test_workers_do_not_change_the_numbers():
 def test_a_cell_gives_the_same_numbers_alone_or_in_company():
     company = run(cells(), rng=1)
     np.testing.assert_array_equal(company[1][0], run(cells()[1:], rng=1)[0][0])
-    only_sweep = Cell("another name", WORLD, 300, 40, (SWEEP,))
+    only_sweep = Cell("skewed", WORLD, 300, 40, (SWEEP,))
     np.testing.assert_array_equal(company[0][1], run([only_sweep], rng=1)[0][0])
+
+
+def test_streams_come_from_names_and_not_from_the_bits_of_a_world():
+    moved = World(Beta(np.nextafter(WORLD.scores.alpha, 9), WORLD.scores.beta), WORLD.curve)
+    first, again = (run([Cell("a", world, 300, 40, (EW,))], rng=1)[0][0] for world in (WORLD, moved))
+    np.testing.assert_allclose(again, first, atol=1e-9)
+    assert not np.allclose(run([Cell("b", WORLD, 300, 40, (EW,))], rng=1)[0][0], first)
 
 
 def test_the_numbers_are_those_of_plain_draws():
     # One batch, drawn here by hand from the documented stream.
-    stream = np.random.SeedSequence(5, spawn_key=(*stream_key(WORLD), 300, 0)).spawn(2)[0]
+    stream = np.random.SeedSequence(5, spawn_key=(*name_words("skewed"), 300, 0)).spawn(2)[0]
     scores, outcomes = WORLD.draw(300, 40, rng=np.random.default_rng(stream))
     naive = []
     for c, y in zip(scores, outcomes, strict=True):
@@ -103,7 +110,7 @@ def test_worlds_seeds_and_sizes_have_streams_of_their_own():
     first = run([Cell("a", WORLD, 300, 40, (EW,))], rng=0)[0][0]
     other_seed = run([Cell("a", WORLD, 300, 40, (EW,))], rng=1)[0][0]
     assert not np.array_equal(first, other_seed)
-    assert stream_key(WORLD) != stream_key(PAPER_WORLDS["resnet110_c100"])
+    assert name_words("resnet110_c10") != name_words("resnet110_c100")
     generator = np.random.default_rng(4)
     assert seed_number(generator) != seed_number(generator)
     assert seed_number(7) == 7

@@ -1,7 +1,9 @@
-"""Many simulated datasets, in batches: drawn and judged on as many cores as asked, and the same numbers always.
+"""Many simulated datasets, in batches: drawn and judged on as many cores as asked, with the same numbers on every machine.
 
-Every batch has its own random stream, made from the seed, the content of the world, n and the number of the batch. Its
-size depends on n alone. So neither the number of workers nor the order in which batches finish can change an answer.
+Every batch has its own random stream, made from the seed, the name of the world, n and the number of the batch: from what
+the user chose, never from fitted numbers, whose last bits differ between machines. The size of a batch depends on n alone.
+So neither the number of workers nor the order in which batches finish can change an answer. Worlds of the same name are drawn
+from the same uniform numbers, which makes their difference sharper than either.
 """
 
 import contextlib
@@ -19,7 +21,7 @@ import numpy as np
 
 from truecal.errors import InputError, TruecalError
 from truecal.lab.trials.cache import BatchCache
-from truecal.lab.trials.content import code_digest, digest, stream_key
+from truecal.lab.trials.content import code_digest, digest, name_words
 from truecal.lab.trials.measures import Measure
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import Seed, World
@@ -99,7 +101,7 @@ def batch_sizes(n: int, m: int) -> list[int]:
 
 
 def _stream(cell: Cell, entropy: int, number: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence(entropy, spawn_key=(*stream_key(cell.world), cell.n, number))
+    return np.random.SeedSequence(entropy, spawn_key=(*name_words(cell.name), cell.n, number))
 
 
 def _answers(
@@ -197,7 +199,7 @@ def one_thread_each() -> Iterator[None]:
 
 def _key(cells: Sequence[Cell], batch: _Batch, entropy: int) -> str:
     cell = cells[batch.cell]
-    words = (code_digest(), np.__version__, digest(cell.world), cell.n, entropy, batch.number, batch.size)
+    words = (code_digest(), np.__version__, cell.name, digest(cell.world), cell.n, entropy, batch.number, batch.size)
     return sha256("|".join(map(str, words)).encode()).hexdigest()
 
 
