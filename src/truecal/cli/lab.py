@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal.cli.estimators import ESTIMATORS, lens_option, make_estimator, make_lens, seed_option
-from truecal.cli.output import answer, output_options, working
+from truecal.cli.output import answer, output_options
 from truecal.cli.source import Source, column_options, input_options, load
 
 if TYPE_CHECKING:
     from truecal.lab.table import Table
     from truecal.lab.worlds.fit_world import WorldFit
-    from truecal.profile import Profile
+    from truecal.predictions import Predictions
 
 _worlds_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
 
@@ -61,6 +61,7 @@ def worlds(as_json: bool, out: str | None) -> None:
 @input_options
 def fit(source: Source, lens: str, as_json: bool, out: str | None) -> None:
     """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
+    from truecal.lab import goodness
     from truecal.lab.table import Table
 
     found = _fit(source, lens)
@@ -68,7 +69,7 @@ def fit(source: Source, lens: str, as_json: bool, out: str | None) -> None:
         (c.name, c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error) for c in found.curves
     )
     table = Table(("curve", "aic", "b0", "b0_se", "b1", "b1_se"), rows)
-    beta, check = found.beta, found.goodness()
+    beta, check = found.beta, goodness(found)
     facts = {
         "alpha": beta.scores.alpha,
         "alpha_se": beta.alpha_standard_error,
@@ -105,10 +106,10 @@ def bias(
     out: str | None,
 ) -> None:
     """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
-    from truecal.lab import how_biased
+    from truecal.lab import Run, how_biased
 
     preds = load(source)
-    found = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=seed, workers=_workers(workers), cache=cache)
+    found = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=seed, run=Run(_workers(workers), cache))
     best = found.fit.best
     facts = {
         "curve": best.name,
@@ -151,7 +152,7 @@ def power(
     Scores and the direction of the error are those of the predictions in FILE, or of --world; without either, scores are
     uniform and P(y) = c^d, as in Roelofs et al., section 5.4.
     """
-    from truecal.lab import PAPER_WORLDS, samples_needed
+    from truecal.lab import PAPER_WORLDS, Run, samples_needed
     from truecal.lab.table import Table
 
     given = bool(source.file)
@@ -168,8 +169,7 @@ def power(
         alpha=alpha,
         m=m,
         rng=seed,
-        workers=_workers(workers),
-        cache=cache,
+        run=Run(_workers(workers), cache),
     )
     table = Table(("n", "power", "power_se"), tuple((n, d.rate, d.standard_error) for n, d in found.tried.items()))
     said = f"an error of {error:g} is found with probability {target:g} from about n = {found.n} rows on ({estimator})"
@@ -210,7 +210,7 @@ def paper(
     out: str | None,
 ) -> None:
     """Do an experiment of a paper again, and write its table and figure; without a name, list the experiments."""
-    from truecal.lab.papers.experiment import Run
+    from truecal.lab import Run
     from truecal.lab.papers.papers import PAPERS
     from truecal.lab.papers.papers import paper as redo
     from truecal.lab.table import Table
@@ -219,24 +219,22 @@ def paper(
         listed = tuple((known, entry.quick, entry.full) for known, entry in PAPERS.items())
         _answer("lab paper", Table(("experiment", "quick", "full"), listed), as_json, out)
         return
-    how = Run(rng=seed, workers=_workers(workers), cache=cache)
-    found = redo(name, full=full, profiles=_top_labels(data, source), how=how)
+    with Run(_workers(workers), cache).kept() as run:
+        found = redo(name, full=full, data=_given(data, source), rng=seed, run=run)
     written = [str(path) for path in found.write(folder, table_format=table_format)]
     text = f"{found.title}\n\n{found.table.text()}\n\nwritten: {', '.join(written)}"
     _answer("lab paper", found.table, as_json, out, facts={"title": found.title, "written": written}, text=text)
 
 
-def _top_labels(data: tuple[str, ...], source: Source) -> "dict[str, Profile]":
-    """The top-label profiles of WORLD=FILE pairs."""
-    from truecal.lens import TopLabel
-
-    found = {}
+def _given(data: tuple[str, ...], source: Source) -> "dict[str, Predictions]":
+    """The predictions of NAME=FILE pairs."""
+    given = {}
     for pair in data:
-        world, between, file = pair.partition("=")
+        name, between, file = pair.partition("=")
         if not between or not file:
             raise click.UsageError(f"--data takes WORLD=FILE, not {pair!r}")
-        found[world] = TopLabel()(load(replace(source, file=file)))
-    return found
+        given[name] = load(replace(source, file=file))
+    return given
 
 
 @lab.command()
@@ -275,6 +273,7 @@ def coverage(
     Four groups of ten worlds: fitted to real networks, the same recalibrated (true error 0) and nearly so (0.02), and others.
     The text has one line per interval, group and n; --json one row per world.
     """
+    from truecal.lab import Run
     from truecal.lab.trials.coverage_map import CANDIDATES, SIZES, cell_table, coverage_map, summary
     from truecal.lab.trials.peer_intervals import peer_candidates
 
@@ -286,27 +285,24 @@ def coverage(
         if absent:
             click.echo(f"truecal: not installed, left out: {', '.join(absent)}", err=True)
     n = tuple(sorted(set(sizes))) or (SIZES if full else (100, 1000))
-    with working("coverage: the first worlds") as told:
-        cells = coverage_map(
-            n=n, m=datasets, level=level, candidates=judged, rng=seed, workers=_workers(workers), told=told
-        )
+    cells = coverage_map(n=n, m=datasets, level=level, candidates=judged, rng=seed, run=Run(_workers(workers)))
     facts = {"level": level, "n": list(n), "m": datasets}
     _answer("lab coverage", cell_table(cells), as_json, out, facts=facts, text=summary(cells).text())
 
 
 def _fit(source: Source, lens: str) -> "WorldFit":
     from truecal.lab import fit_world
-    from truecal.lens import OneClass, TopLabel
+    from truecal.lens import default_lens
 
     preds = load(source)
-    judged = make_lens(lens, preds) or (OneClass() if preds.binary else TopLabel())
+    judged = make_lens(lens, preds) or default_lens(preds)
     return fit_world(judged(preds))
 
 
 def _workers(asked: int | None) -> int:
-    from os import cpu_count
+    from truecal.parallel import cores
 
-    return asked or cpu_count() or 1
+    return asked or cores()
 
 
 def _answer(

@@ -39,6 +39,10 @@ class Scores(ABC):
     def expectation(self, integrand: Integrand) -> float:
         """E[integrand(c, 1-c)], to about 1e-12."""
 
+    @abstractmethod
+    def describe(self) -> str:
+        """The distribution in words."""
+
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Independent scores c and their complements 1-c, both of this shape."""
         return self.from_uniforms(rng.random((self.uniforms, *shape)))
@@ -59,6 +63,9 @@ class Beta(Scores):
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not (isfinite(value) and value > 0):
                 raise InputError(f"Beta needs {name} > 0, not {value!r}")
+
+    def describe(self) -> str:
+        return f"Beta({self.alpha:.3g}, {self.beta:.3g})"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         return beta_from_uniforms(self.alpha, self.beta, u[0])
@@ -97,6 +104,9 @@ class Uniform(Scores):
     def __post_init__(self) -> None:
         if not 0.0 <= self.low < self.high <= 1.0:
             raise InputError(f"Uniform needs 0 <= low < high <= 1, not low={self.low!r}, high={self.high!r}")
+
+    def describe(self) -> str:
+        return f"uniform on [{self.low:g}, {self.high:g}]"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         c = u[0] * (self.high - self.low)
@@ -147,6 +157,9 @@ class Discrete(Scores):
     def _arrays(self) -> tuple[Array, Array]:
         return np.asarray(self.values), np.asarray(self.probabilities)
 
+    def describe(self) -> str:
+        return f"as {self._arrays[0].size} given ones, with repeats"
+
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         values, chances = self._arrays
         cuts = np.cumsum(chances)
@@ -175,6 +188,9 @@ class Empirical(Scores):
             raise InputError("Empirical needs a one-dimensional list of at least two scores in [0, 1]")
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
+
+    def describe(self) -> str:
+        return f"spread like {np.size(self.values)} given ones"
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         values = np.asarray(self.values)
@@ -212,6 +228,11 @@ class Mixture(Scores):
     @property
     def uniforms(self) -> int:
         return 1 + max(part.uniforms for part in self.parts)
+
+    def describe(self) -> str:
+        return " or ".join(
+            f"{part.describe()} ({share:.0%})" for part, share in zip(self.parts, self.shares, strict=True)
+        )
 
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         # The first number chooses the part, the others place the score in it.

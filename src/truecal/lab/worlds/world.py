@@ -46,8 +46,7 @@ class World:
                     raise InputError(f"{name} must be a Curve or a function of an array of scores, not {given!r}")
                 object.__setattr__(self, name, AnyCurve(given))
             self.scores.expectation(_refuse_outside_unit_interval(getattr(self, name), name))
-        if not isinstance(self.recalibration, Identity):
-            self._refuse_merging_map()
+        self._refuse_merging_map()
 
     def draw(self, n: int, m: int = 1, *, rng: Seed = 0) -> tuple[Array, npt.NDArray[np.bool_]]:
         """m independent datasets of n rows: shown scores and outcomes, each of shape (m, n)."""
