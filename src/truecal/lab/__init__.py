@@ -17,7 +17,7 @@ from truecal.lab.trials.goodness import Goodness, goodness
 from truecal.lab.trials.how_biased import HowBiased, how_biased
 from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import Trial, bias, table_of, trials
-from truecal.lab.worlds.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power
+from truecal.lab.worlds.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power, Steps
 from truecal.lab.worlds.fit_world import WorldFit, fit_world
 from truecal.lab.worlds.multiclass import DirichletWorld, TopLabelWorld
 from truecal.lab.worlds.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
@@ -48,6 +48,7 @@ __all__ = [
     "Run",
     "SamplesNeeded",
     "Scores",
+    "Steps",
     "TopLabelWorld",
     "Trial",
     "Uniform",
