@@ -133,7 +133,6 @@ def test_a_world_keeps_its_scores_when_its_error_is_scaled():
         (lambda: coverage(RankSeries(), World(Uniform()), level=1.0), "level must lie"),
         (lambda: power(RankSeries(), World(Uniform()), alpha=0.0), "alpha must lie"),
         (lambda: power(RankSeries(), World(Uniform()), alpha=-0.1), "alpha must lie"),
-        (lambda: power_of_test(BinnedECE(), World(Uniform())), "no test of its own"),
         (lambda: type_one(RankSeries(), World(Uniform()), alpha=0.001, resamples=99), "use more"),
         (lambda: samples_needed(RankSeries(), error=0.0), "error must lie"),
         (lambda: samples_needed(RankSeries(), error=0.1, target=1.0), "target must lie"),

@@ -8,9 +8,9 @@ from truecal.lab.papers.drawing import panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.table import Field, Table
 from truecal.lab.trials.batches import Cell
-from truecal.lab.trials.detection import at_level, held
+from truecal.lab.trials.detection import held
 from truecal.lab.trials.estimators import all_estimators
-from truecal.lab.trials.measures import Bounds
+from truecal.lab.trials.measures import Bounds, has_interval
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.world import World
 
@@ -69,7 +69,7 @@ def leaderboard(setting: Setting, *, n: tuple[int, ...] = SIZES) -> Experiment:
 
 def _coverage(worlds: dict[str, World], n: tuple[int, ...], setting: Setting) -> dict[str, float]:
     """Share of 90 % intervals that hold the truth, over all worlds and sizes, for estimators with an interval."""
-    able = {name: asked for name, e in all_estimators().items() if (asked := at_level(e, LEVEL)) is not None}
+    able = {name: e.at_level(LEVEL) for name, e in all_estimators().items() if has_interval(e)}
     cells = [
         Cell(world_name, world, size, setting.m, tuple(Bounds(e) for e in able.values()))
         for world_name, world in worlds.items()

@@ -1,6 +1,6 @@
 """How often an interval holds the truth, a test raises a false alarm, a miscalibration is found; and how many rows that takes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -10,7 +10,7 @@ from truecal.checks import check_between, check_level
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lab.trials.batches import Cell, answers_of
-from truecal.lab.trials.measures import Bounds, HasTest, PValue, Value
+from truecal.lab.trials.measures import Bounds, PValue, Value
 from truecal.lab.trials.run import Run
 from truecal.lab.worlds.curves import Power
 from truecal.lab.worlds.quadrature import Array
@@ -95,18 +95,10 @@ def coverage(
     True
     """
     check_level(level)
-    asked = at_level(estimator, level)
-    if asked is None:
-        raise InputError(f"{type(estimator).__name__} offers no interval, so it has no coverage")
-    cell = Cell("world", world, n, m, (Bounds(asked),))
+    cell = Cell("world", world, n, m, (Bounds(estimator.at_level(level)),))
     ((bounds,),) = answers_of([cell], rng=rng, run=run)
     truth = world.true_error(estimator.power_norm)
     return Coverage(int(held(bounds, truth).sum()), m, level, truth, float(np.mean(bounds[2] - bounds[1])))
-
-
-def at_level(estimator: Estimator, level: float) -> Estimator | None:
-    """The same estimator with its interval at this level; None if it has no interval."""
-    return replace(estimator, level=level) if hasattr(estimator, "level") else None  # type: ignore[call-arg]
 
 
 def held(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
@@ -157,8 +149,6 @@ def power_of_test(
     True
     """
     check_between(alpha, "alpha", 0, 1)
-    if not isinstance(estimator, HasTest):
-        raise InputError(f"{type(estimator).__name__} has no test of its own; use tc.lab.power")
     if (resamples + 1) * alpha < 1:
         raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
     cell = Cell("world", world, n, m, (PValue(estimator, resamples),))
