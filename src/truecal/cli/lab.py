@@ -64,12 +64,12 @@ def fit(source: Source, lens: str, as_json: bool, out: str | None) -> None:
     from truecal.lab import goodness
     from truecal.lab.table import Table
 
-    found = _fit(source, lens)
+    results = _fit(source, lens)
     rows = tuple(
-        (c.name, c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error) for c in found.curves
+        (c.name, c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error) for c in results.curves
     )
     table = Table(("curve", "aic", "b0", "b0_se", "b1", "b1_se"), rows)
-    beta, check = found.beta, goodness(found)
+    beta, check = results.beta, goodness(results)
     facts = {
         "alpha": beta.scores.alpha,
         "alpha_se": beta.alpha_standard_error,
@@ -78,7 +78,7 @@ def fit(source: Source, lens: str, as_json: bool, out: str | None) -> None:
         "scores_of_0": beta.zeros,
         "scores_of_1": beta.ones,
         "resolution": beta.resolution,
-        "true_error": found.world.true_error(),
+        "true_error": results.world.true_error(),
         "ece_on_data": check.on_data,
         "ece_simulated": check.simulated,
         "ece_simulated_std": check.simulated_std,
@@ -109,16 +109,16 @@ def bias(
     from truecal.lab import Run, how_biased
 
     preds = load(source)
-    found = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=seed, run=Run(_workers(workers), cache))
-    best = found.fit.best
+    results = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=seed, run=Run(_workers(workers), cache))
+    best = results.fit.best
     facts = {
         "curve": best.name,
-        "true_error": found.world.true_error(),
-        "ece_on_data": found.goodness.on_data,
-        "ece_simulated": found.goodness.simulated,
-        "ece_simulated_std": found.goodness.simulated_std,
+        "true_error": results.world.true_error(),
+        "ece_on_data": results.goodness.on_data,
+        "ece_simulated": results.goodness.simulated,
+        "ece_simulated_std": results.goodness.simulated_std,
     }
-    _answer("lab bias", found.table, as_json, out, facts=facts, text=str(found))
+    _answer("lab bias", results.table, as_json, out, facts=facts, text=str(results))
 
 
 @lab.command()
@@ -161,7 +161,7 @@ def power(
     place = PAPER_WORLDS[world] if world is not None else None
     if given:
         place = _fit(source, lens).empirical_world
-    found = samples_needed(
+    results = samples_needed(
         make_estimator(estimator, bins=None, scheme=None, norm=None),
         error=error,
         world=place,
@@ -171,10 +171,12 @@ def power(
         rng=seed,
         run=Run(_workers(workers), cache),
     )
-    table = Table(("n", "power", "power_se"), tuple((n, d.rate, d.standard_error) for n, d in found.tried.items()))
-    said = f"an error of {error:g} is found with probability {target:g} from about n = {found.n} rows on ({estimator})"
-    facts = {"n": found.n, "error": error, "target": target, "alpha": alpha, "estimator": estimator}
-    _answer("lab power", table, as_json, out, facts=facts, text=f"{said}\n\n{table.text()}")
+    table = Table(("n", "power", "power_se"), tuple((n, d.rate, d.standard_error) for n, d in results.tried.items()))
+    words = (
+        f"an error of {error:g} is found with probability {target:g} from about n = {results.n} rows on ({estimator})"
+    )
+    facts = {"n": results.n, "error": error, "target": target, "alpha": alpha, "estimator": estimator}
+    _answer("lab power", table, as_json, out, facts=facts, text=f"{words}\n\n{table.text()}")
 
 
 for _parameter in power.params:  # here FILE may be left out
@@ -220,10 +222,10 @@ def paper(
         _answer("lab paper", Table(("experiment", "quick", "full"), listed), as_json, out)
         return
     with Run(_workers(workers), cache).kept() as run:
-        found = redo(name, full=full, data=_given(data, source), rng=seed, run=run)
-    written = [str(path) for path in found.write(folder, table_format=table_format)]
-    text = f"{found.title}\n\n{found.table.text()}\n\nwritten: {', '.join(written)}"
-    _answer("lab paper", found.table, as_json, out, facts={"title": found.title, "written": written}, text=text)
+        results = redo(name, full=full, data=_given(data, source), rng=seed, run=run)
+    written = [str(path) for path in results.write(folder, table_format=table_format)]
+    text = f"{results.title}\n\n{results.table.text()}\n\nwritten: {', '.join(written)}"
+    _answer("lab paper", results.table, as_json, out, facts={"title": results.title, "written": written}, text=text)
 
 
 def _given(data: tuple[str, ...], source: Source) -> "dict[str, Predictions]":
@@ -280,8 +282,8 @@ def coverage(
     datasets = m or (200 if full else 20)
     judged = list(CANDIDATES)
     if peers:
-        found, absent = peer_candidates(datasets)
-        judged += found
+        others, absent = peer_candidates(datasets)
+        judged += others
         if absent:
             click.echo(f"truecal: not installed, left out: {', '.join(absent)}", err=True)
     n = tuple(sorted(set(sizes))) or (SIZES if full else (100, 1000))

@@ -40,10 +40,10 @@ def leaderboard(setting: Setting, *, n: tuple[int, ...] = SIZES) -> Experiment:
     m = setting.m
     rows: list[tuple[Field, ...]] = []
     for group, worlds in world_groups().items():
-        found = setting.trials(all_estimators(), worlds, n=n)
+        results = setting.trials(all_estimators(), worlds, n=n)
         covered = _coverage(worlds, n, setting)
         for name in all_estimators():
-            part = [t for t in found if t.estimator_name == name]
+            part = [t for t in results if t.estimator_name == name]
             bias = np.array([100 * t.bias for t in part])
             error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
             rmse = float(np.mean([100 * t.rmse for t in part]))

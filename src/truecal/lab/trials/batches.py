@@ -59,7 +59,7 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
     rows = [cells[batch.cell].n * batch.size for batch in plan]
     parts: dict[tuple[int, int], dict[int, Array]] = {}
     done = 0
-    with run.kept() as kept, kept.told("simulating") as progress:
+    with run.kept() as kept, kept.reporting("simulating") as progress:
         for batch, answers in _all_answers(cells, plan, entropy, kept):
             parts[batch.cell, batch.number] = answers
             done += cells[batch.cell].n * batch.size

@@ -87,11 +87,11 @@ class _Bootstrapped:
     estimator: Estimator
 
     def __call__(self, profile: Profile, level: float) -> Ends:
-        found = [
+        results = [
             bootstrap(self.estimator, profile.take(np.array([i])), resamples=200, level=level, rng=i).interval()
             for i in range(profile.batch)
         ]
-        return np.array([float(i.low) for i in found]), np.array([float(i.high) for i in found])
+        return np.array([float(i.low) for i in results]), np.array([float(i.high) for i in results])
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def coverage_map(
     jobs = [_Job(group, name, tuple(n), m, level, asked, rng) for group, name in places]
     cells: dict[int, list[MapCell]] = {}
     work = _run_known if groups is None else partial(_run_given, groups)
-    with run.kept() as kept, kept.told("coverage") as progress:
+    with run.kept() as kept, kept.reporting("coverage") as progress:
         for place, made in kept.processes.each(work, jobs):
             cells[place] = made
             progress(Step("coverage of worlds", len(cells), len(jobs)))
@@ -191,16 +191,16 @@ class _Job:
     rng: int
 
     def cells(self, world: World) -> list[MapCell]:
-        found = []
+        results = []
         for size in self.sizes:
             datasets = max(1, min(self.m, _MOST_ROWS // size))
             stream = np.random.SeedSequence([self.rng, crc32(f"{self.group}/{self.name}".encode()), size])
             profile = Profile.from_arrays(*world.draw(size, datasets, rng=stream))
             for candidate in self.candidates:
                 if candidate.most_rows is None or size <= candidate.most_rows:
-                    some = profile.take(np.arange(max(1, min(datasets, round(self.m * candidate.share)))))
-                    found.append(_judge(candidate, some, self.level, self.group, self.name, world))
-        return found
+                    part = profile.take(np.arange(max(1, min(datasets, round(self.m * candidate.share)))))
+                    results.append(_judge(candidate, part, self.level, self.group, self.name, world))
+        return results
 
 
 _known_worlds = cache(map_worlds)
@@ -242,8 +242,8 @@ def _lines(cells: Sequence[MapCell]) -> Iterator[tuple[str, str, dict[int, list[
     """Interval, group, and the cells of the group's worlds by n; intervals in the order they were asked for."""
     order = {cell.interval: i for i, cell in reversed(list(enumerate(cells)))}
     ranked = sorted(cells, key=lambda cell: (order[cell.interval], cell.group, cell.n))
-    for (interval, group), some in groupby(ranked, key=lambda cell: (cell.interval, cell.group)):
-        yield interval, group, {n: list(here) for n, here in groupby(some, key=lambda cell: cell.n)}
+    for (interval, group), part in groupby(ranked, key=lambda cell: (cell.interval, cell.group)):
+        yield interval, group, {n: list(here) for n, here in groupby(part, key=lambda cell: cell.n)}
 
 
 def _spread(here: Sequence[MapCell]) -> tuple[float, float, str, float]:

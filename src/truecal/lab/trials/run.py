@@ -46,6 +46,6 @@ class Run:
         assert self.pool is not None, "processes exist only within run.kept()"
         return self.pool
 
-    def told(self, words: str) -> AbstractContextManager[Progress]:
+    def reporting(self, words: str) -> AbstractContextManager[Progress]:
         """The progress to tell: the one given, or a bar."""
         return progress_bar(words) if self.progress is None else nullcontext(self.progress)

@@ -40,13 +40,13 @@ class CurveFit:
 
 def candidates() -> list[tuple[Function, Function, Terms]]:
     """Every link, transform and set of terms that can rise inside [0, 1]; a constant curve is offered once per link."""
-    found: list[tuple[Function, Function, Terms]] = []
+    results: list[tuple[Function, Function, Terms]] = []
     for link, inner in product(get_args(Function), repeat=2):
         if link in ("logit", inner):
-            found += [(link, inner, "b1"), (link, inner, "b0_b1")]
+            results += [(link, inner, "b1"), (link, inner, "b0_b1")]
         if link == inner:
-            found.append((link, inner, "b0"))
-    return found
+            results.append((link, inner, "b0"))
+    return results
 
 
 def fit_curves(c: Array, rest: Array, outcomes: Array, weights: Array) -> list[CurveFit]:

@@ -53,11 +53,11 @@ class SquaredError:
 
     def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
         z = self.low + (np.arange(_POINTS) + 0.5) / _POINTS * (self.high - self.low)
-        found = [
+        results = [
             self._error(z, scores.astype(np.float64), outcomes)
             for scores, outcomes in zip(profile.scores, profile.outcomes, strict=True)
         ]
-        return np.array(found)[None, :]
+        return np.array(results)[None, :]
 
     def _error(self, z: Array, scores: Array, outcomes: Array) -> float:
         output = self._recalibrator().fit(scores, outcomes.astype(np.int64)).predict_proba(z)[:, 1]
@@ -107,11 +107,11 @@ def appendix_e_a(setting: Setting) -> Experiment:
 def ratios(table: Table) -> dict[tuple[str, str], float]:
     """From the table of (A): how much n 1000 -> 2000 divides, and bins 5 -> 20 multiplies, each squared error."""
     error = {(r["calibrator"], r["n"], r["bins"]): float(r["squared_error"]) for r in table.records()}
-    found: dict[tuple[str, str], float] = {}
+    results: dict[tuple[str, str], float] = {}
     for kind in ("histogram binning", "scaling-binning"):
-        found[kind, "n 1000 to 2000"] = error[kind, 1000, 10] / error[kind, 2000, 10]
-        found[kind, "bins 5 to 20"] = error[kind, 2000, 20] / error[kind, 2000, 5]
-    return found
+        results[kind, "n 1000 to 2000"] = error[kind, 1000, 10] / error[kind, 2000, 10]
+        results[kind, "bins 5 to 20"] = error[kind, 2000, 20] / error[kind, 2000, 5]
+    return results
 
 
 def appendix_e_b(setting: Setting) -> Experiment:

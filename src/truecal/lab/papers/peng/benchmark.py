@@ -55,9 +55,9 @@ def means(setting: Setting) -> Experiment:
     """Mean bias and mean |bias| over worlds and sizes, by group and estimator, beside the paper's."""
     rows: list[tuple[Field, ...]] = []
     for group in world_groups():
-        found = benchmark(group, setting)
+        results = benchmark(group, setting)
         for name in ESTIMATORS:
-            part = [t for t in found if t.estimator_name == name]
+            part = [t for t in results if t.estimator_name == name]
             bias = np.array([100 * t.bias for t in part])
             error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
             paper = [float("nan") if p is None else p for p in PAPER_MEANS.get((group, name), (None, None))]
@@ -94,9 +94,9 @@ def figure_9(setting: Setting) -> Experiment:
 def figure_7(setting: Setting) -> Experiment:
     """Bias on recalibrated against bias on uncalibrated worlds: the origin is where an estimator should be."""
     groups = ("uncalibrated", "recalibrated")
-    found = {group: benchmark(group, setting) for group in groups}
+    results = {group: benchmark(group, setting) for group in groups}
     rows: list[tuple[Field, ...]] = []
-    for raw, fixed in zip(*(found[group] for group in groups), strict=True):
+    for raw, fixed in zip(*(results[group] for group in groups), strict=True):
         place = (raw.estimator_name, raw.world_name, dataset_of(raw.world_name), raw.n, setting.m)
         rows.append((*place, 100 * raw.bias, 100 * raw.standard_error, 100 * fixed.bias, 100 * fixed.standard_error))
     columns = ("estimator", "world", "dataset", "n", "m", "uncalibrated_bias", "uncalibrated_se")
@@ -121,11 +121,11 @@ def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], 
     """Bias over n, averaged over the worlds of each dataset, with the spread between worlds as band."""
     rows: list[tuple[Field, ...]] = []
     for group in groups:
-        found = benchmark(group, setting)
+        results = benchmark(group, setting)
         for dataset in DATASETS.values():
             for estimator in estimators:
                 for n in SIZES:
-                    part = [t for t in found if (t.estimator_name, t.n) == (estimator, n)]
+                    part = [t for t in results if (t.estimator_name, t.n) == (estimator, n)]
                     part = [t for t in part if dataset_of(t.world_name) == dataset]
                     bias = np.array([100 * t.bias for t in part])
                     error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)

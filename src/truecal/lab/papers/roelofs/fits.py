@@ -43,14 +43,14 @@ def evaluation_size(world_name: str) -> int:
 
 
 def _fits(setting: Setting) -> dict[str, tuple[str, WorldFit]]:
-    found = {}
+    results = {}
     for name, world in PAPER_WORLDS.items():
         if name in setting.data:
-            found[name] = ("given data", fit_world(TopLabel()(setting.data[name])))
+            results[name] = ("given data", fit_world(TopLabel()(setting.data[name])))
         else:
             scores, outcomes = world.draw(evaluation_size(name), 1, rng=setting.rng)
-            found[name] = ("simulated", fit_world(Profile.from_arrays(scores[0], outcomes[0])))
-    return found
+            results[name] = ("simulated", fit_world(Profile.from_arrays(scores[0], outcomes[0])))
+    return results
 
 
 def table_1(setting: Setting) -> Experiment:

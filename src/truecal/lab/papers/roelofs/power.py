@@ -36,16 +36,16 @@ def figure_8(setting: Setting, *, n: tuple[int, ...] = SIZES, errors: tuple[floa
         for size in n
         for error, world in worlds.items()
     ]
-    answers = {(cell.n, cell.name): found for cell, found in zip(cells, setting.answers(cells), strict=True)}
+    answers = {(cell.n, cell.name): results for cell, results in zip(cells, setting.answers(cells), strict=True)}
     rows: list[tuple[Field, ...]] = []
     for size in n:
         for k, name in enumerate(estimators):
             calibrated = answers[size, "TCE 0"][k][0]
             for error in errors:
-                found = detect(calibrated, answers[size, f"TCE {error:g}"][k][0], ALPHA)
-                assert found.critical is not None
-                rates = (found.rate, found.standard_error, 1 - found.rate)
-                rows.append((name, size, error, curves[error].d, m, *rates, found.critical))
+                results = detect(calibrated, answers[size, f"TCE {error:g}"][k][0], ALPHA)
+                assert results.critical is not None
+                rates = (results.rate, results.standard_error, 1 - results.rate)
+                rows.append((name, size, error, curves[error].d, m, *rates, results.critical))
     columns = ("estimator", "n", "true_error", "d", "m", "power", "power_se", "miss_rate", "critical_value")
     table = Table(columns, tuple(rows))
 
