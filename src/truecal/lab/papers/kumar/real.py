@@ -2,7 +2,7 @@
 
 Each returns a tidy table: a list of records with the same keys. From a shell:
 
-    python -m truecal.lab.papers.kumar_real fig3a --data vgg16_cifar10_probs.npz
+    python -m truecal.lab.papers.kumar.real fig3a --data vgg16_cifar10_probs.npz
 
 The data is an .npz file with `probs` (n, K) and `labels` (n,) of held-out rows; the paper uses the 10,000 test images
 of CIFAR-10 and a VGG16 network. Every function takes `repeats`, which --quick makes smaller, and a seed.
@@ -283,7 +283,7 @@ def _shown(value: object) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table of one figure."""
-    parser = argparse.ArgumentParser(prog="truecal.lab.papers.kumar_real", description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="truecal.lab.papers.kumar.real", description=__doc__.split("\n", 1)[0])
     parser.add_argument("figure", choices=FIGURES)
     parser.add_argument("--data", type=Path, default=DATA, help="an .npz file with probs and labels")
     parser.add_argument("--quick", action="store_true", help="a tenth of the repeats")
