@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from truecal.lens import Lens
     from truecal.predictions import Predictions
-    from truecal.profile import Profile
-    from truecal.profile.sketch.sketch import Sketch
+    from truecal.profile import Profile, Sketch
     from truecal.scan import Scan
     from truecal.study import Store
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
@@ -15,6 +16,8 @@ from truecal.report.bundle import charting_bundle, inert
 from truecal.report.comparison.sections import comparison_body
 from truecal.report.html import escaped
 from truecal.report.model.sections import body
+from truecal.report.records import plain
+from truecal.report.study.record import StudyContent
 from truecal.report.study.sections import study_body
 
 
@@ -34,10 +37,11 @@ def render_comparison(content: dict[str, Any]) -> str:
     )
 
 
-def render_study(content: dict[str, Any]) -> str:
+def render_study(content: StudyContent) -> str:
     """The HTML text of a study's content."""
     scripts = ("theme.js", "rates.js", "tables.js", "study_numbers.js", "study_charts.js", "study.js")
-    return _page(content["title"], study_body(content), content["explorer"], scripts, styles=("page.css", "study.css"))
+    data = plain(asdict(content.explorer))
+    return _page(content.title, study_body(content), data, scripts, styles=("page.css", "study.css"))
 
 
 def _page(

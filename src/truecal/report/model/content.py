@@ -21,9 +21,8 @@ from truecal.estimate import (
 )
 from truecal.lens import ClassWise, Lens, OneClass, TopLabel
 from truecal.predictions import Predictions
-from truecal.profile import Profile
+from truecal.profile import Profile, Sketch
 from truecal.profile.sketch.profile import CellProfile
-from truecal.profile.sketch.sketch import Sketch
 from truecal.report.model.bias import bias
 from truecal.report.model.breakdown import likert_rows, per_class, per_group, per_scanned_group
 from truecal.report.model.cells import MOST_BINS, cells_of
