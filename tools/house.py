@@ -34,7 +34,7 @@ LAYERS = (
     ("profile",),
     ("predictions",),
     ("parallel",),
-    ("frame", "names"),
+    ("frame", "names", "logistic"),
     ("writing", "types", "checks"),
     ("errors", "lazy"),
 )

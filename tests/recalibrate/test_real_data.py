@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 import truecal as tc
 from tests.real_data import how_to_get, real_data
-from truecal.lab.papers import kumar_real as paper_kumar
+from truecal.lab.papers.kumar import real as paper_kumar
 from truecal.recalibrate import (
     BetaCalibration,
     BiasCorrectedTemperature,
