@@ -49,14 +49,18 @@ coverage: $(STAMP)       ## lines and branches of src that the tests run; fails 
 docs: $(STAMP)           ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run
+bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run; which of them agree with the conformance cases
 	$(BENCH)/$(SCRIPTS)/python -m benchmarks $(ONLY)
+	$(BENCH)/$(SCRIPTS)/python -m conformance.peers
 
 $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv $(BENCH)
 	$(call INSTALL,$(BENCH)) torch==2.13.0
 	$(call INSTALL,$(BENCH)) -e '.[all]' -r benchmarks/requirements.txt
 	@touch $(BENCH)/.installed
+
+dist: $(STAMP)           ## build sdist and wheel, check them, install the wheel in empty environments and run README and doctests there
+	$(BIN)/python -m tools.dist $(ARGS)
 
 data:                    ## real logits for the tests that need them: make data FROM=<folder>
 	@test -n "$(FROM)" || { echo "say where they are: make data FROM=<folder with *.npz>"; exit 2; }

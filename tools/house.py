@@ -49,11 +49,31 @@ MOST_UNTYPED = 5
 MOST_FILES = 15
 MOST_ALIKE = 3  # files of a folder that begin with the same word
 MOST_LINES = 400
-MOST_FUNCTION_LINES = 60  # docstring included
+MOST_FUNCTION_LINES = 60  # without the docstring, which may be as long as it needs to be
 MOST_ARGUMENTS = 8  # self and cls not counted
 
 # What is longer or takes more than the rules allow, with the reason. An entry that is no longer needed is a violation itself.
-EXCEPTIONS: dict[str, str] = {}
+_COMMAND = "click passes one argument per option of the command"
+_DOOR = "a public door: its options are keyword-only, documented one by one, and independent of each other"
+EXCEPTIONS: dict[str, str] = {
+    "cli/compare.py:compare arguments": _COMMAND,
+    "cli/lab.py:bias arguments": _COMMAND,
+    "cli/lab.py:coverage arguments": _COMMAND,
+    "cli/lab.py:paper arguments": _COMMAND,
+    "cli/lab.py:power arguments": _COMMAND,
+    "cli/measure.py:measure arguments": _COMMAND,
+    "cli/report.py:report arguments": _COMMAND,
+    "estimate/generalized/granularity.py:sweep_sample_size arguments": _DOOR,
+    "plot/model/class_wise.py:from_predictions arguments": _DOOR,
+    "predictions/readers/read.py:read arguments": _DOOR,
+    "recalibrate/evaluate.py:evaluate arguments": _DOOR,
+    "report/__init__.py:report arguments": _DOOR,
+    "report/__init__.py:report_comparison arguments": _DOOR,
+    "scan/scan.py:scan arguments": _DOOR,
+    "uncertainty/compare.py:compare arguments": _DOOR,
+    "uncertainty/compare.py:compare_many arguments": _DOOR,
+    "uncertainty/measurement.py:calibration_error arguments": _DOOR,
+}
 
 Violations = Iterator[str]
 
@@ -233,11 +253,23 @@ def _oversized(tree: Tree, module: Module) -> Iterator[tuple[str, str]]:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         where, key = tree.where(module.name, node.lineno), f"{path}:{node.name}"
-        if (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > MOST_FUNCTION_LINES:
+        if (lines := _lines(node) - _docstring_lines(node)) > MOST_FUNCTION_LINES:
             yield f"{key} lines", f"{where}: {node.name} has {lines} lines (at most {MOST_FUNCTION_LINES})"
         arguments = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
         if (count := len(arguments) - (arguments[:1] in (["self"], ["cls"]))) > MOST_ARGUMENTS:
             yield f"{key} arguments", f"{where}: {node.name} takes {count} arguments (at most {MOST_ARGUMENTS})"
+
+
+def _lines(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[0]
+    is_text = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    return _lines(first) if is_text else 0
 
 
 RULES: tuple[Callable[[Tree], Violations], ...] = (
