@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.estimate import ClassWeighted as ClassWeighted
     from truecal.estimate import CutoffError as CutoffError
     from truecal.estimate import DebiasedECE as DebiasedECE
+    from truecal.estimate import DirichletECE as DirichletECE
     from truecal.estimate import EqualMass as EqualMass
     from truecal.estimate import EqualWidth as EqualWidth
     from truecal.estimate import Estimate as Estimate
@@ -46,6 +47,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.estimate import IsotonicError as IsotonicError
     from truecal.estimate import KDTree as KDTree
     from truecal.estimate import KernelDensityECE as KernelDensityECE
+    from truecal.estimate import KernelError as KernelError
     from truecal.estimate import KSError as KSError
     from truecal.estimate import LabelBinnedECE as LabelBinnedECE
     from truecal.estimate import LipschitzError as LipschitzError
@@ -106,7 +108,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
 _HOMES = {
     "truecal.breakdown": "beyond_top group_confidence likert subgroups",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
-    "truecal.estimate": "AdaptiveECE CutoffError ForeignECE KSError LipschitzError RejectedShare "
+    "truecal.estimate": "AdaptiveECE CutoffError ForeignECE KSError LipschitzError RejectedShare DirichletECE KernelError "
     "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
     "IsotonicError KDTree KernelDensityECE LabelBinnedECE Lp Mahalanobis NearestECE RankSeries SmoothECE SweepECE TotalVariation "
     "sweep_granularity sweep_sample_size",

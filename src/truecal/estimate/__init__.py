@@ -5,7 +5,9 @@ from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.cited.adaptive import AdaptiveECE
 from truecal.estimate.cited.cumulative import CutoffError, KSError
+from truecal.estimate.cited.dirichlet import DirichletECE
 from truecal.estimate.cited.foreign import ForeignECE
+from truecal.estimate.cited.kernel import KernelError
 from truecal.estimate.cited.lipschitz import LipschitzError
 from truecal.estimate.cited.rejected import RejectedShare
 from truecal.estimate.combine import combined, power_mean
@@ -59,6 +61,7 @@ __all__ = [
     "Curve",
     "CutoffError",
     "DebiasedECE",
+    "DirichletECE",
     "EqualMass",
     "EqualWidth",
     "Estimate",
@@ -72,6 +75,7 @@ __all__ = [
     "KDTree",
     "KSError",
     "KernelDensityECE",
+    "KernelError",
     "LabelBinnedECE",
     "LipschitzError",
     "Lp",
