@@ -83,9 +83,10 @@ def _debiased_gap(held: Bin, n: Fraction, norm: float, correction: str) -> Numbe
 
 
 def sweep(rows: Rows, *, norm: float, scheme: str = "mass", ties: str = "keep") -> Fraction:
-    """The binned error with the largest b before the bin means of y first fall; at most as many bins as distinct scores."""
+    """The binned error with the largest b before the bin means of y first fall; at most n bins (rows, or the sum of counts)."""
     best = 1
-    for b in range(2, len(rows.groups) + 1):
+    most = int(rows.total) if rows.counted else len(rows.scores)
+    for b in range(2, most + 1):
         rates = [rate(held) for held in make_bins(rows, b, scheme, ties)]
         if rates != sorted(rates):
             break

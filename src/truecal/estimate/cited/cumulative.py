@@ -53,6 +53,10 @@ class CutoffError(_CumulativeError):
     0.05
     """
 
+    @property
+    def metric(self) -> str:
+        return "cutoff calibration error"
+
     def find(self, profile: Profile) -> Findings:
         surplus = walks(profile)
         return Findings(np.nanmax(surplus, axis=1) - np.nanmin(surplus, axis=1))
@@ -71,6 +75,10 @@ class KSError(_CumulativeError):
     >>> round(tc.KSError()(profile).value, 6)
     0.1
     """
+
+    @property
+    def metric(self) -> str:
+        return "Kolmogorov-Smirnov calibration error"
 
     def find(self, profile: Profile) -> Findings:
         return Findings(np.nanmax(np.abs(walks(profile)), axis=1))

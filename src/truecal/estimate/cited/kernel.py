@@ -61,6 +61,10 @@ class KernelError(PairEstimator):
         return 2.0
 
     @property
+    def metric(self) -> str:
+        return "root of the kernel calibration error"
+
+    @property
     def unbiased(self) -> bool:
         return True
 

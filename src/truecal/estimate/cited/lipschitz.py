@@ -37,6 +37,10 @@ class LipschitzError(Estimator):
     def power_norm(self) -> float:
         return 1.0
 
+    @property
+    def metric(self) -> str:
+        return "smooth calibration error (smCE)"
+
     def find(self, profile: Profile) -> Findings:
         power = np.empty(profile.batch)
         for i in range(profile.batch):

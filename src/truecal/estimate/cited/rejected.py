@@ -41,6 +41,10 @@ class RejectedShare(Estimator):
     def power_norm(self) -> float:
         return 1.0
 
+    @property
+    def metric(self) -> str:
+        return "share of refuted predictions"
+
     def find(self, profile: Profile) -> Findings:
         from scipy.special import betaincinv
 
