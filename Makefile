@@ -47,7 +47,8 @@ coverage: $(STAMP)       ## lines and branches of src that the tests run; fails 
 	$(BIN)/pytest -n auto --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage $(ARGS)
 
 docs: $(STAMP)           ## build the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m tools.links site
 
 bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run; which of them agree with the conformance cases
 	$(BENCH)/$(SCRIPTS)/python -m benchmarks $(ONLY)
