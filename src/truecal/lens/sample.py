@@ -89,7 +89,8 @@ class Sample:
             return Profile.of_rows(self.scores, self.outcomes.astype(np.uint8, copy=False), self.weights)
         scores, outcomes = self.scores[self.order][None], self.outcomes[self.order][None]
         weights = None if self.weights is None else self.weights[self.order][None]
-        return Profile(np.abs(scores), outcomes.astype(np.uint8, copy=False), weights, single=True)
+        units = self.units[self.order]
+        return Profile(np.abs(scores), outcomes.astype(np.uint8, copy=False), weights, single=True, units=units)
 
     def refuse_several(self) -> None:
         """Raise where one probability per row is needed."""

@@ -61,14 +61,19 @@ class Profile:
         *,
         single: bool = False,
         prefix: dict[str, NDArray[Any]] | None = None,
+        units: Indices | None = None,
     ) -> None:
-        """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers."""
+        """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers.
+
+        `units`: the unit (cluster) that every sorted row of a single dataset belongs to; None where rows are independent.
+        """
         self.scores = scores
         self.outcomes = outcomes
         self.weights = weights
         self.squares = squares
         self.products = products
         self.single = single
+        self.units = units
         self.precision = scores.dtype  # of the scores as they came: edges are rounded to it
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
