@@ -205,4 +205,6 @@ def batch(samples: Sequence[Sample]) -> Profile:
     scores = np.stack([sample.scores for sample in samples])
     outcomes = np.stack([sample.outcomes for sample in samples]).astype(np.uint8, copy=False)
     weights = None if samples[0].weights is None else np.stack([s.weights for s in samples if s.weights is not None])
-    return Profile.of_rows(scores, outcomes, weights)
+    profile = Profile.of_rows(scores, outcomes, weights)
+    profile.independent = samples[0].independent
+    return profile

@@ -74,6 +74,7 @@ class Profile:
         self.products = products
         self.single = single
         self.units = units
+        self.independent = units is None  # a batch of datasets whose rows belong together knows only that they do
         self.precision = scores.dtype  # of the scores as they came: edges are rounded to it
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
@@ -95,7 +96,7 @@ class Profile:
 
     @classmethod
     def of_rows(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> "Profile":
-        """The same for rows that were checked before: one dataset, or (m, n) arrays for a batch."""
+        """The same for independent rows that were checked before: one dataset, or (m, n) arrays for a batch."""
         single = scores.ndim == 1
         c, y = np.atleast_2d(scores), np.atleast_2d(outcomes)
         if weights is None:
@@ -199,6 +200,11 @@ class Profile:
     def spread(self, cells: int) -> "Profile":
         """The same data for estimators that go by ranks and make `cells` cells of it: nothing hides a rank here."""
         return self
+
+    def refuse_dependent(self, remedy: str) -> None:
+        """Raise where rows belong together, for what takes them as independent."""
+        if not self.independent:
+            raise InputError(f"rows of this profile belong together; {remedy}")
 
     def once(self, name: str, make: "Callable[[Profile], T]") -> T:
         """What `make` makes of these rows; made on first need and kept, so that nothing is fitted twice."""

@@ -3,7 +3,6 @@
 import numpy as np
 
 from truecal.checks import check_whole
-from truecal.errors import InputError
 from truecal.estimate import Statistic, alike, collapse
 from truecal.profile import Profile
 from truecal.types import Float64s
@@ -27,7 +26,7 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     method = "Spiegelhalter's test"
     verdict = _signed(profile, _z)
     if resamples is None:
-        _refuse_units(profile)
+        profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
         from scipy.special import ndtr
 
         p = np.maximum(2 * ndtr(-np.abs(verdict)), np.finfo(float).tiny)
@@ -59,7 +58,7 @@ def hosmer_lemeshow(
     method = f"Hosmer-Lemeshow test, {bins} bins"
     if resamples is not None:
         return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
-    _refuse_units(profile)
+    profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
     from scipy.special import chdtrc
 
     found = _signed(profile, _chi_square(bins))
@@ -68,13 +67,6 @@ def hosmer_lemeshow(
         freedom[place] = len(_starts(collapse(part), bins))
     p = np.maximum(chdtrc(freedom, found), np.finfo(float).tiny)
     return verdict_of(profile, found, p, method)
-
-
-def _refuse_units(profile: Profile) -> None:
-    if profile.units is not None:
-        raise InputError(
-            "rows of this profile belong together, where the textbook distribution is wrong; leave out resamples=None"
-        )
 
 
 def _signed(profile: Profile, statistic: Statistic) -> Float64s:

@@ -43,7 +43,9 @@ def redraw_test(
 ) -> Verdict:
     """A statistic compared with its distribution when outcomes are redrawn from the scores, or, where rows belong together, when
     the residuals of whole units change sign."""
-    redrawn = (against_redraws if profile.units is None else against_signs)(
-        profile, statistic, resamples=resamples, rng=rng
-    )
+    if profile.units is None:
+        profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
+        redrawn = against_redraws(profile, statistic, resamples=resamples, rng=rng)
+    else:
+        redrawn = against_signs(profile, statistic, resamples=resamples, rng=rng)
     return verdict_of(profile, redrawn.statistic, redrawn.p_value, method)
