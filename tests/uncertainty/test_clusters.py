@@ -50,7 +50,7 @@ def test_the_clustered_test_keeps_its_type_one_error():
     hits = 0
     for i in range(2000):
         c, y, g = clustered(60, 5, lambda c: c, rng)
-        hits += series(c, y, g).test(resamples=99, rng=i).p_value <= 0.05
+        hits += series(c, y, g).test(resamples=99, rng=i)[1] <= 0.05
     assert 0.03 <= hits / 2000 <= 0.07, hits / 2000
 
 
