@@ -130,8 +130,8 @@ def compare_many(
     """Every pair of models, or every model with one `reference`, p-values corrected by Holm (1979).
 
     Models are given as probabilities by name for the same labels, or as one mapping of names to Predictions with labels of their
-    own. Intervals are those of single comparisons; `adjusted_p` keeps the chance of any false difference among all pairs below alpha.
-    `resamples` are drawn at least; more where fewer could not show any difference after the correction: 2 pairs / (1 - level).
+    own. Intervals are those of single comparisons; `adjusted_p` keeps the chance of any false difference among all pairs below
+    alpha. `resamples` are drawn at least; more where fewer could not show any difference after the correction: 2 pairs / (1 - level).
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
