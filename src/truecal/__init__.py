@@ -32,22 +32,30 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.errors import MissingExtraError as MissingExtraError
     from truecal.errors import TruecalError as TruecalError
     from truecal.errors import TruecalWarning as TruecalWarning
+    from truecal.estimate import AdaptiveECE as AdaptiveECE
     from truecal.estimate import BinnedECE as BinnedECE
     from truecal.estimate import ClassWeighted as ClassWeighted
+    from truecal.estimate import CutoffError as CutoffError
     from truecal.estimate import DebiasedECE as DebiasedECE
+    from truecal.estimate import DirichletECE as DirichletECE
     from truecal.estimate import EqualMass as EqualMass
     from truecal.estimate import EqualWidth as EqualWidth
     from truecal.estimate import Estimate as Estimate
+    from truecal.estimate import ForeignECE as ForeignECE
     from truecal.estimate import GeneralizedECE as GeneralizedECE
     from truecal.estimate import InterInterval as InterInterval
     from truecal.estimate import IsotonicError as IsotonicError
     from truecal.estimate import KDTree as KDTree
     from truecal.estimate import KernelDensityECE as KernelDensityECE
+    from truecal.estimate import KernelError as KernelError
+    from truecal.estimate import KSError as KSError
     from truecal.estimate import LabelBinnedECE as LabelBinnedECE
+    from truecal.estimate import LipschitzError as LipschitzError
     from truecal.estimate import Lp as Lp
     from truecal.estimate import Mahalanobis as Mahalanobis
     from truecal.estimate import NearestECE as NearestECE
     from truecal.estimate import RankSeries as RankSeries
+    from truecal.estimate import RejectedShare as RejectedShare
     from truecal.estimate import SmoothECE as SmoothECE
     from truecal.estimate import SweepECE as SweepECE
     from truecal.estimate import TotalVariation as TotalVariation
@@ -61,6 +69,8 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.lens import Sample as Sample
     from truecal.lens import TopK as TopK
     from truecal.lens import TopLabel as TopLabel
+    from truecal.like import Convention as Convention
+    from truecal.like import like as like
     from truecal.predictions import Predictions as Predictions
     from truecal.predictions import read as read
     from truecal.profile import Profile as Profile
@@ -98,10 +108,12 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
 _HOMES = {
     "truecal.breakdown": "beyond_top group_confidence likert subgroups",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
-    "truecal.estimate": "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
+    "truecal.estimate": "AdaptiveECE CutoffError ForeignECE KSError LipschitzError RejectedShare DirichletECE KernelError "
+    "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
     "IsotonicError KDTree KernelDensityECE LabelBinnedECE Lp Mahalanobis NearestECE RankSeries SmoothECE SweepECE TotalVariation "
     "sweep_granularity sweep_sample_size",
     "truecal.lens": "AllLabels Canonical ClassWise Grouping OneClass Sample TopK TopLabel",
+    "truecal.like": "Convention like",
     "truecal.predictions": "Predictions read",
     "truecal.profile": "Profile Sketch",
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "

@@ -131,7 +131,7 @@ def compare_many(
 
     Models are given as probabilities by name for the same labels, or as one mapping of names to Predictions with labels of their
     own. Intervals are those of single comparisons; `adjusted_p` keeps the chance of any false difference among all pairs below
-    alpha. `resamples` are drawn at least; more where fewer could not show any difference after the correction: 2 pairs / (1 - level).
+    alpha. `resamples` are drawn at least; more where fewer could not show a difference after the correction: 2 pairs / (1 - level).
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
