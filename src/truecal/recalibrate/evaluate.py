@@ -20,7 +20,7 @@ from truecal.recalibrate.leakage import RowsSeen
 from truecal.recalibrate.outputs import read_outputs
 from truecal.scores import briers, log_losses
 from truecal.types import Float64s, Indices
-from truecal.uncertainty.measurement import measure
+from truecal.uncertainty import measure
 
 
 def evaluate(
