@@ -11,6 +11,8 @@ from truecal.errors import FileError, InputError
 from truecal.predictions import softmax
 from truecal.profile import Profile
 from truecal.recalibrate.export import fields
+from truecal.recalibrate.export.graph import Value
+from truecal.recalibrate.export.traced import traced_probs
 from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMapping
 from truecal.recalibrate.outputs import Input
 from truecal.types import Float64s, Floats
@@ -25,6 +27,9 @@ class StepMap:
 
     def __call__(self, scores: Float64s) -> Float64s:
         return self.values[np.searchsorted(self.edges, scores, side="right")]
+
+    def trace(self, scores: Value) -> Value:
+        return scores.count_reached(self.edges).look_up(self.values)
 
     def state(self) -> dict[str, Any]:
         return {"edges": self.edges.tolist(), "values": self.values.tolist()}
@@ -105,6 +110,9 @@ class HistogramBinning(ScoreMapping):
 
     def scores(self, outputs: Floats) -> Float64s:
         return outputs.astype(np.float64) if self.input == "probs" else softmax(outputs)
+
+    def traced_scores(self, outputs: Value, count: int) -> Value:
+        return traced_probs(outputs, self.input)
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
         if self.scheme == "mass":

@@ -8,6 +8,7 @@ import numpy as np
 
 from truecal.errors import FileError
 from truecal.recalibrate.export import fields
+from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.types import Float64s
 
@@ -27,6 +28,16 @@ class RisingMap:
         share = np.clip((scores - self.x[left]) / (self.x[right] - self.x[left]), 0.0, 1.0)
         # each operation is monotone in floating point and the minimum joins the pieces: rounding reverses no two scores
         return np.minimum(self.y[left] + share * (self.y[right] - self.y[left]), self.y[right])
+
+    def trace(self, scores: Value) -> Value:
+        if len(self.x) == 1:
+            return scores * 0.0 + self.y[0]
+        # one segment per pair of knots; scores outside the knots fall into the first or last and stop at its end
+        segment = scores.count_reached(self.x[1:-1])
+        x0, x1 = segment.look_up(self.x[:-1]), segment.look_up(self.x[1:])
+        y0, y1 = segment.look_up(self.y[:-1]), segment.look_up(self.y[1:])
+        share = ((scores - x0) / (x1 - x0)).at_least(0.0).at_most(1.0)
+        return (y0 + share * (y1 - y0)).at_most(y1)
 
     def state(self) -> dict[str, Any]:
         return {"x": self.x.tolist(), "y": self.y.tolist()}
