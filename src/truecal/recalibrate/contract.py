@@ -250,6 +250,10 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _by_column(self, X: ArrayLike) -> Float64s:
         """Recalibrated probabilities with the columns in the order of X."""
+        return self._apply(self._checked(X))
+
+    def _checked(self, X: ArrayLike) -> Floats:
+        """Outputs of shape (n, K) for a fitted recalibrator."""
         check_is_fitted(self, "classes_")
         validate_data(self, as_table(X), skip_check_array=True, reset=False)
         outputs = read_outputs(X, self.input)
@@ -257,7 +261,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise InputError(
                 f"X has {outputs.shape[1]} classes, but this recalibrator was fitted on {len(self.classes_)}"
             )
-        return self._apply(outputs)
+        return outputs
 
     def _named(self, classes: Sequence[int]) -> str:
         """Classes by name, for messages."""

@@ -15,7 +15,7 @@ OPERATIONS = (
     # two values, element by element
     *("add", "subtract", "multiply", "divide", "maximum", "minimum", "less", "less_equal", "both", "either"),
     # one value, element by element
-    *("negative", "log", "exp", "sigmoid", "opposite"),
+    *("negative", "log", "exp", "sigmoid", "opposite", "single"),
     # over the columns of each row
     *("softmax", "row_sum", "row_max", "is_largest"),
     # choices and tables
@@ -62,6 +62,9 @@ class Value:
 
     graph: Graph
     place: int
+
+    # numpy arrays leave arithmetic with a Value to the Value
+    __array_ufunc__ = None
 
     def _do(self, operation: str, *others: Operand) -> "Value":
         return self.graph.apply(operation, self, *others)
@@ -119,6 +122,10 @@ class Value:
 
     def sigmoid(self) -> "Value":
         return self._do("sigmoid")
+
+    def single(self) -> "Value":
+        """Rounded to float32, and float64 again."""
+        return self._do("single")
 
     def softmax(self) -> "Value":
         """Over the columns of each row."""

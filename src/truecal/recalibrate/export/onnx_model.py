@@ -54,6 +54,9 @@ class _Writer:
 
     # ------------------------------------------------------------------ operations that are more than one node
 
+    def single(self, x: str) -> str:
+        return self.cast(self.cast(x, self.onnx.TensorProto.FLOAT), self.onnx.TensorProto.DOUBLE)
+
     def softmax(self, x: str) -> str:
         return self.node("Softmax", [x], axis=1)
 

@@ -45,6 +45,8 @@ def torch_module(graph: Graph, *, single: bool) -> "torch.nn.Module":
 
     def build(name: str, x: Any) -> Any:
         """Operations whose torch function takes more than the operands."""
+        if name == "single":
+            return code.call_method("to", (code.call_method("to", (x[0], torch.float32)), torch.float64))
         if name == "softmax":
             return code.call_function(torch.softmax, (x[0],), {"dim": 1})
         if name == "row_sum":

@@ -75,20 +75,32 @@ class IsotonicCalibration(ScoreMapping):
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> RisingMap:
         from scipy.optimize import isotonic_regression
 
-        order = np.argsort(scores)
-        x, w = scores[order], weights[order]
-        wy = (weights * outcomes)[order]
-        starts = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
-        if len(starts) < len(x):
-            x, w, wy = x[starts], np.add.reduceat(w, starts), np.add.reduceat(wy, starts)
-        y = np.clip(isotonic_regression(wy / w, weights=w).x, 0.0, 1.0)  # a mean of 0s and 1s may round past them
-        bend = np.ones(len(x), bool)  # inside a flat stretch no knot is needed
+        x, w, ones = pooled(scores, outcomes, weights)
+        # a mean of 0s and 1s may round past them
+        y = np.clip(isotonic_regression(ones / w, weights=w).x, 0.0, 1.0)
+        # inside a flat stretch no knot is needed
+        bend = np.ones(len(x), bool)
         bend[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
         return RisingMap(x[bend], y[bend])
 
     def read_map(self, state: Mapping[str, Any]) -> RisingMap:
-        x = fields.numbers(state, "x", rising=True)
-        y = fields.numbers(state, "y", len(x), low=0.0, high=1.0)
-        if len(x) == 0 or not (np.diff(y) >= 0).all():
-            raise FileError('"y" must hold at least one number and never decrease')
-        return RisingMap(x, y)
+        return read_rising(state)
+
+
+def pooled(scores: Float64s, outcomes: Float64s, weights: Float64s) -> tuple[Float64s, Float64s, Float64s]:
+    """Distinct scores in rising order, with the weight of each and the weight of its positive outcomes."""
+    order = np.argsort(scores)
+    x, w, ones = scores[order], weights[order], (weights * outcomes)[order]
+    start = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
+    if len(start) < len(x):
+        x, w, ones = x[start], np.add.reduceat(w, start), np.add.reduceat(ones, start)
+    return x, w, ones
+
+
+def read_rising(state: Mapping[str, Any]) -> RisingMap:
+    """The curve of a state written by `RisingMap.state`."""
+    x = fields.numbers(state, "x", rising=True)
+    y = fields.numbers(state, "y", len(x), low=0.0, high=1.0)
+    if len(x) == 0 or not (np.diff(y) >= 0).all():
+        raise FileError('"y" must hold at least one number and never decrease')
+    return RisingMap(x, y)

@@ -12,8 +12,8 @@ from truecal.profile import Profile
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.methods.scores.beta import BetaCalibration
-from truecal.recalibrate.methods.scores.histogram import StepMap, mass_edges, read_steps
 from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMap, ScoreMapping
+from truecal.recalibrate.methods.scores.steps import StepMap, mass_edges, read_steps
 from truecal.recalibrate.outputs import Input
 from truecal.types import Float64s, Floats, Indices
 

@@ -11,6 +11,7 @@ from truecal.recalibrate.export.traced import traced_logits
 from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.recalibrate.outputs import class_logits
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits, affine_loss, scaled_softmax
+from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
 
 
@@ -50,6 +51,16 @@ class SoftmaxScaling(Recalibrator):
         scale, bias = self._affine()
         logits = traced_logits(outputs, self.input)
         return (logits <= LOG_ZERO).where(-np.inf, logits * scale + bias).softmax()
+
+
+def inverse_temperature(data: LabelledLogits) -> float:
+    """The best 1 / T over the rows whose true class is possible at all."""
+    own = np.take_along_axis(data.logits, data.labels[:, None], axis=1)[:, 0]
+    possible = np.flatnonzero(own > LOG_ZERO)
+    if len(possible) < len(own):
+        weights = None if data.weights is None else data.weights[possible]
+        data = LabelledLogits.of(data.logits[possible], data.labels[possible], weights)
+    return fit_inverse_temperature(data).value if len(possible) else 1.0
 
 
 def maximise_likelihood(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s, bool]:
