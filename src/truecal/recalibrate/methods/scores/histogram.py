@@ -53,10 +53,12 @@ class HistogramBinning(ScoreMapping):
     >>> fixed = HistogramBinning(bins=2).fit([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 0, 1, 1, 0, 1])
     >>> fixed.predict_proba([0.2, 0.6])[:, 1].round(3)
     array([0.333, 0.667])
-    >>> sure = HistogramBinning(bins=2, scheme="guaranteed").fit([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 0, 1, 1, 0, 1])
-    >>> low, high = sure.predict_interval([0.2, 0.6], level=0.9)
+    >>> import numpy as np
+    >>> s = (np.arange(2000) + 0.5) / 2000
+    >>> sure = HistogramBinning(bins=2, scheme="guaranteed").fit(s, np.arange(2000) % 4 == 0)
+    >>> low, high = sure.predict_interval([0.2], level=0.9)  # a true frequency of 1 in 4
     >>> low.round(2), high.round(2)
-    (array([0.01, 0.1 ]), array([0.9 , 0.99]))
+    (array([0.22]), array([0.28]))
     """
 
     def __init__(
@@ -79,10 +81,17 @@ class HistogramBinning(ScoreMapping):
         check_choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
 
     def scores(self, outputs: Floats) -> Float64s:
-        return outputs.astype(np.float64) if self.input == "probs" else softmax(outputs)
+        scores = outputs.astype(np.float64) if self.input == "probs" else softmax(outputs)
+        # edges on scores must not see the last bits of a softmax, which differ between machines
+        return scores.astype(np.float32).astype(np.float64) if self._rounds else scores
 
     def traced_scores(self, outputs: Value, count: int) -> Value:
-        return traced_probs(outputs, self.input)
+        probs = traced_probs(outputs, self.input)
+        return probs.single() if self._rounds else probs
+
+    @property
+    def _rounds(self) -> bool:
+        return self.scheme == "guaranteed" and self.input == "logits"
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
         if self.scheme == "guaranteed":
@@ -98,7 +107,7 @@ class HistogramBinning(ScoreMapping):
         centre = (np.arange(count) + 0.5) / count
         values = np.where(mass > 0, ones / np.where(mass > 0, mass, 1.0), centre)
         if self.scheme == "width" and (weights == 1).all():
-            return CountedSteps(edges, values, mass.astype(np.float64), ones)
+            return CountedSteps(edges, values, mass.astype(np.float64), ones.astype(np.float64))
         return StepMap(edges, values)
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Float64s, Float64s]:
