@@ -5,7 +5,7 @@ from math import exp, log
 
 import numpy as np
 
-from truecal.logistic import fit_logistic, logistic_loss
+from truecal.logistic import fit_curve, logistic_loss
 from truecal.recalibrate.solvers.likelihood import LabelledLogits, temperature_terms
 from truecal.types import Float64s
 
@@ -80,21 +80,21 @@ def _root(data: LabelledLogits, lowest: float, start: float) -> float:
 
 
 def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:
-    """Like `fit_logistic`, with no coefficient (the intercept aside) below 0: the curve never falls as features grow.
+    """Like `fit_curve`, with no coefficient (the intercept aside) below 0: the curve never falls as features grow.
 
     The problem is convex, so when the free optimum has a negative coefficient the best one lies where some coefficient
     is 0: every choice of zeros is tried, which for one or two features is at most three more fits.
     """
     count = features.shape[1]
-    free = fit_logistic(features, targets, weights)
+    free = fit_curve(features, targets, weights)
     if (free[:-1] >= 0).all():
         return free
     best, least = free, np.inf
     for kept in ((), *((k,) for k in range(count) if count > 1)):
         tried = np.zeros(count + 1)
-        part = fit_logistic(features[:, list(kept)], targets, weights)
+        part = fit_curve(features[:, list(kept)], targets, weights)
         tried[[*kept, count]] = part
-        loss = logistic_loss(np.column_stack([features, np.ones(len(targets))]).T, targets, weights, tried)[0]
+        loss = logistic_loss(features @ tried[:-1] + tried[-1], targets, weights)[0]
         if (tried[:-1] >= 0).all() and loss < least:
             best, least = tried, loss
     return best
