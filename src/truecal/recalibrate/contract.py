@@ -138,18 +138,25 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if self.input != "probs":
                 raise InputError('Predictions hold probabilities; pass the logits as X, or declare input="probs"')
             X = preds.probs
+        probs = self.by_name(X, preds.classes)
+        return replace(preds, probs=probs[:, 1] if preds.binary else probs)
+
+    def by_name(self, X: ArrayLike, classes: Sequence[object] | None) -> Float64s:
+        """Recalibrated probabilities, shape (n, K), of outputs whose columns are named, in the order of those columns.
+
+        Names decide which column is which, where this recalibrator has names too; without names positions do.
+        """
         check_is_fitted(self, "classes_")
-        places = self.order_.places_in(preds.classes)
+        places = self.order_.places_in(classes)
         if places is None:
-            probs = self._by_column(X)
-            return replace(preds, probs=probs[:, 1] if preds.binary else probs)
+            return self._by_column(X)
         outputs = border.as_floats(X, self.input)
         if outputs.ndim == 2 and outputs.shape[1] == len(places):
             outputs = outputs[:, places]
-        elif places[0] == 1:
+        else:
+            # one column of two classes in the other order
             outputs = 1 - outputs if self.input == "probs" else -outputs
-        probs = self._by_column(outputs)[:, np.argsort(places)]
-        return replace(preds, probs=probs[:, 1] if preds.binary else probs)
+        return self._by_column(outputs)[:, np.argsort(places)]
 
     def combine(self, fitted: Sequence[Self], X: Sequence[ArrayLike]) -> Float64s:
         """One answer from copies of this recalibrator, each fitted in another fold, for outputs of another model each.
