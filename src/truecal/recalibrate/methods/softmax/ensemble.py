@@ -1,6 +1,7 @@
 """Ensemble temperature scaling: the temperature-scaled, the original and the uniform distribution, mixed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import exp, log
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,18 @@ from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits, sca
 from truecal.recalibrate.solvers.mixture import mixture_weights
 from truecal.types import Float64s, Floats, Indices
 
+_TURNS = 10
+_NEAR = 1e-6  # a change of log T that no probability shows
+
 
 class EnsembleTemperature(Recalibrator):
     r"""A mixture of three distributions that all rank the classes alike.
 
     .. math:: p = w_1\, \mathrm{softmax}(z / T) + w_2\, \mathrm{softmax}(z) + w_3 / K, \qquad w \ge 0, \; \sum w = 1
 
-    T maximises the likelihood of softmax(z / T), then w that of the mixture (concave in w). The predicted class never
-    changes. The uniform part keeps every probability above w_3 / K, so that rows the model was sure and wrong about do
-    not dictate T.
+    T maximises the likelihood of softmax(z / T) mixed with 1 / (n + 1) of the uniform distribution, then w that of the
+    mixture (concave in w). The predicted class never changes. Rows the model was sure and wrong about do not dictate T:
+    in the first step they cost log(K (n + 1)) at most, in the second the uniform part explains them.
 
     Parameters
     ----------
@@ -39,7 +43,9 @@ class EnsembleTemperature(Recalibrator):
 
     Notes
     -----
-    Rows whose true class has a probability of exactly 0 take no part in T; the uniform part explains them.
+    The search for T starts from the best plain temperature over the rows whose true class has a probability above 0.
+    The paper takes that temperature itself; where a few true classes have tiny probabilities it is far too high (on
+    random forests a log loss of 0.206 instead of 0.182).
 
     References
     ----------
@@ -66,9 +72,23 @@ class EnsembleTemperature(Recalibrator):
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
-        self.temperature_ = 1.0 / inverse_temperature(data)
-        own = [part[np.arange(len(labels)), labels] for part in self._parts(outputs)]
-        self.weights_ = mixture_weights(np.column_stack(own), np.ones(len(labels)) if weights is None else weights)
+        each = np.ones(len(labels)) if weights is None else weights
+        rows = np.arange(len(labels))
+        plain = (outputs.astype(np.float64) if self.input == "probs" else softmax(outputs))[rows, labels]
+        uniform = np.full(len(labels), 1.0 / outputs.shape[1])
+        log_inverse = log(inverse_temperature(data))
+
+        def scaled(u: float) -> Float64s:
+            return scaled_softmax(data.logits, exp(u))[rows, labels]
+
+        share = 1 / (float(each.sum()) + 1)
+        for _ in range(_TURNS):
+            before = log_inverse
+            log_inverse = _best_inverse(scaled, 1 - share, share * uniform, each, before)
+            if abs(log_inverse - before) < _NEAR:
+                break
+        self.temperature_ = exp(-log_inverse)
+        self.weights_ = mixture_weights(np.column_stack([scaled(log_inverse), plain, uniform]), each)
 
     def _parts(self, outputs: Floats) -> tuple[Float64s, Float64s, Float64s]:
         scaled = scaled_softmax(class_logits(outputs, self.input), 1.0 / self.temperature_)
@@ -94,3 +114,16 @@ class EnsembleTemperature(Recalibrator):
         self.weights_ = fields.numbers(state, "weights", 3, low=0.0, high=1.0)
         if abs(self.weights_.sum() - 1) > 1e-9:
             raise FileError('"weights" must sum to 1')
+
+
+def _best_inverse(
+    scaled: Callable[[float], Float64s], share: float, rest: Float64s, weights: Float64s, start: float
+) -> float:
+    """The log inverse temperature within 1 of `start` that maximises the likelihood of the mixture with `rest`."""
+    from scipy.optimize import minimize_scalar
+
+    def loss(u: float) -> float:
+        return float(-(weights @ np.log(share * scaled(u) + rest)))
+
+    best = minimize_scalar(loss, bounds=(start - 1, start + 1), method="bounded", options={"xatol": 1e-8})
+    return float(best.x) if best.fun < loss(start) else start
