@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from truecal.estimate import Estimate, Interval
+from truecal.frame import Frame
 
 BEFORE = "uncalibrated"
 Score = Literal["log loss", "brier"]
@@ -140,9 +141,9 @@ class Evaluation:
             f"{count} parameter{plural}, the fewest of those tied at the lowest {self.score} (with {others}){dropped}",
         )
 
-    def frame(self) -> list[dict[str, Any]]:
-        """The table as plain records."""
-        return [row.record() for row in self.rows]
+    def frame(self) -> Frame:
+        """The table, one row per recalibrator."""
+        return Frame.from_records([row.record() for row in self.rows])
 
     def __str__(self) -> str:
         lines = [f"{'':24}{'log loss':>10}{'brier':>10}{'error':>10}  {'interval':18}{'EW15 l1':>9}{'sweep l1':>9}"]
