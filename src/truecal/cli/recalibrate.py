@@ -181,11 +181,17 @@ def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: 
 
 
 def _scripted(fitted: "Recalibrator") -> bytes:
+    import warnings
+
     module = fitted.to_torch()
     import torch
 
     buffer = BytesIO()
-    torch.jit.save(torch.jit.script(module), buffer)
+    with warnings.catch_warnings():
+        # torch advises its own compiler, which servers in C++ cannot load
+        warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
+        warnings.filterwarnings("ignore", "The TorchScript type system", UserWarning)
+        torch.jit.save(torch.jit.script(module), buffer)
     return buffer.getvalue()
 
 

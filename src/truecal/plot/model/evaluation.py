@@ -56,5 +56,5 @@ class EvaluationDisplay(Display):
         least = float(refinement.min())
         axes.set_xlim(left=max(0.0, least - 1.5 * float((reach - least).max() or least)))
         axes.set(xlabel=f"{self.score.capitalize()} on held-out folds")
-        axes.legend(frameon=False, loc="lower right")
+        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0))
         return self

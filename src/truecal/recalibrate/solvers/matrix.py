@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.recalibrate.solvers.lbfgs import minimise
-from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits
+from truecal.recalibrate.solvers.likelihood import LabelledLogits
 from truecal.types import Float64s, Floats
 
 _BLOCK_VALUES = 1 << 20  # logits of a block of rows; its working arrays take some 30 MB
@@ -48,17 +48,15 @@ class MatrixFit:
     bias: Float64s
 
 
-def smooth_logs(logits: Floats, inverse: float, uniform: float) -> Float64s:
-    """log((1 - uniform) softmax(inverse z) + uniform / K) by rows, in float64."""
-    value = logits.astype(np.float64)
-    ruled_out = value <= LOG_ZERO
-    value -= value.max(axis=1, keepdims=True)
-    value *= inverse
+def smooth_logs(logits: Floats, inverse: float, uniform: float, kind: type[np.floating] = np.float64) -> Floats:
+    """log((1 - uniform) softmax(inverse z) + uniform / K) by rows, in the precision asked for."""
+    value = logits - logits.max(axis=1, keepdims=True)
+    value = value.astype(kind, copy=False)
+    value *= kind(inverse)
+    # a class that was ruled out lies 1e30 below the others: its exponential is 0
     np.exp(value, out=value)
-    if ruled_out.any():
-        value[ruled_out] = 0.0
-    value *= (1 - uniform) / value.sum(axis=1, keepdims=True)
-    value += uniform / value.shape[1]
+    value *= kind(1 - uniform) / value.sum(axis=1, keepdims=True)
+    value += kind(uniform / value.shape[1])
     return np.log(value, out=value)
 
 
@@ -117,10 +115,10 @@ class _Problem:
         step = max(1, _BLOCK_VALUES // count)
         for start in range(0, rows, step):
             part = slice(start, start + step)
-            features = smooth_logs(data.logits[part], self.inverse, self.uniform)
+            features = smooth_logs(data.logits[part], self.inverse, self.uniform, self.kind)
             labels = data.labels[part]
             weights = np.ones(len(labels)) if data.weights is None else data.weights[part]
-            yield part, features.astype(self.kind, copy=False), labels, weights / data.total
+            yield part, features, labels, weights / data.total
 
     def _curvature(self) -> Float64s:
         """About the second derivatives at D = 0: the means of p_j (1 - p_j) x_l^2, with the factors taken apart."""

@@ -51,6 +51,8 @@ def fit_between_order_statistics(scores: Float64s, outcomes: Float64s, weights: 
     copies = np.searchsorted(ordered, at, side="right") - np.searchsorted(ordered, at, side="left")
     atoms = at[copies > 1]
     edges = np.unique(np.r_[at, np.nextafter(atoms, np.inf)])
+    # nothing lies above the largest score
+    edges = edges[edges <= ordered[-1]]
     kept = ~np.isin(scores, at[copies == 1])
     return counted(edges, scores[kept], outcomes[kept])
 
