@@ -107,7 +107,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 rare = self.classes_[np.unique(y, return_counts=True)[1] < self.cv]
                 if len(rare):
                     raise InputError(
-                        f"class {rare[0]!r} has fewer than cv={self.cv} rows, so a fold would lack it; use fewer folds"
+                        f"class {rare.tolist()[0]!r} has fewer than cv={self.cv} rows, so a fold would lack it; use fewer folds"
                     )
             else:
                 count = len(np.unique(np.asarray(groups)))
