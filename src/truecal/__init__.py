@@ -77,13 +77,23 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.profile import Sketch as Sketch
     from truecal.recalibrate import BetaCalibration as BetaCalibration
     from truecal.recalibrate import BiasCorrectedTemperature as BiasCorrectedTemperature
+    from truecal.recalibrate import CenteredIsotonic as CenteredIsotonic
+    from truecal.recalibrate import DirichletCalibration as DirichletCalibration
+    from truecal.recalibrate import EnsembleTemperature as EnsembleTemperature
     from truecal.recalibrate import HistogramBinning as HistogramBinning
     from truecal.recalibrate import IsotonicCalibration as IsotonicCalibration
+    from truecal.recalibrate import MatrixScaling as MatrixScaling
     from truecal.recalibrate import PlattScaling as PlattScaling
+    from truecal.recalibrate import PriorShift as PriorShift
     from truecal.recalibrate import RecalibratedClassifier as RecalibratedClassifier
     from truecal.recalibrate import ScalingBinning as ScalingBinning
+    from truecal.recalibrate import SharedBinning as SharedBinning
+    from truecal.recalibrate import SplineCalibration as SplineCalibration
+    from truecal.recalibrate import StructuredMatrixScaling as StructuredMatrixScaling
     from truecal.recalibrate import TemperatureScaling as TemperatureScaling
+    from truecal.recalibrate import TopVersusAll as TopVersusAll
     from truecal.recalibrate import VectorScaling as VectorScaling
+    from truecal.recalibrate import VennAbers as VennAbers
     from truecal.recalibrate import choose_bins as choose_bins
     from truecal.recalibrate.evaluate import evaluate as evaluate
     from truecal.report import report as report
@@ -116,8 +126,10 @@ _HOMES = {
     "truecal.like": "Convention like",
     "truecal.predictions": "Predictions read",
     "truecal.profile": "Profile Sketch",
-    "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
-    "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
+    "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature CenteredIsotonic DirichletCalibration "
+    "EnsembleTemperature HistogramBinning IsotonicCalibration MatrixScaling PlattScaling PriorShift "
+    "RecalibratedClassifier ScalingBinning SharedBinning SplineCalibration StructuredMatrixScaling TemperatureScaling "
+    "TopVersusAll VectorScaling VennAbers choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
     "truecal.report": "report report_comparison report_study",
     "truecal.scan": "Accumulator Scan scan",

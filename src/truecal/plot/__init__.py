@@ -8,6 +8,7 @@ from truecal.plot.lab.power import PowerDisplay
 from truecal.plot.model.abstention import AbstentionDisplay
 from truecal.plot.model.before_after import BeforeAfterDisplay
 from truecal.plot.model.class_wise import ClassWiseDisplay
+from truecal.plot.model.evaluation import EvaluationDisplay
 from truecal.plot.model.granularity import GranularityDisplay
 from truecal.plot.model.likert import LikertDisplay
 from truecal.plot.model.reliability import ReliabilityDisplay
@@ -31,6 +32,7 @@ __all__ = [
     "ClassWiseDisplay",
     "CostMapDisplay",
     "ErrorCalibrationDisplay",
+    "EvaluationDisplay",
     "GranularityDisplay",
     "InOutDisplay",
     "LikertDisplay",
