@@ -15,7 +15,7 @@ from tests.profile.test_sketch import same
 from tests.scan.engines import need
 from tests.scan.test_scan import wide
 from tests.scan.worlds import draw
-from truecal.profile.sketch import Sketch
+from truecal.profile import Sketch
 from truecal.scan.accumulate import Accumulator
 
 BATCHES = st.lists(st.integers(0, 30_000), max_size=5)

@@ -15,7 +15,6 @@ from truecal.estimate.generalized.bins import EqualWidth, VectorBinning
 from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.lens import Canonical, Grouping, TopK, TopLabel
-from truecal.lens.vector import narrowed
 from truecal.predictions import Predictions
 from truecal.select import by_label
 from truecal.types import Float64s, Floats
@@ -92,11 +91,11 @@ def beyond_top(
     }
     reference = _rank_confidence(methods[first], asked[-1])
     for name, given in methods.items():
-        preds = judge.chosen(given)  # rows of weight zero are absent
-        top = TopK(asked[-1])(preds)
+        preds, _ = judge.chosen(given, None)  # rows of weight zero are absent
+        top = TopK(asked[-1]).sample(preds)
         confidence = np.average(top.probs, axis=0, weights=preds.weights)
         for k in asked:
-            estimate = judge.of_vector(narrowed(top, k))
+            estimate = judge(top.narrowed(k))
             assert estimate.interval is not None
             own, other = float(confidence[k - 1]), float(reference[k - 1])
             accuracy = float(np.average(top.labels < k, weights=preds.weights))
@@ -147,7 +146,7 @@ def group_confidence(
     count = 0
     for name, preds in methods.items():
         chosen = by_label(given)(preds if grouping is None else grouping.predictions(preds))
-        vector = Canonical()(chosen)
+        vector = Canonical().sample(chosen)
         means[name] = np.array([np.average(column, weights=vector.weights) for column in vector.columns])
         groups[name], count = vector.names, len(vector)
     for name, mean in means.items():
@@ -178,7 +177,7 @@ def entropy(preds: Predictions) -> Float64s:
 
 def _rank_confidence(preds: Predictions, k: int) -> Floats:
     """Mean probability of the i-th most probable class, i = 1..k."""
-    return np.average(TopK(k)(preds).probs, axis=0, weights=preds.weights)
+    return np.average(TopK(k).sample(preds).probs, axis=0, weights=preds.weights)
 
 
 def _asked(ks: Sequence[int], classes: int) -> list[int]:

@@ -10,8 +10,8 @@ import narwhals as nw
 
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
-from truecal.lens import Lens, default_lens
-from truecal.profile.sketch import Sketch
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.profile import Sketch
 from truecal.scan.alike import parts_of
 from truecal.scan.answer import measure_classes, measure_sketch
 from truecal.scan.columns import Columns, Wanted, choose_columns
@@ -128,7 +128,9 @@ def scan(
     """
     columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     wanted = Wanted(label, score, probs, logits, weights, columns_by, classes)
-    _refuse_lens(lens)
+    check_lens(lens)
+    if lens is not None:
+        lens.pushed_down()  # refuses before anything is read
 
     def one(frame: Any) -> tuple[Gathered, Columns, Lens]:
         columns = choose_columns(frame, wanted)
@@ -174,12 +176,3 @@ def scan(
         engine=used,
         selection="" if select is None else str(select),
     )
-
-
-def _refuse_lens(lens: object) -> None:
-    """Before anything is read."""
-    if lens is None:
-        return
-    if not isinstance(lens, Lens):
-        raise InputError(f"{lens!r} cannot be pushed down to an engine; use TopLabel(), OneClass() or ClassWise()")
-    lens.pushed_down()

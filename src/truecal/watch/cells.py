@@ -1,7 +1,7 @@
 """The cells of a watch: batches of rows or sketches, added up in a few hundred cells of scores.
 
-Cells are 1/64 wide in the middle and have four per halving of the distance towards 0 and 1. Their edges are edges of sketch cells, so
-a sketch adds up to them exactly: rows, parts and sketches of the same rows give the same cells.
+Cells are 1/64 wide in the middle and have four per halving of the distance towards 0 and 1. Their edges are edges of sketch
+cells, so a sketch adds up to them exactly: rows, parts and sketches of the same rows give the same cells.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from truecal.profile.sketch import Sketch
+from truecal.profile import Sketch
 from truecal.types import Float64s, Indices
 
 _MIDDLE = 64  # cells per unit in the middle

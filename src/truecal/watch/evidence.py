@@ -1,9 +1,10 @@
 """Evidence over time: for "has it ever been off?" and for "has it changed?", from what the experts won batch by batch.
 
-A change can begin with any batch. For the first question the mixture is spread over starting times in advance (most of it evenly over
-a thousand batches), and the result is one test supermartingale: it reaches 1 / alpha with probability at most alpha, ever (Ville).
-For the second one the products of all starting times are added (the Shiryaev-Roberts e-detector of Shin, Ramdas and Rinaldo 2023):
-the sum minus the number of batches is a supermartingale, so the mean number of batches until the sum reaches N is at least N.
+A change can begin with any batch. For the first question the mixture is spread over starting times in advance (most of it evenly
+over a thousand batches), and the result is one test supermartingale: it reaches 1 / alpha with probability at most alpha, ever
+(Ville). For the second one the products of all starting times are added (the Shiryaev-Roberts e-detector of Shin, Ramdas and
+Rinaldo 2023): the sum minus the number of batches is a supermartingale, so the mean number of batches until the sum reaches N is
+at least N.
 """
 
 from dataclasses import dataclass, replace

@@ -6,14 +6,14 @@ within tau of c. An expert has a tilt t for every cell of scores and plays a row
     exp(t y) / (1 + e (exp(t) - 1)),    e = min(c + tau, 1) for t > 0,  max(c - tau, 0) for t < 0.
 
 For an outcome probability p the mean of the factor is (1 + p (exp(t) - 1)) / (1 + e (exp(t) - 1)), which is at most 1 for every p
-within tau of c, because p <= e where exp(t) - 1 is positive and p >= e where it is negative. Products over independent rows and over
-batches are therefore supermartingales that start at 1. log(1 + e(c) (exp(t) - 1)) is concave in c, so n rows of a cell played at
-their mean score win at most what the rows would have won one by one (Jensen): a cell may stand for its rows.
+within tau of c, because p <= e where exp(t) - 1 is positive and p >= e where it is negative. Products over independent rows and
+over batches are therefore supermartingales that start at 1. log(1 + e(c) (exp(t) - 1)) is concave in c, so n rows of a cell played
+at their mean score win at most what the rows would have won one by one (Jensen): a cell may stand for its rows.
 
 A tilt is where the expert expects the outcome to be, as a difference of log odds to the edge of the band: shifts in probability,
-offsets in log odds, slopes around the mean log odds, and shifts (on the arcsine scale, where every row carries the same information)
-in one of eight regions of the scores or in runs of them. Two more experts learn a whole curve from past batches: in every region a
-mixture over tilts whose weights follow what won before, forgetting at two rates.
+offsets in log odds, slopes around the mean log odds, and shifts (on the arcsine scale, where every row carries the same
+information) in one of eight regions of the scores or in runs of them. Two more experts learn a whole curve from past batches: in
+every region a mixture over tilts whose weights follow what won before, forgetting at two rates.
 """
 
 from dataclasses import dataclass
@@ -127,9 +127,7 @@ class Experts:
         won, learned = self.play_cells(batch.n[None], batch.ones[None], batch.mean[None], learned[None])
         return won[0], learned[0]
 
-    def play_cells(
-        self, n: Float64s, ones: Float64s, mean: Float64s, learned: Float64s
-    ) -> tuple[Float64s, Float64s]:
+    def play_cells(self, n: Float64s, ones: Float64s, mean: Float64s, learned: Float64s) -> tuple[Float64s, Float64s]:
         """The same for several streams with the same experts at once: cells of shape (streams, cells)."""
         tilt, cost = self._bets(mean)
         won = ones[..., None] * tilt - n[..., None] * cost

@@ -7,19 +7,18 @@ most 25,025.
 
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
-from truecal.predictions.border import as_array, as_floats, check_outcomes, check_scores, check_weights
+from truecal.predictions import as_array, as_floats, check_outcomes, check_scores, check_weights
 from truecal.profile.sketch.cells import all_edges
+from truecal.profile.sketch.file import load_cells, save_cells
+from truecal.profile.sketch.profile import CellProfile
 from truecal.profile.sketch.tally import SUMS, Tally
 from truecal.types import Float64s
-
-if TYPE_CHECKING:
-    from truecal.profile.sketch.profile import CellProfile
 
 
 class Sketch:
@@ -38,7 +37,7 @@ class Sketch:
     precision : bytes per score of the coarsest batch (2, 4 or 8): edges of equal-width bins are rounded to it.
 
     >>> import numpy as np, truecal as tc
-    >>> from truecal.profile.sketch import Sketch
+    >>> from truecal.profile import Sketch
     >>> rng = np.random.default_rng(0)
     >>> c = rng.random(100_000)
     >>> y = rng.random(100_000) < c**1.2
@@ -170,10 +169,8 @@ class Sketch:
         """Memory held by the arrays."""
         return sum(a.nbytes for a in (self.edges, self.low, self.high, *self.sums.values()))
 
-    def to_profile(self) -> "CellProfile":
+    def to_profile(self) -> CellProfile:
         """One row per filled cell, or per prediction in cells of up to three, ready for every estimator."""
-        from truecal.profile.sketch.profile import CellProfile
-
         still = Sketch()
         still.__setstate__(self.__getstate__())
         if not still.cells:
@@ -182,16 +179,12 @@ class Sketch:
 
     def save(self, path: str | Path) -> None:
         """Write to a versioned npz file, whole or not at all."""
-        from truecal.profile.sketch.file import save_sketch
-
-        save_sketch(self, path)
+        save_cells(self, path)
 
     @staticmethod
     def load(path: str | Path) -> "Sketch":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
-        from truecal.profile.sketch.file import load_sketch
-
-        return load_sketch(path)
+        return Sketch.from_cells(*load_cells(path))
 
     def __repr__(self) -> str:
         return f"Sketch({self.rows} rows in {self.cells} cells)"
