@@ -93,6 +93,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.uncertainty import compare_many as compare_many
     from truecal.uncertainty import measure as measure
     from truecal.uncertainty import verify as verify
+    from truecal.watch import Watch as Watch
 
 # Where each public name is at home.
 _HOMES = {
@@ -113,6 +114,7 @@ _HOMES = {
     "truecal.scan": "Accumulator Scan scan",
     "truecal.select": "by_column by_label by_output",
     "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure verify",
+    "truecal.watch": "Watch",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _find, _names = lazy_names(__name__, _HOMES)

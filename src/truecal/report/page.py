@@ -8,6 +8,7 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
@@ -16,6 +17,8 @@ from truecal.report.comparison.sections import comparison_body
 from truecal.report.html import escaped
 from truecal.report.model.sections import body
 from truecal.report.study.sections import study_body
+from truecal.report.watch.content import WatchContent
+from truecal.report.watch.sections import watch_body
 
 
 def render(content: dict[str, Any]) -> str:
@@ -38,6 +41,15 @@ def render_study(content: dict[str, Any]) -> str:
     """The HTML text of a study's content."""
     scripts = ("theme.js", "rates.js", "tables.js", "study_numbers.js", "study_charts.js", "study.js")
     return _page(content["title"], study_body(content), content["explorer"], scripts, styles=("page.css", "study.css"))
+
+
+def render_watch(content: WatchContent) -> str:
+    """The HTML text of the content of a watch."""
+    groups = [
+        {**asdict(group), "step": None} for group in content.groups
+    ]  # what the charts need; the words are in the HTML
+    data = {"groups": groups, "tolerance": content.tolerance, "outcome": content.outcome}
+    return _page(content.title, watch_body(content), data, ("theme.js", "tables.js", "watch.js"))
 
 
 def _page(

@@ -4,9 +4,11 @@ Cells are 1/64 wide in the middle and have four per halving of the distance towa
 cells, so a sketch adds up to them exactly: rows, parts and sketches of the same rows give the same cells.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +24,7 @@ def edges() -> Float64s:
     """Left edges of the cells, ascending from 0 to 1 (the score 1 has a cell of its own).
 
     >>> len(edges()), edges()[:3].tolist() == [0.0, 2.0**-20, 1.25 * 2.0**-20]
-    (176, True)
+    (177, True)
     """
     halvings = range(round(np.log2(1 / _MIDDLE / _LEAST)))
     tail = [_LEAST * 2.0**k * (1 + j / 4) for k in halvings for j in range(4)]
@@ -50,6 +52,29 @@ class Batch:
     def rows(self) -> int:
         return round(float(self.n.sum()))
 
+    def __add__(self, other: "Batch") -> "Batch":
+        """Rows of both, without units."""
+        mean = np.concatenate([self.mean, other.mean])
+        n, ones = np.concatenate([self.n, other.n]), np.concatenate([self.ones, other.ones])
+        place, count = np.searchsorted(edges(), mean, side="right") - 1, len(edges())
+        rows, score = np.bincount(place, n, count), np.bincount(place, n * mean, count)
+        filled = np.flatnonzero(rows)
+        return Batch(
+            n=rows[filled].astype(np.float64),
+            ones=np.bincount(place, ones, count)[filled].astype(np.float64),
+            mean=_means(score, rows, filled),
+            size=self.size + other.size,
+            total=self.total + other.total,
+            squares=self.squares + other.squares,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the counts in the cells: the same for rows, parts and sketches of the same rows."""
+        place = np.searchsorted(edges(), self.mean, side="right") - 1
+        counts = np.rint(np.stack([place, self.n, self.ones])).astype("<i8")
+        return hashlib.sha256(counts.tobytes()).hexdigest()[:16]
+
     @classmethod
     def from_sketch(cls, sketch: Sketch) -> "Batch":
         """The cells of a watch from those of a sketch: nothing is approximated, every sum is known."""
@@ -62,11 +87,10 @@ class Batch:
         filled = np.flatnonzero(rows)
         product = edge * y + sums["ry"]
         square = edge * edge * n + 2 * edge * r + sums["rr"]
-        mean = np.clip(score[filled] / rows[filled], 0.0, 1.0)
         return cls(
             n=rows[filled].astype(np.float64),
             ones=ones[filled].astype(np.float64),
-            mean=mean,
+            mean=_means(score, rows, filled),
             size=float(n.sum()),
             total=float(score.sum() - y.sum()),
             squares=float(np.sum(square - 2 * product + y)),
@@ -84,6 +108,12 @@ class Batch:
         return cls(
             plain.n, plain.ones, plain.mean, float(len(size)), float(mean.sum()), float((mean * mean).sum()), held
         )
+
+
+def _means(scores: Any, rows: Any, filled: Indices) -> Float64s:
+    """Mean scores of the filled cells; rounding must not carry one into the next cell."""
+    last = np.append(np.nextafter(edges()[1:], 0.0), 1.0)
+    return np.clip(scores[filled] / rows[filled], edges()[filled], last[filled])
 
 
 @dataclass(frozen=True)
