@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.types import Float64s, Indices
-from truecal.watch.cells import Batch, UnitRows
+from truecal.watch.cells import Batch, UnitRows, edges
 
 _REGIONS = 8
 _BINS = 16  # of the diagrams: two per region
@@ -65,7 +65,9 @@ class Experts:
         order = np.argsort(mean)
         total = np.cumsum(n[order])
         wanted = total[-1] * np.arange(1, _BINS) / _BINS
-        cuts = np.unique(mean[order][np.searchsorted(total, wanted)])
+        # at edges of cells, so that no rounding of a mean score moves a cell into another bin
+        place = np.searchsorted(edges(), mean[order][np.searchsorted(total, wanted)], side="right") - 1
+        cuts = np.unique(edges()[place[place > 0]])
         centre = float((n * log_odds(mean)).sum() / n.sum())
         return cls(tolerance, tuple(cuts.tolist()), centre)
 
@@ -124,17 +126,16 @@ class Experts:
         """Log of what every expert won on a batch, and the weights of the learning ones after it."""
         if batch.units is not None:
             return self._play_units(batch.units, learned)
-        won, learned = self.play_cells(batch.n[None], batch.ones[None], batch.mean[None], learned[None])
+        won, learned = self.play_cells(batch.n[None], batch.ones[None], batch.mean, learned[None])
         return won[0], learned[0]
 
     def play_cells(self, n: Float64s, ones: Float64s, mean: Float64s, learned: Float64s) -> tuple[Float64s, Float64s]:
-        """The same for several streams with the same experts at once: cells of shape (streams, cells)."""
+        """The same for several streams with the same experts and mean scores: n and ones of shape (streams, cells)."""
         tilt, cost = self._bets(mean)
-        won = ones[..., None] * tilt - n[..., None] * cost
-        everywhere = won[..., :_GLOBAL].sum(axis=1)
+        everywhere = ones @ tilt[:, :_GLOBAL] - n @ cost[:, :_GLOBAL]
         where = np.searchsorted(self.region_cuts, mean, side="right")
-        inside = (where[..., None] == np.arange(self.regions)).astype(np.float64)
-        by_region = np.swapaxes(inside, 1, 2) @ won[..., _GLOBAL:]  # (streams, regions, tilts)
+        inside = np.arange(self.regions)[:, None] == where  # (regions, cells)
+        by_region = (inside * ones[:, None]) @ tilt[:, _GLOBAL:] - (inside * n[:, None]) @ cost[:, _GLOBAL:]
         local = (self.spans @ by_region).reshape(len(n), -1)
         gains, learned = self._learn(by_region, learned)
         return np.concatenate([everywhere, local, gains.sum(axis=-1)], axis=1), learned

@@ -29,7 +29,8 @@ class MeanError:
 
     @property
     def mean(self) -> float:
-        return self.total / self.size
+        """0 before the first row."""
+        return self.total / self.size if self.size else 0.0
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Ends of the interval, at every time valid together with probability 1 - alpha.

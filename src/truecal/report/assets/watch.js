@@ -86,7 +86,7 @@ function heatSpec() {
   const color = {
     field: 'error',
     type: 'quantitative',
-    scale: { domain: [-reach, -near, near, reach], range: [colour('bins'), colour('paper'), colour('paper'), colour('smooth')], clamp: true },
+    scale: { domain: [-reach, -near, near, reach], range: [colour('bins'), colour('paper'), colour('paper'), colour('smooth')], clamp: true, interpolate: 'rgb' },
     legend: { title: null, format: '+.2f' },
   };
   const tooltip = [{ field: 'group', title: 'Group' }, { field: 'at', title: 'At' }, { field: 'error', title: 'Error', format: '+.4f' }, { field: 'rows', title: 'Rows', format: ',' }];

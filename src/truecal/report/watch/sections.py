@@ -55,7 +55,7 @@ def _groups(content: WatchContent) -> str:
         "Mean error is mean score minus frequency: above 0 the model is overconfident. Its confidence sequence holds at all times "
         "together. The start and the region are estimates.",
     )
-    return note + table("Groups", [*head, "Where", "Advice"], rows, page=50, id_="group-table")
+    return note + table("Groups", [*head, "Advice", "Where"], rows, page=50, id_="group-table")
 
 
 def _row(group: GroupContent) -> list[Cell]:
@@ -74,8 +74,8 @@ def _row(group: GroupContent) -> list[Cell]:
         Cell(f"{step.error:+.4f}", step.error),
         Cell(f"{step.low:+.4f} to {step.high:+.4f}", step.low),
         Cell(step.since if off else "-"),
-        Cell(where if off else "-"),
         Cell(to_do),
+        Cell(where if off else "-"),
     ]
 
 
@@ -91,7 +91,11 @@ def _heat() -> str:
 
 
 def _time(content: WatchContent) -> str:
-    options = [element("option", escaped(group.name), value=i) for i, group in enumerate(content.groups)]
+    worst = max(range(len(content.groups)), key=lambda i: content.groups[i].step.log_e)
+    options = [
+        element("option", escaped(group.name), value=i, **({"selected": ""} if i == worst else {}))
+        for i, group in enumerate(content.groups)
+    ]
     chooser = element(
         "p", element("label", "Group ", for_="group"), element("select", *options, id="group"), class_="control"
     )

@@ -1,0 +1,155 @@
+"""Streams of batches by the hundred, for the statements about false alarms and delays.
+
+`python -m tests.watch.simulate` runs the full counts (about an hour on one core) and prints the tables of docs/watch.md; the
+tests run a small part of them.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.watch.cells import edges
+from truecal.watch.evidence import starting_weight, unspent_weight
+from truecal.watch.experts import Experts
+
+Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
+SCORES = ("uniform", "skewed", "rare", "tied")
+CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "5 points down": lambda c: np.maximum(c - 0.05, 0.0),
+    "5 points up": lambda c: np.minimum(c + 0.05, 1.0),
+    "above 0.9 down by 5 points": lambda c: np.where(c > 0.9, c - 0.05, c),
+    "slope 0.7 in log odds": lambda c: 1 / (1 + ((1 - c) / np.maximum(c, 1e-12)) ** 0.7),
+}
+
+
+def support(scores: str) -> tuple[np.ndarray, np.ndarray]:
+    """Shares and mean scores of the cells of a distribution of scores."""
+    rng = np.random.default_rng(0)
+    size = 400_000
+    c = {
+        "uniform": lambda: rng.random(size),
+        "skewed": lambda: rng.beta(2.8, 0.05, size),
+        "rare": lambda: rng.beta(0.3, 12, size),
+        "tied": lambda: rng.choice([0.05, 0.3, 0.7, 0.9, 0.99], size),
+    }[scores]()
+    place = np.searchsorted(edges(), c, side="right") - 1
+    rows, total = np.bincount(place, minlength=len(edges())), np.bincount(place, c, len(edges()))
+    filled = rows > 0
+    return rows[filled] / size, total[filled] / rows[filled]
+
+
+@dataclass(frozen=True)
+class Run:
+    """First batch with an alarm in every stream, one more than `looks` where there is none; logs of the last e-values."""
+
+    ever: np.ndarray
+    changed: np.ndarray
+    daily: np.ndarray  # of a z-test of every batch at alpha / looks (Bonferroni), against the edge of the band
+    looks: int
+
+
+def simulate(
+    scores: str,
+    rows: int,
+    tolerance: float,
+    truth: Truth,
+    *,
+    streams: int,
+    looks: int,
+    seed: int = 0,
+    alpha: float = 0.05,
+    run_length: int = 1000,
+    groups: int = 1,
+) -> Run:
+    """Watch `streams` independent streams; with `groups`, so many streams are one family, whose first call counts."""
+    share, mean = support(scores)
+    rng = np.random.default_rng(seed)
+    experts = Experts.of(tolerance, share * rows, mean)
+    many = streams * groups
+    ever = np.full((many, len(experts.prior)), -np.inf)
+    change = ever.copy()
+    learned = np.tile(experts.unlearned(), (many, 1, 1, 1))
+    never = looks + 1
+    first = {name: np.full(streams, never) for name in ("ever", "changed", "daily")}
+    for look in range(1, looks + 1):
+        n = rng.multinomial(rows, share, size=many)
+        ones = rng.binomial(n, np.broadcast_to(truth(mean, look), n.shape)).astype(np.float64)
+        won, learned = experts.play_cells(n.astype(np.float64), ones, mean, learned)
+        ever = np.logaddexp(ever, np.log(starting_weight(look)) + experts.prior) + won
+        change = np.logaddexp(change, experts.prior) + won
+        log_e = np.logaddexp(np.logaddexp.reduce(ever, axis=1), np.log(unspent_weight(look)))
+        raised = {
+            "ever": _called(log_e.reshape(streams, groups), -np.log(alpha)),
+            "changed": _called(np.logaddexp.reduce(change, axis=1).reshape(streams, groups), np.log(run_length)),
+            "daily": _daily(n, ones, mean, tolerance, alpha / looks / groups).reshape(streams, groups).any(axis=1),
+        }
+        for name, alarm in raised.items():
+            first[name] = np.where((first[name] == never) & alarm, look, first[name])
+    return Run(first["ever"], first["changed"], first["daily"], looks)
+
+
+def _called(logs: np.ndarray, limit: float) -> np.ndarray:
+    """Whether any group is called: equal shares, the k-th largest against 1 / (alpha k)."""
+    groups = logs.shape[1]
+    sorted_logs = -np.sort(-logs, axis=1) - np.log(groups)
+    return (sorted_logs >= limit - np.log(np.arange(1, groups + 1))).any(axis=1)
+
+
+def _daily(n: np.ndarray, ones: np.ndarray, mean: np.ndarray, tolerance: float, level: float) -> np.ndarray:
+    from scipy.stats import norm
+
+    beyond = np.abs((ones - n * mean).sum(axis=1)) - tolerance * n.sum(axis=1)
+    noise = np.sqrt(np.maximum((n * mean * (1 - mean)).sum(axis=1), 1e-9))
+    return beyond / noise > norm.isf(level / 2)
+
+
+def false_alarms(streams: int, looks: int) -> None:
+    """Models within the tolerance: how many streams ever raise an alarm."""
+    edge: dict[str, tuple[float, Truth]] = {
+        "tolerance 0, calibrated": (0.0, lambda c, _: c),
+        "0.02, calibrated": (0.02, lambda c, _: c),
+        "0.02, at the upper edge": (0.02, lambda c, _: np.minimum(c + 0.02, 1)),
+        "0.02, at the lower edge": (0.02, lambda c, _: np.maximum(c - 0.02, 0)),
+    }
+    for rows in (50, 300, 5000):
+        for scores in SCORES:
+            for name, (tolerance, truth) in edge.items():
+                run = simulate(scores, rows, tolerance, truth, streams=streams, looks=looks, seed=7)
+                ever, change, daily = ((getattr(run, kind) <= looks).mean() for kind in ("ever", "changed", "daily"))
+                print(f"{rows} | {scores} | {name} | {ever:.4f} | {change:.3f} | {daily:.3f}", flush=True)
+
+
+def delays(streams: int) -> None:
+    """Median number of batches from a change to the alarm, of streams without a false one."""
+    before, after = 50, 200
+    for scores in ("uniform", "skewed"):
+        for change, curve in CHANGES.items():
+            for tolerance in (0.0, 0.01, 0.02):
+
+                def truth(c: np.ndarray, look: int, curve: Callable[[np.ndarray], np.ndarray] = curve) -> np.ndarray:
+                    return c if look <= before else curve(c)
+
+                run = simulate(scores, 300, tolerance, truth, streams=streams, looks=before + after, seed=3)
+                found = [getattr(run, kind) for kind in ("ever", "changed", "daily")]
+                medians = [np.median(when[when > before] - before) for when in found]
+                shown = " | ".join("never" if m > after else f"{m:.0f}" for m in medians)
+                print(f"{scores} | {change} | {tolerance:g} | {shown}", flush=True)
+
+
+def families(streams: int, looks: int) -> None:
+    """Fifty groups within the tolerance: how often any of them is ever called."""
+    for scores in ("uniform", "skewed"):
+        run = simulate(scores, 300, 0.0, lambda c, _: c, streams=streams, looks=looks, groups=50, seed=5)
+        print(f"50 groups | {scores} | any false call {(run.ever <= looks).mean():.4f} of {streams}", flush=True)
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or ["delays", "families", "false"]
+    if "delays" in chosen:
+        delays(200)
+    if "families" in chosen:
+        families(200, 300)
+    if "false" in chosen:
+        false_alarms(400, 1000)
