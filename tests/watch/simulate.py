@@ -16,11 +16,13 @@ from truecal.watch.experts import Experts
 
 Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
 SCORES = ("uniform", "skewed", "rare", "tied")
-CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "5 points down": lambda c: np.maximum(c - 0.05, 0.0),
-    "5 points up": lambda c: np.minimum(c + 0.05, 1.0),
-    "above 0.9 down by 5 points": lambda c: np.where(c > 0.9, c - 0.05, c),
-    "slope 0.7 in log odds": lambda c: 1 / (1 + ((1 - c) / np.maximum(c, 1e-12)) ** 0.7),
+Curve = Callable[[np.ndarray, int], np.ndarray]  # scores and number of batches since the change
+CHANGES: dict[str, Curve] = {
+    "5 points down": lambda c, _: np.maximum(c - 0.05, 0.0),
+    "5 points up": lambda c, _: np.minimum(c + 0.05, 1.0),
+    "above 0.9 down by 5 points": lambda c, _: np.where(c > 0.9, c - 0.05, c),
+    "slope 0.7 in log odds": lambda c, _: 1 / (1 + ((1 - c) / np.maximum(c, 1e-12)) ** 0.7),
+    "drift: 5 points down in 100 days": lambda c, k: np.maximum(c - 0.05 * min(k / 100, 1.0), 0.0),
 }
 
 
@@ -98,11 +100,15 @@ def _called(logs: np.ndarray, limit: float) -> np.ndarray:
 
 
 def _daily(n: np.ndarray, ones: np.ndarray, mean: np.ndarray, tolerance: float, level: float) -> np.ndarray:
+    """The mean outcome of a batch against either edge of the band, with the variance there and the normal approximation."""
     from scipy.stats import norm
 
-    beyond = np.abs((ones - n * mean).sum(axis=1)) - tolerance * n.sum(axis=1)
-    noise = np.sqrt(np.maximum((n * mean * (1 - mean)).sum(axis=1), 1e-9))
-    return beyond / noise > norm.isf(level / 2)
+    beyond = []
+    for side in (-1, 1):
+        edge = np.clip(mean + side * tolerance, 0, 1)
+        noise = np.sqrt(np.maximum(n @ (edge * (1 - edge)), 1e-9))
+        beyond.append(side * (ones.sum(axis=1) - n @ edge) / noise)
+    return np.maximum(*beyond) > norm.isf(level / 2)
 
 
 def false_alarms(streams: int, looks: int) -> None:
@@ -128,8 +134,8 @@ def delays(streams: int) -> None:
         for change, curve in CHANGES.items():
             for tolerance in (0.0, 0.01, 0.02):
 
-                def truth(c: np.ndarray, look: int, curve: Callable[[np.ndarray], np.ndarray] = curve) -> np.ndarray:
-                    return c if look <= before else curve(c)
+                def truth(c: np.ndarray, look: int, curve: Curve = curve) -> np.ndarray:
+                    return c if look <= before else curve(c, look - before)
 
                 run = simulate(scores, 300, tolerance, truth, streams=streams, looks=before + after, seed=3)
                 found = [getattr(run, kind) for kind in ("ever", "changed", "daily")]
@@ -150,6 +156,6 @@ if __name__ == "__main__":
     if "delays" in chosen:
         delays(200)
     if "families" in chosen:
-        families(200, 300)
+        families(100, 200)
     if "false" in chosen:
-        false_alarms(400, 1000)
+        false_alarms(200, 1000)
