@@ -23,10 +23,10 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import study as study
     from truecal import train as train
     from truecal import uncertainty as uncertainty
-    from truecal.breakdown.beyond_top import beyond_top as beyond_top
-    from truecal.breakdown.beyond_top import group_confidence as group_confidence
-    from truecal.breakdown.likert import likert as likert
-    from truecal.breakdown.subgroups import subgroups as subgroups
+    from truecal.breakdown import beyond_top as beyond_top
+    from truecal.breakdown import group_confidence as group_confidence
+    from truecal.breakdown import likert as likert
+    from truecal.breakdown import subgroups as subgroups
     from truecal.errors import FileError as FileError
     from truecal.errors import InputError as InputError
     from truecal.errors import MissingExtraError as MissingExtraError
@@ -79,6 +79,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.report import report as report
     from truecal.report import report_comparison as report_comparison
     from truecal.report import report_study as report_study
+    from truecal.report import report_watch as report_watch
     from truecal.scan import Accumulator as Accumulator
     from truecal.scan import Scan as Scan
     from truecal.scan import scan as scan
@@ -97,9 +98,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
 
 # Where each public name is at home.
 _HOMES = {
-    "truecal.breakdown.beyond_top": "beyond_top group_confidence",
-    "truecal.breakdown.likert": "likert",
-    "truecal.breakdown.subgroups": "subgroups",
+    "truecal.breakdown": "beyond_top group_confidence likert subgroups",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
     "truecal.estimate": "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
     "IsotonicError KDTree KernelDensityECE LabelBinnedECE Lp Mahalanobis NearestECE RankSeries SmoothECE SweepECE TotalVariation "
@@ -110,7 +109,7 @@ _HOMES = {
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
     "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
-    "truecal.report": "report report_comparison report_study",
+    "truecal.report": "report report_comparison report_study report_watch",
     "truecal.scan": "Accumulator Scan scan",
     "truecal.select": "by_column by_label by_output",
     "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure verify",

@@ -69,7 +69,7 @@ def merge(files: tuple[str, ...], out: str) -> None:
 def show(file: str, as_json: bool, out: str | None) -> None:
     """Say what a sketch holds: rows, cells, and the calibration error with its interval."""
     import truecal as tc
-    from truecal.report.records import document
+    from truecal.report import document
     from truecal.scan import measure_sketch
 
     held = tc.Sketch.load(file)

@@ -79,7 +79,7 @@ def update(
     """
     asked = _Asked(*(options.pop(name) for name in ("tolerance", "alpha", "run_length", "lens")))
     predicted, late, restart = (options.pop(name) for name in ("predicted", "late", "restart"))
-    columns = (source.by,) if isinstance(source.by, str) else tuple(source.by or ())
+    columns = source.by
     watching = _opened(Path(state), asked, columns)
     steps: list[WatchStep] = []
     batches = _batches(source, at)
@@ -122,9 +122,8 @@ def show(state: str, form: str, out: str | None) -> int:
 def report(state: str, out: str, title: str) -> None:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
     import truecal as tc
-    from truecal.report import report_watch
 
-    path = report_watch(tc.Watch.load(state), out, title=title, command=shlex.join(["truecal", *sys.argv[1:]]))
+    path = tc.report_watch(tc.Watch.load(state), out, title=title, command=shlex.join(["truecal", *sys.argv[1:]]))
     click.echo(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 

@@ -26,7 +26,7 @@ def said(form: str, watch: "Watch", steps: "Sequence[WatchStep]") -> str:
         return _prometheus(watch)
     if form == "line":
         return "\n".join(f"{step}{' (counted before)' if step.repeated else ''}" for step in steps)
-    from truecal.report.records import document
+    from truecal.report import document
 
     settings = watch.settings
     content = document(

@@ -13,8 +13,7 @@ from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions, as_array, check_classes
-from truecal.profile import Sketch
-from truecal.profile.sketch import Tally
+from truecal.profile import Sketch, Tally
 from truecal.scan.answer import measure_sketch
 from truecal.types import Float64s, Floats
 

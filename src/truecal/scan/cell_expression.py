@@ -12,7 +12,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from truecal.profile.sketch import CELL_RULE
+from truecal.profile import CELL_RULE
 from truecal.types import Float64s
 
 # Keys are edges seen from the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.

@@ -8,8 +8,7 @@ from truecal.errors import MissingExtraError
 from truecal.estimate import Estimate, Estimator, RankSeries
 from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
-from truecal.profile import Sketch
-from truecal.profile.sketch import CELL_RULE, Tally
+from truecal.profile import CELL_RULE, Sketch, Tally
 from truecal.scan.accumulate import judged_rows, refuse_many
 from truecal.scan.answer import measure_sketch
 
