@@ -12,7 +12,7 @@ import numpy as np
 
 from truecal.watch.cells import edges
 from truecal.watch.evidence import starting_weight, unspent_weight
-from truecal.watch.experts import Experts
+from truecal.watch.experts import Experts, log_sum
 
 Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
 SCORES = ("uniform", "skewed", "rare", "tied")
@@ -81,10 +81,10 @@ def simulate(
         won, learned = experts.play_cells(n.astype(np.float64), ones, mean, learned)
         ever = np.logaddexp(ever, np.log(starting_weight(look)) + experts.prior) + won
         change = np.logaddexp(change, experts.prior) + won
-        log_e = np.logaddexp(np.logaddexp.reduce(ever, axis=1), np.log(unspent_weight(look)))
+        log_e = np.logaddexp(log_sum(ever), np.log(unspent_weight(look)))
         raised = {
             "ever": _called(log_e.reshape(streams, groups), -np.log(alpha)),
-            "changed": _called(np.logaddexp.reduce(change, axis=1).reshape(streams, groups), np.log(run_length)),
+            "changed": _called(log_sum(change).reshape(streams, groups), np.log(run_length)),
             "daily": _daily(n, ones, mean, tolerance, alpha / looks / groups).reshape(streams, groups).any(axis=1),
         }
         for name, alarm in raised.items():
@@ -119,9 +119,11 @@ def false_alarms(streams: int, looks: int) -> None:
         "0.02, at the upper edge": (0.02, lambda c, _: np.minimum(c + 0.02, 1)),
         "0.02, at the lower edge": (0.02, lambda c, _: np.maximum(c - 0.02, 0)),
     }
-    for rows in (50, 300, 5000):
+    for rows in (300, 50, 5000):
         for scores in SCORES:
             for name, (tolerance, truth) in edge.items():
+                if rows != 300 and name == "0.02, calibrated":
+                    continue  # the easiest case: shown once
                 run = simulate(scores, rows, tolerance, truth, streams=streams, looks=looks, seed=7)
                 ever, change, daily = ((getattr(run, kind) <= looks).mean() for kind in ("ever", "changed", "daily"))
                 print(f"{rows} | {scores} | {name} | {ever:.4f} | {change:.3f} | {daily:.3f}", flush=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.types import Float64s
-from truecal.watch.experts import Experts
+from truecal.watch.experts import Experts, log_sum
 
 _HORIZON = 1000  # batches over which most of the weight of starting times is spread
 _FIRST, _EVENLY, _LATER = 0.1, 0.85, 0.05  # weight of a start at the first batch, within the horizon and after it
@@ -72,12 +72,12 @@ class Evidence:
     @property
     def log_e(self) -> float:
         """Log of the evidence that calibration was ever off by more than the tolerance; 0 at the start."""
-        return float(np.logaddexp(np.logaddexp.reduce(self.ever), np.log(unspent_weight(self.batches))))
+        return float(np.logaddexp(log_sum(self.ever), np.log(unspent_weight(self.batches))))
 
     @property
     def log_change(self) -> float:
         """Log of the evidence for a change, summed over starting times; reaches log N once in N batches by chance, at most."""
-        return float(np.logaddexp.reduce(self.change))
+        return float(log_sum(self.change))
 
     @property
     def start(self) -> int:

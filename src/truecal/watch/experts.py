@@ -134,8 +134,8 @@ class Experts:
         tilt, cost = self._bets(mean)
         everywhere = ones @ tilt[:, :_GLOBAL] - n @ cost[:, :_GLOBAL]
         where = np.searchsorted(self.region_cuts, mean, side="right")
-        inside = np.arange(self.regions)[:, None] == where  # (regions, cells)
-        by_region = (inside * ones[:, None]) @ tilt[:, _GLOBAL:] - (inside * n[:, None]) @ cost[:, _GLOBAL:]
+        cells = [where == region for region in range(self.regions)]
+        by_region = np.stack([ones[:, k] @ tilt[k, _GLOBAL:] - n[:, k] @ cost[k, _GLOBAL:] for k in cells], axis=1)
         local = (self.spans @ by_region).reshape(len(n), -1)
         gains, learned = self._learn(by_region, learned)
         return np.concatenate([everywhere, local, gains.sum(axis=-1)], axis=1), learned
@@ -143,10 +143,10 @@ class Experts:
     def _learn(self, by_region: Float64s, learned: Float64s) -> tuple[Float64s, Float64s]:
         """What the learning experts won in every region, shape (streams, memories, regions), and their new weights."""
         joint = learned + np.concatenate([np.zeros((*by_region.shape[:-1], 1)), by_region], axis=-1)[:, None]
-        gain = np.logaddexp.reduce(joint, axis=-1)
+        gain = log_sum(joint)
         memory = MEMORY[:, None, None]
         fresh = memory * (joint - gain[..., None]) + (1 - memory) * self.flat
-        return gain, fresh - np.logaddexp.reduce(fresh, axis=-1)[..., None]
+        return gain, fresh - log_sum(fresh)[..., None]
 
     def _play_units(self, rows: UnitRows, learned: Float64s) -> tuple[Float64s, Float64s]:
         """One bet per unit, the mean of its rows' factors: at most 1 on average however its outcomes depend on each other.
@@ -168,7 +168,7 @@ class Experts:
             by_region += np.log1p(units).sum(axis=0)
             local += np.log1p(self.spans @ units).sum(axis=0)
         gains, learned = self._learn(by_region[None], learned[None])
-        full = np.logaddexp.reduce(gains[0], axis=-1) - np.log(self.regions)
+        full = log_sum(gains[0]) - np.log(self.regions)
         return np.concatenate([everywhere, local.ravel(), full]), learned[0]
 
     def _bets(self, mean: Float64s) -> tuple[Float64s, Float64s]:
@@ -188,6 +188,13 @@ class Experts:
         idle = (tilt == 0) | np.where(tilt > 0, limit >= 1, limit <= 0)
         tilt = np.where(idle, 0.0, tilt)
         return tilt, np.log1p(limit * np.expm1(tilt))
+
+
+def log_sum(values: Float64s) -> Float64s:
+    """log of the sum of exp over the last axis; -inf where every term is 0."""
+    top = np.maximum(values.max(axis=-1, keepdims=True), -1e300)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(values - top).sum(axis=-1)) + top[..., 0])
 
 
 def log_odds(p: Float64s) -> Float64s:
