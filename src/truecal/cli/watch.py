@@ -168,7 +168,7 @@ def _batches(source: Source, at: str | None) -> list[tuple[str | None, Source]]:
     """Times and what is from them, in order; one batch where the time is said, else by the dates in names."""
     if at is not None or source.file == "-":
         return [(at, source)]
-    from truecal.scan.sources import files_of
+    from truecal.scan import files_of
 
     days: dict[str, list[str]] = {}
     for file in _files([source.file, *source.also], files_of):
@@ -208,7 +208,7 @@ def _skipped(watching: "Watch | None", when: str | None, at: str | None, since: 
 def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any]:
     """The data of a batch, how many rows had no label, and the lens they are judged by (None: the default)."""
     from truecal.profile import Sketch
-    from truecal.scan.sources import folder_values
+    from truecal.scan import folder_values
 
     names = [source.file, *source.also]
     sketches = [file for name in names for file in _sketches(name)]

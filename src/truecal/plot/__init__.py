@@ -10,6 +10,7 @@ from truecal.plot.model.before_after import BeforeAfterDisplay
 from truecal.plot.model.class_wise import ClassWiseDisplay
 from truecal.plot.model.granularity import GranularityDisplay
 from truecal.plot.model.likert import LikertDisplay
+from truecal.plot.model.over_time import OverTimeDisplay
 from truecal.plot.model.reliability import ReliabilityDisplay
 from truecal.plot.model.top_k import TopKDisplay
 from truecal.plot.study.agreement import AgreementDisplay
@@ -34,6 +35,7 @@ __all__ = [
     "GranularityDisplay",
     "InOutDisplay",
     "LikertDisplay",
+    "OverTimeDisplay",
     "ParetoDisplay",
     "PowerDisplay",
     "RecalibrationDisplay",

@@ -1,10 +1,11 @@
 """What happened when: one line per batch of a group, of the last batches only, so that the state stays small."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from typing import Any
 
 from truecal.errors import InputError
+from truecal.frame import Frame
 
 _KEPT = 730  # batches: two years of days
 
@@ -40,6 +41,11 @@ class History:
     def plus(self, line: Line) -> "History":
         latest = self.latest if line.late else line.at
         return History((*self.lines, line)[-_KEPT:], latest)
+
+    def frame(self) -> Frame:
+        """One row per batch."""
+        names = [item.name for item in fields(Line) if item.name != "fingerprint"]
+        return Frame({name: [getattr(line, name) for line in self.lines] for name in names})
 
     def seen(self, at: str, fingerprint: str) -> bool:
         """Whether this very batch has been counted."""

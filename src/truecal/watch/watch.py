@@ -8,6 +8,7 @@ from typing import Any
 
 from truecal.checks import check_between, check_whole
 from truecal.errors import FileError, InputError
+from truecal.frame import Frame
 from truecal.lens import Lens, check_lens
 from truecal.watch.cells import Batch
 from truecal.watch.family import called, share
@@ -222,6 +223,10 @@ class Watch:
             known = "; ".join(", ".join(group) for group in self.groups[:10]) or "none yet"
             raise InputError(f"there is no group {', '.join(name)!r}; the groups are {known}")
         return self._groups[name]
+
+    def frame(self, *key: object) -> Frame:
+        """The history of a group (without a key: of the only one): one row per batch, of the last 730."""
+        return self.group(*key).history.frame()
 
     @property
     def judged(self) -> str:
