@@ -12,7 +12,7 @@ from truecal.types import Float64s
 from truecal.watch.cells import Batch
 from truecal.watch.experts import Experts
 
-_OF_ONE_LENGTH = 8  # blocks of one length; with one more, the two oldest are joined
+_OF_ONE_LENGTH = 6  # blocks of one length; with one more, the two oldest are joined
 
 
 @dataclass(frozen=True)

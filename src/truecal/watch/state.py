@@ -1,6 +1,7 @@
-"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly (base64 of float64)."""
+"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly: float64, deflated, base64."""
 
 import json
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -76,7 +77,7 @@ def from_text(text: str, name: str) -> State:
             float(record["peak"]),
             {group.key: group for group in groups},
         )
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, zlib.error) as error:
         raise FileError(f"{name} is damaged: {type(error).__name__} {error}") from error
     return state
 
@@ -171,11 +172,11 @@ def _stream(record: dict[str, Any], tolerance: float) -> Stream:
 
 
 def _packed(values: Float64s) -> str:
-    return b64encode(np.ascontiguousarray(values, "<f8").tobytes()).decode("ascii")
+    return b64encode(zlib.compress(np.ascontiguousarray(values, "<f8").tobytes(), 9)).decode("ascii")
 
 
 def _unpacked(text: str, shape: tuple[int, ...]) -> Float64s:
-    return np.frombuffer(b64decode(text, validate=True), "<f8").reshape(shape).astype(np.float64)
+    return np.frombuffer(zlib.decompress(b64decode(text, validate=True)), "<f8").reshape(shape).astype(np.float64)
 
 
 def _rounded(value: Any) -> Any:

@@ -23,9 +23,10 @@ class GroupStep:
     Attributes
     ----------
     rows, of : rows with a label in this batch, and how many were predicted, where that was said. rows_seen : since the start.
-    e_value, p_value : evidence that calibration was ever off by more than the tolerance since the last restart; the p-value may be
-        read after every batch. log_e : log of the e-value, for evidence beyond the range of floats.
-    alarm : the e-value is large enough. changed : the evidence for a change is large enough for the run length asked for.
+    e_value, p_value : evidence that calibration of this group was ever off by more than the tolerance since the last restart; the
+        p-value may be read after every batch. log_e : log of the e-value, for evidence beyond the range of floats.
+    alarm : the e-value is large enough; among groups as `truecal.watch.family` says, as long as it is. changed : the evidence for
+        a change is large enough for the run length asked for.
     evidence_of_change : log of the sum over starting times.
     since : the batch with which the change most likely began. worst : the region of scores that is off the most since then, and
         worst_class the class it belongs to where classes are watched.
