@@ -99,6 +99,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.report import report as report
     from truecal.report import report_comparison as report_comparison
     from truecal.report import report_study as report_study
+    from truecal.report import report_watch as report_watch
     from truecal.scan import Accumulator as Accumulator
     from truecal.scan import Scan as Scan
     from truecal.scan import scan as scan
@@ -113,6 +114,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.uncertainty import compare_many as compare_many
     from truecal.uncertainty import measure as measure
     from truecal.uncertainty import verify as verify
+    from truecal.watch import Watch as Watch
 
 # Where each public name is at home.
 _HOMES = {
@@ -131,10 +133,11 @@ _HOMES = {
     "RecalibratedClassifier ScalingBinning SharedBinning SplineCalibration StructuredMatrixScaling TemperatureScaling "
     "TopVersusAll VectorScaling VennAbers choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
-    "truecal.report": "report report_comparison report_study",
+    "truecal.report": "report report_comparison report_study report_watch",
     "truecal.scan": "Accumulator Scan scan",
     "truecal.select": "by_column by_label by_output",
     "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure verify",
+    "truecal.watch": "Watch",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _find, _names = lazy_names(__name__, _HOMES)

@@ -11,6 +11,7 @@ from truecal.plot.model.class_wise import ClassWiseDisplay
 from truecal.plot.model.evaluation import EvaluationDisplay
 from truecal.plot.model.granularity import GranularityDisplay
 from truecal.plot.model.likert import LikertDisplay
+from truecal.plot.model.over_time import OverTimeDisplay
 from truecal.plot.model.reliability import ReliabilityDisplay
 from truecal.plot.model.top_k import TopKDisplay
 from truecal.plot.study.agreement import AgreementDisplay
@@ -36,6 +37,7 @@ __all__ = [
     "GranularityDisplay",
     "InOutDisplay",
     "LikertDisplay",
+    "OverTimeDisplay",
     "ParetoDisplay",
     "PowerDisplay",
     "RecalibrationDisplay",
