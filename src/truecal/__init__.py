@@ -77,18 +77,29 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.profile import Sketch as Sketch
     from truecal.recalibrate import BetaCalibration as BetaCalibration
     from truecal.recalibrate import BiasCorrectedTemperature as BiasCorrectedTemperature
+    from truecal.recalibrate import CenteredIsotonic as CenteredIsotonic
+    from truecal.recalibrate import DirichletCalibration as DirichletCalibration
+    from truecal.recalibrate import EnsembleTemperature as EnsembleTemperature
     from truecal.recalibrate import HistogramBinning as HistogramBinning
     from truecal.recalibrate import IsotonicCalibration as IsotonicCalibration
+    from truecal.recalibrate import MatrixScaling as MatrixScaling
     from truecal.recalibrate import PlattScaling as PlattScaling
+    from truecal.recalibrate import PriorShift as PriorShift
     from truecal.recalibrate import RecalibratedClassifier as RecalibratedClassifier
     from truecal.recalibrate import ScalingBinning as ScalingBinning
+    from truecal.recalibrate import SharedBinning as SharedBinning
+    from truecal.recalibrate import SplineCalibration as SplineCalibration
+    from truecal.recalibrate import StructuredMatrixScaling as StructuredMatrixScaling
     from truecal.recalibrate import TemperatureScaling as TemperatureScaling
+    from truecal.recalibrate import TopVersusAll as TopVersusAll
     from truecal.recalibrate import VectorScaling as VectorScaling
+    from truecal.recalibrate import VennAbers as VennAbers
     from truecal.recalibrate import choose_bins as choose_bins
     from truecal.recalibrate.evaluate import evaluate as evaluate
     from truecal.report import report as report
     from truecal.report import report_comparison as report_comparison
     from truecal.report import report_study as report_study
+    from truecal.report import report_watch as report_watch
     from truecal.scan import Accumulator as Accumulator
     from truecal.scan import Scan as Scan
     from truecal.scan import scan as scan
@@ -103,6 +114,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.uncertainty import compare_many as compare_many
     from truecal.uncertainty import measure as measure
     from truecal.uncertainty import verify as verify
+    from truecal.watch import Watch as Watch
 
 # Where each public name is at home.
 _HOMES = {
@@ -116,13 +128,16 @@ _HOMES = {
     "truecal.like": "Convention like",
     "truecal.predictions": "Predictions read",
     "truecal.profile": "Profile Sketch",
-    "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
-    "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
+    "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature CenteredIsotonic DirichletCalibration "
+    "EnsembleTemperature HistogramBinning IsotonicCalibration MatrixScaling PlattScaling PriorShift "
+    "RecalibratedClassifier ScalingBinning SharedBinning SplineCalibration StructuredMatrixScaling TemperatureScaling "
+    "TopVersusAll VectorScaling VennAbers choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
-    "truecal.report": "report report_comparison report_study",
+    "truecal.report": "report report_comparison report_study report_watch",
     "truecal.scan": "Accumulator Scan scan",
     "truecal.select": "by_column by_label by_output",
     "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure verify",
+    "truecal.watch": "Watch",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _find, _names = lazy_names(__name__, _HOMES)

@@ -2,7 +2,7 @@
 
 from truecal.estimate.binned import BinnedECE
 from truecal.estimate.binning import Binning
-from truecal.estimate.bins import Bins
+from truecal.estimate.bins import Bins, effective_size
 from truecal.estimate.cited.adaptive import AdaptiveECE
 from truecal.estimate.cited.cumulative import CutoffError, KSError
 from truecal.estimate.cited.dirichlet import DirichletECE
@@ -31,6 +31,7 @@ from truecal.estimate.nearest import NearestECE
 from truecal.estimate.noise import debiased_absolute
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.clustered import ClusteredSeries
+from truecal.estimate.rank_series.joint_labels import label_test
 from truecal.estimate.rank_series.series import RankSeries
 from truecal.estimate.resampling import (
     METHODS,
@@ -38,6 +39,7 @@ from truecal.estimate.resampling import (
     Method,
     Statistic,
     against_redraws,
+    against_signs,
     alike,
     cell_places,
     collapse,
@@ -92,13 +94,16 @@ __all__ = [
     "TotalVariation",
     "Units",
     "against_redraws",
+    "against_signs",
     "alike",
     "cell_places",
     "check_estimator",
     "collapse",
     "combined",
     "debiased_absolute",
+    "effective_size",
     "isotonic_blocks",
+    "label_test",
     "power_mean",
     "refuse_batch",
     "resampled_jointly",
