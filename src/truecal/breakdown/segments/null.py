@@ -1,0 +1,231 @@
+r"""One joint null for all segments and regions of scores.
+
+Tests. For segment s and contrast a over the four regions of scores (all; halves; quarters; slope) the sum S = sum_q a_q R_sq of
+residuals y - c over its null standard deviation, taken to a normal score z (Wilson & Hilferty 1931: a skewed sum is close to a
+shifted gamma variable). Contrasts of regions see errors that cancel in the mean.
+
+Price of the search. u = z^2/2 + log|z| - log N is minus the logarithm of N times the tail of a normal variable, N the number of
+tests of the same class (depth of the segment, kind of contrast): Bonferroni within a class, so that the 40 segments of single
+columns do not pay for the 7000 intersections of three. Classes compete on equal terms.
+
+Family-wise p. The largest u is compared with the largest u of datasets in which outcomes are redrawn from the scores, one redraw
+for all segments (Westfall & Young 1993, max-T). If the rows of a segment are calibrated, all tests within it are distributed as in
+the redraws whatever happens elsewhere, so the step-down form, which leaves out what is rejected already, keeps the family-wise
+error as well. Where rows share a unit, signs of whole units are turned instead (the wild bootstrap of Liu 1988), and the standard
+deviation of a sum is that of its sign changes, but not less than that of independent rows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.breakdown.segments.records import Records
+from truecal.breakdown.segments.tables import Tables
+from truecal.types import Float64s, Indices
+
+CONTRASTS = np.array(
+    [
+        [1, 1, 1, 1],
+        [1, 1, 0, 0],
+        [0, 0, 1, 1],
+        [1, 0, 0, 0],
+        [0, 1, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+        [-1, -1 / 3, 1 / 3, 1],
+    ]
+)
+SLOPE = 7
+_KIND = np.array([0, 1, 1, 1, 1, 1, 1, 2])
+_LEAST_VARIANCE = 0.25  # of a sum: scores of exactly 0 and 1 have none, and a miss among them must be seen all the same
+_TOGETHER = 32  # redraws summed together
+_REMEMBERED = 64  # largest tests of a redraw that are kept for the step down
+OnProgress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Tests:
+    """Which (segment, contrast) pairs are tested: `index` into segments x contrasts, and the price log N of each."""
+
+    index: Indices
+    price: Float64s
+
+    @classmethod
+    def of(cls, tables: Tables, smallest: float) -> "Tests":
+        """Pairs with enough rows, each contrast once: one that has the rows of a coarser one is left out."""
+        filled = tables.rows > 0
+        inside = CONTRASTS != 0
+        rows = tables.rows @ inside.T
+        fresh = np.stack([(filled & ~region).any(axis=1) for region in inside], axis=1)
+        fresh[:, 0] = True
+        # A half with one filled quarter is that quarter.
+        for half, quarters in ((1, (0, 1)), (2, (2, 3))):
+            fresh[:, half] &= filled[:, quarters].all(axis=1)
+        fresh[:, SLOPE] = filled.sum(axis=1) > 1
+        enough = rows >= np.where(np.arange(len(CONTRASTS)) == 0, smallest, smallest / 2)
+        kind = tables.depth[:, None] * 3 + _KIND
+        index = np.flatnonzero(enough & fresh)
+        sizes = np.bincount(kind.ravel()[index], minlength=1)
+        return cls(index, np.log(sizes[kind.ravel()[index]]))
+
+    @property
+    def segment(self) -> Indices:
+        return self.index // len(CONTRASTS)
+
+    @property
+    def contrast(self) -> Indices:
+        return self.index % len(CONTRASTS)
+
+
+def contrasted(sums: NDArray[Any], tests: Tests) -> NDArray[Any]:
+    """Contrasts of sums (segments, regions, d) for every test, shape (tests, d)."""
+    every = CONTRASTS.astype(sums.dtype) @ sums
+    return every.reshape(-1, sums.shape[2])[tests.index]
+
+
+def normal_score(z: NDArray[Any], skewness: NDArray[Any]) -> NDArray[Any]:
+    """Of a standardised sum with this skewness, as if it were a shifted gamma variable; rising in z.
+
+    >>> normal_score(np.array([-1.0, 0.0, 3.0]), np.array([0.5, 0.5, 0.5])).round(2)
+    array([-1.01,  0.08,  2.48])
+    """
+    g = np.where(np.abs(skewness) < 1e-4, 1e-4, skewness).astype(z.dtype)
+    return (np.cbrt(np.maximum(1 + g * z / 2, 0)) - 1 + g * g / 36) * (6 / g)
+
+
+def surprise(z: NDArray[Any], price: NDArray[Any]) -> NDArray[Any]:
+    """u of the module's opening; log|z| only where |z| > 1, so that u rises with |z|."""
+    size = np.abs(z)
+    return size * size / 2 + np.log(np.maximum(size, 1)) - price
+
+
+@dataclass(frozen=True, eq=False)
+class Null:
+    """The joint null of all tests.
+
+    Attributes
+    ----------
+    deviation, skewness : of every test's sum, shape (tests,). Skewness is that of independent rows.
+    largest, which : the largest u of every redraw, falling, and the tests they belong to, shape (redraws, remembered).
+    """
+
+    tests: Tests
+    deviation: Float64s
+    skewness: Float64s
+    largest: Float64s
+    which: Indices
+
+    def scores(self, sums: Float64s) -> Float64s:
+        """Normal scores of contrasted sums (tests,)."""
+        return np.asarray(normal_score(sums / self.deviation, self.skewness))
+
+    @cached_property
+    def maxima(self) -> Float64s:
+        return self.largest[:, 0]
+
+    def limit(self, level: float, without: NDArray[np.bool_] | None = None) -> float:
+        """The u that calibrated data reach with a chance of at most 1 - level, among the tests not left out."""
+        return _limit(self.largest_without(without), level)
+
+    def largest_without(self, without: NDArray[np.bool_] | None) -> Float64s:
+        """The largest u of every redraw among the tests not left out; where all remembered ones are, the least of them."""
+        if without is None:
+            return self.maxima
+        kept = ~without[self.which]
+        first = np.where(kept.any(axis=1), kept.argmax(axis=1), self.largest.shape[1] - 1)
+        return self.largest[np.arange(len(first)), first]
+
+    def p_values(self, u: Float64s, level: float) -> Float64s:
+        """Family-wise p-values by stepping down: tests rejected at one step are left out of the maxima of the next."""
+        p = np.full(len(u), np.nan)
+        rejected = np.zeros(len(u), bool)
+        least = 0.0
+        while True:
+            maxima = np.sort(self.largest_without(rejected))
+            reached = (1 + len(maxima) - np.searchsorted(maxima, u - 1e-9)) / (1 + len(maxima))
+            fresh = ~rejected & (u >= _limit(maxima, level))
+            if not fresh.any():
+                p[~rejected] = np.maximum(reached[~rejected], least)
+                return p
+            p[fresh] = np.maximum(reached[fresh], least)
+            least = float(p[fresh].max())
+            rejected |= fresh
+
+
+def _limit(maxima: Float64s, level: float) -> float:
+    place = int(np.ceil(level * (len(maxima) + 1) - 1e-9)) - 1
+    return float(np.sort(maxima)[place]) + 1e-9
+
+
+def joint_null(records: Records, tables: Tables, tests: Tests, draws: int, on_progress: OnProgress | None) -> Null:
+    """Redraws (or sign changes of units) of all tests; memory does not grow with their number."""
+    second, third = contrasted_moments(records, tables, tests, records.score)
+    deviation, skewness = np.sqrt(second), third / second**1.5
+    passes = 1 if records.unit is None else 2
+    done = 0
+
+    def told(count: int) -> None:
+        nonlocal done
+        done += count
+        if on_progress is not None:
+            on_progress(done, passes * draws)
+
+    if records.unit is not None:
+        squares = contrasted(tables(records.residual(records.score)[:, None]), tests)[:, 0] ** 2
+        for values in _null_draws(records, draws):
+            squares += (contrasted(tables(values), tests).astype(np.float64) ** 2).sum(axis=1)
+            told(values.shape[1])
+        deviation = np.maximum(deviation, np.sqrt(squares / (draws + 1)))
+    scale = 1 / deviation.astype(np.float32)[:, None]
+    skew = skewness.astype(np.float32)[:, None]
+    price = tests.price.astype(np.float32)[:, None]
+    largest, which = [], []
+    for values in _null_draws(records, draws):
+        z = contrasted(tables(values), tests)
+        z *= scale
+        u = surprise(z if records.unit is not None else normal_score(z, skew), price)
+        most = min(_REMEMBERED, len(u))
+        top = np.argpartition(-u, most - 1, axis=0)[:most]
+        value = np.take_along_axis(u, top, axis=0)
+        order = np.argsort(-value, axis=0)
+        largest.append(np.take_along_axis(value, order, axis=0).T)
+        which.append(np.take_along_axis(top, order, axis=0).T)
+        told(values.shape[1])
+    return Null(tests, deviation, skewness, np.concatenate(largest).astype(np.float64), np.concatenate(which))
+
+
+def contrasted_moments(records: Records, tables: Tables, tests: Tests, score: Float64s) -> tuple[Float64s, Float64s]:
+    """Second and third cumulant of every test's sum if `score` is the truth."""
+    moments = tables(records.moments(score))
+    second, third = (
+        ((CONTRASTS**power) @ moments[:, :, i, None]).reshape(-1)[tests.index] for i, power in ((0, 2), (1, 3))
+    )
+    return np.maximum(second, _LEAST_VARIANCE), third
+
+
+def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
+    """Residuals of redrawn outcomes, or of turned units, some redraws at a time, shape (records, d)."""
+    rng = np.random.default_rng(0)
+    score = records.score.astype(np.float32)[:, None]
+    own = records.residual(records.score).astype(np.float32)[:, None]
+    units = 0 if records.unit is None else int(records.unit.max()) + 1
+    for start in range(0, draws, _TOGETHER):
+        some = min(_TOGETHER, draws - start)
+        if records.unit is not None:
+            signs = rng.integers(0, 2, (units, some), dtype=np.int8).astype(np.float32) * 2 - 1
+            yield own * signs[records.unit]
+            continue
+        if records.count is None:
+            values = (rng.random((len(records), some), dtype=np.float32) < score).astype(np.float32)
+            values -= score
+        else:
+            count = records.count[:, None]
+            ones = rng.binomial(count.astype(np.int64), records.score[:, None], (len(records), some))
+            values = (ones - count * records.score[:, None]).astype(np.float32)
+        if records.weight is not None:
+            values *= records.weight.astype(np.float32)[:, None]
+        yield values
