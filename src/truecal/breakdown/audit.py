@@ -20,7 +20,7 @@ from truecal.estimate import Estimate
 from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
 from truecal.types import Float64s
-from truecal.uncertainty.measurement import measure
+from truecal.uncertainty import measure
 
 _MOST_SUBSETS = 600  # subsets of columns searched; a larger number is cut down to a smaller depth
 _LEAST_ROWS = 50  # of a segment, unless there are more than 50,000 rows in all ...
@@ -157,7 +157,9 @@ def _affordable(columns: int, depth: int) -> tuple[int, list[str]]:
     if less == depth:
         return depth, []
     count = comb(columns, depth)
-    return less, [f"{columns} columns have {count:,} sets of {depth}: searched to depth {less}; name fewer columns with by="]
+    return less, [
+        f"{columns} columns have {count:,} sets of {depth}: searched to depth {less}; name fewer columns with by="
+    ]
 
 
 class _Search:
@@ -232,9 +234,12 @@ class _Search:
         safe = np.where(mass > 0, mass, 1.0)
         mean = np.bincount(region, (records.mass * score)[inside], REGIONS) / safe
         outcome = mean + np.bincount(region, records.residual(score)[inside], REGIONS) / safe
-        squares = np.bincount(region, records.mass[inside] ** 2 / records.counts[inside].clip(1e-300), REGIONS) / safe**2
+        squares = (
+            np.bincount(region, records.mass[inside] ** 2 / records.counts[inside].clip(1e-300), REGIONS) / safe**2
+        )
         rate = np.clip(outcome, 0.0, 1.0)
-        return np.bincount(region, records.counts[inside], REGIONS), mass / total, mean, outcome, squares * rate * (1 - rate)
+        rows = np.bincount(region, records.counts[inside], REGIONS).astype(np.float64)
+        return rows, mass / total, mean, outcome, squares * rate * (1 - rate)
 
     def _curve(self, inside: NDArray[np.bool_]) -> tuple[tuple[float, float, int], ...]:
         """Mean score, mean outcome and rows in every filled region of the segment: its reliability diagram in four points."""

@@ -11,12 +11,8 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.estimate import Estimate
-from truecal.estimate.generalized.bins import EqualWidth, VectorBinning
-from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.kd_tree import KDTree
+from truecal.estimate import EqualMass, EqualWidth, Estimate, GeneralizedECE, KDTree
 from truecal.lens import Canonical, Grouping, TopK, TopLabel
-from truecal.lens.vector import narrowed
 from truecal.predictions import Predictions
 from truecal.select import by_label
 from truecal.types import Float64s, Floats
@@ -56,7 +52,7 @@ def beyond_top(
     *,
     ks: Sequence[int] = (1, 2, 3, 5, 10),
     baseline: str | None = None,
-    binning: VectorBinning | None = None,
+    binning: KDTree | EqualWidth | EqualMass | None = None,
     level: float = 0.95,
     replicates: int = 200,
     rng: int = 0,
@@ -89,14 +85,14 @@ def beyond_top(
     by_k, by_method = [], []
     for name, given in methods.items():
         # Rows of weight zero are absent.
-        preds = full.chosen(given)
-        top = TopK(asked[-1])(preds)
+        preds, _ = full.chosen(given, None)
+        top = TopK(asked[-1]).sample(preds)
         confidence = np.average(top.probs, axis=0, weights=preds.weights)
         for k in asked:
             own, other = float(confidence[k - 1]), float(reference[k - 1])
             accuracy = float(np.average(top.labels < k, weights=preds.weights))
             ratio = own / other if other > 0 else float("nan")
-            error = _three_numbers(full.of_vector(narrowed(top, k)))
+            error = _three_numbers(full(top.narrowed(k)))
             by_k.append((name, k, *error, accuracy, own, own - other, ratio))
         mean_entropy = float(np.average(entropy(preds), weights=preds.weights))
         accuracy = float(np.average(top.labels < 1, weights=preds.weights))
@@ -137,7 +133,7 @@ def group_confidence(
     count = 0
     for name, preds in methods.items():
         chosen = by_label(given)(preds if grouping is None else grouping.predictions(preds))
-        vector = Canonical()(chosen)
+        vector = Canonical().sample(chosen)
         means[name] = np.array([np.average(column, weights=vector.weights) for column in vector.columns])
         groups[name], count = vector.names, len(vector)
     for name, mean in means.items():
@@ -168,7 +164,7 @@ def entropy(preds: Predictions) -> Float64s:
 
 def _rank_confidence(preds: Predictions, k: int) -> Floats:
     """Mean probability of the i-th most probable class, i = 1..k."""
-    return np.average(TopK(k)(preds).probs, axis=0, weights=preds.weights)
+    return np.average(TopK(k).sample(preds).probs, axis=0, weights=preds.weights)
 
 
 def _asked(ks: Sequence[int], classes: int) -> list[int]:

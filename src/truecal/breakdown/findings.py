@@ -135,8 +135,11 @@ class Audit:
         return {
             "passed": self.passed,
             "segments": [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)],
-            "overall": self.overall.to_dict(),
-            **{name: getattr(self, name) for name in ("depth", "level", "tolerance", "min_rows", "n", "searched", "tests")},
+            "overall": {"error": float(self.overall.value), "norm": self.overall.norm, **_ends(self.overall)},
+            **{
+                name: getattr(self, name)
+                for name in ("depth", "level", "tolerance", "min_rows", "n", "searched", "tests")
+            },
             "by": list(self.by),
             "flagged": self.flagged,
             "notes": list(self.notes),
@@ -187,6 +190,15 @@ class Audit:
         table = f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
         notes = "".join(f"<p>{escape(printable(note, 200))}</p>" for note in self.notes)
         return f"<div><p>{escape(self.summary())}</p>{table}{notes}</div>"
+
+
+def _ends(estimate: Estimate) -> dict[str, float | None]:
+    reach, p = estimate.interval, estimate.p_value
+    return {
+        "low": None if reach is None else float(reach.low),
+        "high": None if reach is None else float(reach.high),
+        "p_value": None if p is None else float(p),
+    }
 
 
 def _diagram(segment: Segment) -> str:

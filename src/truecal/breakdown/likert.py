@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.estimate import Estimate
-from truecal.estimate.bins import Bins
-from truecal.estimate.generalized.bins import VectorBinning
-from truecal.estimate.generalized.distances import Distance, InterInterval, TotalVariation
-from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.kd_tree import KDTree
+from truecal.estimate import (
+    Bins,
+    EqualMass,
+    EqualWidth,
+    Estimate,
+    GeneralizedECE,
+    InterInterval,
+    KDTree,
+    TotalVariation,
+)
 from truecal.lens import Lens, OneClass, default_lens
 from truecal.predictions import Predictions
 from truecal.select import Closed, Selection, by_output
@@ -114,7 +118,7 @@ def likert(
     *,
     of: object = None,
     select: Selection | None = None,
-    binning: VectorBinning | None = None,
+    binning: KDTree | EqualWidth | EqualMass | None = None,
     level: float = 0.95,
     replicates: int = 500,
     rng: int = 0,
@@ -165,12 +169,12 @@ def _measured(
     category: Category,
     judged: Predictions,
     lens: Lens,
-    binning: VectorBinning,
+    binning: KDTree | EqualWidth | EqualMass,
     level: float,
     replicates: int,
     rng: int,
 ) -> Category:
-    def error(distance: Distance) -> Estimate:
+    def error(distance: InterInterval | TotalVariation) -> Estimate:
         return GeneralizedECE(
             lens=lens, distance=distance, binning=binning, level=level, replicates=replicates, rng=rng
         )(judged)

@@ -19,8 +19,7 @@ from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.select import column
 from truecal.types import Float64s, Indices
-from truecal.uncertainty.measurement import measure
-from truecal.uncertainty.multiplicity import holm
+from truecal.uncertainty import holm, measure
 
 _MOST = 1000  # distinct values of a column beyond which it is taken for a measurement, not a grouping
 SMALL = 30  # rows below which a subgroup is listed but not judged, unless told otherwise

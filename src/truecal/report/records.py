@@ -90,5 +90,5 @@ def estimate_record(estimate: Estimate, *, level: float = 0.95) -> dict[str, Any
         "warnings": list(estimate.warnings),
     }
     if estimate.sketch_error is not None:
-        record |= {"sketch_error": estimate.sketch_error, "sketch_bound": estimate.details.get("sketch_bound")}
+        record |= {"sketch_error": estimate.sketch_error, "sketch_bound": estimate.sketch_bound}
     return {key: plain(value) for key, value in record.items()}

@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from truecal.errors import InputError
+from truecal.estimate import cell_places
 from truecal.lens import TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.cells import cell_places
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,14 +11,12 @@ import numpy as np
 
 from truecal.checks import check_level, check_whole, generator_of
 from truecal.errors import InputError
-from truecal.estimate import Interval
+from truecal.estimate import Interval, Units, softened_incidence
 from truecal.lens import TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.selective.ladder import Ladder
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.joint import drawn_units
-from truecal.uncertainty.bootstrap.rows import Units, rows_of
 
 _CELLS = 256  # confidences kept apart in a resample
 _AT_ONCE = 64  # resamples multiplied together
@@ -38,12 +36,12 @@ def draw(models: Sequence[Predictions], *, resamples: int, level: float, rng: in
     check_whole(resamples, "resamples")
     check_level(level)
     generator = generator_of(rng)
-    units = Units.of(models[0], blocks=None, rng=generator)
-    counts = drawn_units(units, resamples, generator)
+    units = Units.of(TopLabel().sample(models[0]), generator)
+    counts = units.draws(resamples, generator)
     drawn = []
     for preds in models:
-        (rows,) = rows_of(TopLabel(), preds)
-        cells, incidence = rows.softened_incidence(units, _CELLS)
+        sample = TopLabel().sample(preds).with_units(units.of_row)
+        cells, incidence = softened_incidence(sample, units, _CELLS)
         both = [
             incidence @ counts[:, start : start + _AT_ONCE].astype(np.float64)
             for start in range(0, resamples, _AT_ONCE)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from truecal.errors import InputError
 from truecal.estimate import Estimate
-from truecal.lens import Lens, VectorLens
+from truecal.lens import Lens
 from truecal.predictions import Predictions
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile import Sketch
 from truecal.types import Float64s, Indices
-from truecal.uncertainty.bootstrap.rows import rows_of
 
 REGIONS = 4  # quarters of the scores
 _SCORE_CELLS = 32  # of every group of a scan: neighbouring scores, 8 in every region
@@ -88,30 +87,26 @@ class Records:
 
 def records_of(preds: Predictions, lens: Lens) -> Records:
     """Every row as a record; a lens on many classes gives one record per row and class, with the class as a column."""
-    if isinstance(lens, VectorLens):
-        raise InputError(f"an audit judges one probability at a time, not {lens!r}; use tc.TopLabel() or tc.OneClass(name)")
-    shares = lens.shares(preds)
-    parts = list(rows_of(lens, preds))
-    count, weight = _counts_and_weights(preds.weights)
-    if shares is None and len(parts[0].order) == len(preds):
-        order = np.empty(len(preds), np.intp)
-        order[parts[0].order] = np.arange(len(preds))
-        score, ones = (a[0][order].astype(np.float64) for a in (parts[0].profile.scores, parts[0].profile.outcomes))
-        ones = ones if count is None else ones * count
-        return Records(score, ones, preds.columns, count, weight, preds.clusters)
-    rows = np.concatenate([part.order for part in parts])
+    if lens.several:
+        raise InputError(
+            f"an audit judges one probability at a time, not {lens!r}; use tc.TopLabel() or tc.OneClass(name)"
+        )
+    samples = list(lens.samples(preds))
     score, ones = (
-        np.concatenate([getattr(part.profile, name)[0] for part in parts]).astype(np.float64)
+        np.concatenate([getattr(sample, name) for sample in samples]).astype(np.float64)
         for name in ("scores", "outcomes")
     )
-    columns = {name: values[rows] for name, values in preds.columns.items()}
-    if shares is not None:
-        names = np.array([preds.class_name(k) for k in range(preds.class_count)])
-        columns["class"] = np.repeat(names, [len(part.order) for part in parts])
-    count, weight = (None if a is None else a[rows] for a in (count, weight))
-    ones = ones if count is None else ones * count
-    unit = rows if preds.clusters is None else preds.clusters[rows]
-    return Records(score, ones, columns, count, weight, unit)
+    count, weight = _counts_and_weights(preds.weights)
+    columns, unit = dict(preds.columns), preds.clusters
+    if len(score) > len(preds):
+        # Several records of a row: pairs that a lens pools stand side by side, classes one after the other.
+        rows = np.concatenate([np.repeat(np.arange(len(preds)), len(sample) // len(preds)) for sample in samples])
+        columns = {name: values[rows] for name, values in columns.items()}
+        count, weight = (None if a is None else a[rows] for a in (count, weight))
+        unit = rows if unit is None else unit[rows]
+    if len(samples) > 1:
+        columns["class"] = np.repeat([sample.names[0] for sample in samples], [len(sample) for sample in samples])
+    return Records(score, ones if count is None else ones * count, columns, count, weight, unit)
 
 
 def _counts_and_weights(weights: Float64s | None) -> tuple[Float64s | None, Float64s | None]:
@@ -128,7 +123,9 @@ def records_of_groups(groups: Grouped) -> Records:
     if not groups.by:
         raise InputError("the scan was not grouped; say which columns to audit: tc.scan(..., by=[...])")
     if any(len(parts) > 1 for parts in groups.sketches.values()):
-        raise InputError("a scan of all classes keeps no rows that tie them together; audit tc.OneClass(name) or TopLabel()")
+        raise InputError(
+            "a scan of all classes keeps no rows that tie them together; audit tc.OneClass(name) or TopLabel()"
+        )
     keys, sketches = list(groups.sketches), [parts[0] for parts in groups.sketches.values()]
     if any(sketch.fraction > 0 for sketch in sketches):
         raise InputError("a scan with weights that are not whole numbers cannot be audited; audit the rows in memory")
@@ -139,7 +136,7 @@ def records_of_groups(groups: Grouped) -> Records:
     reached = np.cumsum(w[order])
     cell[order] = np.minimum((reached - w[order] / 2) * _SCORE_CELLS / reached[-1], _SCORE_CELLS - 1).astype(np.intp)
     joined, place = np.unique(group * _SCORE_CELLS + cell, return_inverse=True)
-    count, ones, total = (np.bincount(place, a, len(joined)) for a in (w, y, c))
+    count, ones, total = (np.bincount(place, a, len(joined)).astype(np.float64) for a in (w, y, c))
     columns = {}
     for i, name in enumerate(groups.by):
         values = np.empty(len(keys), object)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import FileError, TruecalError
-from truecal.estimate.debiased import debiased_absolute
+from truecal.estimate import debiased_absolute
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.recalibrate.bin_choice import choose_bins, marginal_errors, marginals

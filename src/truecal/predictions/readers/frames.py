@@ -6,9 +6,9 @@ from re import compile as pattern
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal.errors import InputError
-from truecal.predictions.predictions import Predictions
 
 
 def matching(columns: Sequence[str], wanted: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
@@ -35,7 +35,7 @@ def matching(columns: Sequence[str], wanted: str | Sequence[str], what: str) -> 
     return names, stars
 
 
-def from_frame(
+def columns_of(
     frame: Any,
     *,
     label: str,
@@ -44,8 +44,8 @@ def from_frame(
     weights: str | None,
     clusters: str | None,
     classes: Sequence[object] | None,
-) -> Predictions:
-    """See Predictions.from_frame."""
+) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
+    """Predictions, labels and the further arguments of Predictions.from_probs, out of the columns of a frame."""
     import narwhals as nw
 
     if (probs is None) == (logits is None):
@@ -67,16 +67,14 @@ def from_frame(
                 f"column {name!r} has {nulls} missing values, the first in row {row}; drop or fill those rows"
             )
     values = table[names[0]].to_numpy() if len(names) == 1 else table.select(names).to_numpy()
-    build = Predictions.from_probs if probs is not None else Predictions.from_logits
     rest = [name for name in table.columns if name not in {*names, *single}]
-    return build(
-        values,
-        table[label].to_numpy(),
-        weights=None if weights is None else table[weights].to_numpy(),
-        clusters=None if clusters is None else table[clusters].to_numpy(),
-        classes=_named_by_pattern(stars, table[label].to_numpy()) if classes is None else classes,
-        columns={name: table[name].to_numpy() for name in rest},
-    )
+    further = {
+        "weights": None if weights is None else table[weights].to_numpy(),
+        "clusters": None if clusters is None else table[clusters].to_numpy(),
+        "classes": _named_by_pattern(stars, table[label].to_numpy()) if classes is None else classes,
+        "columns": {name: table[name].to_numpy() for name in rest},
+    }
+    return values, table[label].to_numpy(), further
 
 
 def _named_by_pattern(stars: list[str] | None, labels: Any) -> list[str] | None:

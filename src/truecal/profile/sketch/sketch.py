@@ -6,19 +6,17 @@ most 25,025.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
-from truecal.predictions.border import as_floats, check_outcomes, check_scores, check_weights
+from truecal.predictions import as_floats, check_outcomes, check_scores, check_weights
 from truecal.profile.sketch.cells import all_edges
+from truecal.profile.sketch.file import load_cells, save_cells
+from truecal.profile.sketch.profile import CellProfile
 from truecal.profile.sketch.tally import SUMS, Tally
 from truecal.types import Float64s
-
-if TYPE_CHECKING:
-    from truecal.profile.sketch.profile import CellProfile
 
 
 class Sketch:
@@ -152,26 +150,20 @@ class Sketch:
         """Memory held by the arrays."""
         return sum(a.nbytes for a in (self.edges, self.low, self.high, *self.sums.values()))
 
-    def to_profile(self) -> "CellProfile":
+    def to_profile(self) -> CellProfile:
         """One row per filled cell, or per prediction in cells of up to three, ready for every estimator."""
-        from truecal.profile.sketch.profile import CellProfile
-
         if not self.cells:
             raise InputError("the sketch is empty; at least one row is needed")
         return CellProfile(self)
 
     def save(self, path: str | Path) -> None:
         """Write to a versioned npz file, whole or not at all."""
-        from truecal.profile.sketch.file import save_sketch
-
-        save_sketch(self, path)
+        save_cells(self, path)
 
     @staticmethod
     def load(path: str | Path) -> "Sketch":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
-        from truecal.profile.sketch.file import load_sketch
-
-        return load_sketch(path)
+        return Sketch.from_cells(*load_cells(path))
 
     def __repr__(self) -> str:
         return f"Sketch({self.rows} rows in {self.cells} cells)"

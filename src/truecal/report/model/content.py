@@ -186,7 +186,7 @@ def _sketch(profile: Profile, found: list[Estimate], scan: Scan | None) -> dict[
     """How far the page is from one made of all rows; None where it is that one."""
     if not isinstance(profile, CellProfile):
         return None
-    bound = next(e.details["sketch_bound"] for e in found)
+    bound = found[0].sketch_bound
     return {
         "cells": profile.rows,
         "error": found[0].sketch_error,
@@ -197,7 +197,7 @@ def _sketch(profile: Profile, found: list[Estimate], scan: Scan | None) -> dict[
 
 def _of_profile(profile: Profile, norm: float, level: float, rng: int) -> Estimate:
     estimator = RankSeries(norm=norm, level=level)
-    return estimator(profile).but(p_value=float(estimator.test(profile, rng=rng)[0]))
+    return estimator(profile).but(p_value=float(estimator.test(profile, rng=rng).p_value[0]))
 
 
 def _others(

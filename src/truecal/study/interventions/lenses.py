@@ -80,7 +80,7 @@ def _among(judge: GeneralizedECE, preds: Predictions, label: object, lens: str) 
 def _facts(preds: Predictions, plan: LensPlan) -> Iterator[Number]:
     n = len(preds)
     ks = _ks(preds, plan)
-    top = TopK(max(ks))(preds)
+    top = TopK(max(ks)).sample(preds)
     yield Number("top-1", "all", "accuracy", float((top.labels < 1).mean()), n)
     for k in ks:
         if k > 1:

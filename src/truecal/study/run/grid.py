@@ -11,17 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Interval
-from truecal.estimate.binned import Binning
-from truecal.estimate.bins import Bins
-from truecal.estimate.estimator import power_mean
+from truecal.estimate import Binning, Bins, Estimate, Interval, power_mean
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.study.run.grid_names import Metric
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.bootstrap import bootstrap
-from truecal.uncertainty.bootstrap.fixed_bins import bins_only
+from truecal.uncertainty import bootstrap
 
 Intervals = bool | Literal["bootstrap"]
 _DIAGRAM_BINS = 15
@@ -136,7 +132,7 @@ def _bootstrapped(
 ) -> Iterator[tuple[Metric, tuple[float, float]]]:
     for metric in metrics:
         estimator = metric.estimator()
-        resamples = _RESAMPLES_OF_BINS if bins_only(estimator) else _RESAMPLES
+        resamples = _RESAMPLES_OF_BINS if estimator.fixed_cut(profile) is not None else _RESAMPLES
         try:
             span = bootstrap(estimator, profile, resamples=resamples, level=level, rng=_SEED).interval()
         except InputError:

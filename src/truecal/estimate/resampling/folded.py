@@ -8,7 +8,7 @@ taken to have a gap of that size.
 import numpy as np
 
 from truecal.estimate.bins import Bins
-from truecal.estimate.debiased import folded_mean
+from truecal.estimate.noise import folded_mean
 from truecal.types import Float64s
 
 
@@ -22,7 +22,7 @@ class Folded:
         self._squares = np.zeros(resamples)  # the same in every resample
 
     def add(self, share: float, bins: Bins, drawn: list[Bins], *, together: bool) -> None:
-        """One dataset of the given share: its bins, and those of its resamples. `together`: rows share their luck."""
+        """One dataset of the given share: its bins, and those of its resamples. `together`: outcomes of one unit are correlated."""
         filled = bins.weight[0] > 0
         weight, gap, n = bins.share[0, filled], bins.gap[0, filled], bins.count[0, filled]
         score = bins.score_sum[0, filled] / bins.weight[0, filled]

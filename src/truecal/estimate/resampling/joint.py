@@ -3,25 +3,22 @@
 Units (rows, clusters, blocks) are drawn as whole and for all datasets of a lens together, so what they have in common stays.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.errors import InputError
-from truecal.estimate import BinnedECE, DebiasedECE, Estimator, RankSeries
 from truecal.estimate.bins import Bins
-from truecal.lens import Lens
-from truecal.predictions import Predictions
+from truecal.estimate.combine import combined
+from truecal.estimate.estimator import Estimator
+from truecal.estimate.rank_series.clustered import ClusteredSeries, JointSigns
+from truecal.estimate.resampling.cells import CELLS, in_parts, profile_of
+from truecal.estimate.resampling.folded import Folded
+from truecal.estimate.resampling.redraw import REDRAWS, redrawn
+from truecal.estimate.resampling.units import Units, softened_incidence
+from truecal.lens import Sample
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.cells import CELLS, in_parts, profile_of
-from truecal.uncertainty.bootstrap.draws import unit_counts
-from truecal.uncertainty.bootstrap.fixed_bins import REDRAWS, is_unbiased
-from truecal.uncertainty.bootstrap.folded import Folded
-from truecal.uncertainty.bootstrap.rows import Rows, Units, rows_of
-from truecal.uncertainty.clustered import ClusteredSeries, JointSigns
-from truecal.uncertainty.tests.verdict import redrawn
 
 _TOGETHER = np.sqrt(2.0)  # see `_p_of_redraws`
 
@@ -49,66 +46,51 @@ class _One:
     bins: list[Bins]  # of the estimate, then of parts of the resamples; empty where an estimator has none
 
 
-def drawn_units(units: Units, resamples: int, rng: np.random.Generator) -> NDArray[np.uint16]:
-    """Draws of whole units; a single unit cannot show how much units differ."""
-    if units.count < 2:
-        what = "cluster" if units.kind == "clusters" else "row"
-        raise InputError(
-            f"all rows belong to one {what}: it cannot tell how much another would differ; give at least two"
-        )
-    return unit_counts(units.count + 2, resamples, rng, block=units.block)
-
-
 def resampled_jointly(
     estimator: Estimator,
-    lens: Lens,
-    preds: Predictions,
+    samples: Iterable[Sample],
+    shares: Float64s | None,
     units: Units,
     counts: NDArray[np.uint16],
     rng: np.random.Generator,
     *,
     always_test: bool = False,
 ) -> Joint:
-    """The estimate and its resamples; `counts` say how often each unit is drawn in each of them (:func:`drawn_units`).
+    """The estimate and its resamples; `counts` say how often each unit is drawn in each of them (:meth:`Units.draws`).
 
     Calibration is tested where the interval needs it near zero, or always.
     """
-    shares = lens.shares(preds)
     many = [1.0] if shares is None else shares.tolist()
-    by_clusters = units.kind == "clusters" and isinstance(estimator, RankSeries)  # shared luck is not an error
     signs = None if units.kind == "rows" else JointSigns(units, REDRAWS, rng)
-    null = rng if units.kind == "rows" and (always_test or not is_unbiased(estimator)) else None
-    folded = Folded(counts.shape[1]) if isinstance(estimator, BinnedECE) and estimator.norm == 1 else None
-    found: list[tuple[float, _One]] = []
-    for share, rows in zip(many, rows_of(lens, preds), strict=True):
-        one = _one_dataset(estimator, rows, units, counts, null)
+    null = rng if units.kind == "rows" and (always_test or not estimator.unbiased) else None
+    folded = Folded(counts.shape[1]) if estimator.folds else None
+    parts: list[_One] = []
+    for share, sample in zip(many, samples, strict=True):
+        drawn = sample if sample.units is units.of_row else sample.with_units(units.of_row)
+        one = _one_dataset(estimator, drawn, units, counts, null)
         if signs is not None:
-            series = ClusteredSeries.of(rows, signs.units)
+            series = ClusteredSeries.of(drawn, signs.units)
             signs.add(series, share)
-            if by_clusters:
-                one = replace(one, power=series.estimate(estimator.power_norm)[1])
+            counted = estimator.of_clusters(series, 0.5) if units.kind == "clusters" else None
+            if counted is not None:
+                one = replace(one, power=counted[1])
         if folded is not None:
             folded.add(share, one.bins[0], one.bins[1:], together=units.kind != "rows")
-        found.append((share, replace(one, bins=[])))
+        parts.append(replace(one, bins=[]))
 
-    def together(values: Iterator[Float64s | float]) -> Float64s:
-        each = [(share, np.asarray(value)) for (share, _), value in zip(found, values, strict=True) if share > 0]
-        if estimator.power_norm == np.inf:
-            return np.asarray(np.max([value for _, value in each], axis=0))
-        return np.asarray(sum(share * value for share, value in each))
+    def together(values: Iterable[Float64s | float]) -> Float64s:
+        return combined(np.array(list(values)), np.array(many), estimator.power_norm)
 
-    power, powers = float(together(one.power for _, one in found)), together(one.powers for _, one in found)
-    centre = together(one.centre for _, one in found)
+    power, powers = float(together(one.power for one in parts)), together(one.powers for one in parts)
+    centre = together(one.centre for one in parts)
     deviations = powers - centre if folded is None else folded.deviations(powers)
     if signs is not None:
         p = signs.p_value()
     elif null is not None:
-        p = _p_of_redraws(
-            float(together(one.on_cells for _, one in found)), together(one.calibrated for _, one in found)
-        )
+        p = _p_of_redraws(float(together(one.on_cells for one in parts)), together(one.calibrated for one in parts))
     else:
         p = 0.0
-    return Joint(power, powers, deviations, p, np.array([one.power for _, one in found]))
+    return Joint(power, powers, deviations, p, np.array([one.power for one in parts]))
 
 
 def _p_of_redraws(power: float, calibrated: Float64s) -> float:
@@ -124,12 +106,12 @@ def _p_of_redraws(power: float, calibrated: Float64s) -> float:
 
 def _one_dataset(
     estimator: Estimator,
-    rows: Rows,
+    sample: Sample,
     units: Units,
     counts: NDArray[np.uint16],
     null: np.random.Generator | None,
 ) -> _One:
-    cells, incidence = rows.softened_incidence(units, CELLS)
+    cells, incidence = softened_incidence(sample, units, CELLS)
     each, start = [], 0
     for some in in_parts(counts.shape[1], cells.rows):
         both = (incidence @ counts[:, start : start + some].astype(np.float64)).T
@@ -138,9 +120,9 @@ def _one_dataset(
     powers = np.concatenate([part.power for part in each])
     whole = np.asarray(incidence.sum(axis=1))[None]
     centre = float(estimator.find(profile_of(cells, whole[:, : cells.rows], whole[:, cells.rows :])).power[0])
-    as_found = estimator.find(rows.profile)
+    as_found = estimator.find(sample.profile)
     power = float(as_found.power[0])
-    if isinstance(estimator, (DebiasedECE, RankSeries)):
+    if estimator.corrected:
         centre = float(powers.mean())
     calibrated, on_cells = np.zeros(0), power
     if null is not None:

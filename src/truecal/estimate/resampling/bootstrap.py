@@ -1,28 +1,58 @@
-"""The bootstrap: how an estimate would scatter, its distribution kept whole."""
+"""The bootstrap of one dataset: how an estimate would scatter, its distribution kept whole."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
-from truecal.errors import InputError
-from truecal.estimate import DebiasedECE, Estimator, Interval, RankSeries
-from truecal.estimate.estimator import check_choice
-from truecal.lens import Lens
-from truecal.predictions import Predictions
+from truecal.checks import check_choice, check_level
+from truecal.estimate.estimate import Interval
+from truecal.estimate.resampling.cells import AT_ONCE, CELLS, Counted, collapse, in_parts, profile_of
+from truecal.estimate.resampling.draws import multinomial
+from truecal.estimate.resampling.redraw import REDRAWS, against_redraws
 from truecal.profile import Profile
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.cells import AT_ONCE, CELLS, Counted, collapse, in_parts, profile_of, refuse_batch
-from truecal.uncertainty.bootstrap.draws import multinomial
-from truecal.uncertainty.bootstrap.fixed_bins import REDRAWS, bins_only, is_unbiased, resampled_bins
-from truecal.uncertainty.bootstrap.joint import drawn_units, resampled_jointly
-from truecal.uncertainty.bootstrap.rows import Units, default_lens
-from truecal.uncertainty.tests.consistency import consistency_test
-from truecal.uncertainty.tests.verdict import check_level, check_resamples
 
 Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
+FEW_RESAMPLES = 200  # where every resample has to be judged by itself
 _FEW = 100  # resamples below which tails are taken from Student's distribution
+
+
+class _Powers(Protocol):
+    """What an estimator found: signed powers of every dataset."""
+
+    @property
+    def power(self) -> Float64s: ...
+
+
+class _Joint(Protocol):
+    """Resamples of whole units."""
+
+    @property
+    def power(self) -> float: ...
+    @property
+    def powers(self) -> Float64s: ...
+    @property
+    def deviations(self) -> Float64s: ...
+    @property
+    def p_value(self) -> float: ...
+    @property
+    def parts(self) -> Float64s: ...
+
+
+class Resampling(Protocol):
+    """What resampling asks of an estimator; see :class:`truecal.estimate.Estimator`."""
+
+    @property
+    def unbiased(self) -> bool: ...
+    @property
+    def corrected(self) -> bool: ...
+    @property
+    def folds(self) -> bool: ...
+    def find(self, profile: Profile) -> _Powers: ...
+    def root(self, power: Float64s) -> Float64s: ...
+    def values(self, profile: Profile) -> Float64s: ...
 
 
 @dataclass(frozen=True)
@@ -34,7 +64,7 @@ class Bootstrap:
     from. Their mean is the bias, their quantiles give the interval. `p_value` is that of perfect calibration (0: not tested).
     """
 
-    estimator: Estimator
+    estimator: Resampling
     power: float
     powers: Float64s
     deviations: Float64s
@@ -44,6 +74,12 @@ class Bootstrap:
     p_value: float
     acceleration: float = 0.0
     parts: Float64s | None = None  # the power of each dataset where a lens has many
+
+    @classmethod
+    def of(cls, estimator: Resampling, joint: "_Joint", level: float, drawn: str) -> "Bootstrap":
+        """From resamples of whole units; see :func:`truecal.estimate.resampled_jointly`."""
+        sums = joint.power, joint.powers, joint.deviations
+        return cls(estimator, *sums, level, "percentile", drawn, joint.p_value, parts=joint.parts)
 
     @property
     def value(self) -> float:
@@ -109,81 +145,25 @@ def _quantiles(d: Float64s, tails: Float64s) -> Float64s:
     return np.asarray(d.mean() + (d.std(ddof=1) if len(d) > 1 else 0.0) * stdtrit(max(len(d) - 1, 1), tails))
 
 
-def bootstrap(
-    estimator: Estimator,
-    data: Profile | Predictions,
+def bootstrap_cells(
+    estimator: Resampling,
+    profile: Profile,
     *,
-    lens: Lens | None = None,
-    resamples: int = 1000,
-    level: float = 0.95,
-    method: Method = "percentile",
-    blocks: int | None = None,
-    rng: int | np.random.Generator = 0,
+    resamples: int,
+    level: float,
+    method: Method,
+    rng: np.random.Generator,
 ) -> Bootstrap:
-    """Resample one dataset and judge every resample.
-
-    Parameters
-    ----------
-    data : a Profile of independent rows; or Predictions, whose clusters are then drawn as whole.
-    lens : what of Predictions is judged; default as in `calibration_error`.
-    blocks : for Predictions in the order of time, the length of runs to draw.
-
-    Rows are never sorted again: a resample is a set of counts on the distinct scores (more than 128: on cells of neighbouring
-    scores), and for estimators of fixed bins a set of counts of zeros and ones in each bin, whose edges stay.
-    Importance weights: a resample has Kish's effective number of rows.
-
-    >>> import numpy as np, truecal as tc
-    >>> rng = np.random.default_rng(0)
-    >>> c = rng.random(1000)
-    >>> profile = tc.Profile.from_arrays(c, rng.random(1000) < c**1.5)  # true mean absolute error 0.1
-    >>> found = bootstrap(tc.BinnedECE(bins=15, norm=1), profile)
-    >>> 0.1 in found.interval(), found.value in found.interval(0.5)
-    (True, True)
-    """
-    if not isinstance(estimator, Estimator):
-        raise InputError(f"estimator must be one of truecal's, such as tc.SweepECE(), not {estimator!r}")
-    check_resamples(resamples)
-    check_level(level)
-    check_choice(method, METHODS, "method")
-    generator = np.random.default_rng(rng)
-    if isinstance(data, Predictions):
-        lens = default_lens(data) if lens is None else lens
-        if data.clusters is not None or blocks is not None or lens.shares(data) is not None:
-            if method == "bca":
-                raise InputError("bca needs independent rows and one dataset; use method='basic'")
-            units = Units.of(data, blocks=blocks, rng=generator)
-            counts = drawn_units(units, resamples, generator)
-            joint = resampled_jointly(estimator, lens, data, units, counts, generator)
-            return Bootstrap(
-                estimator,
-                joint.power,
-                joint.powers,
-                joint.deviations,
-                level,
-                method,
-                units.kind,
-                joint.p_value,
-                parts=joint.parts,
-            )
-        data = lens(data)
-    elif lens is not None or blocks is not None:
-        raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
-    refuse_batch(data)
-    if bins_only(estimator) and method != "bca":
-        power, powers, deviations, p = resampled_bins(estimator, data, resamples, generator)
-        return Bootstrap(estimator, power, powers, deviations, level, method, "rows", p)
-    cells = collapse(data, CELLS)
+    """Resamples of the distinct scores (more than 128: of cells of neighbouring scores), each judged by the estimator."""
+    cells = collapse(profile, CELLS)
     softened = soften(cells)
-    powers = resampled_powers(estimator, softened, resamples, generator)
-    plug_in = not isinstance(
-        estimator, (DebiasedECE, RankSeries)
-    )  # others scatter about their own world's truth, the plug-in
-    truth = float(estimator.find(softened).power[0]) if plug_in else float(powers.mean())
+    powers = resampled_powers(estimator, softened, resamples, rng)
+    truth = float(powers.mean()) if estimator.corrected else float(estimator.find(softened).power[0])
     p = 0.0
-    if not is_unbiased(estimator):
-        p = float(np.ravel(consistency_test(cells, estimator, resamples=REDRAWS, rng=generator).p_value)[0])
+    if not estimator.unbiased:
+        p = float(against_redraws(cells, estimator.values, resamples=REDRAWS, rng=rng).p_value[0])
     bend = acceleration(estimator, cells) if method == "bca" else 0.0
-    power = float(estimator.find(data).power[0])
+    power = float(estimator.find(profile).power[0])
     return Bootstrap(estimator, power, powers, powers - truth, level, method, "rows", p, bend)
 
 
@@ -198,7 +178,7 @@ def soften(cells: Profile) -> Profile:
     return Counted(cells.scores, rate, cells.weights, single=cells.single)
 
 
-def resampled_powers(estimator: Estimator, cells: Profile, resamples: int, rng: np.random.Generator) -> Float64s:
+def resampled_powers(estimator: Resampling, cells: Profile, resamples: int, rng: np.random.Generator) -> Float64s:
     """Estimates on as many rows drawn from these cells, zeros and ones together."""
     assert cells.weights is not None
     ones = cells.weights[0] * cells.outcomes[0]
@@ -211,7 +191,7 @@ def resampled_powers(estimator: Estimator, cells: Profile, resamples: int, rng: 
     return np.concatenate(found)
 
 
-def acceleration(estimator: Estimator, cells: Profile) -> float:
+def acceleration(estimator: Resampling, cells: Profile) -> float:
     """Skewness of the jackknife, sum d^3 / (6 (sum d^2)^1.5), from leaving out one zero or one one of every cell."""
     assert cells.weights is not None
     count = cells.weights[0]

@@ -1,17 +1,16 @@
 """The rank series of rows that come in clusters: estimate, interval and test that count clusters, not rows."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.errors import InputError
-from truecal.estimate import Interval
+from truecal.checks import check_whole, generator_of
+from truecal.estimate.estimate import Interval
 from truecal.estimate.pivot import Pivot
-from truecal.estimate.rank_series.basis import rank_basis, rank_cells
-from truecal.estimate.rank_series.series import largest_sum
+from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
+from truecal.estimate.resampling.units import Units, incidence, one_sided
+from truecal.lens import Sample
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.rows import Rows, Units
-from truecal.uncertainty.tests.verdict import Verdict, check_resamples
 
 _MOST_TERMS = 64
 _CELLS = 1024  # not more than the rank series joins by itself, so that its cells are these
@@ -22,8 +21,8 @@ _GATE, _MOST_JENSEN = 1.645, 0.25  # as in the rank series of independent rows
 class ClusteredSeries:
     r"""Root-mean-square calibration error with whole clusters left out.
 
-    As in :class:`RankSeries`, beta_j = sum of phi_j(c) (y - c) / n on polynomials orthonormal in the rank of c. Rows of a
-    cluster share their luck, so their products do not have mean zero noise: with s_g the sum of phi (y - c) over cluster g,
+    As in :class:`RankSeries`, beta_j = sum of phi_j(c) (y - c) / n on polynomials orthonormal in the rank of c. Outcomes of
+    one cluster are correlated, so their products do not have mean zero noise: with s_g the sum of phi (y - c) over cluster g,
 
         theta_k = sum_{j<=k} sum_{g != h} s_gj s_hj / n^2 / (1 - sum_g (n_g / n)^2)
 
@@ -45,21 +44,18 @@ class ClusteredSeries:
     least: Float64s  # (K, K) the same if rows were independent and calibrated
 
     @classmethod
-    def of(cls, rows: Rows, units: Units) -> "ClusteredSeries":
-        if units.count < 2:
-            raise InputError(
-                "all rows belong to one cluster: it cannot tell how much another would differ; give at least two"
-            )
-        cells, incidence = rows.incidence(units, _CELLS)
+    def of(cls, sample: Sample, units: Units) -> "ClusteredSeries":
+        units.refuse_one()
+        cells, matrix = incidence(sample, units, _CELLS)
         ranks = rank_cells(cells)
         phi = rank_basis(ranks).functions(ranks)[0]
         phi = phi[: int(min(_MOST_TERMS, max(3, np.sqrt(units.count) // 2)))]
         score = cells.scores[0].astype(np.float64)
         residual = np.concatenate([-score, 1 - score])  # of a zero and of a one in every cell
         both = np.concatenate([phi, phi], axis=1)
-        n = float(incidence.sum())
-        sums = np.asarray(incidence.T @ (both * residual).T) / n
-        share = np.asarray(incidence.sum(axis=0)) / n
+        n = float(matrix.sum())
+        sums = np.asarray(matrix.T @ (both * residual).T) / n
+        share = np.asarray(matrix.sum(axis=0)) / n
         beta = sums.sum(axis=0)
         distinct = 1 - float((share**2).sum())
         about = sums - share[:, None] * beta
@@ -70,13 +66,13 @@ class ClusteredSeries:
         gap = beta[kept] @ phi[kept]
         weight = cells.weights[0] / n if cells.weights is not None else np.full(cells.rows, 1 / n)
         second = float((weight * gap**2).sum())
-        chance = weight * score * (1 - score) / (units.count if rows.one_sided else n)
+        chance = weight * score * (1 - score) / (units.count if one_sided(sample.profile) else n)
         least = (phi * chance) @ phi.T
         noise, spread, shape = 4 * float(max(covariance.diagonal().mean(), least.diagonal().mean())), 0.0, 1.0
         if second > 0:
             noise = 4 * max(float(beta[kept] @ v[kept, kept] @ beta[kept]) for v in (covariance, least)) / second
             surplus = np.concatenate([gap**2 - second] * 2)
-            spread = float(((incidence.T @ surplus / n) ** 2).sum()) / second**2
+            spread = float(((matrix.T @ surplus / n) ** 2).sum()) / second**2
             shape = float((weight * np.abs(gap)).sum() / np.sqrt(second))
         power = float(theta[best])
         value = np.sqrt(max(power, 0.0))
@@ -117,24 +113,25 @@ class ClusteredSeries:
             "clustered rank series",
         )
 
-    def test(self, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Verdict:
-        """Are all clusters consistent with calibration? The statistic of :class:`RankSeries`, its p-value by turning signs.
+    def test(self, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> tuple[float, float]:
+        """Statistic and p-value: are all clusters consistent with calibration?
 
-        Under calibration s_g has mean zero, so a whole cluster's sign may be turned (the wild bootstrap of Liu 1988).
+        The statistic is that of :class:`RankSeries`. Under calibration s_g has mean zero, so a whole cluster's sign may be turned
+        (the wild bootstrap of Liu 1988).
         """
-        check_resamples(resamples)
-        generator = np.random.default_rng(rng)
+        check_whole(resamples, "resamples")
+        generator = generator_of(rng)
         squares = self.sums.T @ self.sums
-        method = "rank-series test, clustered"
         if not (squares.diagonal() > 0).any():
-            return Verdict(0.0, 1.0, "perfectly calibrated", method)
-        found = float(largest_sum(self.sums.sum(axis=0), squares))
+            return 0.0, 1.0
+        statistic = float(largest_sum(self.sums.sum(axis=0), squares))
         reached = 0
         step = max(1, (1 << 22) // self.clusters)
         for start in range(0, resamples, step):
             signs = generator.integers(0, 2, (min(step, resamples - start), self.clusters)) * 2.0 - 1
-            reached += int(np.count_nonzero(largest_sum(signs @ self.sums, squares) >= found - 1e-12 * abs(found)))
-        return Verdict(found, (1 + reached) / (1 + resamples), "perfectly calibrated", method)
+            turned = largest_sum(signs @ self.sums, squares)
+            reached += int(np.count_nonzero(turned >= statistic - 1e-12 * abs(statistic)))
+        return statistic, (1 + reached) / (1 + resamples)
 
 
 class JointSigns:
@@ -144,7 +141,7 @@ class JointSigns:
     """
 
     def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
-        self.units = replace(units, of_row=units.of_row // units.block, count=-(-units.count // units.block), block=1)
+        self.units = units.whole()
         self._signs = rng.integers(0, 2, (resamples, self.units.count)) * 2.0 - 1
         self._found, self._turned = 0.0, np.zeros(resamples)
 

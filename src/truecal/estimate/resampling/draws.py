@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.checks import check_whole
 from truecal.errors import InputError
 from truecal.types import Float64s
 
@@ -40,8 +41,10 @@ def unit_counts(units: int, resamples: int, rng: np.random.Generator, *, block: 
     return drawn
 
 
-def check_block(block: object, units: int) -> None:
-    if not isinstance(block, (int, np.integer)) or isinstance(block, bool) or not 1 <= block <= units // 2:
+def check_block(block: int, units: int) -> None:
+    """Refuse a length of runs that is not between 1 and half the rows."""
+    check_whole(block, "blocks")
+    if block > units // 2:
         raise InputError(f"blocks must be a length between 1 and half the {units} rows, not {block!r}")
 
 
