@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.breakdown.findings import Audit, Segment
+from truecal.breakdown.groups import Grouped
 from truecal.breakdown.segments.causes import Cause, find_causes
 from truecal.breakdown.segments.levels import Column, Level, read_column
 from truecal.breakdown.segments.limits import critical_value, difference
 from truecal.breakdown.segments.null import CONTRASTS, SLOPE, Null, OnProgress, Tests, contrasted, joint_null, surprise
-from truecal.breakdown.segments.records import REGIONS, Grouped, Records, records_of, records_of_groups
+from truecal.breakdown.segments.records import REGIONS, Records, records_of, records_of_groups
 from truecal.breakdown.segments.tables import Tables
 from truecal.checks import check_between, check_level, check_whole
 from truecal.errors import InputError

@@ -22,7 +22,7 @@ from truecal.estimate import (
     KDTree,
     TotalVariation,
 )
-from truecal.lens import Lens, OneClass, default_lens
+from truecal.lens import Lens, OneClass, Sample, default_lens
 from truecal.predictions import Predictions
 from truecal.select import Closed, Selection, by_output
 
@@ -36,7 +36,8 @@ class Category:
     Attributes
     ----------
     name, low, high, closed : the interval. count, share : how many outputs fell into it.
-    mean_output, mean_outcome : their means. outcome_low, outcome_high : Clopper-Pearson interval of the outcome's frequency.
+    mean_output, mean_outcome : their means. outcome_low, outcome_high : Clopper-Pearson interval of the outcome's frequency, with
+        the effective number of rows where rows come in clusters.
     inter_interval : error that leaves the interval (InterInterval), by bins inside it. within : total variation by the same bins.
     """
 
@@ -186,16 +187,52 @@ def _measured(
         a.sum(axis=1, keepdims=True) for a in (seen.weight, seen.score_sum, seen.outcome_sum, seen.count)
     )
     whole = Bins(weight, score, outcome, count, single=True)
-    low, high = whole.interval(level)
+    sample = lens.sample(judged).weighing()
+    if sample.independent:
+        low, high = (float(end[0]) for end in whole.interval(level))
+    else:
+        low, high = clustered_frequency(sample, level)
     return replace(
         category,
         mean_output=float(whole.mean_score[0]),
         mean_outcome=float(whole.mean_outcome[0]),
-        outcome_low=float(low[0]),
-        outcome_high=float(high[0]),
+        outcome_low=low,
+        outcome_high=high,
         inter_interval=error(InterInterval(category.low, category.high)),
         within=within,
     )
+
+
+def clustered_frequency(sample: Sample, level: float) -> tuple[float, float]:
+    """Interval of the frequency of an event in rows that come in units (Korn & Graubard 1998).
+
+    Clopper-Pearson's with the effective number of rows n* = p (1 - p) / Var(p) in the place of n, at most n, where Var is that of
+    the ratio of unit totals, times (t_{n-1} / t_{J-1})^2 for the J units it rests on. Outcomes all alike say nothing about how
+    units differ: then n* = J.
+
+    >>> sample = Sample(np.full(40, 0.5), np.repeat([0, 1], 20), units=np.repeat(np.arange(4), 10))
+    >>> tuple(round(end, 2) for end in clustered_frequency(sample, 0.95))
+    (0.0, 1.0)
+    """
+    from scipy.special import betaincinv, stdtrit
+
+    assert sample.units is not None
+    unit = np.unique(sample.units, return_inverse=True)[1]
+    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    total, units = float(weight.sum()), int(unit.max()) + 1
+    rate = float((weight * sample.outcomes).sum()) / total
+    if units < 2:
+        return 0.0, 1.0
+    rows = total**2 / float((weight**2).sum())
+    deviations = np.bincount(unit, weight * (sample.outcomes - rate), units) / total
+    variance = float((deviations**2).sum()) * units / (units - 1)
+    size = min(rows, rate * (1 - rate) / variance) if variance > 0 else float(units)
+    tail = 0.5 + level / 2
+    size *= min(1.0, float(stdtrit(max(rows - 1, 1), tail) / stdtrit(units - 1, tail)) ** 2)
+    ones = rate * size
+    low = float(betaincinv(ones, size - ones + 1, 1 - tail)) if ones > 0 else 0.0
+    high = float(betaincinv(ones + 1, size - ones, tail)) if ones < size else 1.0
+    return low, high
 
 
 def checked_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tuple[float, float]]]:

@@ -25,6 +25,7 @@ from truecal.estimate.nearest import NearestECE
 from truecal.estimate.noise import debiased_absolute
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.clustered import ClusteredSeries
+from truecal.estimate.rank_series.family import Family
 from truecal.estimate.rank_series.series import RankSeries
 from truecal.estimate.resampling import (
     METHODS,
@@ -56,6 +57,7 @@ __all__ = [
     "EqualWidth",
     "Estimate",
     "Estimator",
+    "Family",
     "GeneralizedECE",
     "InterInterval",
     "Interval",

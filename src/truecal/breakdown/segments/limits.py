@@ -18,7 +18,7 @@ def critical_value(limit: float, price: float) -> float:
     """The |z| at which u = z^2/2 + log max(|z|, 1) - price reaches the limit.
 
     >>> round(critical_value(3.0, np.log(1000)), 3)
-    4.116
+    4.121
     """
     goal, z = limit + price, 4.0
     for _ in range(50):

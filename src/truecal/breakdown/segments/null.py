@@ -11,8 +11,14 @@ columns do not pay for the 7000 intersections of three. Classes compete on equal
 Family-wise p. The largest u is compared with the largest u of datasets in which outcomes are redrawn from the scores, one redraw
 for all segments (Westfall & Young 1993, max-T). If the rows of a segment are calibrated, all tests within it are distributed as in
 the redraws whatever happens elsewhere, so the step-down form, which leaves out what is rejected already, keeps the family-wise
-error as well. Where rows share a unit, signs of whole units are turned instead (the wild bootstrap of Liu 1988), and the standard
-deviation of a sum is that of its sign changes, but not less than that of independent rows.
+error as well.
+
+Rows that share a unit. Residuals of whole units are multiplied by one normal variable each (the wild bootstrap of Liu 1988, with
+normal multipliers as in Chernozhukov, Chetverikov & Kato 2013); every sum is judged in units of the deviation its multiples have.
+A segment in which nothing happened has next to no residuals and would make a deviation of its own far too small. So that of the
+data is not taken below the model's: with v the variance of a row, and rho the correlation within units (the largest of that of
+all rows and of each region of scores), sum v + rho (sum_g (sum_{i in g} sqrt v_i)^2 - sum v). The skewness of independent rows
+grows by the root of the same factor.
 """
 
 from collections.abc import Callable, Iterator
@@ -91,7 +97,7 @@ def normal_score(z: NDArray[Any], skewness: NDArray[Any]) -> NDArray[Any]:
     """Of a standardised sum with this skewness, as if it were a shifted gamma variable; rising in z.
 
     >>> normal_score(np.array([-1.0, 0.0, 3.0]), np.array([0.5, 0.5, 0.5])).round(2)
-    array([-1.01,  0.08,  2.48])
+    array([-1.01,  0.08,  2.54])
     """
     g = np.where(np.abs(skewness) < 1e-4, 1e-4, skewness).astype(z.dtype)
     return (np.cbrt(np.maximum(1 + g * z / 2, 0)) - 1 + g * g / 36) * (6 / g)
@@ -164,38 +170,74 @@ def _limit(maxima: Float64s, level: float) -> float:
 def joint_null(records: Records, tables: Tables, tests: Tests, draws: int, on_progress: OnProgress | None) -> Null:
     """Redraws (or sign changes of units) of all tests; memory does not grow with their number."""
     second, third = contrasted_moments(records, tables, tests, records.score)
-    deviation, skewness = np.sqrt(second), third / second**1.5
-    passes = 1 if records.unit is None else 2
-    done = 0
-
-    def told(count: int) -> None:
-        nonlocal done
-        done += count
-        if on_progress is not None:
-            on_progress(done, passes * draws)
-
+    progress = _Progress(draws * (1 if records.unit is None else 2), on_progress)
+    deviation = scale = np.sqrt(second)
+    skewness = third / second**1.5
     if records.unit is not None:
-        squares = contrasted(tables(records.residual(records.score)[:, None]), tests)[:, 0] ** 2
-        for values in _null_draws(records, draws):
-            squares += (contrasted(tables(values), tests).astype(np.float64) ** 2).sum(axis=1)
-            told(values.shape[1])
-        deviation = np.maximum(deviation, np.sqrt(squares / (draws + 1)))
-    scale = 1 / deviation.astype(np.float32)[:, None]
+        scale, modelled = _unit_deviations(records, tables, tests, draws, progress)
+        skewness = skewness * np.sqrt(modelled / deviation)
+        deviation = np.maximum(scale, modelled)
+    divisor = scale.astype(np.float32)[:, None]
     skew = skewness.astype(np.float32)[:, None]
     price = tests.price.astype(np.float32)[:, None]
     largest, which = [], []
     for values in _null_draws(records, draws):
         z = contrasted(tables(values), tests)
-        z *= scale
-        u = surprise(z if records.unit is not None else normal_score(z, skew), price)
+        z /= divisor
+        u = surprise(normal_score(z, skew) if records.unit is None else z, price)
         most = min(_REMEMBERED, len(u))
         top = np.argpartition(-u, most - 1, axis=0)[:most]
         value = np.take_along_axis(u, top, axis=0)
         order = np.argsort(-value, axis=0)
         largest.append(np.take_along_axis(value, order, axis=0).T)
         which.append(np.take_along_axis(top, order, axis=0).T)
-        told(values.shape[1])
+        progress(values.shape[1])
     return Null(tests, deviation, skewness, np.concatenate(largest).astype(np.float64), np.concatenate(which))
+
+
+class _Progress:
+    """Tells how many redraws are done."""
+
+    def __init__(self, total: int, on_progress: OnProgress | None) -> None:
+        self.done, self.total, self.on_progress = 0, total, on_progress
+
+    def __call__(self, count: int) -> None:
+        self.done += count
+        if self.on_progress is not None:
+            self.on_progress(self.done, self.total)
+
+
+def _unit_deviations(
+    records: Records, tables: Tables, tests: Tests, draws: int, progress: _Progress
+) -> tuple[Float64s, Float64s]:
+    """Standard deviation of every test's sum: of its multiples, and by the model with one correlation within units."""
+    assert records.unit is not None
+    variance = records.moments(records.score)[:, 0]
+    own = np.zeros(len(tests.index))
+    together = np.zeros(len(tests.index))
+    roots = np.sqrt(variance).astype(np.float32)[:, None]
+    for multiples, residuals in zip(_multipliers(records, draws), _null_draws(records, draws), strict=True):
+        own += (contrasted(tables(residuals), tests).astype(np.float64) ** 2).sum(axis=1)
+        together += (contrasted(tables(multiples * roots), tests).astype(np.float64) ** 2).sum(axis=1)
+        progress(residuals.shape[1])
+    apart, _ = contrasted_moments(records, tables, tests, records.score)
+    modelled = apart + _correlation(records, variance) * np.maximum(together / draws - apart, 0.0)
+    return np.sqrt(np.maximum(own / draws, 1e-12)), np.sqrt(modelled)
+
+
+def _correlation(records: Records, variance: Float64s) -> float:
+    """Correlation of residuals within units, from products of all pairs; the largest of that of all rows and of each region."""
+    assert records.unit is not None
+    residual = records.residual(records.score)
+    estimates = [0.0]
+    for rows in (slice(None), *(records.region == q for q in range(CONTRASTS.shape[1]))):
+        unit, r, v = records.unit[rows], residual[rows], variance[rows]
+        if not len(unit):
+            continue
+        pairs = float((np.bincount(unit, np.sqrt(v)) ** 2).sum() - v.sum())
+        if pairs > 0:
+            estimates.append(float((np.bincount(unit, r) ** 2).sum() - (r**2).sum()) / pairs)
+    return min(max(estimates), 1.0)
 
 
 def contrasted_moments(records: Records, tables: Tables, tests: Tests, score: Float64s) -> tuple[Float64s, Float64s]:
@@ -208,17 +250,15 @@ def contrasted_moments(records: Records, tables: Tables, tests: Tests, score: Fl
 
 
 def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
-    """Residuals of redrawn outcomes, or of turned units, some redraws at a time, shape (records, d)."""
+    """Residuals of redrawn outcomes, or multiples of those of units, some redraws at a time, shape (records, d)."""
+    if records.unit is not None:
+        own = records.residual(records.score).astype(np.float32)[:, None]
+        yield from (own * multiples for multiples in _multipliers(records, draws))
+        return
     rng = np.random.default_rng(0)
     score = records.score.astype(np.float32)[:, None]
-    own = records.residual(records.score).astype(np.float32)[:, None]
-    units = 0 if records.unit is None else int(records.unit.max()) + 1
     for start in range(0, draws, _TOGETHER):
         some = min(_TOGETHER, draws - start)
-        if records.unit is not None:
-            signs = rng.integers(0, 2, (units, some), dtype=np.int8).astype(np.float32) * 2 - 1
-            yield own * signs[records.unit]
-            continue
         if records.count is None:
             values = (rng.random((len(records), some), dtype=np.float32) < score).astype(np.float32)
             values -= score
@@ -229,3 +269,12 @@ def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
         if records.weight is not None:
             values *= records.weight.astype(np.float32)[:, None]
         yield values
+
+
+def _multipliers(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
+    """One normal variable per unit and redraw, for every record, shape (records, d)."""
+    assert records.unit is not None
+    rng = np.random.default_rng(0)
+    for start in range(0, draws, _TOGETHER):
+        some = min(_TOGETHER, draws - start)
+        yield rng.standard_normal((int(records.unit.max()) + 1, some), dtype=np.float32)[records.unit]

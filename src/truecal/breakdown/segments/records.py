@@ -4,16 +4,16 @@ A record of `count` rows has `ones` outcomes of 1. Under calibration these are B
 each other, or, where rows share a unit (a cluster; one row under a lens that judges all its classes), of mean count x score.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.breakdown.groups import Grouped
 from truecal.errors import InputError
-from truecal.estimate import Estimate
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.profile import Sketch
@@ -21,18 +21,6 @@ from truecal.types import Float64s, Indices
 
 REGIONS = 4  # quarters of the scores
 _SCORE_CELLS = 32  # of every group of a scan: neighbouring scores, 8 in every region
-
-
-class Grouped(Protocol):
-    """What is left of a scan: sketches for every combination of values of the columns grouped by."""
-
-    @property
-    def sketches(self) -> Mapping[Any, Sequence[Sketch]]: ...
-
-    @property
-    def by(self) -> tuple[str, ...]: ...
-
-    def measure(self, *, level: float = 0.95) -> Estimate: ...
 
 
 @dataclass(frozen=True, eq=False)

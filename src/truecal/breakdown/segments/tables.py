@@ -122,7 +122,7 @@ def covering(sizes: Sequence[int], depth: int, budget: float) -> list[tuple[Subs
     """Blocks of columns with at most `budget` cells that cover every subset of `depth` columns, each with the subsets it is for.
 
     >>> [columns for columns, _ in covering([5] * 6, 3, 4 * 5**4)]
-    [(0, 1, 2, 3), (0, 1, 4, 5), (2, 3, 4, 5), (0, 2, 4, 5), (0, 3, 4, 5), (1, 2, 4, 5), (1, 3, 4, 5)]
+    [(0, 1, 2, 3), (0, 1, 4, 5), (0, 2, 3, 4), (0, 2, 3, 5), (1, 2, 4, 5), (1, 3, 4, 5)]
     """
     depth = min(depth, len(sizes))
     left = set(combinations(range(len(sizes)), depth))
@@ -133,7 +133,7 @@ def covering(sizes: Sequence[int], depth: int, budget: float) -> list[tuple[Subs
         covered = 1
         while True:
             gains = {}
-            for j in set(range(len(sizes))) - block:
+            for j in sorted(set(range(len(sizes))) - block):
                 wider = block | {j}
                 if prod(sizes[i] for i in wider) * REGIONS <= budget:
                     gains[j] = sum(wider.issuperset(subset) for subset in left)

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from truecal.breakdown import Subgroups, subgroups
 from truecal.breakdown.likert import likert
-from truecal.breakdown.subgroups import SMALL, Subgroups, subgroups, worst_first
 from truecal.estimate import DebiasedECE, Estimate
 from truecal.lens import ClassWise, Lens
 from truecal.predictions import Predictions
@@ -74,11 +74,7 @@ def per_group(preds: Predictions, by: str, *, lens: Lens, level: float, rng: int
 
 def per_scanned_group(scan: Scan, overall: Estimate, *, level: float, rng: int) -> Breakdown:
     """The same from the sketches of a scan."""
-    found = scan.groups(level=level, rng=rng)
-    counts = np.array([estimate.n for estimate in found.values()])
-    names = [", ".join("missing" if value is None else str(value) for value in group) for group in found]
-    judged = [estimate if estimate.n >= SMALL else None for estimate in found.values()]
-    return _listed(worst_first(scan.by, names, counts, judged, level=level, overall=overall))
+    return _listed(subgroups(scan, level=level, rng=rng))
 
 
 def _listed(found: Subgroups) -> Breakdown:
