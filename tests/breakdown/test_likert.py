@@ -159,4 +159,6 @@ def test_bad_scales_are_refused_in_one_sentence(scale, message):
 def test_the_interval_of_a_broken_category_is_about_its_frequency():
     """A frequency of 0.5 shown as [0, 0.33] exceeds it by 0.17, give or take the noise of the frequency."""
     estimate = likert(two_levels(0.5, 0.9), binning=EqualWidth(1)).categories[0].inter_interval
+    expected = np.sqrt(0.25 / 1000 / (2 * np.pi))
+    assert estimate.chance == pytest.approx(expected, rel=0.15)
     assert 0.17 - 3 * 0.0158 < estimate.interval.low < 0.17 - 0.0158
