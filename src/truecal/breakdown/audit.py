@@ -12,13 +12,14 @@ from truecal.breakdown.groups import Grouped
 from truecal.breakdown.segments.causes import Cause, find_causes
 from truecal.breakdown.segments.levels import Column, Level, read_column
 from truecal.breakdown.segments.limits import critical_value, difference
-from truecal.breakdown.segments.null import CONTRASTS, SLOPE, Null, OnProgress, Tests, contrasted, joint_null, surprise
+from truecal.breakdown.segments.null import CONTRASTS, SLOPE, Null, Tests, contrasted, joint_null, surprise
 from truecal.breakdown.segments.records import REGIONS, Records, records_of, records_of_groups
 from truecal.breakdown.segments.tables import Tables
 from truecal.checks import check_between, check_level, check_whole
 from truecal.errors import InputError
 from truecal.estimate import Estimate
 from truecal.lens import Lens, default_lens
+from truecal.parallel import Progress, unheard
 from truecal.predictions import Predictions
 from truecal.types import Float64s
 from truecal.uncertainty import measure
@@ -37,7 +38,7 @@ def audit(
     level: float = 0.95,
     min_rows: int | None = None,
     tolerance: float | None = None,
-    on_progress: OnProgress | None = None,
+    progress: Progress = unheard,
 ) -> Audit:
     """Which segments of the rows are miscalibrated? All intersections of up to `depth` columns, with one family-wise p-value.
 
@@ -55,7 +56,7 @@ def audit(
     level : of the search and of the intervals.
     min_rows : segments of fewer rows are not judged; by default 50, or a thousandth of the rows.
     tolerance : a difference up to which a segment is not worth a failure; see `Segment.beyond`.
-    on_progress : called with (redraws done, redraws in all).
+    progress : told how many redraws are done.
 
     References
     ----------
@@ -88,7 +89,7 @@ def audit(
     if not len(tests.index):
         raise InputError(f"no segment has {smallest} rows ({total:,.0f} in all); lower min_rows or give more rows")
     # Twenty redraws beyond the limit tell p-values near it apart to a fifth.
-    null = joint_null(records, tables, tests, int(np.ceil(10 / (1 - level) - 1e-9)) - 1, on_progress)
+    null = joint_null(records, tables, tests, int(np.ceil(10 / (1 - level) - 1e-9)) - 1, progress)
     search = _Search(records, tables, null, level, tolerance)
     segments = search.segments()
     return Audit(

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from truecal.breakdown.segments.levels import Level
 from truecal.errors import InputError
 from truecal.estimate import Estimate
+from truecal.frame import Frame
 from truecal.predictions import Predictions
 
+_COLUMNS = (
+    *("name", "region", "rows", "share", "mean_score", "mean_outcome", "difference", "low", "high", "p_value"),
+    *("beyond", "contribution", "squared", "explains"),
+)
 _LONGEST = 48  # characters of a name or value that are printed
 
 
@@ -118,30 +123,33 @@ class Audit:
 
         yield from below(None, 0)
 
-    def frame(self) -> dict[str, list[Any]]:
-        """One row per segment, in the order of the tree, as columns."""
-        names = (
-            *("name", "region", "rows", "share", "mean_score", "mean_outcome", "difference", "low", "high"),
-            *("p_value", "beyond", "contribution", "squared", "explains", "curve"),
-        )
+    def frame(self) -> Frame:
+        """One row per segment, in the order of the tree."""
         listed = list(self.tree())
-        columns: dict[str, list[Any]] = {"depth": [depth for depth, _ in listed]}
-        columns.update({name: [getattr(segment, name) for _, segment in listed] for name in names})
-        return columns
+        return Frame(
+            {
+                "depth": [depth for depth, _ in listed],
+                **{name: [getattr(segment, name) for _, segment in listed] for name in _COLUMNS},
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        frame = self.frame()
+        searched = ("depth", "level", "tolerance", "min_rows", "n", "searched", "tests", "flagged")
         return {
             "passed": self.passed,
-            "segments": [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)],
+            "segments": [
+                {
+                    "depth": depth,
+                    "where": [{"column": level.column, "value": level.text} for level in segment.levels],
+                    **{name: getattr(segment, name) for name in _COLUMNS},
+                    "curve": [list(point) for point in segment.curve],
+                }
+                for depth, segment in self.tree()
+            ],
             "overall": {"error": float(self.overall.value), "norm": self.overall.norm, **_ends(self.overall)},
-            **{
-                name: getattr(self, name)
-                for name in ("depth", "level", "tolerance", "min_rows", "n", "searched", "tests")
-            },
             "by": list(self.by),
-            "flagged": self.flagged,
+            **{name: getattr(self, name) for name in searched},
             "notes": list(self.notes),
         }
 

@@ -22,6 +22,7 @@ from truecal.estimate import (
     KDTree,
     TotalVariation,
 )
+from truecal.frame import Frame
 from truecal.lens import Lens, OneClass, Sample, default_lens
 from truecal.predictions import Predictions
 from truecal.select import Closed, Selection, by_output
@@ -74,8 +75,8 @@ class LikertReport:
     outside: int
     level: float
 
-    def frame(self) -> dict[str, list[Any]]:
-        """One row per category, as columns."""
+    def frame(self) -> Frame:
+        """One row per category."""
         plain = (
             "name",
             "low",
@@ -94,7 +95,7 @@ class LikertReport:
             columns[name] = [None if e is None else e.value for e in estimates]
             columns[f"{name}_low"] = [None if e is None else e.interval.low for e in estimates]
             columns[f"{name}_high"] = [None if e is None else e.interval.high for e in estimates]
-        return columns
+        return Frame(columns)
 
     def __str__(self) -> str:
         lines = [
@@ -141,8 +142,8 @@ def likert(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(3000)
     >>> report = tc.likert(tc.Predictions.from_probs(p, rng.random(3000) < p))
-    >>> report.frame()["name"], report.frame()["kept"]
-    (['low', 'medium', 'high'], [True, True, True])
+    >>> report.frame()["kept"].tolist()
+    [True, True, True]
     """
     ordered = checked_scale(scale)
     chosen = preds if select is None else select(preds)

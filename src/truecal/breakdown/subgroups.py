@@ -15,6 +15,7 @@ from truecal.breakdown.groups import Grouped, Groups, Setting, group_estimates, 
 from truecal.checks import check_between, check_level, check_whole
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, Family
+from truecal.frame import Frame
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.types import Float64s, Indices
@@ -68,23 +69,25 @@ class Subgroups:
         ]
         return self.flagged & (np.array(lows) > tolerance)
 
-    def frame(self) -> dict[str, list[Any]]:
-        """One row per subgroup, as columns; None where a subgroup is too small to judge."""
+    def frame(self) -> Frame:
+        """One row per subgroup; None where a subgroup is too small to judge."""
 
         def each(read: Any) -> list[Any]:
             return [None if e is None else read(e) for e in self.estimates]
 
-        return {
-            "group": list(self.names),
-            "n": self.counts.tolist(),
-            "error": each(lambda e: float(e.value)),
-            "low": each(lambda e: None if e.interval is None else float(e.interval.low)),
-            "high": each(lambda e: None if e.interval is None else float(e.interval.high)),
-            "direction": each(lambda e: float(e.direction)),
-            "p_value": each(lambda e: None if e.p_value is None else float(e.p_value)),
-            "adjusted": [None if np.isnan(p) else float(p) for p in self.adjusted],
-            "flagged": self.flagged.tolist(),
-        }
+        return Frame(
+            {
+                "group": list(self.names),
+                "n": self.counts.tolist(),
+                "error": each(lambda e: float(e.value)),
+                "low": each(lambda e: None if e.interval is None else float(e.interval.low)),
+                "high": each(lambda e: None if e.interval is None else float(e.interval.high)),
+                "direction": each(lambda e: float(e.direction)),
+                "p_value": each(lambda e: None if e.p_value is None else float(e.p_value)),
+                "adjusted": [None if np.isnan(p) else float(p) for p in self.adjusted],
+                "flagged": self.flagged.tolist(),
+            }
+        )
 
     def __str__(self) -> str:
         lines = [f"{' x '.join(self.by):<24}{'n':>8}  {'error':<26}{'adjusted p':>11}"]

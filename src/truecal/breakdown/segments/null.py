@@ -21,7 +21,7 @@ all rows and of each region of scores), sum v + rho (sum_g (sum_{i in g} sqrt v_
 grows by the root of the same factor.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from truecal.breakdown.segments.records import Records
 from truecal.breakdown.segments.tables import Tables
+from truecal.parallel import Progress, Step
 from truecal.types import Float64s, Indices
 
 CONTRASTS = np.array(
@@ -50,7 +51,6 @@ _KIND = np.array([0, 1, 1, 1, 1, 1, 1, 2])
 _LEAST_VARIANCE = 0.25  # of a sum: scores of exactly 0 and 1 have none, and a miss among them must be seen all the same
 _TOGETHER = 32  # redraws summed together
 _REMEMBERED = 64  # largest tests of a redraw that are kept for the step down
-OnProgress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,14 +167,14 @@ def _limit(maxima: Float64s, level: float) -> float:
     return float(np.sort(maxima)[place]) + 1e-9
 
 
-def joint_null(records: Records, tables: Tables, tests: Tests, draws: int, on_progress: OnProgress | None) -> Null:
+def joint_null(records: Records, tables: Tables, tests: Tests, draws: int, progress: Progress) -> Null:
     """Redraws (or sign changes of units) of all tests; memory does not grow with their number."""
     second, third = contrasted_moments(records, tables, tests, records.score)
-    progress = _Progress(draws * (1 if records.unit is None else 2), on_progress)
+    redrawn = _Counter(draws * (1 if records.unit is None else 2), progress)
     deviation = scale = np.sqrt(second)
     skewness = third / second**1.5
     if records.unit is not None:
-        scale, modelled = _unit_deviations(records, tables, tests, draws, progress)
+        scale, modelled = _unit_deviations(records, tables, tests, draws, redrawn)
         skewness = skewness * np.sqrt(modelled / deviation)
         deviation = np.maximum(scale, modelled)
     divisor = scale.astype(np.float32)[:, None]
@@ -191,24 +191,23 @@ def joint_null(records: Records, tables: Tables, tests: Tests, draws: int, on_pr
         order = np.argsort(-value, axis=0)
         largest.append(np.take_along_axis(value, order, axis=0).T)
         which.append(np.take_along_axis(top, order, axis=0).T)
-        progress(values.shape[1])
+        redrawn.add(values.shape[1])
     return Null(tests, deviation, skewness, np.concatenate(largest).astype(np.float64), np.concatenate(which))
 
 
-class _Progress:
+class _Counter:
     """Tells how many redraws are done."""
 
-    def __init__(self, total: int, on_progress: OnProgress | None) -> None:
-        self.done, self.total, self.on_progress = 0, total, on_progress
+    def __init__(self, total: int, progress: Progress) -> None:
+        self.done, self.total, self.progress = 0, total, progress
 
-    def __call__(self, count: int) -> None:
+    def add(self, count: int) -> None:
         self.done += count
-        if self.on_progress is not None:
-            self.on_progress(self.done, self.total)
+        self.progress(Step("redrawing outcomes", self.done, self.total))
 
 
 def _unit_deviations(
-    records: Records, tables: Tables, tests: Tests, draws: int, progress: _Progress
+    records: Records, tables: Tables, tests: Tests, draws: int, redrawn: _Counter
 ) -> tuple[Float64s, Float64s]:
     """Standard deviation of every test's sum: of its multiples, and by the model with one correlation within units."""
     assert records.unit is not None
@@ -219,7 +218,7 @@ def _unit_deviations(
     for multiples, residuals in zip(_multipliers(records, draws), _null_draws(records, draws), strict=True):
         own += (contrasted(tables(residuals), tests).astype(np.float64) ** 2).sum(axis=1)
         together += (contrasted(tables(multiples * roots), tests).astype(np.float64) ** 2).sum(axis=1)
-        progress(residuals.shape[1])
+        redrawn.add(residuals.shape[1])
     apart, _ = contrasted_moments(records, tables, tests, records.score)
     modelled = apart + _correlation(records, variance) * np.maximum(together / draws - apart, 0.0)
     return np.sqrt(np.maximum(own / draws, 1e-12)), np.sqrt(modelled)
