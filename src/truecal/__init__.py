@@ -73,6 +73,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.recalibrate import PlattScaling as PlattScaling
     from truecal.recalibrate import RecalibratedClassifier as RecalibratedClassifier
     from truecal.recalibrate import ScalingBinning as ScalingBinning
+    from truecal.recalibrate import SegmentOffsets as SegmentOffsets
     from truecal.recalibrate import TemperatureScaling as TemperatureScaling
     from truecal.recalibrate import VectorScaling as VectorScaling
     from truecal.recalibrate import choose_bins as choose_bins
@@ -106,7 +107,7 @@ _HOMES = {
     "truecal.predictions": "Predictions read",
     "truecal.profile": "Profile Sketch",
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
-    "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
+    "RecalibratedClassifier ScalingBinning SegmentOffsets TemperatureScaling VectorScaling choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
     "truecal.report": "report report_comparison report_study",
     "truecal.scan": "Accumulator Scan scan",

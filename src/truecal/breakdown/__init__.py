@@ -4,12 +4,14 @@ from truecal.breakdown.audit import audit
 from truecal.breakdown.beyond_top import BeyondTop, beyond_top, entropy, group_confidence
 from truecal.breakdown.findings import Audit, Segment
 from truecal.breakdown.likert import SCALE, LikertReport, likert
+from truecal.breakdown.segments.levels import Level
 from truecal.breakdown.subgroups import Subgroups, subgroups
 
 __all__ = [
     "SCALE",
     "Audit",
     "BeyondTop",
+    "Level",
     "LikertReport",
     "Segment",
     "Subgroups",

@@ -82,12 +82,12 @@ def audit(
     else:
         check_whole(min_rows, "min_rows", 2)
         smallest = int(min_rows)
+    if total < smallest:
+        raise InputError(f"no segment has {smallest} rows ({total:,.0f} in all); lower min_rows or give more rows")
     columns, notes = _columns(records, by, smallest)
     depth, short = _affordable(len(columns), min(depth, len(columns)))
     tables = Tables(records, columns, depth, smallest)
     tests = Tests.of(tables, smallest)
-    if not len(tests.index):
-        raise InputError(f"no segment has {smallest} rows ({total:,.0f} in all); lower min_rows or give more rows")
     # Twenty redraws beyond the limit tell p-values near it apart to a fifth.
     null = joint_null(records, tables, tests, int(np.ceil(10 / (1 - level) - 1e-9)) - 1, progress)
     search = _Search(records, tables, null, level, tolerance)
@@ -139,7 +139,7 @@ def _columns(records: Records, by: str | Sequence[str] | None, smallest: int) ->
         except InputError as error:
             if by is not None:
                 raise
-            notes.append(f"{error}: it was left out")
+            notes.append(f"left out: {error}")
             continue
         notes += column.notes
         if len(column.levels) > 1:

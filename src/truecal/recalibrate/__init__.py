@@ -10,6 +10,7 @@ from truecal.recalibrate.methods.scores.histogram import HistogramBinning
 from truecal.recalibrate.methods.scores.isotonic import IsotonicCalibration
 from truecal.recalibrate.methods.scores.platt import PlattScaling
 from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
+from truecal.recalibrate.methods.segments import SegmentOffsets
 from truecal.recalibrate.methods.softmax.bias_corrected import BiasCorrectedTemperature
 from truecal.recalibrate.methods.softmax.temperature import TemperatureScaling
 from truecal.recalibrate.methods.softmax.vector import VectorScaling
@@ -25,6 +26,7 @@ __all__ = [
     "RecalibratedClassifier",
     "Recalibrator",
     "ScalingBinning",
+    "SegmentOffsets",
     "TemperatureScaling",
     "VectorScaling",
     "choose_bins",

@@ -90,6 +90,10 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._learn(outputs, labels, weights)
         return self
 
+    def fit_rows(self, preds: Predictions, X: ArrayLike) -> Self:
+        """Learn from predictions whose outputs are `X`; a map that needs more of the rows than these overrides it."""
+        return self.fit(X, preds.labels, preds.weights)
+
     def predict_proba(self, X: ArrayLike) -> Float64s:
         """Recalibrated class probabilities, shape (n, K), in float64."""
         check_is_fitted(self, "classes_")

@@ -34,8 +34,7 @@ def cross_fit(recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: I
     probs = np.empty(preds.probs.shape, np.float64)
     for fold in range(int(fold_of.max()) + 1):
         held_out = fold_of == fold
-        weights = None if preds.weights is None else preds.weights[~held_out]
-        fitted = clone(recalibrator).set_params(classes=None).fit(X[~held_out], preds.labels[~held_out], weights)
+        fitted = clone(recalibrator).set_params(classes=None).fit_rows(preds.take(~held_out), X[~held_out])
         part = fitted.recalibrate(preds.take(held_out), X[held_out])
         probs[held_out] = part.probs
     return Predictions(probs, preds.labels, preds.weights, preds.clusters, preds.classes, preds.columns)

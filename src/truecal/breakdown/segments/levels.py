@@ -7,12 +7,12 @@ level of their own. Values too rare to be judged, and those beyond the 50 most f
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.errors import InputError
+from truecal.errors import FileError, InputError
 from truecal.types import Float64s
 
 MOST_LEVELS = 50  # of one column: 50^3 intersections of three columns still fit into memory
@@ -48,6 +48,32 @@ class Level:
         listed = set(self.values)
         chosen = np.fromiter((text in listed for text in _texts(column, numbers)), bool, len(column))
         return ~missing & (~chosen if self.kind == "other" else chosen)
+
+    def record(self) -> dict[str, Any]:
+        """Plain values for JSON; an open end is None."""
+        ends = (None if np.isinf(end) else end for end in (self.low, self.high))
+        return {
+            "column": self.column,
+            "text": self.text,
+            "kind": self.kind,
+            "values": list(self.values),
+            **dict(zip(("low", "high"), ends, strict=True)),
+        }
+
+    @classmethod
+    def of(cls, content: Any) -> "Level":
+        """The level that :meth:`record` wrote; anything else is refused."""
+        if not isinstance(content, dict) or content.keys() != {"column", "text", "kind", "values", "low", "high"}:
+            raise FileError("a level must be an object with column, text, kind, values, low and high")
+        ends, values = (content["low"], content["high"]), content["values"]
+        numbers = all(end is None or (isinstance(end, (int, float)) and not isinstance(end, bool)) for end in ends)
+        words = isinstance(values, list) and all(
+            isinstance(v, str) for v in [*values, content["column"], content["text"]]
+        )
+        if not numbers or not words or content["kind"] not in get_args(Kind):
+            raise FileError(f"this is no level of a column: {content!r}")
+        low, high = -np.inf if ends[0] is None else float(ends[0]), np.inf if ends[1] is None else float(ends[1])
+        return cls(content["column"], content["text"], content["kind"], tuple(values), low, high)
 
 
 @dataclass(frozen=True, eq=False)
