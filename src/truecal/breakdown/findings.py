@@ -69,8 +69,8 @@ class Segment:
         """Levels in words that are safe to print, however the columns and values are named."""
         if not levels:
             return "all rows"
-        words = {"value": "is", "other": "is one of", "missing": "is", "range": "is"}
-        return ", ".join(f"{printable(level.column)} {words[level.kind]} {printable(level.text)}" for level in levels)
+        words = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
+        return ", ".join(f"{printable(level.column)}{words[level.kind]}{printable(level.text)}" for level in levels)
 
     def mask(self, preds: Predictions) -> NDArray[np.bool_]:
         """The rows of any predictions that belong to this segment."""
