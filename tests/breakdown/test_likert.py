@@ -43,8 +43,8 @@ def test_the_papers_worked_case():
 
 
 def test_a_category_is_kept_broken_or_unsure_by_its_interval():
-    assert likert(two_levels(0.2, 0.9)).frame()["kept"] == [True, None, True]
-    assert likert(two_levels(0.45, 0.9)).frame()["kept"] == [False, None, True]
+    assert likert(two_levels(0.2, 0.9)).frame()["kept"].tolist() == [True, None, True]
+    assert likert(two_levels(0.45, 0.9)).frame()["kept"].tolist() == [False, None, True]
     assert likert(two_levels(0.32, 0.9, n=100)).frame()["kept"][0] is None
 
 
@@ -66,11 +66,11 @@ def test_counts_shares_and_the_interval_of_the_outcome():
 
 def test_a_shared_end_belongs_to_the_upper_category_and_a_free_end_to_its_own():
     held = Predictions.from_probs([0.0, 0.33, 0.66, 1.0, 0.2], [0, 0, 1, 1, 0])
-    assert likert(held).frame()["count"] == [2, 1, 2]
+    assert likert(held).frame()["count"].tolist() == [2, 1, 2]
     apart = likert(
         Predictions.from_probs([0.8, 0.85, 0.9, 1.0], [0, 1, 1, 1]), {"not very high": (0, 0.8), "very high": (0.9, 1)}
     )
-    assert apart.frame()["count"] == [1, 2]
+    assert apart.frame()["count"].tolist() == [1, 2]
     assert apart.outside == 1
 
 

@@ -88,7 +88,7 @@ def test_missing_values_are_a_group_of_their_own():
 def test_the_frame_and_the_text_say_the_same():
     table = subgroups(patients(bad="C"), "site")
     frame = table.frame()
-    assert {len(column) for column in frame.values()} == {3}
+    assert len(frame) == 3
     assert frame["low"][0] <= frame["error"][0] <= frame["high"][0]
     assert frame["direction"][0] > 0.1
     assert str(table).splitlines()[1].endswith("miscalibrated")
@@ -105,7 +105,7 @@ def test_another_estimator_or_lens_may_be_asked_for():
         rng.dirichlet(np.ones(3), 300), rng.integers(0, 3, 300), columns={"s": np.arange(300) % 2}
     )
     class_wise = subgroups(many, "s", estimator=BinnedECE(10), lens=ClassWise())
-    assert class_wise.frame()["p_value"] == [None, None]
+    assert class_wise.frame()["p_value"].tolist() == [None, None]
     assert class_wise.flagged.all()  # labels that have nothing to do with the scores, in every class
 
 
