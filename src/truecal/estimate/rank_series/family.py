@@ -92,8 +92,10 @@ class Family:
     def _by_group(self) -> tuple[Float64s, Float64s]:
         """Statistics (groups,) and their redraws (groups, redraws) in units of their tails, the largest of each group."""
         observed, null, member = np.array(self._statistics), np.array(self._nulls), np.array(self._groups)
-        start = np.quantile(null, _TAIL, axis=1)
-        excess = np.maximum(null - start[:, None], 0.0).sum(axis=1) / ((1 - _TAIL) * self.resamples)
+        # The data count like one more redraw, but not by more than twice the largest.
+        every = np.column_stack([null, np.minimum(observed, 2 * null.max(axis=1) + 1)])
+        start = np.quantile(every, _TAIL, axis=1)
+        excess = np.maximum(every - start[:, None], 0.0).sum(axis=1) / ((1 - _TAIL) * every.shape[1])
         tail = np.maximum((excess + excess.mean()) / 2, 1e-12)
         observed, null = (observed - start) / tail, (null - start[:, None]) / tail[:, None]
         worst, worst_null = np.full(member.max() + 1, -np.inf), np.full((member.max() + 1, self.resamples), -np.inf)
