@@ -54,14 +54,14 @@ _REMEMBERED = 64  # largest tests of a redraw that are kept for the step down
 
 
 @dataclass(frozen=True, eq=False)
-class Tests:
+class Pairs:
     """Which (segment, contrast) pairs are tested: `index` into segments x contrasts, and the price log N of each."""
 
     index: Indices
     price: Float64s
 
     @classmethod
-    def of(cls, tables: Tables, smallest: float) -> "Tests":
+    def of(cls, tables: Tables) -> "Pairs":
         """Pairs with enough rows, each contrast once: one that has the rows of a coarser one is left out."""
         filled = tables.rows > 0
         inside = CONTRASTS != 0
@@ -72,7 +72,7 @@ class Tests:
         for half, quarters in ((1, (0, 1)), (2, (2, 3))):
             fresh[:, half] &= filled[:, quarters].all(axis=1)
         fresh[:, SLOPE] = filled.sum(axis=1) > 1
-        enough = rows >= np.where(np.arange(len(CONTRASTS)) == 0, smallest, smallest / 2)
+        enough = rows >= np.where(np.arange(len(CONTRASTS)) == 0, tables.smallest, tables.smallest / 2)
         kind = tables.depth[:, None] * 3 + _KIND
         index = np.flatnonzero(enough & fresh)
         sizes = np.bincount(kind.ravel()[index], minlength=1)
@@ -87,7 +87,7 @@ class Tests:
         return self.index % len(CONTRASTS)
 
 
-def contrasted(sums: NDArray[Any], tests: Tests) -> NDArray[Any]:
+def contrasted(sums: NDArray[Any], tests: Pairs) -> NDArray[Any]:
     """Contrasts of sums (segments, regions, d) for every test, shape (tests, d)."""
     every = CONTRASTS.astype(sums.dtype) @ sums
     return every.reshape(-1, sums.shape[2])[tests.index]
@@ -119,7 +119,7 @@ class Null:
     largest, which : the largest u of every redraw, falling, and the tests they belong to, shape (redraws, remembered).
     """
 
-    tests: Tests
+    tests: Pairs
     deviation: Float64s
     skewness: Float64s
     largest: Float64s
@@ -167,7 +167,7 @@ def _limit(maxima: Float64s, level: float) -> float:
     return float(np.sort(maxima)[place]) + 1e-9
 
 
-def joint_null(records: Records, tables: Tables, tests: Tests, draws: int, progress: Progress) -> Null:
+def joint_null(records: Records, tables: Tables, tests: Pairs, draws: int, progress: Progress) -> Null:
     """Redraws (or sign changes of units) of all tests; memory does not grow with their number."""
     second, third = contrasted_moments(records, tables, tests, records.score)
     redrawn = _Counter(draws * (1 if records.unit is None else 2), progress)
@@ -207,7 +207,7 @@ class _Counter:
 
 
 def _unit_deviations(
-    records: Records, tables: Tables, tests: Tests, draws: int, redrawn: _Counter
+    records: Records, tables: Tables, tests: Pairs, draws: int, redrawn: _Counter
 ) -> tuple[Float64s, Float64s]:
     """Standard deviation of every test's sum: of its multiples, and by the model with one correlation within units."""
     assert records.unit is not None
@@ -239,7 +239,7 @@ def _correlation(records: Records, variance: Float64s) -> float:
     return min(max(estimates), 1.0)
 
 
-def contrasted_moments(records: Records, tables: Tables, tests: Tests, score: Float64s) -> tuple[Float64s, Float64s]:
+def contrasted_moments(records: Records, tables: Tables, tests: Pairs, score: Float64s) -> tuple[Float64s, Float64s]:
     """Second and third cumulant of every test's sum if `score` is the truth."""
     moments = tables(records.moments(score))
     second, third = (

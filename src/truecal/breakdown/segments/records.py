@@ -27,7 +27,8 @@ _SCORE_CELLS = 32  # of every group of a scan: neighbouring scores, 8 in every r
 class Records:
     """Arrays of one length; None where all counts or weights are 1 and rows are independent.
 
-    `columns` are the values to segment by; `edges` of the scores part them into regions of equal mass.
+    `columns` are the values to segment by, `own` the one of them that a lens on many classes adds; `edges` of the scores part
+    them into regions of equal mass.
     """
 
     score: Float64s
@@ -36,6 +37,7 @@ class Records:
     count: Float64s | None = None
     weight: Float64s | None = None
     unit: Indices | None = None
+    own: str | None = None
 
     def __len__(self) -> int:
         return len(self.score)
@@ -92,9 +94,11 @@ def records_of(preds: Predictions, lens: Lens) -> Records:
         columns = {name: values[rows] for name, values in columns.items()}
         count, weight = (None if a is None else a[rows] for a in (count, weight))
         unit = rows if unit is None else unit[rows]
+    own = None
     if len(samples) > 1:
-        columns["class"] = np.repeat([sample.names[0] for sample in samples], [len(sample) for sample in samples])
-    return Records(score, ones if count is None else ones * count, columns, count, weight, unit)
+        own = "class" if "class" not in columns else "class judged"
+        columns[own] = np.repeat([sample.names[0] for sample in samples], [len(sample) for sample in samples])
+    return Records(score, ones if count is None else ones * count, columns, count, weight, unit, own)
 
 
 def _counts_and_weights(weights: Float64s | None) -> tuple[Float64s | None, Float64s | None]:

@@ -38,11 +38,11 @@ class Tables:
     Attributes
     ----------
     subset, cell : for every segment the columns (place in `subsets`) and the combination of their levels.
-    rows : number of rows, shape (segments, regions).
+    depth : how many columns it has; at most `most`. rows : number of rows, shape (segments, regions).
     """
 
-    def __init__(self, records: Records, columns: Sequence[Column], depth: int, smallest: float) -> None:
-        self.columns = columns
+    def __init__(self, records: Records, columns: Sequence[Column], depth: int, smallest: int) -> None:
+        self.columns, self.most, self.smallest = columns, depth, smallest
         self.sizes = [len(column.levels) for column in columns]
         budget = max(len(records) // _RECORDS_PER_CELL, _LEAST_CELLS)
         self.blocks = [self._block(records, *part) for part in covering(self.sizes, depth, budget)]
