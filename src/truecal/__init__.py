@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import study as study
     from truecal import train as train
     from truecal import uncertainty as uncertainty
+    from truecal.breakdown import audit as audit
     from truecal.breakdown import beyond_top as beyond_top
     from truecal.breakdown import group_confidence as group_confidence
     from truecal.breakdown import likert as likert
@@ -87,6 +88,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.recalibrate import PriorShift as PriorShift
     from truecal.recalibrate import RecalibratedClassifier as RecalibratedClassifier
     from truecal.recalibrate import ScalingBinning as ScalingBinning
+    from truecal.recalibrate import SegmentOffsets as SegmentOffsets
     from truecal.recalibrate import SharedBinning as SharedBinning
     from truecal.recalibrate import SplineCalibration as SplineCalibration
     from truecal.recalibrate import StructuredMatrixScaling as StructuredMatrixScaling
@@ -118,7 +120,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
 
 # Where each public name is at home.
 _HOMES = {
-    "truecal.breakdown": "beyond_top group_confidence likert subgroups",
+    "truecal.breakdown": "audit beyond_top group_confidence likert subgroups",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
     "truecal.estimate": "AdaptiveECE CutoffError ForeignECE KSError LipschitzError RejectedShare DirichletECE KernelError "
     "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
@@ -130,8 +132,8 @@ _HOMES = {
     "truecal.profile": "Profile Sketch",
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature CenteredIsotonic DirichletCalibration "
     "EnsembleTemperature HistogramBinning IsotonicCalibration MatrixScaling PlattScaling PriorShift "
-    "RecalibratedClassifier ScalingBinning SharedBinning SplineCalibration StructuredMatrixScaling TemperatureScaling "
-    "TopVersusAll VectorScaling VennAbers choose_bins",
+    "RecalibratedClassifier ScalingBinning SegmentOffsets SharedBinning SplineCalibration StructuredMatrixScaling "
+    "TemperatureScaling TopVersusAll VectorScaling VennAbers choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
     "truecal.report": "report report_comparison report_study report_watch",
     "truecal.scan": "Accumulator Scan scan",

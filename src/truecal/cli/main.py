@@ -23,6 +23,11 @@ VERBS = {
     "measure": ("truecal.cli.measure", "measure", "Measure the calibration error of predictions, with its interval."),
     "report": ("truecal.cli.report", "report", "Write a self-contained HTML report."),
     "verify": ("truecal.cli.verify", "verify", "Say whether the error can be promised to be below a threshold."),
+    "audit": (
+        "truecal.cli.audit",
+        "audit",
+        "Find the segments whose scores are wrong, by more than the search explains.",
+    ),
     "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
     "watch": ("truecal.cli.watch", "watch", "Watch calibration over time: update, show, report."),
     "sketch": ("truecal.cli.sketch", "sketch", "Days kept as sketches: save, merge, show."),

@@ -6,6 +6,7 @@ matplotlib is imported when something is drawn; its settings (rcParams) are neve
 from truecal.plot.lab.bias_map import BiasMapDisplay
 from truecal.plot.lab.power import PowerDisplay
 from truecal.plot.model.abstention import AbstentionDisplay
+from truecal.plot.model.audit import AuditDisplay
 from truecal.plot.model.before_after import BeforeAfterDisplay
 from truecal.plot.model.class_wise import ClassWiseDisplay
 from truecal.plot.model.evaluation import EvaluationDisplay
@@ -27,6 +28,7 @@ from truecal.plot.study.shift import ShiftDisplay
 __all__ = [
     "AbstentionDisplay",
     "AgreementDisplay",
+    "AuditDisplay",
     "BeforeAfterDisplay",
     "BiasMapDisplay",
     "BinTrendDisplay",
