@@ -58,13 +58,23 @@ def test_problems_come_one_per_line_and_exit_2(truecal, tmp_path):
     assert not path.with_suffix(".store").exists()
 
 
-def test_a_run_beside_another_is_refused(truecal, study, store):
-    from truecal.study import Store
+def test_broken_files_are_listed(truecal, study, tmp_path):
+    broken = study.parent / "runs/digits/zzz-0-0.npz"
+    broken.write_bytes(b"no")
+    try:
+        ran = truecal("study", "run", study, "--check")
+        assert ran.code == 2
+        ran = truecal("study", "run", study, "--skip-broken", "--store", tmp_path / "s")
+        assert ran.code == 0
+        assert f"skipped {broken}: zzz-0-0.npz: it is damaged or not an npz file" in ran.out
+        ran = truecal("study", "run", study, "--skip-broken", "--check", "--json")
+        assert list(json.loads(ran.out)["broken"]) == [str(broken)]
+    finally:
+        broken.unlink()
 
-    with Store(store).locked():
-        ran = truecal("study", "run", study, "--store", store)
-    assert ran.code == 2
-    assert "another run" in ran.err
+
+def test_collect(truecal, store):
+    assert json.loads(truecal("study", "collect", store, "--json").out)["files"] == 0
 
 
 def test_show_ranks_and_warns(truecal, store):
@@ -119,8 +129,7 @@ def test_show_refuses_by_name(truecal, store, options, words):
 def test_a_store_without_results_yet(truecal, tmp_path):
     from truecal.study import Store
 
-    with Store(tmp_path).locked():
-        Store(tmp_path).begin({"name": "s", "study": {}, "jobs": ["a"]})
+    Store(tmp_path).begin({"name": "s", "study": {}, "jobs": ["a"]})
     ran = truecal("study", "show", tmp_path)
     assert ran.code == 2
     assert "no file of this study is evaluated yet" in ran.err

@@ -59,38 +59,48 @@ def study() -> None:
 @click.argument("file", metavar="STUDY.YAML")
 @click.option("--store", metavar="FOLDER", help="Where results are kept. [default: beside the study, named .store]")
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: as the study says, else all cores]")
-@click.option("--wait", is_flag=True, help="Wait for another run on the same store instead of refusing.")
+@click.option("--skip-broken", is_flag=True, help="Leave out files that cannot be read or do not fit, and list them.")
 @click.option("--check", is_flag=True, help="Only look at the study and its files; evaluate nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
-def run(file: str, store: str | None, workers: int | None, wait: bool, check: bool, as_json: bool) -> None:
+def run(file: str, store: str | None, workers: int | None, skip_broken: bool, check: bool, as_json: bool) -> None:
     """Evaluate every prediction file of a study and keep the numbers in a store.
 
-    Stop it at any moment and start it again: finished files are skipped. Everything that is wrong with the study or its files
-    is told before anything is evaluated.
+    Stop it at any moment and start it again: finished files are skipped. Several runs, on several hosts, may share a store.
+    Everything that is wrong with the study or its files is listed before anything is evaluated.
     """
     import truecal as tc
     from truecal.report.records import document
 
     with working("looking at the files"):
-        found = tc.study.Study.read(file)
+        found = tc.study.Study.read(file, skip_broken=skip_broken)
     folder = store or str(Path(file).with_suffix(".store"))
     facts = {"study": found.name, "models": len(found.models), "files": len(found)}
     what = f"{found.name}: {_many(len(found.models), 'model')}, {_many(len(found), 'prediction file')}"
     if check:
-        answer(document("study-check", **facts), f"{what}, no problems", as_json=as_json, out=None)
+        text = "\n".join(
+            [f"{what}, no problems" if not found.broken else f"{what} can be used", *_skipped(found.broken)]
+        )
+        answer(document("study-check", **facts, broken=found.broken), text, as_json=as_json, out=None)
         return
     held = tc.study.Store(folder)
     try:
         with counting(found.name) as progress:
-            found.run(held, workers=workers, wait=wait, progress=progress)
+            found.run(held, workers=workers, skip_broken=skip_broken, progress=progress)
     except KeyboardInterrupt:
         if (held.folder / "study.json").is_file():
             kept = f"{len(held.done())} of {len(found)} files are evaluated and kept in {folder}"
             click.echo(f"{kept}; start again to go on", err=True)
         raise
     numbers = len(held.frame())
-    text = f"{what}, {numbers} numbers in {folder}\nlook at them with: truecal study show {folder}"
-    answer(document("study-run", **facts, store=folder, numbers=numbers), text, as_json=as_json, out=None)
+    broken = held.meta().get("broken") or {}
+    lines = [f"{what}, {numbers} numbers in {folder}", *_skipped(broken)]
+    text = "\n".join([*lines, f"look at them with: truecal study show {folder}"])
+    content = document("study-run", **facts, store=folder, numbers=numbers, broken=broken)
+    answer(content, text, as_json=as_json, out=None)
+
+
+def _skipped(broken: Mapping[str, str]) -> list[str]:
+    return [f"skipped {path}: {reason}" for path, reason in broken.items()]
 
 
 def _many(count: int, what: str) -> str:
@@ -186,3 +196,16 @@ def export(store: str, out: str, diagrams: bool) -> None:
     frame = held.diagrams() if diagrams else held.frame()
     write_whole(out, getattr(frame, kind))
     click.echo(f"wrote {len(frame)} rows to {out}", err=True)
+
+
+@study.command()
+@_STORE
+@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+def collect(store: str, as_json: bool) -> None:
+    """Remove numbers of files and options that have changed since, and what killed runs left."""
+    import truecal as tc
+    from truecal.report.records import document
+
+    files, size = tc.study.Store(store).collect()
+    content = document("study-collect", store=store, files=files, bytes=size)
+    answer(content, f"removed {files} files, {size / 1e6:.1f} MB", as_json=as_json, out=None)

@@ -1,30 +1,36 @@
 """Running a study: jobs that are not done yet, in several processes, each with one model in memory.
 
-Workers judge, and the process that holds the lock writes, in a thread of its own so that no worker waits for the disk. Workers are
-started with `spawn`, because a fork of a process with threads may hang. They ignore Ctrl-C (the parent decides) and end with
-their parent, so that a killed run leaves no process behind.
+Workers judge, and their parent writes, in a thread of its own so that no worker waits for the disk. Workers are started with
+`spawn`, because a fork of a process with threads may hang. They ignore Ctrl-C (the parent decides) and end with their parent, so
+that a killed run leaves no process behind. Files that recalibrators learn from come first: what they learn is kept for the others.
 """
 
 import os
 import signal
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from itertools import islice
 from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from truecal.errors import InputError
 from truecal.lab.trials.batches import one_thread_each
-from truecal.study.run.job import Job, Records, evaluate, plan
+from truecal.study.run.claims import Claims
+from truecal.study.run.job import Evaluated, Job, evaluate, plan, wanted_of
 from truecal.study.spec.spec import Spec
 from truecal.study.store import Store
 
 Progress = Callable[[int, int], object]
-Answer = tuple[Records, Records] | str  # results and diagrams, or why there are none
+Answer = Evaluated | str  # the rows of the store, or why there are none
+_POLL = 0.5  # seconds between looks at jobs that other runs work on
 
 
 def run_study(
@@ -32,26 +38,29 @@ def run_study(
     store: Store,
     *,
     workers: int | None = None,
-    wait: bool = False,
+    skip_broken: bool = False,
     progress: Progress | None = None,
 ) -> Store:
     """Evaluate what the store lacks. A file that cannot be judged does not stop the others; all such are listed at the end."""
-    with store.locked(wait=wait):
-        jobs = plan(spec)
-        files = {job.name: str(job.source.path) for job in jobs}
-        store.begin({"name": spec.name, "study": spec.written, "jobs": [job.name for job in jobs], "files": files})
-        done = set(store.done())
-        todo = [job for job in jobs if job.name not in done]
-        report = progress or (lambda done, total: None)
-        report(len(done), len(jobs))
-        failed = []
-        asked = workers if workers is not None else spec.workers
-        count = min(asked if asked is not None else _cores(), len(todo))
-        for number, refusal in enumerate(_work(todo, store, count), start=1):
+    jobs = plan(spec)
+    wanted = wanted_of(spec.options)
+    store.begin(_meta(spec, jobs, wanted))
+    missing = store.missing([job.name for job in jobs], wanted)
+    todo = [replace(job, wanted=tuple(missing[job.name])) for job in jobs if job.name in missing]
+    report = progress or (lambda done, total: None)
+    report(len(jobs) - len(todo), len(jobs))
+    asked = workers if workers is not None else spec.workers
+    count = min(asked if asked is not None else _cores(), len(todo))
+    failed = []
+    with Claims(store.folder / "claims").kept() as claims:
+        for number, refusal in enumerate(_work(todo, store, claims, count), start=len(jobs) - len(todo) + 1):
             if refusal is not None:
                 failed.append(refusal)
-            report(len(done) + number, len(jobs))
-    if failed:
+            report(number, len(jobs))
+    if failed and skip_broken:
+        skipped = dict(refusal.split(": ", 1) for refusal in failed)
+        store.begin(_meta(spec, jobs, wanted) | {"broken": {**dict(spec.broken), **skipped}})
+    elif failed:
         raise InputError(
             "\n".join(
                 [f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)", *failed]
@@ -60,33 +69,85 @@ def run_study(
     return store
 
 
+def _meta(spec: Spec, jobs: Sequence[Job], wanted: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """What study.json says."""
+    covariates = {job.name: list(spec.covariates_of(job.source).values()) for job in jobs} if spec.covariates else {}
+    return {
+        "name": spec.name,
+        "study": spec.written,
+        "jobs": [job.name for job in jobs],
+        "wanted": list(wanted),
+        "files": {job.name: str(job.source.path) for job in jobs},
+        "fits": sorted({fit for job in jobs for _, fit in job.fits}),
+        "covariates": {"names": list(spec.covariates), "of": covariates},
+        "broken": dict(spec.broken),
+    }
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | None]:
-    """Do every job; yields, as they are kept, None, or why a file was refused."""
-    answers = _alone(todo) if workers <= 1 else _together(todo, workers)
-    writing: deque[Future[None]] = deque()
+def _work(todo: Sequence[Job], store: Store, claims: Claims, workers: int) -> Iterator[str | None]:
+    """Do every job, or see another run do it; yields, as they are kept, None, or why a file was refused."""
+    left = {job.name: job for job in sorted(todo, key=lambda job: job.teacher != job.source)}
+    while left:
+        before = len(left)
+        for job, refusal in _once(list(left.values()), store, claims, workers):
+            del left[job.name]
+            yield refusal
+        for job in [job for job in left.values() if store.has(job.name, job.wanted)]:  # other runs did these
+            del left[job.name]
+            yield None
+        if len(left) == before:
+            time.sleep(_POLL)
+
+
+def _once(jobs: Sequence[Job], store: Store, claims: Claims, workers: int) -> Iterator[tuple[Job, str | None]]:
+    """Do the jobs that no other run is at work on."""
+    fits = store.folder / "fits"
+    answers = _alone(_free(jobs, store, claims), fits)
+    if workers > 1:
+        answers = _together(_free(jobs, store, claims), fits, workers)
+    writing: deque[tuple[Job, Future[None]]] = deque()
+
+    def written() -> tuple[Job, str | None]:
+        job, future = writing.popleft()
+        future.result()
+        claims.release(job.name)
+        return job, None
+
     with ThreadPoolExecutor(1) as writer:
         for job, answer in answers:
             if isinstance(answer, str):
-                yield f"{job.source.path}: {answer}"
+                claims.release(job.name)
+                yield job, f"{job.source.path}: {answer}"
                 continue
-            writing.append(writer.submit(store.add, job.name, *answer))
+            writing.append((job, writer.submit(store.add, job.name, answer.results, answer.diagrams, answer.draws)))
             if len(writing) > 1:
-                yield writing.popleft().result()
+                yield written()
         while writing:
-            yield writing.popleft().result()
+            yield written()
 
 
-def _alone(todo: Sequence[Job]) -> Iterator[tuple[Job, Answer]]:
+def _free(jobs: Sequence[Job], store: Store, claims: Claims) -> Iterator[Job]:
+    """Jobs that no other run has done or is at work on, claimed one by one as they are asked for."""
+    for job in jobs:
+        if store.has(job.name, job.wanted) or not claims.take(job.name):
+            continue
+        if store.has(job.name, job.wanted):  # done, and given up, between the two looks
+            claims.release(job.name)
+            continue
+        yield job
+
+
+def _alone(todo: Iterable[Job], fits: Path) -> Iterator[tuple[Job, Answer]]:
     _keep_memory()
     for job in todo:
-        yield job, _judge(job)
+        yield job, _judge(job, fits)
 
 
-def _together(todo: Sequence[Job], workers: int) -> Iterator[tuple[Job, Answer]]:
+def _together(todo: Iterable[Job], fits: Path, workers: int) -> Iterator[tuple[Job, Answer]]:
     waiting: dict[Future[Answer], Job] = {}
     upcoming = iter(todo)
     with (
@@ -95,10 +156,9 @@ def _together(todo: Sequence[Job], workers: int) -> Iterator[tuple[Job, Answer]]
     ):
         try:
             while True:
-                for job in islice(
-                    upcoming, 2 * workers - len(waiting)
-                ):  # a short queue: little to lose when interrupted
-                    waiting[pool.submit(_judge, job)] = job
+                # A short queue: little to lose when interrupted, and few claims.
+                for job in islice(upcoming, workers + 1 - len(waiting)):
+                    waiting[pool.submit(_judge, job, fits)] = job
                 if not waiting:
                     return
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -113,9 +173,9 @@ def _together(todo: Sequence[Job], workers: int) -> Iterator[tuple[Job, Answer]]
             raise
 
 
-def _judge(job: Job) -> Answer:
+def _judge(job: Job, fits: Path) -> Answer:
     try:
-        return evaluate(job)
+        return evaluate(job, fits)
     except InputError as error:
         return str(error)
 

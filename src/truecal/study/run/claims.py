@@ -1,0 +1,93 @@
+"""Claims: who is at work on a job, so that several runs, on several hosts, share a store without a lock service.
+
+A claim is a file made by its worker's run if there is none (an atomic operation of file systems, network ones included), with host
+and process in it, and touched while the run lives. It is dead when its process is gone (seen from the same host), or when nobody
+has touched it for a minute; then any run may take it. Two runs that take a dead claim at the same moment do the same work
+twice and write the same part: numbers do not depend on claims.
+"""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_BEAT, _DEAD = 10.0, 60.0  # seconds between touches; without one after which a claim is dead
+
+
+class Claims:
+    """The claims of one run, in a folder that all runs on a store share."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.owner = f"{socket.gethostname()} {os.getpid()}"
+        self._held: set[str] = set()
+        self._stop = threading.Event()
+
+    @contextmanager
+    def kept(self) -> Iterator["Claims"]:
+        """Touch the claims held until the end, then give them up."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        beating = threading.Thread(target=self._beat, daemon=True)
+        beating.start()
+        try:
+            yield self
+        finally:
+            self._stop.set()
+            beating.join()
+            for job in tuple(self._held):
+                self.release(job)
+
+    def take(self, job: str) -> bool:
+        """Claim a job; False if another run that lives has it."""
+        path = self.folder / job
+        for _ in range(2):
+            try:
+                handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            except FileExistsError:
+                if not self._dead(path):
+                    return False
+                path.unlink(missing_ok=True)
+                continue
+            with os.fdopen(handle, "w") as file:
+                file.write(self.owner)
+            self._held.add(job)
+            return True
+        return False
+
+    def release(self, job: str) -> None:
+        """Give up a claim."""
+        self._held.discard(job)
+        (self.folder / job).unlink(missing_ok=True)
+
+    def _dead(self, path: Path) -> bool:
+        try:
+            owner, touched = path.read_text(encoding="utf-8"), path.stat().st_mtime
+        except FileNotFoundError:
+            return True
+        host, _, process = owner.rpartition(" ")
+        if host == socket.gethostname() and process.isdigit() and owner != self.owner:
+            return not _alive(int(process))
+        return time.time() - touched > _DEAD
+
+    def _beat(self) -> None:
+        while not self._stop.wait(_BEAT):
+            for job in tuple(self._held):
+                try:
+                    os.utime(self.folder / job)
+                except FileNotFoundError:
+                    continue
+
+
+def _alive(process: int) -> bool:
+    if os.name == "nt":  # there, signal 0 is not a question
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
