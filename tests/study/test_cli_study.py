@@ -81,9 +81,12 @@ def test_show_ranks_and_warns(truecal, store):
     ran = truecal("study", "show", store)
     assert ran.code == 0
     header = next(line for line in ran.out.splitlines() if "rank-series-l2" in line and "model" in line)
-    assert header.split() == ["model", "dataset", "rank-series-l2", "ece-width-15-l1", "error"]
-    assert "not supported" in ran.out
-    assert "tree and twin" in ran.out or "twin and tree" in ran.out
+    assert header.split() == ["model", "dataset", "group", "rank-series-l2", "ece-width-15-l1", "error"]
+    assert "pairs of models differ by rank-series-l2 on digits (paired on the same rows, Holm, 5 %)" in ran.out
+    assert "cannot be told apart" in ran.out
+    said = json.loads(truecal("study", "show", store, "--json").out)
+    group = {row["model"]: row["groups"] for row in said["results"]}
+    assert group["tree"] == group["twin"]
 
 
 def test_show_in_json_sorted_and_filtered(truecal, store):
@@ -104,11 +107,12 @@ def test_show_in_json_sorted_and_filtered(truecal, store):
     assert values[0] == pytest.approx(expected, abs=1e-15)
 
 
-def test_show_says_when_a_ranking_cannot_be_tested(truecal, store):
-    assert (
-        "ece-width-15-l1 has no intervals on digits"
-        in truecal("study", "show", store, "--metric", "ece-width-15-l1").out
-    )
+def test_show_says_when_a_ranking_cannot_be_tested(truecal, study, tmp_path):
+    path = study.with_name("bare.yaml")
+    path.write_text(study.read_text().replace("ece-width-15-l1", "ece-width-20-l1"))
+    assert truecal("study", "run", path, "--store", tmp_path).code == 0
+    shown = truecal("study", "show", tmp_path, "--metric", "ece-width-20-l1").out
+    assert "ece-width-20-l1 has no intervals on digits" in shown
 
 
 @pytest.mark.parametrize(

@@ -153,20 +153,29 @@ _STORE = click.argument("store", metavar="STORE")
 def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen: Any) -> None:
     """Models side by side, best first, averaged over seeds.
 
-    Says where the order is not supported: two neighbours whose intervals overlap may well stand the other way round.
+    Models are compared in pairs on the same rows, with Holm's correction; two models that share no group are told apart.
     """
     import truecal as tc
     from truecal.report.records import document
 
     held = tc.study.Store(store)
     names = list(dict.fromkeys([*([sort] if sort else []), *chosen.pop("metrics")]))
-    found = tc.study.rank(held.frame(), metrics=names, datasets=chosen.pop("datasets"), **chosen)
+    found = tc.study.rank(held, metrics=names, datasets=chosen.pop("datasets"), **chosen)
     waiting = len(held.jobs()) - len(held.done())
     notes = [*found.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
     content = document("study-show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
-    rows = [[row.model, row.dataset, *_cells(row.values, found.metrics)] for row in found.rows]
-    text = table(["model", "dataset", *found.metrics], rows, title=f"{held.meta()['name']}, by {found.metrics[0]}")
+    paired = any(row.groups for row in found.rows)
+    head = ["model", "dataset", *(["group"] if paired else []), *found.metrics]
+    rows = [
+        [row.model, row.dataset, *([_group(row.groups)] if paired else []), *_cells(row.values, found.metrics)]
+        for row in found.rows
+    ]
+    text = table(head, rows, title=f"{held.meta()['name']}, by {found.metrics[0]}")
     answer(content, "\n".join([text, *(f"note: {note}" for note in notes)]), as_json=as_json, out=out)
+
+
+def _group(numbers: Sequence[int]) -> str:
+    return "" if not numbers else str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
 
 
 def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str]) -> list[str]:

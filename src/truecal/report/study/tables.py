@@ -100,7 +100,7 @@ def ranks(found: Any) -> Table:
             *_with_ends(row, "tau", "low", "high"),
             _whole(row["pairs"]),
             _whole(row["flips"]),
-            _whole(row["supported_flips"]),
+            _known(row["supported_flips"]),
         ]
         for row in found.frame().sort("severity", "tau").rows(named=True)
     ]
@@ -124,7 +124,7 @@ def effect(found: Any) -> Table:
             _number(row["before"]),
             _number(row["after"]),
             (f"{row['improved']} of {row['models']}", float(row["improved"])),
-            _whole(row["improved_supported"]),
+            _known(row["improved_supported"]),
             *_with_ends(row, "tau"),
         ]
         for row in found.summary().rows(named=True)
@@ -143,6 +143,11 @@ def _place(row: Mapping[str, Any]) -> Row:
 
 def _whole(value: Any) -> tuple[str, float | str]:
     return ("", -1.0) if value is None else (f"{value:,}", float(value))
+
+
+def _known(value: Any) -> tuple[str, float | str]:
+    """A count that is unknown without intervals."""
+    return ("unknown", -1.0) if value is None else _whole(value)
 
 
 def _number(value: float | None, digits: int = 4) -> tuple[str, float | str]:
