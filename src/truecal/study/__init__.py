@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.study.analyses.trend_of_bins import BinTrend as BinTrend
     from truecal.study.analyses.trend_of_bins import bin_trend as bin_trend
     from truecal.study.example.example import make_example as make_example
+    from truecal.study.importing.importing import import_table as import_table
     from truecal.study.interventions.compare import Comparison as Comparison
     from truecal.study.interventions.compare import compare_interventions as compare_interventions
     from truecal.study.store import Store as Store
@@ -57,6 +58,7 @@ __getattr__, __all__ = lazy_names(
         "truecal.study.analyses.points": "points",
         "truecal.study.analyses.ranking": "Ranking rank",
         "truecal.study.example.example": "make_example",
+        "truecal.study.importing.importing": "import_table",
         "truecal.study.store": "Store",
         "truecal.study.study": "Study",
     },

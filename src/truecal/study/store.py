@@ -246,12 +246,18 @@ class Store:
 
     def add(self, job: str, results: Rows, diagrams: Rows, draws: Rows = ()) -> None:
         """Keep the numbers of a job; they are there when this returns."""
-        name, content = _set_name([(row.get("lens") or "", row.get("metric") or "") for row in results])
+        self.add_table(job, _table(results, RESULTS), diagrams, draws)
+
+    def add_table(self, job: str, results: "pl.DataFrame", diagrams: Rows, draws: Rows = ()) -> None:
+        """The same for results that are a table already."""
+        pairs = results.select("lens", "metric").unique().fill_null("").rows()
+        name, content = _set_name([(lens, metric) for lens, metric in pairs])
         if not (self.folder / "sets" / f"{name}.json").is_file():
             write_whole(self.folder / "sets" / f"{name}.json", content)
-        for kind, rows in (("draws", draws), ("diagrams", diagrams), ("results", results)):
+        tables = {"draws": _table(draws, DRAWS), "diagrams": _table(diagrams, DIAGRAMS), "results": results}
+        for kind, table in tables.items():
             buffer = BytesIO()
-            _table(rows, _COLUMNS[kind]).write_parquet(buffer)
+            table.write_parquet(buffer)
             write_whole(self.folder / kind / f"{job}.{name}.parquet", buffer.getvalue())
 
     def collect(self) -> tuple[int, int]:
