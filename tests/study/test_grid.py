@@ -109,7 +109,9 @@ def test_scores():
     preds = preds_of(n=500)
     found = {
         one.metric.name: one
-        for one in measure_scores(preds, tc.TopLabel().sample(preds), metrics_of((GRID,), ""), intervals=True, level=0.9)
+        for one in measure_scores(
+            preds, tc.TopLabel().sample(preds), metrics_of((GRID,), ""), intervals=True, level=0.9
+        )
     }
     assert found["nll"].value == pytest.approx(tc.scores.log_loss(preds), abs=1e-12)
     assert found["brier"].value == pytest.approx(tc.scores.brier(preds), abs=1e-12)

@@ -207,7 +207,7 @@ def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
     times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store/results").iterdir()}
     assert len(times) == 3
     told = []
-    run(tmp_path, progress=lambda done, total: told.append((done, total)))
+    run(tmp_path, progress=lambda step: told.append((step.done, step.total)))
     assert told == [(3, 3)]
     assert {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store/results").iterdir()} == times
     before = store.frame()
@@ -216,7 +216,7 @@ def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
         np.savez(path, logits=2 * held["logits"], labels=held["labels"])
     os.utime(path, ns=(1, 1))
     told.clear()
-    after = run(tmp_path, progress=lambda done, total: told.append((done, total))).frame()
+    after = run(tmp_path, progress=lambda step: told.append((step.done, step.total))).frame()
     assert told == [(2, 3), (3, 3)]
     assert len(after) == len(before)  # the stale part of b is not read
     changed = before["value"] != after["value"]
@@ -231,7 +231,7 @@ def test_another_model_or_metric_costs_only_itself(tmp_path, monkeypatch):
     run(tmp_path)
     told = []
     write_files(tmp_path, models=("z",))
-    run(tmp_path, progress=lambda done, total: told.append((done, total)))
+    run(tmp_path, progress=lambda step: told.append((step.done, step.total)))
     assert told == [(2, 3), (3, 3)]
     before = run(tmp_path).frame()
     computed = []

@@ -271,6 +271,10 @@ class Store:
         for kind in KINDS:
             old += [path for path in (self.folder / kind).glob("*.parquet") if path.name.split(".")[0] not in jobs]
         old += [path for path in (self.folder / "fits").glob("*.json") if path.stem not in fits]
+        missing = self.missing(meta["jobs"], _wanted(meta))
+        old += [
+            path for path in (self.folder / "claims").glob("*") if path.name not in missing
+        ]  # of runs that are gone
         size = sum(path.stat().st_size for path in old)
         for path in old:
             path.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
 """The study: a validated file that can be run."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from truecal.parallel import Progress, unheard
 from truecal.study.spec.read import read_spec
 from truecal.study.spec.spec import Spec
 from truecal.study.store import Store
@@ -65,7 +65,7 @@ class Study:
         *,
         workers: int | None = None,
         skip_broken: bool = False,
-        progress: Callable[[int, int], object] | None = None,
+        progress: Progress = unheard,
     ) -> Store:
         """Evaluate every file that the store does not hold yet, and return the store.
 
@@ -77,7 +77,7 @@ class Study:
         store : folder of the results; made if it is not there.
         workers : processes; default those of the study file, else all cores. One: no further process is started.
         skip_broken : keep what cannot be judged in the store's list of broken files instead of raising at the end.
-        progress : called with the number of finished files and of all files.
+        progress : called with a :class:`truecal.parallel.Step`: how many of all files are done.
         """
         from truecal.study.run.run import run_study
 

@@ -1,8 +1,6 @@
 """`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import click
 
 from truecal.cli.output import answer, number, output_options, table, working
 from truecal.errors import InputError
+from truecal.parallel import progress_bar
 
 # Verb -> (module, function, one line for --help): their modules load on use only.
 _ELSEWHERE = {
@@ -84,7 +83,7 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
         return
     held = tc.study.Store(folder)
     try:
-        with counting(found.name) as progress:
+        with progress_bar(found.name) as progress:
             found.run(held, workers=workers, skip_broken=skip_broken, progress=progress)
     except KeyboardInterrupt:
         if (held.folder / "study.json").is_file():
@@ -105,36 +104,6 @@ def _skipped(broken: Mapping[str, str]) -> list[str]:
 
 def _many(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-@contextmanager
-def counting(name: str, unit: str = "files") -> Iterator[Callable[..., object]]:
-    """A bar of finished units on a terminal, told (done, total) and perhaps words; nothing into pipes and files."""
-    if not sys.stderr.isatty():
-        yield lambda done, total, words="": None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[words]}", markup=False),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(name, total=None, words="")
-        yield lambda done, total, words="": shown.update(task, completed=done, total=total, words=words)
 
 
 _STORE = click.argument("store", metavar="STORE")

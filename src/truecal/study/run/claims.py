@@ -1,7 +1,7 @@
 """Claims: who is at work on a job, so that several runs, on several hosts, share a store without a lock service.
 
-A claim is a file made by its worker's run if there is none (an atomic operation of file systems, network ones included), with host
-and process in it, and touched while the run lives. It is dead when its process is gone (seen from the same host), or when nobody
+A claim is a file made if there is none (an atomic operation of file systems, network ones included), with host
+and process in it, and touched while the work goes on. It is dead when its process is gone (seen from the same host), or when nobody
 has touched it for a minute; then any run may take it. Two runs that take a dead claim at the same moment do the same work
 twice and write the same part: numbers do not depend on claims.
 """
@@ -11,34 +11,36 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _BEAT, _DEAD = 10.0, 60.0  # seconds between touches; without one after which a claim is dead
 
 
 class Claims:
-    """The claims of one run, in a folder that all runs on a store share."""
+    """The claims of one run, in a folder that all runs on a store share. `owner` is its host and process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, owner: str | None = None) -> None:
         self.folder = folder
-        self.owner = f"{socket.gethostname()} {os.getpid()}"
-        self._held: set[str] = set()
-        self._stop = threading.Event()
+        self.owner = f"{socket.gethostname()} {os.getpid()}" if owner is None else owner
 
     @contextmanager
-    def kept(self) -> Iterator["Claims"]:
-        """Touch the claims held until the end, then give them up."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        beating = threading.Thread(target=self._beat, daemon=True)
+    def touched(self, job: str) -> Iterator[None]:
+        """Touch a claim for as long as the work on it goes on."""
+        stop = threading.Event()
+
+        def beat() -> None:
+            while not stop.wait(_BEAT):
+                with suppress(FileNotFoundError):
+                    os.utime(self.folder / job)
+
+        beating = threading.Thread(target=beat, daemon=True)
         beating.start()
         try:
-            yield self
+            yield
         finally:
-            self._stop.set()
+            stop.set()
             beating.join()
-            for job in tuple(self._held):
-                self.release(job)
 
     def take(self, job: str) -> bool:
         """Claim a job; False if another run that lives has it."""
@@ -53,13 +55,11 @@ class Claims:
                 continue
             with os.fdopen(handle, "w") as file:
                 file.write(self.owner)
-            self._held.add(job)
             return True
         return False
 
     def release(self, job: str) -> None:
         """Give up a claim."""
-        self._held.discard(job)
         (self.folder / job).unlink(missing_ok=True)
 
     def _dead(self, path: Path) -> bool:
@@ -71,14 +71,6 @@ class Claims:
         if host == socket.gethostname() and process.isdigit() and owner != self.owner:
             return not _alive(int(process))
         return time.time() - touched > _DEAD
-
-    def _beat(self) -> None:
-        while not self._stop.wait(_BEAT):
-            for job in tuple(self._held):
-                try:
-                    os.utime(self.folder / job)
-                except FileNotFoundError:
-                    continue
 
 
 def _alive(process: int) -> bool:

@@ -1,0 +1,236 @@
+"""Roelofs et al., "Mitigating bias in calibration error estimation": the bias experiments (Figures 1, 4-7, 9-15)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from truecal.estimate import BinnedECE, DebiasedECE, Estimator, LabelBinnedECE, SweepECE
+from truecal.lab.papers.drawing import bars, heat, lines, panels, shared_legend
+from truecal.lab.papers.experiment import Experiment, Setting
+from truecal.lab.table import Field, Table
+from truecal.lab.trials.batches import Cell
+from truecal.lab.trials.estimators import EM_SWEEP, EW, EW_SWEEP, RANK_SERIES, roelofs_estimators
+from truecal.lab.trials.measures import Value
+from truecal.lab.trials.trials import Trial, table_of
+from truecal.lab.worlds.curves import Identity, Logistic, Power
+from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
+from truecal.lab.worlds.quadrature import Array
+from truecal.lab.worlds.score_distributions import Beta, Scores, Uniform
+from truecal.lab.worlds.world import World
+from truecal.profile import Profile
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIZES = (200, 400, 800, 1600, 3200, 6400)
+LONG_SIZES = (*SIZES, 12800)
+BINS = (2, 4, 8, 16, 32, 64)
+
+# Figure 4: bias, in percent, of the equal-width binned error on resnet110_c10, for each number of bins over SIZES.
+FIGURE_4: Mapping[int, tuple[float, ...]] = MappingProxyType(
+    {
+        2: (-4.34, -4.52, -4.65, -4.72, -4.78, -4.82),
+        4: (-3.28, -3.71, -4.02, -4.21, -4.34, -4.42),
+        8: (-1.43, -2.14, -2.69, -3.04, -3.26, -3.40),
+        16: (0.62, -0.37, -1.12, -1.67, -2.01, -2.24),
+        32: (2.66, 1.50, 0.52, -0.26, -0.83, -1.22),
+        64: (4.54, 3.32, 2.14, 1.13, 0.30, -0.30),
+    }
+)
+
+
+def figure_1(setting: Setting) -> Experiment:
+    """What the usual ECE says of 200 rows from a perfectly calibrated model with the scores of resnet110_c10."""
+    m = setting.m
+    world = replace(PAPER_WORLDS["resnet110_c10"], curve=Identity())
+    (trial,) = setting.trials({"EW": EW}, {"calibrated": world}, n=[200])
+    percent = 100 * trial.values
+    counts, edges = np.histogram(percent, bins=60)
+    rows = [
+        (float(low), float(high), int(count), float(count / m))
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+    table = Table(("ece_low_percent", "ece_high_percent", "datasets", "share"), tuple(rows))
+    floor = np.quantile(percent, 0.05)
+    title = f"a calibrated model, n = 200: mean ECE {trial.mean:.2%}, 95 % of samples above {floor:.1f} %"
+
+    def draw(figure: "Figure") -> None:
+        bars(
+            figure.subplots(),
+            list(edges),
+            [row[3] for row in rows],
+            x="ECE (%), 15 equal-width bins",
+            y="share of samples",
+        )
+
+    return Experiment("roelofs-fig1", title, table, draw)
+
+
+def figure_4(setting: Setting) -> Experiment:
+    """Bias of the equal-width binned error by number of bins and n, beside the printed figure."""
+    grid = {str(b): BinnedECE(bins=b, scheme="width", norm=2) for b in BINS}
+    results = setting.trials(grid, {"resnet110_c10": PAPER_WORLDS["resnet110_c10"]}, n=SIZES)
+    ours = {(int(t.estimator_name), t.n): t for t in results}
+    rows: list[tuple[Field, ...]] = []
+    for b, printed in FIGURE_4.items():
+        for n, paper in zip(SIZES, printed, strict=True):
+            bias = 100 * ours[b, n].bias
+            rows.append((b, n, bias, 100 * ours[b, n].standard_error, paper, bias - paper))
+    table = Table(("bins", "n", "bias_percent", "bias_se", "paper_percent", "difference"), tuple(rows))
+
+    def draw(figure: "Figure") -> None:
+        left, right = panels(figure, 2, columns=2)
+        labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES], "x": "samples", "y": "bins"}
+        shape = (len(BINS), len(SIZES))
+        for axes, name, title in ((left, "bias_percent", "ours"), (right, "paper_percent", "as printed")):
+            numbers = np.reshape(np.array(table.column(name), dtype=float), shape)
+            heat(axes, numbers.tolist(), title=f"bias (%), {title}", **labels)  # type: ignore[arg-type]
+
+    return Experiment("roelofs-fig4", "bias of equal-width ECE, resnet110_c10", table, draw)
+
+
+def figure_6(setting: Setting) -> Experiment:
+    """Bias by n of the six estimators, and of RankSeries, in the ten worlds."""
+    estimators = {**roelofs_estimators(), "RankSeries": RANK_SERIES}
+    results = setting.trials(estimators, PAPER_WORLDS, n=LONG_SIZES)
+
+    def draw(figure: "Figure") -> None:
+        figure.set_size_inches(16, 7)
+        for axes, name in zip(panels(figure, len(PAPER_WORLDS), columns=5), PAPER_WORLDS, strict=True):
+            curves = _by_n(results, name)
+            lines(axes, curves, title=name, x="samples", y="bias (%)", log_x=True, zero=True, legend=False)
+        shared_legend(figure, axes)
+
+    return Experiment("roelofs-fig6", "bias by sample size, ten worlds", table_of(results), draw)
+
+
+def figure_7(setting: Setting) -> Experiment:
+    """Average estimate against the true error as T = c^d leaves the diagonal, at n = 200 and 5000."""
+    distributions: dict[str, Scores] = {"Uniform": Uniform(), "Beta(1.1, 0.1)": Beta(1.1, 0.1)}
+    exponents = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0)
+    worlds = {f"{s} d={d:g}": World(scores, Power(d)) for s, scores in distributions.items() for d in exponents}
+    results = setting.trials({"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}, worlds, n=(200, 5000))
+
+    def draw(figure: "Figure") -> None:
+        for axes, estimator in zip(panels(figure, 3), ("EW", "EMsweep", "RankSeries"), strict=True):
+            curves = {}
+            for scores in distributions:
+                for n in (200, 5000):
+                    part = [t for t in results if (t.estimator_name, t.n) == (estimator, n)]
+                    part = [t for t in part if t.world_name.startswith(scores)]
+                    curves[f"{scores}, n={n}"] = ([100 * t.truth for t in part], [100 * t.mean for t in part])
+            axes.axline((0, 0), slope=1, color="green", linewidth=0.8)
+            lines(axes, curves, title=estimator, x="true error (%)", y="average estimate (%)", legend=False)
+        shared_legend(figure, axes)
+
+    return Experiment("roelofs-fig7", "average estimate against the true error", table_of(results), draw)
+
+
+def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bool = False) -> Experiment:
+    """Bias (Figures 9-11) or standard deviation (12-14) by number of bins and n; -1 bins stands for the sweep."""
+    grid: dict[str, Estimator] = {}
+    for b in BINS:
+        for scheme in ("width", "mass"):
+            grid[f"BIN {scheme} {b}"] = BinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
+            grid[f"LB {scheme} {b}"] = LabelBinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
+            grid[f"DEBIAS {scheme} {b}"] = DebiasedECE(bins=b, scheme=scheme, norm=2, ties="split")
+    grid |= {"SWEEP width -1": EW_SWEEP, "SWEEP mass -1": EM_SWEEP}
+    results = setting.trials(grid, {world_name: PAPER_WORLDS[world_name]}, n=SIZES)
+    rows: list[tuple[Field, ...]] = []
+    for t in results:
+        metric, by, number = t.estimator_name.split()
+        rows.append((world_name, metric, by, int(number), t.n, t.m, 100 * t.bias, 100 * t.standard_error))
+        rows[-1] += (100 * t.std, 100 * t.std_standard_error)
+    columns = ("world", "metric", "scheme", "bins", "n", "m", "bias_percent", "bias_se", "std_percent", "std_se")
+    table = Table(columns, tuple(rows))
+    quantity, words = ("std_percent", "standard deviation") if spread else ("bias_percent", "bias")
+
+    def draw(figure: "Figure") -> None:
+        figure.set_size_inches(12, 12)
+        records = table.records()
+        metrics = ("BIN", "LB", "DEBIAS", "SWEEP")
+        kinds = [(metric, scheme) for metric in metrics for scheme in ("width", "mass")]
+        for axes, (metric, scheme) in zip(panels(figure, 8, columns=2, share_y=False), kinds, strict=True):
+            part = [r for r in records if (r["metric"], r["scheme"]) == (metric, scheme)]
+            bins = list(dict.fromkeys(r["bins"] for r in part))
+            numbers = [[float(r[quantity]) for r in part if r["bins"] == b] for b in bins]
+            heat(
+                *(axes, numbers),
+                rows=[str(b) for b in bins],
+                columns=[str(n) for n in SIZES],
+                title=f"{metric}, equal {scheme}: {words} (%)",
+                x="samples",
+                y="bins",
+            )
+
+    return Experiment(name, f"{words} by bins and samples, {world_name}", table, draw)
+
+
+figure_9 = partial(bins_and_samples, "resnet110_c10", "roelofs-fig9")
+figure_10 = partial(bins_and_samples, "resnet_wide32_c100", "roelofs-fig10")
+figure_11 = partial(bins_and_samples, "resnet152_imgnet", "roelofs-fig11")
+figure_12 = partial(bins_and_samples, "resnet110_c10", "roelofs-fig12", spread=True)
+figure_13 = partial(bins_and_samples, "resnet_wide32_c100", "roelofs-fig13", spread=True)
+figure_14 = partial(bins_and_samples, "resnet152_imgnet", "roelofs-fig14", spread=True)
+
+
+@dataclass(frozen=True)
+class SweepBins:
+    """The number of bins the sweep settles on."""
+
+    estimator: SweepECE
+
+    @property
+    def name(self) -> str:
+        return f"the bins of {self.estimator!r}"
+
+    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+        return self.estimator.sweep(profile)[0].astype(np.float64)[None, :]
+
+
+def figure_15(setting: Setting) -> Experiment:
+    """Equal-mass error by number of bins, and the number the sweep chooses, in an uncalibrated and a calibrated world."""
+    m = setting.m
+    worlds = {"uncalibrated": World(Uniform(), Logistic(10, -5)), "calibrated": World(Uniform(), Identity())}
+    sizes, bins = (200, 1000, 5000), (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+    grid = tuple(Value(BinnedECE(bins=b, scheme="mass", norm=2, ties="split")) for b in bins)
+    cells = [Cell(w, world, n, m, (*grid, SweepBins(EM_SWEEP))) for w, world in worlds.items() for n in sizes]
+    rows: list[tuple[Field, ...]] = []
+    for cell, answers in zip(cells, setting.answers(cells), strict=True):
+        truth = 100 * cell.world.true_error()
+        chosen = answers[-1][0]
+        for b, values in zip(bins, answers, strict=False):
+            mean, error = 100 * float(values.mean()), 100 * float(values.std()) / m**0.5
+            settled = (float(chosen.mean()), float(chosen.std()) / m**0.5)
+            rows.append((cell.name, cell.n, b, m, truth, mean, error, *settled))
+    columns = ("world", "n", "bins", "m", "truth_percent", "mean_percent", "mean_se", "sweep_bins", "sweep_bins_se")
+    table = Table(columns, tuple(rows))
+
+    def draw(figure: "Figure") -> None:
+        records = table.records()
+        for axes, name in zip(panels(figure, 2, columns=2, share_y=False), worlds, strict=True):
+            curves = {}
+            for n in sizes:
+                part = [r for r in records if (r["world"], r["n"]) == (name, n)]
+                curves[f"n={n}"] = ([float(r["bins"]) for r in part], [float(r["mean_percent"]) for r in part])
+                axes.axvline(float(part[0]["sweep_bins"]), linestyle="--", linewidth=0.8, color="grey")
+            axes.axhline(100 * worlds[name].true_error(), linestyle="--", color="black", linewidth=0.8)
+            lines(axes, curves, title=name, x="bins", y="average equal-mass ECE (%)", log_x=True)
+
+    return Experiment("roelofs-fig15", "bins chosen by the equal-mass sweep", table, draw)
+
+
+def _by_n(results: list[Trial], world_name: str) -> dict[str, tuple[list[float], list[float], list[float]]]:
+    """Bias in percent over n, one line per estimator, with two standard errors as its band."""
+    curves: dict[str, tuple[list[float], list[float], list[float]]] = {}
+    for t in results:
+        if t.world_name == world_name:
+            xs, ys, band = curves.setdefault(t.estimator_name, ([], [], []))
+            xs.append(t.n)
+            ys.append(100 * t.bias)
+            band.append(200 * t.standard_error)
+    return curves
