@@ -16,12 +16,20 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.study.analyses.before_after import effect_of_recalibration as effect_of_recalibration
     from truecal.study.analyses.bias_of_bins import BinBias as BinBias
     from truecal.study.analyses.bias_of_bins import bin_bias as bin_bias
+    from truecal.study.analyses.covariates import CovariateTrend as CovariateTrend
+    from truecal.study.analyses.covariates import covariate_trend as covariate_trend
+    from truecal.study.analyses.dominance import Dominance as Dominance
+    from truecal.study.analyses.dominance import dominance as dominance
     from truecal.study.analyses.error_calibration import ErrorAgainstCalibration as ErrorAgainstCalibration
     from truecal.study.analyses.error_calibration import error_against_calibration as error_against_calibration
     from truecal.study.analyses.error_residuals import Residuals as Residuals
     from truecal.study.analyses.error_residuals import residuals as residuals
     from truecal.study.analyses.in_out import InAndOut as InAndOut
     from truecal.study.analyses.in_out import in_and_out as in_and_out
+    from truecal.study.analyses.log_fits import LogFits as LogFits
+    from truecal.study.analyses.log_fits import log_fits as log_fits
+    from truecal.study.analyses.over_types import ShiftOverTypes as ShiftOverTypes
+    from truecal.study.analyses.over_types import shift_over_types as shift_over_types
     from truecal.study.analyses.pareto_sets import ParetoSets as ParetoSets
     from truecal.study.analyses.pareto_sets import on_front as on_front
     from truecal.study.analyses.pareto_sets import pareto as pareto
@@ -38,6 +46,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.study.importing.importing import import_table as import_table
     from truecal.study.interventions.compare import Comparison as Comparison
     from truecal.study.interventions.compare import compare_interventions as compare_interventions
+    from truecal.study.run.predictions import predictions_of as predictions_of
     from truecal.study.store import Store as Store
     from truecal.study.study import Study as Study
 
@@ -59,6 +68,11 @@ __getattr__, __all__ = lazy_names(
         "truecal.study.analyses.ranking": "Ranking rank",
         "truecal.study.example.example": "make_example",
         "truecal.study.importing.importing": "import_table",
+        "truecal.study.analyses.over_types": "ShiftOverTypes shift_over_types",
+        "truecal.study.analyses.log_fits": "LogFits log_fits",
+        "truecal.study.analyses.covariates": "CovariateTrend covariate_trend",
+        "truecal.study.analyses.dominance": "Dominance dominance",
+        "truecal.study.run.predictions": "predictions_of",
         "truecal.study.store": "Store",
         "truecal.study.study": "Study",
     },

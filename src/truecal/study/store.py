@@ -168,6 +168,10 @@ class Store:
         known = {job: dict(zip(covariates["names"], values, strict=True)) for job, values in covariates["of"].items()}
         return table.join(_covariates(known, covariates["names"]), on="job", how="left", maintain_order="left")
 
+    def references(self) -> dict[str, str]:
+        """The clean dataset of every shifted one that is not its own."""
+        return dict(self.meta().get("clean") or {})
+
     def diagrams(self) -> "pl.DataFrame":
         """The bins of the reliability diagrams (see DIAGRAMS)."""
         return self._read("diagrams", self.meta())

@@ -14,6 +14,8 @@ from truecal.parallel import progress_bar
 # Verb -> (module, function, one line for --help): their modules load on use only.
 _ELSEWHERE = {
     "page": ("truecal.cli.study.page", "page", "Write the page that explores a store."),
+    "import": ("truecal.cli.study.imported", "import_", "Make a store of numbers that were measured elsewhere."),
+    "figure": ("truecal.cli.study.figure", "figure", "Draw a figure of Minderer et al. (2021) from a store."),
     "example": ("truecal.cli.study.page", "example", "Make predictions of real models and a study of them."),
     "interventions": (
         "truecal.cli.study.interventions",

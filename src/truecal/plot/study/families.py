@@ -58,12 +58,26 @@ def chosen(table: Any, **wanted_of: str | float | None) -> Frame:
     return {name: table[name].to_list() for name in table.columns}
 
 
-def draw_models(ax: Any, frame: Frame, x: str, y: str, *, bars: bool = True, filled: bool = True) -> None:
-    """A dot per model, its family's colour and marker, its size by `relative_size` or `size` within the family."""
+def draw_models(
+    ax: Any,
+    frame: Frame,
+    x: str,
+    y: str,
+    *,
+    bars: bool = True,
+    filled: bool = True,
+    styles: dict[str, dict[str, Any]] | None = None,
+) -> None:
+    """A dot per model, its family's colour and marker, its size by `relative_size` or `size` within the family.
+
+    `styles` are those of all families where several diagrams must agree.
+    """
     names, across, up = columns(frame, "model", x, y)
     families, sizes = families_of(frame), _areas(frame)
-    for family, style in family_styles(families).items():
+    for family, style in (styles or family_styles(families)).items():
         rows = [i for i, name in enumerate(families) if name == family]
+        if not rows:
+            continue
         face = style["color"] if filled else "none"
         ax.scatter(
             [across[i] for i in rows],

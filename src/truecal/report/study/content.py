@@ -72,6 +72,6 @@ def _start(numbers: Numbers) -> Start:
 
     def order(at: int) -> tuple[bool, bool, float, float]:
         place = numbers.places[at]
-        return place.selection != "all", place.recalibrator != "none", place.severity, -place.n
+        return place.selection != "all", place.recalibrator != "none", place.severity, -(place.n or 0)
 
     return Start(measure, min(range(len(numbers.places)), key=order))

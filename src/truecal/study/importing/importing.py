@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from typing import Any, Literal
+from typing import Any
 
 from truecal.checks import check_choice
 from truecal.errors import InputError
@@ -13,6 +13,7 @@ from truecal.study.metrics.names import parse_metric
 from truecal.study.store import RESULTS, Store, polars
 
 PRESETS = ("revisiting-calibration",)
+_CLEAN = "imagenet"  # of the preset
 _WHO = ["model", "dataset", "severity", "seed"]
 
 
@@ -20,7 +21,7 @@ def import_table(
     table: str | os.PathLike[str],
     store: str | os.PathLike[str],
     *,
-    preset: Literal["revisiting-calibration"] | None = None,
+    preset: str | None = None,
     mapping: str | os.PathLike[str] | None = None,
     diagrams: str | os.PathLike[str] | None = None,
     about: str | os.PathLike[str] | None = None,
@@ -138,12 +139,15 @@ def _write(
     part = hashlib.blake2b(rows.select(sorted(RESULTS)).write_csv().encode(), digest_size=12).hexdigest()
     known = rows.select("job", *covariates).unique("job", keep="first", maintain_order=True)
     of = {job: list(values) for job, *values in known.iter_rows()} if covariates else {}
+    names = rows["dataset"].unique().to_list()
+    clean = {dataset: _CLEAN for dataset in names if dataset != _CLEAN} if _CLEAN in names else {}
     store.begin(
         {
             "name": str(name),
             "study": {"imported": True, "notes": notes},
             "jobs": [part],
             "covariates": {"names": covariates, "of": of},
+            "clean": clean,
         }
     )
     store.add_table(part, rows.select(list(RESULTS)), bins)

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +60,31 @@ def run_study(
 def _meta(spec: Spec, jobs: Sequence[Job], wanted: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """What study.json says."""
     covariates = {job.name: list(spec.covariates_of(job.source).values()) for job in jobs} if spec.covariates else {}
+    names = dict.fromkeys(job.source.dataset for job in jobs)
     return {
         "name": spec.name,
         "study": spec.written,
         "jobs": [job.name for job in jobs],
         "wanted": list(wanted),
         "files": {job.name: str(job.source.path) for job in jobs},
+        "columns": asdict(spec.options.columns),
+        "protocol": {job.name: _protocol(job) for job in jobs},
         "fits": sorted({fit for job in jobs for _, fit in job.fits}),
+        "clean": {name: clean for name in names if (clean := spec.options.clean_of(name)) != name},
         "covariates": {"names": list(spec.covariates), "of": covariates},
         "broken": dict(spec.broken),
+    }
+
+
+def _protocol(job: Job) -> dict[str, Any]:
+    """How the rows of a job were chosen and recalibrated, for whoever goes back to its predictions."""
+    options = job.options
+    shares = bool(options.recalibrators) and options.shares_rows(job.source.dataset)
+    return {
+        "fraction": options.split.fraction if shares else None,
+        "split_seed": options.split.seed,
+        "subset": job.subset,
+        "fits": dict(job.fits),
     }
 
 

@@ -1,5 +1,6 @@
 """The study file as values: what is evaluated, and how. `read` makes them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -30,6 +31,14 @@ class Columns:
     classes: tuple[object, ...] | None = None
     weight: str | None = None
     cluster: str | None = None
+
+    @classmethod
+    def of(cls, held: Mapping[str, Any]) -> "Columns":
+        """What JSON kept of it."""
+        lists: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in held.items()
+        }
+        return cls(**lists)
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -1,0 +1,86 @@
+"""Calibration error as a power of classification error, by family, pooled over datasets (Minderer et al. 2021, Figure 11)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.study.analyses.correlation import fit_line
+from truecal.study.analyses.pareto_sets import METRIC
+from truecal.study.analyses.points import gathered, numbers, with_error
+from truecal.study.store import polars
+
+_FEWEST = 3  # points for a line with an interval
+
+
+@dataclass(frozen=True, eq=False)
+class LogFits:
+    """Points of models on datasets, and lines log10(metric) = intercept + slope log10(error) through those of a group.
+
+    `frame()` columns: metric, lens, dataset, severity, model, family, size, error, value, and the group. `lines()` columns: the
+    group, slope, slope_low, slope_high, intercept, explained (R squared), points, models.
+    """
+
+    metric: str
+    recalibrator: str
+    by: str
+    notes: tuple[str, ...]
+    _frame: Any
+    _lines: Any
+
+    def frame(self) -> Any:
+        """One row per model and condition."""
+        return self._frame
+
+    def lines(self) -> Any:
+        """One row per group."""
+        return self._lines
+
+
+def log_fits(
+    frame: Any,
+    *,
+    metric: str = METRIC,
+    by: str = "family",
+    lens: str = "top-label",
+    selection: str = "all",
+    recalibrator: str = "none",
+    level: float = 0.95,
+) -> LogFits:
+    """A line through all conditions of every group of models (`by`: family, or any covariate), on logarithmic scales.
+
+    Intervals take points as independent; those of one model on several datasets are not, so they are rather narrow.
+    """
+    pl = polars()
+    found, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
+    if by not in found.columns:
+        if by not in frame.columns:
+            raise InputError(f"the results have no column {by!r} to group by; there are {', '.join(frame.columns)}")
+        about = frame.select("model", "dataset", "severity", by).unique(["model", "dataset", "severity"], keep="first")
+        found = found.join(about, on=["model", "dataset", "severity"], how="left")
+    usable = found.filter((pl.col("value") > 0) & (pl.col("error") > 0))
+    zeros = found.height - usable.height
+    if zeros:
+        notes.append(
+            f"{zeros} of {found.height} points have an estimate or an error of 0 and no logarithm; they are left out"
+        )
+    rows, remarks = [], []
+    for (group,), part in usable.partition_by([by], as_dict=True, maintain_order=True).items():
+        error, value = numbers(part, "error", "value")
+        line = fit_line(np.log10(error), np.log10(value), level=level)
+        row = {by: group, "slope": line.slope, "slope_low": line.low, "slope_high": line.high}
+        row |= {"intercept": line.intercept, "explained": line.explained}
+        rows.append({**row, "points": part.height, "models": part["model"].n_unique()})
+        if part.height < _FEWEST:
+            remarks.append((f"fewer than {_FEWEST} points leave no interval", str(group)))
+    if not rows:
+        raise InputError("no point has a logarithm: all estimates or errors are 0")
+    return LogFits(
+        metric,
+        recalibrator,
+        by,
+        (*notes, *gathered(remarks)),
+        usable,
+        pl.DataFrame(rows, infer_schema_length=None).sort(by, nulls_last=True),
+    )
