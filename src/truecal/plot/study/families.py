@@ -7,7 +7,8 @@ from typing import Any, Protocol
 from truecal.errors import InputError
 from truecal.plot.canvas import SERIES, Frame, columns
 
-_MARKERS = "os^DvP*Xph<"  # as many as are coprime to the number of colours: 55 families until a pair comes again
+_COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
+_MARKERS = "os^DvP*Xph<"  # as many as are coprime to the number of colours: 88 families until a pair comes again
 _FEW = 12  # models whose names fit beside their dots
 NO_FAMILY = "no family"
 
@@ -31,7 +32,7 @@ def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
     """Colour and marker of every family, in the order of their names."""
     names = sorted({NO_FAMILY if family is None else family for family in families})
     return {
-        name: {"color": SERIES[i % len(SERIES)]["color"], "marker": _MARKERS[i % len(_MARKERS)]}
+        name: {"color": _COLOURS[i % len(_COLOURS)], "marker": _MARKERS[i % len(_MARKERS)]}
         for i, name in enumerate(names)
     }
 

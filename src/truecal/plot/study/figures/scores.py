@@ -79,6 +79,8 @@ def loglog(shown: Shown) -> StudyFigure:
 
 def _log_panel(shown: Shown, found: Any, words: str) -> Panel:
     def draw(ax: Any) -> None:
+        from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
         table, lines = found.frame(), found.lines()
         for family, style in shown.styles.items():
             part = table.filter(pl.col("family").fill_null(NO_FAMILY) == family)
@@ -93,6 +95,10 @@ def _log_panel(shown: Shown, found: Any, words: str) -> Panel:
                 ax.plot(ends, 10 ** line["intercept"] * ends ** line["slope"], color=style["color"], linewidth=1.4)
         ax.set_xscale("log")
         ax.set_yscale("log")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(FormatStrFormatter("%g"))
+            axis.set_minor_locator(NullLocator())
         ax.set(xlabel="Classification error", ylabel=shown.metric)
         title(ax, words)
 

@@ -84,7 +84,7 @@ def _beside(shown: Shown, table: Any, words: str) -> Panel:
                 markersize=3,
                 **style,
             )
-        ax.set(xlabel="Severity of shift", ylabel=f"{shown.metric} minus that of the family's largest")
+        ax.set(xlabel="Severity of shift", ylabel=f"{shown.metric}\nminus the largest of the family")
         title(ax, words)
 
     return draw
