@@ -261,6 +261,26 @@ def test_opens_from_disk_without_a_word_in_the_console_or_a_request(browser, pag
     assert browser.requests() == [page.as_uri()]
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_small_multiples_before_and_after(browser, page, width, scheme):
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    browser.media(prefers_color_scheme=scheme)
+    browser.driver.set_window_size(width, 900)
+    browser.open(page)
+    browser.run("document.getElementById('glance').scrollIntoView()")
+    WebDriverWait(browser.driver, 30, 0.05).until(lambda _: browser.one("#glance-families-words").text != "")
+    browser.settle()
+    titles = browser.run("return [...document.querySelectorAll('#glance-before text')].map(t => t.textContent)")
+    assert {"before recalibration", "after temperature"} <= set(titles)
+    for chart in ("glance-before", "glance-datasets", "glance-families"):
+        assert len(browser.all(f"#{chart} svg path")) > 9
+        assert "(up) against error rate (across)" in browser.one(f"#{chart}-words").text
+    assert browser.run("return document.documentElement.scrollWidth") <= width  # nothing sticks out
+    assert browser.complaints() == []
+
+
 def test_every_selector_shows_the_numbers_of_the_store_and_their_front(browser, page, store):
     browser.open(page)
     agrees(browser, means(store, "rank-series-l2"))

@@ -165,5 +165,18 @@ def test_help_loads_no_other_module():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == "0 False False"
-    for verb in ("run", "show", "export", "page", "example", "interventions"):
+    for verb in ("run", "show", "export", "collect", "page", "import", "figure", "example", "interventions"):
         assert f"\n  {verb} " in said
+
+
+def test_figure(truecal, store, tmp_path):
+    out, numbers = tmp_path / "f.png", tmp_path / "f.csv"
+    ran = truecal("study", "figure", "recalibration", store, "--out", out, "--numbers", numbers, "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["written"] == {"recalibration": str(out)}
+    assert out.stat().st_size > 5000
+    assert pl.read_csv(numbers).height == 6
+    ran = truecal("study", "figure", "families", store, "--metric", "nope", "--out", out)
+    assert ran.code == 2
+    assert "there is no metric 'nope'" in ran.err
+    assert truecal("study", "figure", "families", store, "--out", tmp_path / "f.xyz").code == 2

@@ -246,7 +246,7 @@ async function drawAll() {
   });
   views.scatter.addSignalListener('brush', (_, extent) => brush(extent));
   await drawModel();
-  await drawGlances();
+  if (glanceVisible) await drawGlances();
 }
 
 function brush(extent) {
@@ -324,3 +324,4 @@ get('release').addEventListener('click', () => soon());
 offerFamilies();
 prepareTables();
 startDrawing(drawAll);
+watchGlances();

@@ -3,6 +3,16 @@
 const MOST_PANELS = 8;
 const glances = {};
 let glanced = '';
+let glanceVisible = false;
+const MANY_MARKS = 500; // from which a bitmap is drawn faster than shapes
+
+// They are drawn when they come into view, so that the explorer answers at once.
+function watchGlances() {
+  new IntersectionObserver(([entry]) => {
+    glanceVisible = entry.isIntersecting;
+    if (glanceVisible) next(drawGlances);
+  }, { rootMargin: '400px' }).observe(get('glance'));
+}
 
 function panelWords(recalibrator) {
   return recalibrator === 'none' ? 'before recalibration' : `after ${recalibrator}`;
@@ -67,7 +77,8 @@ async function drawGlance(chart, rows, panels, colouring, words) {
   figure.hidden = panels.length < 2 || rows.length === 0;
   if (figure.hidden) return;
   glances[chart]?.finalize();
-  const options = { mode: 'vega-lite', renderer: 'svg', ast: true, logLevel: ERRORS_ONLY, actions: false };
+  const renderer = rows.length > MANY_MARKS ? 'canvas' : 'svg';
+  const options = { mode: 'vega-lite', renderer, ast: true, logLevel: ERRORS_ONLY, actions: false };
   glances[chart] = (await vegaEmbed(`#${chart}`, glanceSpec(rows, panels, chart, colouring), options)).view;
   get(`${chart}-words`).textContent = words;
 }

@@ -34,7 +34,8 @@ def costs(shown: Shown) -> StudyFigure:
 def _models(shown: Shown) -> list[str]:
     if shown.choice.models:
         return list(shown.choice.models)
-    found = study.error_against_calibration(shown.frame, metric=shown.metric, **shown.options("none")).frame()
+    options = shown.options("none")
+    found = study.error_against_calibration(shown.frame, metric=shown.metric, dataset=shown.clean, **options).frame()
     here = found.filter((pl.col("dataset") == shown.clean) & (pl.col("severity") == 0)).sort("error")
     best = here.unique("family", keep="first", maintain_order=True)
     names = (best if best.height > 1 else here)["model"].to_list()[:_MOST]

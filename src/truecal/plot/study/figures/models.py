@@ -11,7 +11,6 @@ from truecal.plot.study.families import draw_models, families_of
 from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, columns_of, title
 
 _DIAGRAMS = 6  # reliability diagrams beside the scatter
-_EXTERNAL = "reference"  # family of points from elsewhere
 
 
 def clouds(shown: Shown, table: Any, words: str, *, y: str = "value") -> Panel:
@@ -27,13 +26,19 @@ def clouds(shown: Shown, table: Any, words: str, *, y: str = "value") -> Panel:
     return draw
 
 
+def _on(shown: Shown, dataset: str, recalibrator: str) -> Any:
+    """Error and calibration of all models on one dataset."""
+    options = shown.options(recalibrator)
+    return study.error_against_calibration(shown.frame, metric=shown.metric, dataset=dataset, **options)
+
+
 def on(table: Any, dataset: str, severity: float = 0.0) -> Any:
     return table.filter((pl.col("dataset") == dataset) & (pl.col("severity") == severity))
 
 
 def families(shown: Shown) -> StudyFigure:
     """Figure 1: calibration against error by family; beside it reliability diagrams and histograms of confidence."""
-    found = study.error_against_calibration(shown.frame, metric=shown.metric, **shown.options("none"))
+    found = _on(shown, shown.clean, "none")
     table = on(found.frame(), shown.clean)
     drawn = diagram_panels(shown, table)
     rows: list[list[Panel | None]] = [[clouds(shown, table, f"{shown.clean}, before recalibration")]]
@@ -89,7 +94,7 @@ def recalibration(shown: Shown) -> StudyFigure:
     row: list[Panel | None] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = study.error_against_calibration(shown.frame, metric=shown.metric, **shown.options(recalibrator))
+        found = _on(shown, shown.clean, recalibrator)
         table = on(found.frame(), shown.clean)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in found.notes if note not in notes]
@@ -105,16 +110,14 @@ def natural(shown: Shown) -> StudyFigure:
     rows: list[list[Panel | None]] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = study.error_against_calibration(shown.frame, metric=shown.metric, **shown.options(recalibrator))
-        parts = [(name, on(found.frame(), name)) for name in names]
-        rows.append(
-            [
-                clouds(shown, part, f"{name}, {shown.when(recalibrator)}") if part.height else None
-                for name, part in parts
-            ]
-        )
-        tables += [part.with_columns(recalibrator=pl.lit(recalibrator)) for _, part in parts]
-        notes += [note for note in found.notes if note not in notes]
+        row: list[Panel | None] = []
+        for name in names:
+            found = _on(shown, name, recalibrator)
+            part = on(found.frame(), name)
+            row.append(clouds(shown, part, f"{name}, {shown.when(recalibrator)}"))
+            tables.append(part.with_columns(recalibrator=pl.lit(recalibrator)))
+            notes += [note for note in found.notes if note not in notes]
+        rows.append(row)
     return StudyFigure("natural", rows, pl.concat(tables), tuple(notes), shown.styles)
 
 
