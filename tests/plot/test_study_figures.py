@@ -12,7 +12,7 @@ from tests.study.studies import write_files, write_study
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-from truecal.plot.study import FIGURES, Choice, draw_figure
+from truecal.plot.study import FIGURES, Choice, External, draw_figure
 
 FROM_NUMBERS = [name for name in FIGURES if name != "costs"]
 
@@ -76,6 +76,15 @@ def test_before_and_after_are_said_and_different(imported):
     assert titles == ["imagenet, before recalibration", "imagenet, after temperature"]
     means = dict(drawn.frame().group_by("recalibrator").agg(pl.col("value").mean()).iter_rows())
     assert means["temperature"] < means["none"]
+
+
+def test_points_from_elsewhere_are_drawn_and_counted_nowhere(imported):
+    plain = draw_figure(imported, "recalibration").frame()
+    points = (External("Guo 2017", 0.22, 0.045), External("Guo 2017, scaled", 0.22, 0.02, "temperature"))
+    drawn = draw_figure(imported, "recalibration", Choice(external=points)).plot()
+    names = [[text.get_text() for text in ax.texts] for ax in drawn.figure_.axes]
+    assert names == [["Guo 2017"], ["Guo 2017, scaled"]]
+    assert drawn.frame().equals(plain)
 
 
 def test_severities_are_means_over_types(imported):

@@ -34,6 +34,14 @@ _NAMES = {
 @click.option("--covariate", metavar="NAME", help="Column that models or datasets differ in. [default: size]")
 @click.option("--after", metavar="NAME", help="Recalibrator to compare with. [default: temperature]")
 @click.option("--model", "models", multiple=True, metavar="NAME", help="Only these, in diagrams and cost maps.")
+@click.option(
+    "--external",
+    nargs=3,
+    type=(str, float, float),
+    multiple=True,
+    metavar="NAME ERROR VALUE",
+    help="A point from elsewhere, in figures 1 and 2 before recalibration; may be given several times.",
+)
 @click.option("--numbers", metavar="FILE", help="Also write the numbers drawn: .csv or .parquet.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
 def figure(
@@ -43,15 +51,17 @@ def figure(
     numbers: str | None,
     as_json: bool,
     models: tuple[str, ...],
+    external: tuple[tuple[str, float, float], ...],
     **chosen: str | None,
 ) -> None:
     """Draw a figure of Minderer et al. (2021) from the numbers in STORE."""
     import truecal as tc
-    from truecal.plot.study import FIGURES, Choice, draw_figure
+    from truecal.plot.study import FIGURES, Choice, External, draw_figure
     from truecal.report.records import document
 
     held = tc.study.Store(store)
-    choice = replace(Choice(models=models), **chosen)  # type: ignore[arg-type]
+    points = tuple(External(*point) for point in external)
+    choice = replace(Choice(models=models, external=points), **chosen)  # type: ignore[arg-type]
     wanted = list(FIGURES) if name == "all" else [name]
     written, notes = {}, []
     for one in wanted:

@@ -66,7 +66,19 @@ def covariate_trend(
     recalibrator: str = "none",
     dataset: str | None = None,
 ) -> CovariateTrend:
-    """How a metric and the error go with a covariate: a column of the results such as size, or one of the study's own."""
+    """How a metric and the error go with a covariate: a column of the results such as size, or one of the study's own.
+
+    >>> import polars as pl
+    >>> names, families = ["a", "b", "c", "d"], ["old", "old", "new", "new"]
+    >>> values = {"error": [0.3, 0.4, 0.1, 0.2], "nll": [0.6, 0.8, 0.2, 0.4]}
+    >>> rows = [(*who, metric, value) for metric, all_ in values.items() for *who, value in zip(names, families, all_)]
+    >>> frame = pl.DataFrame(rows, schema=["model", "family", "metric", "value"], orient="row").with_columns(
+    ...     size=pl.Series([1.0, 2.0, 3.0, 4.0] * 2), dataset=pl.lit("digits"), severity=0.0, seed=0,
+    ...     recalibrator=pl.lit("none"), lens=pl.lit(""), selection=pl.lit("all"), low=None, high=None, n=500)
+    >>> found = covariate_trend(frame, "size", metric="nll")
+    >>> round(found.trends().filter(pl.col("family").is_null())["tau"].item(), 3)  # the larger, the better
+    -0.333
+    """
     pl = polars()
     if covariate not in frame.columns or covariate in _NOT:
         known = ", ".join(name for name in frame.columns if name not in _NOT)

@@ -46,7 +46,18 @@ def dominance(
     recalibrator: str = "none",
     dataset: str | None = None,
 ) -> Dominance:
-    """Family against family, under every condition of the results."""
+    """Family against family, under every condition of the results.
+
+    >>> import polars as pl
+    >>> names, families = ["a", "b", "c", "d"], ["old", "old", "new", "new"]
+    >>> values = {"error": [0.3, 0.4, 0.1, 0.2], "nll": [0.6, 0.8, 0.2, 0.4]}
+    >>> rows = [(*who, metric, value) for metric, all_ in values.items() for *who, value in zip(names, families, all_)]
+    >>> frame = pl.DataFrame(rows, schema=["model", "family", "metric", "value"], orient="row").with_columns(
+    ...     size=pl.lit(1.0), dataset=pl.lit("digits"), severity=0.0, seed=0, recalibrator=pl.lit("none"), lens=pl.lit(""),
+    ...     selection=pl.lit("all"), low=None, high=None, n=500)
+    >>> dominance(frame, metric="nll").always
+    (('old', 'new'),)
+    """
     pl = polars()
     found, notes = with_error(
         frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset

@@ -80,8 +80,9 @@ class Metric:
 def parse_metric(name: str) -> Metric:
     """The metric of a name.
 
-    >>> parse_metric("ece-mass-100-l2")
-    Metric(name='ece-mass-100-l2', kind='ece', scheme='mass', bins=100, norm=2.0)
+    >>> metric = parse_metric("ece-mass-100-l2")
+    >>> metric.kind, metric.scheme, metric.bins, metric.norm
+    ('ece', 'mass', 100, 2.0)
     """
     if name in SCORES:
         return Metric(name, "score")

@@ -6,7 +6,7 @@ from typing import Any
 from truecal.checks import check_choice
 from truecal.plot.study.figures.costs import costs
 from truecal.plot.study.figures.models import covariate, families, natural, recalibration
-from truecal.plot.study.figures.panels import Choice, Shown, StudyFigure
+from truecal.plot.study.figures.panels import Choice, External, Shown, StudyFigure
 from truecal.plot.study.figures.scores import agreement, bins, loglog, residuals, temperatures
 from truecal.plot.study.figures.shifted import severities, sizes
 
@@ -33,4 +33,4 @@ def draw_figure(store: Any, name: str, choice: Choice | None = None) -> StudyFig
     return FIGURES[name](Shown.of(store, choice or Choice()))
 
 
-__all__ = ["FIGURES", "Choice", "StudyFigure", "draw_figure"]
+__all__ = ["FIGURES", "Choice", "External", "StudyFigure", "draw_figure"]

@@ -13,12 +13,17 @@ from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, columns
 _DIAGRAMS = 6  # reliability diagrams beside the scatter
 
 
-def clouds(shown: Shown, table: Any, words: str, *, y: str = "value") -> Panel:
-    """A panel of models by error and metric."""
+def clouds(shown: Shown, table: Any, words: str, recalibrator: str = "") -> Panel:
+    """A panel of models by error and metric, with the points from elsewhere that belong to a recalibrator."""
+    points = [point for point in shown.choice.external if point.recalibrator == recalibrator]
 
     def draw(ax: Any) -> None:
         frame = columns_of(table)
-        draw_models(ax, frame, "error", y, bars=table.height <= 30, styles=shown.styles)
+        draw_models(ax, frame, "error", "value", bars=table.height <= 30, styles=shown.styles)
+        for point in points:
+            ax.plot(point.error, point.value, marker="*", markersize=12, color="black", linestyle="none", zorder=4)
+            place = {"xytext": (6, 5), "textcoords": "offset points", "fontsize": "small", "parse_math": False}
+            ax.annotate(point.name, (point.error, point.value), **place)
         ax.set(xlabel="Classification error", ylabel=shown.metric)
         ax.set_ylim(bottom=0)
         title(ax, words)
@@ -41,7 +46,7 @@ def families(shown: Shown) -> StudyFigure:
     found = _on(shown, shown.clean, "none")
     table = on(found.frame(), shown.clean)
     drawn = diagram_panels(shown, table)
-    rows: list[list[Panel | None]] = [[clouds(shown, table, f"{shown.clean}, before recalibration")]]
+    rows: list[list[Panel | None]] = [[clouds(shown, table, f"{shown.clean}, before recalibration", "none")]]
     for start in range(0, len(drawn), 3):
         part: list[Panel | None] = [panel for panel in drawn[start : start + 3]]
         if start == 0:
@@ -98,7 +103,7 @@ def recalibration(shown: Shown) -> StudyFigure:
         table = on(found.frame(), shown.clean)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in found.notes if note not in notes]
-        row.append(clouds(shown, table, f"{shown.clean}, {shown.when(recalibrator)}"))
+        row.append(clouds(shown, table, f"{shown.clean}, {shown.when(recalibrator)}", recalibrator))
     return StudyFigure("recalibration", [row], pl.concat(tables), tuple(notes), shown.styles)
 
 

@@ -14,6 +14,16 @@ _NOT_ERRORS = ("error", "confidence", "nll", "brier", "brier-top", "aurc", "best
 
 
 @dataclass(frozen=True)
+class External:
+    """A point from elsewhere, such as a published model: drawn beside the models, and in no analysis."""
+
+    name: str
+    error: float
+    value: float
+    recalibrator: str = "none"
+
+
+@dataclass(frozen=True)
 class Choice:
     """What a figure shows; what is None is chosen by what the store holds."""
 
@@ -24,6 +34,7 @@ class Choice:
     covariate: str | None = None
     after: str | None = None
     models: tuple[str, ...] = ()
+    external: tuple[External, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
