@@ -7,9 +7,9 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate
-from truecal.study.analyses.paired import PairedDraws
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import CONDITION, gathered, named, numbers, with_error
+from truecal.study.analyses.rankings.paired import PairedDraws
 from truecal.study.store import polars
 from truecal.types import Float64s
 from truecal.uncertainty import holm

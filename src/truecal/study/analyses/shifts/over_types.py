@@ -9,7 +9,7 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import at, conditions, numbers, with_error
-from truecal.study.analyses.reference import references
+from truecal.study.analyses.shifts.reference import references
 from truecal.study.store import polars
 
 _MODEL = ["model", "family", "size"]

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from truecal.errors import InputError
-from truecal.study.analyses.paired import Pair, PairedDraws, compare_pairs, groups
+from truecal.study.analyses.rankings.paired import Pair, PairedDraws, compare_pairs, groups
 
 if TYPE_CHECKING:
     import polars as pl
