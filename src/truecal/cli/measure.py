@@ -105,8 +105,7 @@ def _in_memory(
             for group, rows in groups.items()
             for estimator in estimators
         ]
-    gone = (f"{loaded.dropped} rows with missing values were left out",) if loaded.dropped else ()
-    return [(group, estimate.but(warnings=(*gone, *estimate.warnings))) for group, estimate in estimates]
+    return [(group, estimate.but(warnings=(*loaded.notes, *estimate.warnings))) for group, estimate in estimates]
 
 
 def preds_by(preds: "Predictions", columns: Sequence[str]) -> "dict[str, Predictions]":
