@@ -23,10 +23,10 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import study as study
     from truecal import train as train
     from truecal import uncertainty as uncertainty
-    from truecal.breakdown.beyond_top import beyond_top as beyond_top
-    from truecal.breakdown.beyond_top import group_confidence as group_confidence
-    from truecal.breakdown.likert import likert as likert
-    from truecal.breakdown.subgroups import subgroups as subgroups
+    from truecal.breakdown import beyond_top as beyond_top
+    from truecal.breakdown import group_confidence as group_confidence
+    from truecal.breakdown import likert as likert
+    from truecal.breakdown import subgroups as subgroups
     from truecal.errors import FileError as FileError
     from truecal.errors import InputError as InputError
     from truecal.errors import MissingExtraError as MissingExtraError
@@ -96,9 +96,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
 
 # Where each public name is at home.
 _HOMES = {
-    "truecal.breakdown.beyond_top": "beyond_top group_confidence",
-    "truecal.breakdown.likert": "likert",
-    "truecal.breakdown.subgroups": "subgroups",
+    "truecal.breakdown": "beyond_top group_confidence likert subgroups",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
     "truecal.estimate": "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
     "IsotonicError KDTree KernelDensityECE LabelBinnedECE Lp Mahalanobis NearestECE RankSeries SmoothECE SweepECE TotalVariation "

@@ -28,7 +28,7 @@ def check_whole(value: object, name: str, least: int = 1, most: int | None = Non
         raise InputError(f"{name} must be at most {most:,}, not {value:,}")
 
 
-def check_choice(value: object, choices: tuple[str, ...], name: str) -> None:
+def check_choice(value: object, choices: tuple[object, ...], name: str) -> None:
     """Refuse an option that is not among its choices."""
     if value not in choices:
         raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")

@@ -1,4 +1,4 @@
-"""Proper scores and the plain summaries people quote beside a calibration error.
+"""Proper scores, their decomposition, and the plain summaries people quote beside a calibration error.
 
 Whole predictions (all classes) are scored by the functions on Predictions; one score per row (a Profile) by the others.
 """
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.estimate import RankSeries
 from truecal.estimate.isotonic import isotonic_blocks
 from truecal.lens import TopLabel
 from truecal.predictions import Predictions
@@ -16,7 +15,6 @@ from truecal.profile import Profile
 from truecal.types import Float64s
 
 _BLOCK = 1 << 16  # probabilities looked at together: what stays in cache
-_FIT_CELLS = 65_536  # a logistic fit to more rows is made on so many cells
 
 
 def _mean(values: Float64s, preds: Predictions) -> float:
@@ -119,108 +117,6 @@ def decompose(profile: Profile) -> Decomposition:
     return Decomposition(
         score, max(score - (outcome - fitted), 0.0), max(fitted - outcome**2, 0.0), outcome * (1 - outcome)
     )
-
-
-@dataclass(frozen=True)
-class CalibrationLine:
-    """Cox's logistic recalibration: logit P(y) = intercept + slope * logit(c); 0 and 1 mean calibrated.
-
-    A slope below 1 means scores too extreme (overconfident). `intercept` is fitted with the slope held at 1 (calibration in the
-    large): negative means scores too high. Scores of exactly 0 or 1 have no logit: `left_out` is the share of them.
-    """
-
-    slope: float
-    intercept: float
-    left_out: float
-
-
-def calibration_line(profile: Profile) -> CalibrationLine:
-    """Calibration slope and intercept (Cox 1958) by maximum likelihood.
-
-    >>> import numpy as np, truecal as tc
-    >>> rng = np.random.default_rng(0)
-    >>> z = rng.normal(size=20000)
-    >>> y = rng.random(20000) < 1 / (1 + np.exp(-z))
-    >>> line = calibration_line(tc.Profile.from_arrays(1 / (1 + np.exp(-2 * z)), y))  # twice too extreme
-    >>> round(line.slope, 1), line.left_out
-    (0.5, 0.0)
-    """
-    if profile.batch != 1:
-        raise InputError(f"calibration_line takes one dataset, not a batch of {profile.batch}; use profile.take([i])")
-    cells = profile.coarsen(_FIT_CELLS)
-    c = cells.scores[0].astype(np.float64)
-    w = np.ones(len(c)) if cells.weights is None else cells.weights[0]
-    y = cells.outcomes[0].astype(np.float64)
-    inner = (c > 0) & (c < 1)
-    left_out = float(w[~inner].sum() / w.sum())
-    c, w, y = c[inner], w[inner], y[inner]
-    ones, zeros = c[(y > 0) & (w > 0)], c[(y < 1) & (w > 0)]
-    if not len(ones) or not len(zeros):
-        raise InputError("the calibration line needs both outcomes among scores strictly between 0 and 1")
-    if ones.min() == ones.max() == zeros.min() == zeros.max():
-        raise InputError("the calibration line needs at least two different scores")
-    z = np.log(c) - np.log1p(-c)
-    intercept = _logistic(np.ones((len(z), 1)), z, w, y)[0]
-    if ones.min() >= zeros.max() or ones.max() <= zeros.min():
-        slope = (
-            np.inf if ones.min() >= zeros.max() else -np.inf
-        )  # a threshold separates the outcomes: no finite optimum
-    else:
-        slope = _logistic(np.stack([np.ones(len(z)), z], axis=1), np.zeros(len(z)), w, y)[1]
-    return CalibrationLine(float(slope), float(intercept), left_out)
-
-
-def _logistic(design: Float64s, offset: Float64s, weight: Float64s, y: Float64s) -> Float64s:
-    """Maximum-likelihood coefficients of a logistic regression with an optimum: Newton steps, halved until they improve."""
-
-    def loss(beta: Float64s) -> float:
-        z = offset + design @ beta
-        return float((weight * (np.logaddexp(0, z) - y * z)).sum())
-
-    beta = np.zeros(design.shape[1])
-    now = loss(beta)
-    for _ in range(100):
-        z = offset + design @ beta
-        p = 0.5 * (1 + np.tanh(z / 2))
-        gradient = design.T @ (weight * (p - y))
-        curvature = (design * (weight * p * (1 - p))[:, None]).T @ design
-        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        size = 1.0
-        while (then := loss(beta - size * step)) > now and size > 1e-10:
-            size /= 2
-        beta, gain, now = beta - size * step, now - then, then
-        if gain <= 1e-14 * (1 + abs(now)):
-            break
-    return beta
-
-
-@dataclass(frozen=True)
-class CurveDistance:
-    """Distances of the smooth calibration curve from the diagonal, over the data: mean (ICI), median, 90th percentile, maximum."""
-
-    ici: float
-    e50: float
-    e90: float
-    emax: float
-
-
-def curve_distance(profile: Profile) -> CurveDistance:
-    """ICI, E50, E90 and Emax (Austin and Steyerberg 2019), with the rank-series curve in place of loess.
-
-    >>> import truecal as tc
-    >>> round(curve_distance(tc.Profile.from_arrays([0.5] * 100, [1] * 70 + [0] * 30)).ici, 6)
-    0.2
-    """
-    if profile.batch != 1:
-        raise InputError(f"curve_distance takes one dataset, not a batch of {profile.batch}; use profile.take([i])")
-    curve = RankSeries()(profile).curve
-    if curve is None:
-        raise InputError("curve_distance takes one dataset made from one-dimensional arrays")
-    gap = np.abs(curve.outcome - curve.score)
-    order = np.argsort(gap)
-    reached = np.cumsum(curve.weight[order])
-    e50, e90 = (float(gap[order[min(np.searchsorted(reached, q * reached[-1]), len(gap) - 1)]]) for q in (0.5, 0.9))
-    return CurveDistance(float((curve.weight * gap).sum() / reached[-1]), e50, e90, float(gap[curve.weight > 0].max()))
 
 
 @dataclass(frozen=True)

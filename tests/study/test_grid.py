@@ -99,7 +99,7 @@ def test_class_wise_in_blocks(monkeypatch):
     preds = preds_of()
     metrics = metrics_of((GRID, "rank-series-l2"), "class-wise")
     whole = measure_lens(preds, tc.ClassWise(), metrics)
-    monkeypatch.setattr("truecal.lens.class_wise._BLOCK", 300)
+    monkeypatch.setattr("truecal.lens.lens._BLOCK", 300)
     for one, other in zip(whole, measure_lens(preds, tc.ClassWise(), metrics), strict=True):
         assert one.value == pytest.approx(other.value, abs=1e-12)
 

@@ -71,6 +71,7 @@ class Estimate:
     selection : which rows were judged, in words; empty for all.
     sketch_error : for an estimate from a sketch, how far its value can be from that of all rows; None where all rows were seen.
     sketch_bound : whether that distance is "proved" or "probed" by trying orders of the rows inside cells.
+    chance : for a plug-in error of several probabilities, the mean value that a calibrated model would show; else None.
     settings : what the estimator chose by itself for every dataset: number of bins, neighbours, bandwidth.
     """
 
@@ -92,6 +93,7 @@ class Estimate:
     selection: str = ""
     sketch_error: float | None = None
     sketch_bound: Literal["proved", "probed"] | None = None
+    chance: float | None = None
     settings: Mapping[str, Float64s] = field(default_factory=dict)
 
     def __float__(self) -> float:

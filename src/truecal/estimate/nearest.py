@@ -41,7 +41,7 @@ class NearestECE(Estimator):
     def __post_init__(self) -> None:
         check_norm(self.norm)
         if self.neighbors != "auto":
-            check_whole(self.neighbors, "neighbors (if not 'auto')")
+            check_whole(self.neighbors, "neighbors")
         if self.region is not None and not (len(self.region) == 2 and 0 <= self.region[0] <= self.region[1] <= 1):
             raise InputError(f"region must be (low, high) with 0 <= low <= high <= 1, not {self.region!r}")
 

@@ -38,7 +38,7 @@ def draw(models: Sequence[Predictions], *, resamples: int, level: float, rng: in
     generator = generator_of(rng)
     units = Units.of(TopLabel().sample(models[0]), generator)
     counts = units.draws(resamples, generator)
-    found = []
+    drawn = []
     for preds in models:
         sample = TopLabel().sample(preds).with_units(units.of_row)
         cells, incidence = softened_incidence(sample, units, _CELLS)
@@ -46,12 +46,12 @@ def draw(models: Sequence[Predictions], *, resamples: int, level: float, rng: in
             incidence @ counts[:, start : start + _AT_ONCE].astype(np.float64)
             for start in range(0, resamples, _AT_ONCE)
         ]
-        found.append(
+        drawn.append(
             Drawn(
                 _ladder(cells, np.asarray(incidence.sum(axis=1))[None]), _ladder(cells, np.concatenate(both, axis=1).T)
             )
         )
-    return found
+    return drawn
 
 
 def _ladder(cells: Profile, both: Float64s) -> Ladder:

@@ -221,6 +221,7 @@ class GeneralizedECE(Estimator):
             norm=self.norm,
             direction=vector.direction,
             interval=interval,
+            chance=None if resampled is None else float(resampled.chance.mean()),
         )
 
 

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from truecal.checks import check_choice
 from truecal.errors import InputError
-from truecal.predictions.softmax import sigmoid
-from truecal.recalibrate.contract import one_of
-from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.lift import Multiclass, ScoreMapping
+from truecal.predictions import sigmoid
+from truecal.recalibrate.export import fields
+from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMapping
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO
 from truecal.recalibrate.solvers.newton import fit_rising_logistic
@@ -117,7 +117,7 @@ class BetaCalibration(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        one_of("parameters", self.parameters, (2, 3))
+        check_choice(self.parameters, (2, 3), "parameters")
         if self.clip is not None and not (isinstance(self.clip, float) and 0 < self.clip < 0.5):
             raise InputError(f"clip must be None or a number between 0 and 0.5, not {self.clip!r}")
 
@@ -160,5 +160,5 @@ class BetaCalibration(ScoreMapping):
             )
 
     def read_map(self, state: Mapping[str, Any]) -> BetaMap:
-        a, b = serial.number(state, "a", low=0.0), serial.number(state, "b", low=0.0)
-        return BetaMap(a, b, serial.number(state, "c"), self.input == "logits", self.clip)
+        a, b = fields.number(state, "a", low=0.0), fields.number(state, "b", low=0.0)
+        return BetaMap(a, b, fields.number(state, "c"), self.input == "logits", self.clip)

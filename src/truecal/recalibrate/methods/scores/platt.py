@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.predictions.softmax import sigmoid
-from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.lift import ScoreMapping
+from truecal.predictions import sigmoid
+from truecal.recalibrate.export import fields
+from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO
 from truecal.recalibrate.solvers.newton import fit_rising_logistic
 from truecal.types import Float64s
@@ -78,4 +78,4 @@ class PlattScaling(ScoreMapping):
         return LogisticMap(float(slope), float(intercept))
 
     def read_map(self, state: Mapping[str, Any]) -> LogisticMap:
-        return LogisticMap(serial.number(state, "slope", low=0.0), serial.number(state, "intercept"))
+        return LogisticMap(fields.number(state, "slope", low=0.0), fields.number(state, "intercept"))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import FileError
-from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.lift import ScoreMapping
+from truecal.recalibrate.export import fields
+from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.types import Float64s
 
 
@@ -76,8 +76,8 @@ class IsotonicCalibration(ScoreMapping):
         return RisingMap(x[bend], y[bend])
 
     def read_map(self, state: Mapping[str, Any]) -> RisingMap:
-        x = serial.numbers(state, "x", rising=True)
-        y = serial.numbers(state, "y", len(x), low=0.0, high=1.0)
+        x = fields.numbers(state, "x", rising=True)
+        y = fields.numbers(state, "y", len(x), low=0.0, high=1.0)
         if len(x) == 0 or not (np.diff(y) >= 0).all():
             raise FileError('"y" must hold at least one number and never decrease')
         return RisingMap(x, y)

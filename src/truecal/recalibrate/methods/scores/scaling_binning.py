@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from truecal.checks import check_choice, check_whole
 from truecal.errors import FileError, InputError
 from truecal.profile import Profile
-from truecal.recalibrate.contract import at_least, one_of
-from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.beta import BetaCalibration
-from truecal.recalibrate.methods.histogram import StepMap, mass_edges, read_steps
-from truecal.recalibrate.methods.lift import Multiclass, ScoreMap, ScoreMapping
+from truecal.recalibrate.export import fields
+from truecal.recalibrate.methods.scores.beta import BetaCalibration
+from truecal.recalibrate.methods.scores.histogram import StepMap, mass_edges, read_steps
+from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMap, ScoreMapping
 from truecal.recalibrate.outputs import Input
 from truecal.types import Float64s, Floats, Indices
 
@@ -92,9 +92,9 @@ class ScalingBinning(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        at_least("bins", self.bins, 1)
-        at_least("rng", self.rng, 0)
-        one_of("split", self.split, ("none", "thirds"))
+        check_whole(self.bins, "bins", 1)
+        check_whole(self.rng, "rng", 0)
+        check_choice(self.split, ("none", "thirds"), "split")
         if self.scaling is not None:
             if not isinstance(self.scaling, ScoreMapping):
                 raise InputError(
@@ -132,7 +132,7 @@ class ScalingBinning(ScoreMapping):
         return BinnedCurve(curve, StepMap(edges, np.clip(mean, 0.0, 1.0)))  # a mean may round past its terms
 
     def read_map(self, state: Mapping[str, Any]) -> BinnedCurve:
-        curve, steps = serial.field(state, "curve"), read_steps(state)
+        curve, steps = fields.field(state, "curve"), read_steps(state)
         if not isinstance(curve, dict):
             raise FileError('"curve" must be an object')
         if len(steps.values) > self.bins:

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from truecal.checks import check_choice, check_whole
 from truecal.errors import FileError, InputError
-from truecal.predictions.softmax import softmax
+from truecal.predictions import softmax
 from truecal.profile import Profile
-from truecal.recalibrate.contract import at_least, one_of
-from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.lift import Multiclass, ScoreMapping
+from truecal.recalibrate.export import fields
+from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMapping
 from truecal.recalibrate.outputs import Input
 from truecal.types import Float64s, Floats
 
@@ -32,8 +32,8 @@ class StepMap:
 
 def read_steps(state: Mapping[str, Any]) -> StepMap:
     """The steps of a state written by `StepMap.state`."""
-    edges = serial.numbers(state, "edges", low=0.0, high=1.0, rising=True)
-    return StepMap(edges, serial.numbers(state, "values", len(edges) + 1, low=0.0, high=1.0))
+    edges = fields.numbers(state, "edges", low=0.0, high=1.0, rising=True)
+    return StepMap(edges, fields.numbers(state, "values", len(edges) + 1, low=0.0, high=1.0))
 
 
 def mass_edges(profile: Profile, bins: int) -> Float64s:
@@ -100,8 +100,8 @@ class HistogramBinning(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        at_least("bins", self.bins, 1)
-        one_of("scheme", self.scheme, ("mass", "width"))
+        check_whole(self.bins, "bins", 1)
+        check_choice(self.scheme, ("mass", "width"), "scheme")
 
     def scores(self, outputs: Floats) -> Float64s:
         return outputs.astype(np.float64) if self.input == "probs" else softmax(outputs)

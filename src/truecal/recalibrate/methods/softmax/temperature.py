@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.softmax_scaling import SoftmaxScaling
+from truecal.recalibrate.export import fields
+from truecal.recalibrate.methods.softmax.family import SoftmaxScaling
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
@@ -55,14 +55,14 @@ class TemperatureScaling(SoftmaxScaling):
         self.classes = classes
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        found = fit_inverse_temperature(self._labelled(outputs, labels, weights))
-        self.temperature_ = 1.0 / found.value
-        if found.ending == "separable":
+        optimum = fit_inverse_temperature(self._labelled(outputs, labels, weights))
+        self.temperature_ = 1.0 / optimum.value
+        if optimum.ending == "separable":
             self._warn(
                 "every label has its row's largest logit, so the likelihood has no finite optimum (T goes to 0); "
                 f"targets were smoothed by Laplace's rule, which gives T = {self.temperature_:.4g}"
             )
-        elif found.ending == "flat":
+        elif optimum.ending == "flat":
             self._warn(
                 "the logits do not favour the labels, so the likelihood has no finite optimum (T goes to infinity); "
                 f"T was set to {self.temperature_:.4g}"
@@ -75,4 +75,4 @@ class TemperatureScaling(SoftmaxScaling):
         return {"temperature": self.temperature_}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.temperature_ = serial.number(state, "temperature", low=1e-300)
+        self.temperature_ = fields.number(state, "temperature", low=1e-300)

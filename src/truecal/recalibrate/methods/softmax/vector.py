@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from truecal.recalibrate.export import serial
-from truecal.recalibrate.methods.softmax_scaling import SoftmaxScaling, maximise_likelihood
+from truecal.recalibrate.export import fields
+from truecal.recalibrate.methods.softmax.family import SoftmaxScaling, maximise_likelihood
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
@@ -70,5 +70,5 @@ class VectorScaling(SoftmaxScaling):
         return {"scale": self.scale_.tolist(), "bias": self.bias_.tolist()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.scale_ = serial.numbers(state, "scale", len(self.classes_))
-        self.bias_ = serial.numbers(state, "bias", len(self.classes_))
+        self.scale_ = fields.numbers(state, "scale", len(self.classes_))
+        self.bias_ = fields.numbers(state, "bias", len(self.classes_))

@@ -84,13 +84,13 @@ def maximise_likelihood(data: LabelledLogits, start: Float64s) -> tuple[Float64s
     constant; its mean is 0.
     """
     if (np.bincount(data.labels, minlength=data.logits.shape[1]) == 0).any():
-        data = data.smoothed()  # the bias of a class that never occurs would fall for ever
-    found = _lbfgs(data, start)
-    if found is None:
+        data = data.smoothed()  # the bias of a class that never occurs would fall without end
+    parameters = _lbfgs(data, start)
+    if parameters is None:
         data = data.smoothed()
-        found = _lbfgs(data, start)
-        assert found is not None  # smoothed targets cannot be separated
-    scale, bias = found
+        parameters = _lbfgs(data, start)
+        assert parameters is not None  # smoothed targets cannot be separated
+    scale, bias = parameters
     return scale, bias - bias.mean(), bool(data.smoothing)
 
 
@@ -113,7 +113,7 @@ def _lbfgs(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s] |
         low[0] = 1e-6  # a temperature is positive
     options: Any = {"maxiter": 2000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9}
     try:
-        found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=Bounds(low, np.inf), options=options)
+        optimum = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=Bounds(low, np.inf), options=options)
     except StopIteration:
         return None
-    return start * found.x[:scales], found.x[scales:]
+    return start * optimum.x[:scales], optimum.x[scales:]

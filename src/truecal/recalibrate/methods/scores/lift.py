@@ -11,10 +11,11 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
+from truecal.checks import check_choice
 from truecal.errors import FileError
-from truecal.predictions.softmax import softmax
-from truecal.recalibrate.contract import Recalibrator, one_of
-from truecal.recalibrate.export import serial
+from truecal.predictions import softmax
+from truecal.recalibrate.contract import Recalibrator
+from truecal.recalibrate.export import fields
 from truecal.recalibrate.outputs import Input, class_scores, top_class
 from truecal.types import Float64s, Floats, Indices
 
@@ -64,8 +65,8 @@ class ScoreMapping(Recalibrator):
 
     def check_params(self) -> None:
         super().check_params()
-        one_of("multiclass", self.multiclass, get_args(Multiclass))
-        one_of("normalize", self.normalize, (True, False))
+        check_choice(self.multiclass, get_args(Multiclass), "multiclass")
+        check_choice(self.normalize, (True, False), "normalize")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         scores = self.scores(outputs)
@@ -104,7 +105,7 @@ class ScoreMapping(Recalibrator):
         return {"maps": [g.state() for g in self.maps_]}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        states = serial.field(state, "maps")
+        states = fields.field(state, "maps")
         count = len(self.classes_)
         needed = 1 if count == 2 or self.multiclass == "top-label" else count
         if not isinstance(states, list) or len(states) != needed or not all(isinstance(s, dict) for s in states):
