@@ -7,9 +7,13 @@ import os
 import sys
 import warnings
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from truecal.cli.config import nearest_settings
+from truecal.cli.formats import safe
 from truecal.errors import MissingExtraError, TruecalError, TruecalWarning
+from truecal.names import did_you_mean
 
 try:
     import click
@@ -55,7 +59,27 @@ def _group() -> Any:
                 return None
             module, attribute, _ = VERBS[cmd_name]
             command: click.Command = getattr(import_module(module), attribute)
+            self._use_settings(ctx, cmd_name, command)
             return command
+
+        def resolve_command(
+            self, ctx: click.Context, args: list[str]
+        ) -> tuple[str | None, click.Command | None, list[str]]:
+            if args and args[0] not in VERBS and not args[0].startswith("-"):
+                ctx.fail(f"there is no verb {args[0]!r}{did_you_mean(args[0], VERBS)}")
+            return super().resolve_command(ctx, args)
+
+        def _use_settings(self, ctx: click.Context, verb: str, command: click.Command) -> None:
+            """Settings of the nearest file stand for the options that are not given."""
+            options = {p.name: p.multiple for p in command.params if isinstance(p, click.Option) and p.name}
+            if not options or ctx.resilient_parsing:
+                return
+            settings = nearest_settings(Path.cwd())
+            chosen = settings.for_verb(verb, VERBS, options)
+            if chosen:
+                ctx.default_map = {verb: chosen}
+                shown = ", ".join(f"{name.replace('_', '-')} = {value}" for name, value in chosen.items())
+                click.echo(f"settings of {settings.file}: {shown}", err=True)
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
             with formatter.section("Commands"):
@@ -122,7 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _fail(message: object, *, usage: Any = None, hint: str = "", code: int = 2) -> int:
     """One or two lines on stderr, and the exit code."""
-    lines = [" ".join(line.split()) for line in str(message).splitlines()]  # one problem per line
+    lines = [safe(" ".join(line.split())) for line in str(message).splitlines()]  # one problem per line
     line = "\n  ".join(line for line in lines if line)
     if usage is not None:
         hint = f"try: {usage.command_path} --help"

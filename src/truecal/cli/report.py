@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
-from truecal.cli.output import answer, working
+from truecal.cli.output import Share, answer, working
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, by_option, load, scan_options
 from truecal.errors import InputError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @seed_option
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Share(0, 1, min_open=True, max_open=True),
     default=0.02,
     show_default=True,
     help="The error that would still be acceptable; the verdict is phrased against it.",

@@ -5,25 +5,24 @@ from dataclasses import asdict
 import click
 
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.output import answer, output_options, working
+from truecal.cli.formats import Answer, Finding
+from truecal.cli.output import Output, Share, format_options, working
 from truecal.cli.source import Source, independent_options, load
 
 
 @click.command()
-@click.option(
-    "--max-error", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="The error to be promised."
-)
+@click.option("--max-error", type=Share(0, 1), default=0.02, show_default=True, help="The error to be promised.")
 @click.option(
     "--level",
-    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    type=Share(0.5, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="How sure the promise is to be.",
 )
 @lens_option
-@output_options
+@format_options
 @independent_options
-def verify(source: Source, max_error: float, level: float, lens: str, as_json: bool, out: str | None) -> int:
+def verify(source: Source, max_error: float, level: float, lens: str, output: Output) -> int:
     """Say whether the root-mean-square calibration error of FILE can be promised to be below --max-error.
 
     Exit 0 if it can, 1 if it cannot (the error is larger, or the data are too few to tell), 2 if the input cannot be used.
@@ -35,5 +34,14 @@ def verify(source: Source, max_error: float, level: float, lens: str, as_json: b
     with working("verifying"):
         found = tc.verify(preds, threshold=max_error, level=level, lens=make_lens(lens, preds))
     content = document("verify", source=source.name, passed=bool(found), **asdict(found))
-    answer(content, str(found), as_json=as_json, out=out)
+    numbers = {
+        "error": found.value,
+        "low": found.low,
+        "high": found.high,
+        "threshold": max_error,
+        "rows": float(found.n),
+    }
+    labels = {"source": source.name, "lens": found.lens}
+    finding = Finding(source.name, str(found).splitlines()[0], numbers, bool(found), labels)
+    output.write(Answer("verify", content, str(found), [finding], found.verdict, found.warnings))
     return 0 if found else 1
