@@ -9,7 +9,7 @@ from tests.report.examples import binary
 from tests.report.test_cells import error
 from tests.scan.worlds import KINDS, draw
 from truecal.cli.main import main
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile import Sketch
 from truecal.report import report
 from truecal.report.model.cells import MOST_BINS, cells_of
 from truecal.report.model.content import Setting, gather

@@ -10,7 +10,7 @@ import truecal as tc
 from tests.profile.test_sketch import same
 from tests.scan.engines import ENGINES, need
 from tests.scan.worlds import KINDS, draw
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile import Sketch
 from truecal.scan import scan
 from truecal.select import by_column, by_label, by_output
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import truecal as tc
-from truecal.study.run.grid import diagram, measure_lens, shared_bins
-from truecal.study.run.grid_names import GRID, GRID_BINS, metrics_of, parse_metric
-from truecal.study.run.grid_scores import measure_scores
+from truecal.study.metrics.measured import diagram, measure_lens
+from truecal.study.metrics.names import GRID, GRID_BINS, metrics_of, parse_metric
+from truecal.study.metrics.scores import measure_scores
 
 LENSES = {
     "top-label": tc.TopLabel(),
@@ -84,15 +84,6 @@ def test_binned_errors_against_the_definition(n, scheme, bins, norm, seed):
     metric = parse_metric(f"ece-{scheme}-{bins}-{norm}")
     (found,) = measure_lens(preds, tc.OneClass(), [metric])
     assert found.value == pytest.approx(naive_ece(scores, outcomes, scheme, bins, metric.norm), abs=1e-12)
-
-
-def test_bins_of_several_numbers_are_those_of_each():
-    profile = tc.ClassWise()(preds_of())
-    for scheme in ("width", "mass"):
-        for count, bins in shared_bins(profile, scheme, (3, 15, 400)).items():
-            alone = tc.BinnedECE(bins=count, scheme=scheme)(profile).bins
-            for name in ("weight", "score_sum", "outcome_sum", "count"):
-                np.testing.assert_array_equal(getattr(bins, name), getattr(alone, name))
 
 
 def test_class_wise_in_blocks(monkeypatch):

@@ -7,6 +7,7 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
+from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 from truecal.types import Float64s
@@ -53,6 +54,9 @@ class ClassWise(Lens):
         if len(self.weights) != preds.class_count:
             raise InputError(f"{len(self.weights)} class weights were given for {preds.class_count} classes")
         return np.asarray(self.weights) / np.sum(self.weights)
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("classes")
 
     def describe(self, preds: Predictions) -> str:
         return f"{preds.class_count} classes" + ("" if self.weights is None else ", weighted")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from truecal.errors import InputError
+from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample, batch
 from truecal.predictions import Predictions
 from truecal.profile import Profile
@@ -38,6 +39,12 @@ class Lens(ABC):
     def shares(self, preds: Predictions) -> Float64s | None:
         """Weight of each dataset in the overall error, or None where there is one dataset."""
         return None
+
+    def pushed_down(self) -> PushedDown:
+        """What an engine must find in a row; lenses that need more than that refuse."""
+        raise InputError(
+            f"{type(self).__name__} cannot be pushed down to an engine; use TopLabel, OneClass or ClassWise"
+        )
 
     def sample(self, preds: Predictions) -> Sample:
         """The one dataset of a lens that has one."""

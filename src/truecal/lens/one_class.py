@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
+from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 
@@ -35,6 +36,9 @@ class OneClass(Lens):
         index = self.index(preds)
         names = (preds.class_name(index), "other")
         yield Sample.of(preds, preds.class_probs(index), preds.labels == index, names=names)
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("class", self.index)
 
     def describe(self, preds: Predictions) -> str:
         if self.name is None and preds.classes is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.lens.lens import Lens
+from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 
@@ -37,3 +38,6 @@ class TopLabel(Lens):
 
     def describe(self, preds: Predictions) -> str:
         return "top label"
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("top")

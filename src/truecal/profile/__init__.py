@@ -2,7 +2,7 @@
 
 from truecal.profile.cut import Cut, width_edges
 from truecal.profile.profile import Profile
+from truecal.profile.sketch import CELL_RULE, Sketch, Tally
 from truecal.profile.sketch.profile import CellProfile
-from truecal.profile.sketch.sketch import Sketch
 
-__all__ = ["CellProfile", "Cut", "Profile", "Sketch", "width_edges"]
+__all__ = ["CELL_RULE", "CellProfile", "Cut", "Profile", "Sketch", "Tally", "width_edges"]

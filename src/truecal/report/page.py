@@ -8,6 +8,7 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
@@ -17,7 +18,8 @@ from truecal.report.comparison.sections import comparison_body
 from truecal.report.html import escaped
 from truecal.report.model.content import Content
 from truecal.report.model.sections import body
-from truecal.report.records import Absent, Document, plain
+from truecal.report.records import Absent, plain
+from truecal.report.study.record import StudyContent
 from truecal.report.study.sections import study_body
 
 
@@ -36,10 +38,11 @@ def render_comparison(content: ComparisonContent) -> str:
     return _page(content.title, comparison_body(content), data, ("theme.js", "curves.js", "tables.js", "comparison.js"))
 
 
-def render_study(content: Document) -> str:
+def render_study(content: StudyContent) -> str:
     """The HTML text of a study's content."""
     scripts = ("theme.js", "rates.js", "tables.js", "study_numbers.js", "study_charts.js", "study.js")
-    return _page(content["title"], study_body(content), content["explorer"], scripts, styles=("page.css", "study.css"))
+    data = plain(asdict(content.explorer))
+    return _page(content.title, study_body(content), data, scripts, styles=("page.css", "study.css"))
 
 
 def _page(

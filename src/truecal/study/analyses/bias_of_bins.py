@@ -5,8 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.estimate import Binning, refuse_batch
-from truecal.estimate.bins import Bins
+from truecal.estimate import Binning, Bins, refuse_batch
 from truecal.profile import Profile
 from truecal.types import Float64s
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from truecal.breakdown.beyond_top import entropy
 from truecal.breakdown.likert import likert
-from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.kd_tree import KDTree
+from truecal.estimate import GeneralizedECE, KDTree
 from truecal.lens import Grouping, TopK
 from truecal.predictions import Predictions
 from truecal.scores import brier, log_loss

@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
-from truecal.predictions import Predictions
-from truecal.predictions.border import check_classes, check_labels
-from truecal.predictions.readers.files import read_arrays, read_frame
-from truecal.predictions.readers.frames import matching
+from truecal.predictions import Predictions, check_classes, check_labels, matching, read_arrays, read_frame
 from truecal.select import Selection, by_column, by_label, by_output
 from truecal.study.spec.spec import Columns, Selected
 from truecal.types import Indices

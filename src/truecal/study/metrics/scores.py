@@ -7,8 +7,8 @@ import numpy as np
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.scores import briers, log_losses
-from truecal.study.run.grid import Found
-from truecal.study.run.grid_names import Metric
+from truecal.study.metrics.measured import Found
+from truecal.study.metrics.names import Metric
 
 
 def measure_scores(

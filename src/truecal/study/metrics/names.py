@@ -47,6 +47,11 @@ class Metric:
     bins: int | None = None
     norm: float | None = None
 
+    @property
+    def by_formula(self) -> bool:
+        """Whether its interval costs nothing."""
+        return self.kind == "rank"
+
     @cache  # noqa: B019 (metrics are few, and small)
     def estimator(self, level: float = 0.95) -> Estimator:
         """The estimator behind it (not for scores); `level` matters to those with an interval of their own."""
