@@ -12,7 +12,7 @@ from truecal.cli.output import Output, Share, format_options, number, p_shown, t
 from truecal.cli.scan import ScanRecord, is_scan, scan_estimates, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
-from truecal.names import ESTIMATORS, word_of
+from truecal.names import ESTIMATORS, tendency, word_of
 from truecal.report import OPTIONAL, EstimateRecord, document
 
 if TYPE_CHECKING:
@@ -204,8 +204,7 @@ def _one(result: EstimateRecord) -> str:
     if result.p_value is not None:
         lines.append(("p-value of 'is calibrated'", p_shown(result.p_value)))
     if abs(result.direction) >= 0.0005:
-        tendency = "over" if result.direction > 0 else "under"
-        lines.append(("on average", f"{tendency}confident by {abs(result.direction):.4f}"))
+        lines.append(("on average", f"{tendency(result.lens, result.direction)} by {abs(result.direction):.4f}"))
     lines.append(("judged", f"{result.lens}, n = {result.n}"))
     if result.sketch_error is not None:
         lines.append(("from a sketch", f"within {result.sketch_error:.1g} of the value of all rows"))

@@ -1,7 +1,7 @@
 """Everything a page says, as one record: computed here, drawn elsewhere."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,6 +65,7 @@ class Content:
     top_label: bool
     n: int
     class_count: int | None
+    units: int | None
     sketch: SketchRecord | None
     level: float
     tolerance: float
@@ -115,6 +116,7 @@ def gather(
         progress("simulating data like these")
         biases = bias(profile, rng=rng)
     smooth, steps = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True)
+    cells = cells_of(profile)
     whole = profile.at_count(np.array([[profile.rows]]))
     confidence, rate = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))
     options = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": source.by, "rng": rng}
@@ -125,10 +127,11 @@ def gather(
         top_label=source.top_label,
         n=head.n,
         class_count=source.class_count,
+        units=source.units,
         sketch=source.sketch(head),
         level=level,
         tolerance=setting.tolerance,
-        verdict=judge(head, tolerance=setting.tolerance),
+        verdict=judge(head, tolerance=setting.tolerance, judged=source.judged),
         head=EstimateRecord.of(head, level=level),
         absolute=EstimateRecord.of(absolute, level=level),
         mean_score=confidence,
@@ -139,9 +142,9 @@ def gather(
         likert=likert,
         recalibration=remedies,
         bias=biases,
-        cells=cells_of(profile),
+        cells=replace(cells, scale=cells.scale / source.design_effect()),
         most_bins=MOST_BINS,
-        curves=Curves(None if smooth is None else smooth.banded(profile, level), steps),
+        curves=Curves(smooth if smooth is None or source.units is not None else smooth.banded(profile, level), steps),
         reproduce=Provenance({"": source.fingerprint()}, setting.command, options),
     )
 

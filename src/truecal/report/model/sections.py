@@ -1,5 +1,6 @@
 """The sections of the page, top to bottom, as HTML. Charts are placeholders that the scripts fill."""
 
+from truecal.names import tendency
 from truecal.report.html import element, escaped, table
 from truecal.report.model.content import Content
 from truecal.report.model.methods import REFERENCES, definitions
@@ -60,7 +61,7 @@ def header(title: str, facts: list[str]) -> str:
 
 def _facts(content: Content) -> list[str]:
     facts = [content.source] if content.source else []
-    facts.append(f"{content.n:,} predictions")
+    facts.append(f"{content.n:,} predictions" + ("" if content.units is None else f" in {content.units:,} clusters"))
     if content.class_count:
         facts.append(f"{content.class_count:,} classes")
     return [*facts, f"judged: {content.judged}", *(["from a sketch"] if content.sketch else [])]
@@ -115,12 +116,12 @@ def _numbers(content: Content) -> str:
     head, absolute, level = content.head, content.absolute, f"{content.level:.0%}"
     direction = head.direction
     p = head.p_value
-    tendency = "too confident on average" if direction > 0 else "too cautious on average"
+    average = f"{tendency(content.judged, direction)} on average"
     outcome = "accuracy" if content.top_label else "frequency"
     cards = [
         ("Root-mean-square error", points(head.value), f"{level}: {_span(head)}", "large gaps count more"),
         ("Mean absolute error", points(absolute.value), f"{level}: {_span(absolute)}", "the usual meaning of ECE"),
-        ("Direction", ("+" if direction > 0 else "-") + points(abs(direction)), tendency, "opposite gaps cancel"),
+        ("Direction", ("+" if direction > 0 else "-") + points(abs(direction)), average, "opposite gaps cancel"),
         (
             "Test of calibration",
             "-" if p is None else "p < 0.001" if p <= 0.001 else f"p = {p:.3f}",

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, Interval
@@ -46,6 +48,7 @@ class Source(ABC):
     class_count: int | None = None
     by: str | None = None
     engine: str | None = None
+    units: int | None = None  # number of clusters, where rows are not independent
 
     def __init__(self, level: float, rng: int) -> None:
         self.level, self.rng = level, rng
@@ -63,6 +66,10 @@ class Source(ABC):
         if self.profile.rows < 2:
             return None
         return tc.bootstrap(estimator, self.profile, resamples=_RESAMPLES, level=self.level, rng=self.rng).interval()
+
+    def design_effect(self) -> float:
+        """By how much clusters enlarge the variance of a rate, against as many independent rows."""
+        return 1.0
 
     def groups(self, overall: Estimate) -> Groups | None:
         """One row per group, where groups were asked for."""
@@ -131,6 +138,8 @@ class RowsSource(Source):
         self.profile = self.lens.kept.profile
         self.top_label = lens.outcome_name == "accuracy"
         self.class_count = preds.class_count
+        if preds.clusters is not None:
+            self.units = len(np.unique(preds.clusters))
 
     def measured(self) -> tuple[Estimate, Estimate]:
         head = tc.measure(self.preds, lens=self.lens, level=self.level, rng=self.rng)
@@ -146,6 +155,16 @@ class RowsSource(Source):
             estimator, self.preds, lens=self.lens, resamples=_RESAMPLES, level=self.level, rng=self.rng
         )
         return drawn.interval()
+
+    def design_effect(self) -> float:
+        if self.preds.clusters is None:
+            return 1.0
+        sample = self.lens.kept
+        gap = sample.outcomes.astype(np.float64) - sample.scores
+        weight = np.ones(len(gap)) if sample.weights is None else sample.weights
+        gap = weight * (gap - np.average(gap, weights=weight))
+        together = np.bincount(self.preds.clusters, gap)
+        return max(1.0, float(together @ together) / max(float(gap @ gap), 1e-300))
 
     def fingerprint(self) -> str:
         return fingerprint((self.preds.probs, self.preds.labels, self.preds.weights))
