@@ -297,3 +297,27 @@ def test_without_the_charting_package_the_remedy_is_named(tmp_path, monkeypatch)
     with pytest.raises(tc.MissingExtraError, match=r"pip install 'truecal\[report\]'"):
         report(binary(50), tmp_path / "x.html", fast=True)
     charting_bundle.cache_clear()
+
+
+def test_words_for_confidence_can_be_chosen(tmp_path):
+    scale = {"low risk": (0.0, 0.1), "high risk": (0.1, 1.0)}
+    text, _ = written(tmp_path, binary(), scale=scale)
+    assert [row[0] for row in cells_of_table(text, "likert-table")] == ["low risk", "high risk"]
+    assert "Low risk, high risk</h2>" in text
+
+
+def test_a_pdf_is_printed_or_refused(tmp_path, monkeypatch):
+    import shutil
+
+    if shutil.which("chromium"):
+        path = report(binary(200), tmp_path / "report.pdf", fast=True)
+        assert path.read_bytes().startswith(b"%PDF")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(tc.FileError, match="needs an installed Chromium"):
+        report(binary(200), tmp_path / "other.pdf", fast=True)
+    assert not (tmp_path / "other.pdf").exists()
+
+
+def test_a_lens_on_several_probabilities_is_refused_by_name(tmp_path):
+    with pytest.raises(tc.InputError, match="several at once"):
+        report(multiclass(100, 4), tmp_path / "x.html", lens=tc.TopK(2), fast=True)

@@ -33,6 +33,8 @@ def report(
     command: str | None = None,
     fast: bool = False,
     rng: int = 0,
+    scale: Mapping[str, tuple[float, float]] | None = None,
+    files: Mapping[str, str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Path:
     """Write a self-contained HTML report and return its path. The file is written whole or not at all.
@@ -41,7 +43,7 @@ def report(
     ----------
     preds : what to judge; a Profile gives a page without per-class and per-group tables, a Sketch or a Scan (with its groups) one
         that says how far its numbers can be from those of all rows.
-    path : where to write.
+    path : where to write; a name that ends in .pdf is printed by an installed Chromium.
     lens : what is judged; default the positive class of binary predictions, the top label of more.
     by : a column of the predictions, or several; adds a table with one row per value or combination of values.
     tolerance : the error that would still be acceptable; the verdict is phrased against it.
@@ -50,6 +52,8 @@ def report(
     source, command : where the data came from and what produced the page, for the reproducibility box.
     fast : leave out what takes seconds: recalibration on held-out folds and the simulated bias of estimators.
     rng : seed of tests, folds and simulations.
+    scale : words for intervals of confidence, such as {"low risk": (0, 0.1), "high risk": (0.1, 1)}; default low, medium, high.
+    files : names of the files the data came from and their SHA-256, for the reproducibility box.
     progress : told in a few words what is being computed.
 
     >>> import tempfile, truecal as tc
@@ -60,10 +64,10 @@ def report(
     """
     from truecal.report.model.content import Setting, gather
     from truecal.report.page import render
-    from truecal.writing import write_whole
+    from truecal.report.pdf import write_page
 
-    setting = Setting(tolerance, level, title, source, command, fast, rng)
-    return write_whole(path, render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
+    setting = Setting(tolerance, level, title, source, command, fast, rng, scale, files or {})
+    return write_page(path, lambda: render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
 
 
 def report_comparison(
@@ -97,10 +101,10 @@ def report_comparison(
     """
     from truecal.report.comparison.content import ComparisonSetting, gather_comparison
     from truecal.report.page import render_comparison
-    from truecal.writing import write_whole
+    from truecal.report.pdf import write_page
 
     setting = ComparisonSetting(reference, level, resamples, title, command, rng)
-    return write_whole(path, render_comparison(gather_comparison(models, setting, lens=lens)))
+    return write_page(path, lambda: render_comparison(gather_comparison(models, setting, lens=lens)))
 
 
 def report_study(

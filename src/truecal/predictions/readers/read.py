@@ -149,8 +149,10 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True)
-    other = [name for name in (wanted.weights, wanted.clusters, *wanted.by) if name is not None]
-    choice = choose(table.columns, label=wanted.label, probs=wanted.probs, logits=wanted.logits, other=other)
+    other = [name for name in (wanted.weights, wanted.clusters) if name is not None]
+    choice = choose(
+        table.columns, label=wanted.label, probs=wanted.probs, logits=wanted.logits, other=other, by=wanted.by
+    )
     for name in wanted.by:
         if name not in table.columns:
             known = ", ".join(table.columns)

@@ -1,11 +1,12 @@
 """Rows of the page per class, per group and per category of a Likert scale."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 import truecal as tc
+from truecal.breakdown import SCALE
 from truecal.breakdown.likert import Category
 from truecal.breakdown.subgroups import SMALL, Subgroups, worst_first
 from truecal.estimate import Estimate
@@ -176,9 +177,12 @@ def _group_row(name: str, count: int, estimate: Estimate | None, adjusted: float
     )
 
 
-def likert_rows(preds: Predictions, *, level: float, rng: int) -> tuple[LikertRow, ...]:
-    """Low, medium and high confidence as people would be told them, and what happened in each."""
-    return tuple(_likert_row(category) for category in tc.likert(preds, level=level, rng=rng).categories)
+def likert_rows(
+    preds: Predictions, scale: Mapping[str, tuple[float, float]] | None, *, level: float, rng: int
+) -> tuple[LikertRow, ...]:
+    """Words for confidence, by default low, medium and high, and what happened in each."""
+    found = tc.likert(preds, SCALE if scale is None else scale, level=level, rng=rng)
+    return tuple(_likert_row(category) for category in found.categories)
 
 
 def _likert_row(category: Category) -> LikertRow:

@@ -1,7 +1,7 @@
 """Everything a page says, as one record: computed here, drawn elsewhere."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -45,6 +45,8 @@ class Setting:
     command: str | None = None
     fast: bool = False
     rng: int = 0
+    scale: Mapping[str, tuple[float, float]] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def gather(
     progress("going through classes")
     classes = source.classes()
     progress("judging low, medium and high confidence")
-    likert = source.likert()
+    likert = source.likert(setting.scale)
     remedies, biases = None, None
     if not setting.fast:
         progress("recalibrating on held-out folds")
@@ -145,7 +147,7 @@ def gather(
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         most_bins=MOST_BINS,
         curves=Curves(smooth if smooth is None or source.units is not None else smooth.banded(profile, level), steps),
-        reproduce=Provenance({"": source.fingerprint()}, setting.command, options),
+        reproduce=Provenance({"": source.fingerprint()}, setting.command, options, setting.files),
     )
 
 

@@ -23,7 +23,7 @@ def body(content: Content) -> str:
         ("estimators", "Every estimator on these data", estimator_table(content)),
         ("classes", "Class by class", class_table(content)),
         ("groups", "Group by group", group_table(content)),
-        ("likert", "Low, medium, high", likert_table(content)),
+        ("likert", _scale_heading(content), likert_table(content)),
         ("recalibration", "What recalibration brings", recalibration_table(content)),
         ("bias", "Bias of the estimators", bias_table(content)),
         ("methods", "Definitions and methods", _methods(content)),
@@ -39,6 +39,11 @@ def body(content: Content) -> str:
         )
         + element("footer", _privacy(content))
     )
+
+
+def _scale_heading(content: Content) -> str:
+    words = ", ".join(row.name for row in content.likert or ())
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def section(name: str, heading: str, html: str) -> str:
@@ -201,7 +206,7 @@ def _controls(content: Content) -> str:
             [
                 ("show-bins", "Bins", True),
                 ("show-smooth", "Smooth curve", True),
-                ("show-band", "Its band", True),
+                ("show-band", "Its band", content.curves.smooth is not None and content.curves.smooth.low is not None),
                 ("show-isotonic", "Isotonic", False),
             ],
         ),

@@ -1,7 +1,7 @@
 """What a report is made from. Rows, a profile or a sketch answer the same questions, each as well as it can."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,8 +79,8 @@ class Source(ABC):
         """One row per class, where there are more than two."""
         return None
 
-    def likert(self) -> tuple[LikertRow, ...] | None:
-        """Confidence in words."""
+    def likert(self, scale: Mapping[str, tuple[float, float]] | None) -> tuple[LikertRow, ...] | None:
+        """Confidence in words; by default low, medium and high."""
         return None
 
     def remedies(self) -> RecalibrationRecord | Absent | None:
@@ -177,10 +177,10 @@ class RowsSource(Source):
     def classes(self) -> Classes | None:
         return per_class(self.preds, level=self.level) if self.preds.class_count > 2 else None
 
-    def likert(self) -> tuple[LikertRow, ...] | None:
+    def likert(self, scale: Mapping[str, tuple[float, float]] | None) -> tuple[LikertRow, ...] | None:
         if not (self.preds.binary or self.top_label):
             return None
-        return likert_rows(self.preds, level=self.level, rng=self.rng)
+        return likert_rows(self.preds, scale, level=self.level, rng=self.rng)
 
     def remedies(self) -> RecalibrationRecord | Absent | None:
         return recalibration(self.preds, lens=self.lens.lens, level=self.level, rng=self.rng)

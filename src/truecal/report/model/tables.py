@@ -1,5 +1,6 @@
 """The tables of results: by estimator, by class, by group."""
 
+from truecal.names import ESTIMATORS, word_of
 from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
@@ -13,7 +14,8 @@ def estimator_table(content: Content) -> str:
     """Every estimator on the same data."""
     rows = []
     for record in content.estimates:
-        name, does, reference = ESTIMATOR_WORDS[record.estimator.name]
+        name = ESTIMATORS[word_of(record.estimator.name, ESTIMATORS)].title
+        does, reference = ESTIMATOR_WORDS[record.estimator.name]
         options = record.estimator.options
         scheme = (
             {"width": ", equal width", "mass": ", equal mass"}.get(str(options.get("scheme")), "")
@@ -158,7 +160,7 @@ def likert_table(content: Content) -> str:
     ]
     intro = element(
         "p",
-        "If confidences were shown as three words, would each word keep what it promises: outcomes within its own limits?",
+        "If confidences were shown as words, would each word keep what it promises: outcomes within its own limits?",
     )
     header = [
         "Word",
