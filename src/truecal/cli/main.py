@@ -34,16 +34,6 @@ VERBS = {
     "demo": ("truecal.cli.demo", "demo", "Train classifiers, measure them, fix them, and write a report."),
 }
 
-# Optional packages by the name they are imported under: what to call them, and the extra that brings them.
-_EXTRAS = {
-    "rich": ("rich", "cli"),
-    "polars": ("polars", "files"),
-    "sklearn": ("scikit-learn", "sklearn"),
-    "matplotlib": ("matplotlib", "plot"),
-    "yaml": ("PyYAML", "study"),
-    "torch": ("torch", "torch"),
-}
-
 _PIPE_CLOSED = "nobody reads the output any more (broken pipe)"
 
 
@@ -135,8 +125,9 @@ def main(arguments: list[str] | None = None) -> int:
         except MemoryError:
             return _fail("not enough memory for these predictions; measure a part of the rows or of the columns")
         except Exception as error:  # a traceback must not reach a user; TRUECAL_DEBUG=1 asks for it
-            if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in _EXTRAS:
-                return _fail(MissingExtraError.of(*_EXTRAS[str(error.name).partition(".")[0]]))
+            missing = MissingExtraError.behind(error) if isinstance(error, ModuleNotFoundError) else None
+            if missing is not None:
+                return _fail(missing)
             if os.environ.get("TRUECAL_DEBUG"):
                 raise
             hint = "this is a mistake in truecal; TRUECAL_DEBUG=1 shows where"
