@@ -181,8 +181,8 @@ def test_bad_calls() -> None:
         verify(preds, 2.0)
     with pytest.raises(InputError, match="level must lie"):
         verify(preds, 0.02, 0.4)
+    clustered = Predictions.from_probs(preds.probs, preds.labels, clusters=np.arange(100) // 2)
     with pytest.raises(InputError, match="rows that are independent"):
-        clustered = Predictions.from_probs(preds.probs, preds.labels, clusters=np.arange(100) // 2)
         verify(clustered, outputs=np.unique(preds.probs))
     with pytest.raises(InputError, match=r"output 0\.\d+ occurs but is not among the outputs given"):
         verify(preds, outputs=[0.5])
