@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truecal.report.comparison.pairs import Pairing, PairRow, compare_models
 from truecal.report.records import OPTIONAL, EstimateRecord, document
 
 if TYPE_CHECKING:
@@ -17,7 +18,17 @@ if TYPE_CHECKING:
     from truecal.scan import Scan
     from truecal.study import Store
 
-__all__ = ["OPTIONAL", "EstimateRecord", "document", "report", "report_comparison", "report_study"]
+__all__ = [
+    "OPTIONAL",
+    "EstimateRecord",
+    "PairRow",
+    "Pairing",
+    "compare_models",
+    "document",
+    "report",
+    "report_comparison",
+    "report_study",
+]
 
 
 def report(
@@ -75,6 +86,8 @@ def report_comparison(
     path: str | os.PathLike[str],
     *,
     reference: str | None = None,
+    key: str | None = None,
+    paired: bool = True,
     lens: "Lens | None" = None,
     level: float = 0.95,
     resamples: int = 1000,
@@ -82,11 +95,12 @@ def report_comparison(
     command: str | None = None,
     rng: int = 0,
 ) -> Path:
-    """Write a self-contained HTML page that compares models on the same rows, and return its path.
+    """Write a self-contained HTML page that compares models, and return its path.
 
     Parameters
     ----------
-    models : by name, two to eight, all with the same labels in the same order.
+    models : by name, two to eight; labels may be each model's own (whether *its* answer was correct).
+    key, paired : rows belong together by their place, by the column `key`, or (paired=False) not at all.
     reference : compare every model with this one only, instead of every pair.
     lens, level, title, command, rng : as in :func:`report`.
     resamples : of the paired bootstrap, at least; more are drawn where the number of pairs needs them.
@@ -103,7 +117,7 @@ def report_comparison(
     from truecal.report.page import render_comparison
     from truecal.report.pdf import write_page
 
-    setting = ComparisonSetting(reference, level, resamples, title, command, rng)
+    setting = ComparisonSetting(Pairing(key, paired, reference, resamples), level, title, command, rng)
     return write_page(path, lambda: render_comparison(gather_comparison(models, setting, lens=lens)))
 
 
