@@ -2,7 +2,7 @@
 
 from truecal.estimate.binned import BinnedECE
 from truecal.estimate.binning import Binning
-from truecal.estimate.bins import Bins
+from truecal.estimate.bins import Bins, effective_size
 from truecal.estimate.combine import combined, power_mean
 from truecal.estimate.debiased import DebiasedECE
 from truecal.estimate.estimate import Curve, Estimate, Interval
@@ -25,6 +25,7 @@ from truecal.estimate.nearest import NearestECE
 from truecal.estimate.noise import debiased_absolute
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.clustered import ClusteredSeries
+from truecal.estimate.rank_series.joint_labels import label_test
 from truecal.estimate.rank_series.series import RankSeries
 from truecal.estimate.resampling import (
     METHODS,
@@ -32,6 +33,7 @@ from truecal.estimate.resampling import (
     Method,
     Statistic,
     against_redraws,
+    against_signs,
     alike,
     cell_places,
     collapse,
@@ -77,13 +79,16 @@ __all__ = [
     "TotalVariation",
     "Units",
     "against_redraws",
+    "against_signs",
     "alike",
     "cell_places",
     "check_estimator",
     "collapse",
     "combined",
     "debiased_absolute",
+    "effective_size",
     "isotonic_blocks",
+    "label_test",
     "power_mean",
     "refuse_batch",
     "resampled_jointly",
