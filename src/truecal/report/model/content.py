@@ -20,6 +20,10 @@ from truecal.report.provenance import Provenance
 from truecal.report.records import Absent, EstimateRecord
 
 _ISOTONIC = tc.IsotonicError()
+_SMOOTH = tc.SmoothECE()
+_MOST_RESAMPLED = {
+    _SMOOTH: 5_000
+}  # rows; every resample searches its bandwidth anew, a third of a second each for 20,000
 OTHERS: tuple[Estimator, ...] = (
     tc.DebiasedECE(),
     tc.SweepECE(),
@@ -29,7 +33,7 @@ OTHERS: tuple[Estimator, ...] = (
     tc.BinnedECE(scheme="mass"),
     tc.BinnedECE(scheme="width", norm=np.inf),
     tc.LabelBinnedECE(),
-    tc.SmoothECE(),
+    _SMOOTH,
     _ISOTONIC,
 )
 
@@ -146,7 +150,7 @@ def gather(
         bias=biases,
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         most_bins=MOST_BINS,
-        curves=Curves(smooth if smooth is None or source.units is not None else smooth.banded(profile, level), steps),
+        curves=Curves(None if smooth is None else smooth.banded(profile, level), steps),
         reproduce=Provenance({"": source.fingerprint()}, setting.command, options, setting.files),
     )
 
@@ -154,5 +158,6 @@ def gather(
 def _other(estimator: Estimator, source: Source, *, fast: bool) -> Estimate:
     """Another estimator on the same data, with a bootstrap interval where there is something to resample."""
     estimate = estimator(source.profile)
-    interval = None if fast else source.resampled(estimator)
+    slow = source.profile.rows > _MOST_RESAMPLED.get(estimator, source.profile.rows)
+    interval = None if fast or slow else source.resampled(estimator)
     return estimate if interval is None else estimate.but(interval=interval)
