@@ -24,20 +24,25 @@ def _tree_rows() -> list[Row]:
     preds = Predictions.from_probs(probs, _drawn(probs, rng))
     column = np.ascontiguousarray(probs[:, 0])
     tree = KDTree(0.01)
-    levels = tree.tree(Canonical()(preds)).depth + 1
+    levels = tree.tree(Canonical().sample(preds)).depth + 1
 
     def work(level: float | None) -> Callable[[], Any]:
         return lambda: GeneralizedECE(lens=Canonical(), binning=tree, level=level)(preds)
 
     sort, partition, plain, full = seconds_together(
-        lambda: np.sort(column), lambda: tree.partition(Canonical()(preds)), work(None), work(0.95), repeat=3
+        lambda: np.sort(column), lambda: tree.partition(Canonical().sample(preds)), work(None), work(0.95), repeat=3
     )
     floor = f"{levels} sorts of a column"
     return [
         Row("k-d tree, 1e6 x 10, gamma 0.01", partition, partition / (sort * levels), floor, 10),
         Row("generalized error on it", plain, plain / (sort * levels), floor, 10),
         Row("generalized error on it with interval", full, full / (sort * levels), floor, 10),
-        _memory("memory of the k-d tree, beside its data", lambda: tree.partition(Canonical()(preds)), probs.nbytes, 3),
+        _memory(
+            "memory of the k-d tree, beside its data",
+            lambda: tree.partition(Canonical().sample(preds)),
+            probs.nbytes,
+            3,
+        ),
     ]
 
 
@@ -48,7 +53,7 @@ def _top_k_rows() -> list[Row]:
     preds = Predictions.from_probs(probs, _drawn(probs, rng))
     partition, lens, full = seconds_together(
         lambda: np.partition(probs, 995, axis=1),
-        lambda: TopK(5)(preds),
+        lambda: TopK(5).sample(preds),
         lambda: GeneralizedECE(lens=TopK(5))(preds),
         repeat=3,
     )
@@ -56,7 +61,7 @@ def _top_k_rows() -> list[Row]:
     return [
         Row("top-5 lens, 50,000 x 1000", lens, lens / partition, floor, 4),
         Row("top-5 generalized error with interval", full, full / partition, floor, 4),
-        _memory("memory of the top-5 lens, beside its data", lambda: TopK(5)(preds), probs.nbytes, 0.5),
+        _memory("memory of the top-5 lens, beside its data", lambda: TopK(5).sample(preds), probs.nbytes, 0.5),
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import truecal as tc
 from benchmarks.harness import Row, seconds_together
-from truecal.study.run.grid_names import GRID, metrics_of
+from truecal.study.metrics.names import GRID, metrics_of
 
 MODELS, ROWS, CLASSES = 4, 50_000, 10  # few, because the promise is per model: 200 take fifty times as long
 LENSES = ("top-label", "all-label", "class-wise")

@@ -16,8 +16,9 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     from truecal.report.page import render_study
+    from truecal.report.study.record import StudyContent
 
-    html = render_study(json.loads(NUMBERS.read_text(encoding="utf-8")))
+    html = render_study(StudyContent.of_record(json.loads(NUMBERS.read_text(encoding="utf-8"))))
     files.append(File.generated(config, "example-study-page.html", content=html))
     return files
 
@@ -30,7 +31,7 @@ def keep(store: str) -> None:
 
     command = "truecal study page store --megabytes 1.5"
     content = gather_study(Store(store), title=None, megabytes=1.5, command=command)
-    write_whole(NUMBERS, json.dumps(content, separators=(",", ":"), sort_keys=True) + "\n")
+    write_whole(NUMBERS, json.dumps(content.record(), separators=(",", ":"), sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

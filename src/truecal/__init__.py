@@ -23,47 +23,48 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import study as study
     from truecal import train as train
     from truecal import uncertainty as uncertainty
-    from truecal.breakdown.beyond_top import beyond_top as beyond_top
-    from truecal.breakdown.beyond_top import group_confidence as group_confidence
-    from truecal.breakdown.likert import likert as likert
-    from truecal.breakdown.subgroups import subgroups as subgroups
+    from truecal.breakdown import beyond_top as beyond_top
+    from truecal.breakdown import group_confidence as group_confidence
+    from truecal.breakdown import likert as likert
+    from truecal.breakdown import subgroups as subgroups
     from truecal.errors import FileError as FileError
     from truecal.errors import InputError as InputError
     from truecal.errors import MissingExtraError as MissingExtraError
     from truecal.errors import TruecalError as TruecalError
     from truecal.errors import TruecalWarning as TruecalWarning
     from truecal.estimate import BinnedECE as BinnedECE
+    from truecal.estimate import ClassWeighted as ClassWeighted
     from truecal.estimate import DebiasedECE as DebiasedECE
+    from truecal.estimate import EqualMass as EqualMass
+    from truecal.estimate import EqualWidth as EqualWidth
     from truecal.estimate import Estimate as Estimate
+    from truecal.estimate import GeneralizedECE as GeneralizedECE
+    from truecal.estimate import InterInterval as InterInterval
     from truecal.estimate import IsotonicError as IsotonicError
+    from truecal.estimate import KDTree as KDTree
     from truecal.estimate import KernelDensityECE as KernelDensityECE
     from truecal.estimate import LabelBinnedECE as LabelBinnedECE
+    from truecal.estimate import Lp as Lp
+    from truecal.estimate import Mahalanobis as Mahalanobis
     from truecal.estimate import NearestECE as NearestECE
     from truecal.estimate import RankSeries as RankSeries
     from truecal.estimate import SmoothECE as SmoothECE
     from truecal.estimate import SweepECE as SweepECE
-    from truecal.estimate.generalized.bins import EqualMass as EqualMass
-    from truecal.estimate.generalized.bins import EqualWidth as EqualWidth
-    from truecal.estimate.generalized.distances import ClassWeighted as ClassWeighted
-    from truecal.estimate.generalized.distances import InterInterval as InterInterval
-    from truecal.estimate.generalized.distances import Lp as Lp
-    from truecal.estimate.generalized.distances import Mahalanobis as Mahalanobis
-    from truecal.estimate.generalized.distances import TotalVariation as TotalVariation
-    from truecal.estimate.generalized.estimator import GeneralizedECE as GeneralizedECE
-    from truecal.estimate.generalized.granularity import sweep_granularity as sweep_granularity
-    from truecal.estimate.generalized.granularity import sweep_sample_size as sweep_sample_size
-    from truecal.estimate.generalized.kd_tree import KDTree as KDTree
+    from truecal.estimate import TotalVariation as TotalVariation
+    from truecal.estimate import sweep_granularity as sweep_granularity
+    from truecal.estimate import sweep_sample_size as sweep_sample_size
     from truecal.lens import AllLabels as AllLabels
     from truecal.lens import Canonical as Canonical
     from truecal.lens import ClassWise as ClassWise
     from truecal.lens import Grouping as Grouping
     from truecal.lens import OneClass as OneClass
+    from truecal.lens import Sample as Sample
     from truecal.lens import TopK as TopK
     from truecal.lens import TopLabel as TopLabel
     from truecal.predictions import Predictions as Predictions
     from truecal.predictions import read as read
     from truecal.profile import Profile as Profile
-    from truecal.profile.sketch.sketch import Sketch as Sketch
+    from truecal.profile import Sketch as Sketch
     from truecal.recalibrate import BetaCalibration as BetaCalibration
     from truecal.recalibrate import BiasCorrectedTemperature as BiasCorrectedTemperature
     from truecal.recalibrate import HistogramBinning as HistogramBinning
@@ -78,48 +79,38 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.report import report as report
     from truecal.report import report_comparison as report_comparison
     from truecal.report import report_study as report_study
+    from truecal.scan import Accumulator as Accumulator
     from truecal.scan import Scan as Scan
     from truecal.scan import scan as scan
-    from truecal.scan.accumulate import Accumulator as Accumulator
     from truecal.select import by_column as by_column
     from truecal.select import by_label as by_label
     from truecal.select import by_output as by_output
     from truecal.uncertainty import band as band
     from truecal.uncertainty import below as below
     from truecal.uncertainty import bootstrap as bootstrap
+    from truecal.uncertainty import calibration_error as calibration_error
     from truecal.uncertainty import compare as compare
     from truecal.uncertainty import compare_many as compare_many
-    from truecal.uncertainty.measurement import calibration_error as calibration_error
-    from truecal.uncertainty.measurement import measure as measure
-    from truecal.uncertainty.verify.verify import verify as verify
+    from truecal.uncertainty import measure as measure
+    from truecal.uncertainty import verify as verify
 
 # Where each public name is at home.
 _HOMES = {
-    "truecal.scan.accumulate": "Accumulator",
-    "truecal.breakdown.beyond_top": "beyond_top group_confidence",
-    "truecal.breakdown.likert": "likert",
-    "truecal.breakdown.subgroups": "subgroups",
-    "truecal.estimate.generalized.distances": "ClassWeighted InterInterval Lp Mahalanobis TotalVariation",
+    "truecal.breakdown": "beyond_top group_confidence likert subgroups",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
-    "truecal.estimate": "BinnedECE DebiasedECE Estimate IsotonicError KernelDensityECE LabelBinnedECE NearestECE RankSeries "
-    "SmoothECE SweepECE",
-    "truecal.estimate.generalized.estimator": "GeneralizedECE",
-    "truecal.estimate.generalized.granularity": "sweep_granularity sweep_sample_size",
-    "truecal.estimate.generalized.kd_tree": "KDTree",
-    "truecal.estimate.generalized.bins": "EqualMass EqualWidth",
-    "truecal.lens": "AllLabels Canonical ClassWise Grouping OneClass TopK TopLabel",
-    "truecal.uncertainty.measurement": "calibration_error measure",
+    "truecal.estimate": "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
+    "IsotonicError KDTree KernelDensityECE LabelBinnedECE Lp Mahalanobis NearestECE RankSeries SmoothECE SweepECE TotalVariation "
+    "sweep_granularity sweep_sample_size",
+    "truecal.lens": "AllLabels Canonical ClassWise Grouping OneClass Sample TopK TopLabel",
     "truecal.predictions": "Predictions read",
-    "truecal.profile": "Profile",
-    "truecal.profile.sketch.sketch": "Sketch",
+    "truecal.profile": "Profile Sketch",
     "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
     "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
-    "truecal.uncertainty.verify.verify": "verify",
     "truecal.report": "report report_comparison report_study",
-    "truecal.scan": "Scan scan",
+    "truecal.scan": "Accumulator Scan scan",
     "truecal.select": "by_column by_label by_output",
-    "truecal.uncertainty": "band below bootstrap compare compare_many",
+    "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure verify",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _find, _names = lazy_names(__name__, _HOMES)

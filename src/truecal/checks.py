@@ -28,7 +28,7 @@ def check_whole(value: object, name: str, least: int = 1, most: int | None = Non
         raise InputError(f"{name} must be at most {most:,}, not {value:,}")
 
 
-def check_choice(value: object, choices: tuple[str, ...], name: str) -> None:
+def check_choice(value: object, choices: tuple[object, ...], name: str) -> None:
     """Refuse an option that is not among its choices."""
     if value not in choices:
         raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
@@ -45,7 +45,7 @@ def check_norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
 
 def generator_of(rng: Any) -> np.random.Generator:
     """The generator behind `rng`: a seed (a whole number of at least 0), or a numpy Generator that goes on where it is."""
-    if isinstance(rng, np.random.Generator):
-        return rng
+    if isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
+        return np.random.default_rng(rng)
     check_whole(rng, "rng", 0)
     return np.random.default_rng(int(rng))

@@ -1,1 +1,283 @@
-"""The one tabular result: named columns of plain arrays."""
+"""The one tabular result (`.frame()`): named columns of plain arrays, turned into whatever a reader works with.
+
+Nothing but numpy is needed to hold one; polars and pandas are imported when they are asked for.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.errors import InputError, MissingExtraError
+from truecal.writing import write_whole
+
+Column = NDArray[Any]
+
+_SHOWN = 10  # rows at either end of a longer frame that are printed
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes text that starts like this
+
+
+class Frame:
+    """Columns of one length, by name. Values that are missing are None in a column of objects, or NaN in one of numbers.
+
+    `frame["n"]` is a column (a read-only array), `frame[0]` a row (a dictionary of plain values); iterating gives rows.
+    Frames are equal if their columns have the same names in the same order and the same values (NaN equals NaN); a frame can be
+    compared with a plain mapping too.
+
+    >>> frame = Frame({"model": ["a", "b"], "error": [0.01, 0.125], "kept": [True, None]})
+    >>> frame["error"], frame[1]
+    (array([0.01 , 0.125]), {'model': 'b', 'error': 0.125, 'kept': None})
+    >>> print(frame)
+    model  error  kept
+    a      0.01   True
+    b      0.125
+    >>> frame == {"model": ["a", "b"], "error": [0.01, 0.125], "kept": [True, None]}
+    True
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # compared by value
+
+    def __init__(self, columns: Mapping[str, Iterable[Any]]) -> None:
+        self._columns = {str(name): _column(values, str(name)) for name, values in columns.items()}
+        lengths = {name: len(values) for name, values in self._columns.items()}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise InputError(
+                f"the columns of a frame have different lengths: {told}; give every column one value per row"
+            )
+
+    # ------------------------------------------------------------------ making one
+
+    @classmethod
+    def from_records(cls, records: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> "Frame":
+        """From rows; a value that a row lacks is None. `columns` names and orders them (needed where there may be no row).
+
+        >>> Frame.from_records([{"n": 1}, {"n": 2, "note": "few"}])["note"].tolist()
+        [None, 'few']
+        """
+        rows = list(records)
+        names = list(columns) if columns is not None else list(dict.fromkeys(name for row in rows for name in row))
+        return cls({name: [row.get(name) for row in rows] for name in names})
+
+    @classmethod
+    def of(cls, data: Any) -> "Frame":
+        """A frame of whatever holds columns: a Frame, a mapping, rows, or a polars, pandas or pyarrow frame."""
+        if isinstance(data, Frame):
+            return data
+        if isinstance(data, Mapping):
+            return cls(data)
+        if isinstance(data, (list, tuple)) and all(isinstance(row, Mapping) for row in data):
+            return cls.from_records(data)
+        import narwhals as nw
+
+        try:
+            table = nw.from_native(data, eager_only=True)
+        except TypeError as error:
+            raise InputError(
+                f"{type(data).__name__} holds no columns; pass a Frame, a mapping or a data frame"
+            ) from error
+        return cls({name: table[name].to_list() for name in table.columns})
+
+    # ------------------------------------------------------------------ reading it
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(self._columns)
+
+    @overload
+    def __getitem__(self, key: str) -> Column: ...
+    @overload
+    def __getitem__(self, key: int) -> dict[str, Any]: ...
+    def __getitem__(self, key: str | int) -> Column | dict[str, Any]:
+        if isinstance(key, str):
+            if key not in self._columns:
+                raise InputError(f"there is no column {key!r}; the columns are {', '.join(self.columns) or 'none'}")
+            return self._columns[key]
+        return {name: _plain(values[key]) for name, values in self._columns.items()}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        names = self.columns
+        for row in zip(*(values.tolist() for values in self._columns.values()), strict=True):
+            yield dict(zip(names, row, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (Frame, Mapping)):
+            return NotImplemented
+        theirs = Frame.of(other)
+        return self.columns == theirs.columns and all(_same(self[name], theirs[name]) for name in self.columns)
+
+    def select(self, *names: str) -> "Frame":
+        """Some columns, in this order."""
+        return Frame({name: self[name] for name in names})
+
+    def but(self, **columns: Iterable[Any]) -> "Frame":
+        """The frame with columns added or replaced."""
+        return Frame({**self._columns, **columns})
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns as lists of plain values, ready for JSON (where NaN must be replaced first)."""
+        return {name: values.tolist() for name, values in self._columns.items()}
+
+    # ------------------------------------------------------------------ as something else
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame."""
+        try:
+            import polars
+        except ImportError as error:
+            raise MissingExtraError.of("polars", "files") from error
+        return polars.DataFrame(self.to_dict(), strict=False)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        try:
+            import pandas  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise MissingExtraError("this needs pandas; install it with: pip install pandas") from error
+        return pandas.DataFrame({name: values.copy() for name, values in self._columns.items()})
+
+    def to_text(self) -> str:
+        """Aligned for a terminal, every row."""
+        return "\n".join(_aligned(self._cells()))
+
+    def to_markdown(self) -> str:
+        """A Markdown table.
+
+        >>> print(Frame({"a|b": [1, 2.5]}).to_markdown())
+        | a\\|b |
+        | --- |
+        | 1 |
+        | 2.5 |
+        """
+        cells = [[_line(cell).replace("|", "\\|") for cell in row] for row in self._cells()]
+        cells.insert(1, ["---"] * len(self.columns))
+        return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+    def to_latex(self) -> str:
+        """A LaTeX tabular with the rules of booktabs; text is escaped."""
+        header, *rows = ([_latex(_line(cell)) for cell in row] for row in self._cells())
+        kinds = "".join("r" if values.dtype.kind in "iuf" else "l" for values in self._columns.values())
+        lines = [f"\\begin{{tabular}}{{{kinds}}}", "\\toprule", f"{' & '.join(header)} \\\\", "\\midrule"]
+        lines += [f"{' & '.join(row)} \\\\" for row in rows]
+        return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
+
+    def to_html(self) -> str:
+        """An HTML table; text is escaped.
+
+        >>> Frame({"name": ["<b>"]}).to_html()
+        '<table><thead><tr><th>name</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+        """
+        header, *rows = ([escape(cell) for cell in row] for row in self._cells())
+        head = "".join(f"<th>{cell}</th>" for cell in header)
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def write(self, path: str | Path) -> Path:
+        """To .csv (full precision), .parquet, .md, .tex or .html, by the ending; whole or not at all."""
+        file = Path(path)
+        writers = {".md": self.to_markdown, ".tex": self.to_latex, ".html": self.to_html, ".csv": self._csv}
+        if file.suffix == ".parquet":
+            table = self.to_polars()
+            return write_whole(file, table.write_parquet)
+        if file.suffix not in writers:
+            raise InputError(f"a frame is written to .csv, .parquet, .md, .tex or .html, not {file.name!r}")
+        return write_whole(file, writers[file.suffix]())
+
+    def _csv(self) -> str:
+        held = io.StringIO()
+        writer = csv.writer(held, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([_inert(value) for value in row.values()] for row in self)
+        return held.getvalue()
+
+    def _cells(self) -> list[list[str]]:
+        """Header and rows as text."""
+        return [list(self.columns), *([_shown(value) for value in row.values()] for row in self)]
+
+    def __repr__(self) -> str:
+        cells = self._cells()
+        if len(self) <= 2 * _SHOWN:
+            return "\n".join(_aligned(cells))
+        dots = ["..."] * len(self.columns)
+        shown = _aligned([*cells[: _SHOWN + 1], dots, *cells[-_SHOWN:]])
+        return "\n".join([*shown, f"({len(self)} rows)"])
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def _column(values: Iterable[Any], name: str) -> Column:
+    """A read-only array of one dimension; values of different kinds stay what they are, in a column of objects."""
+    if isinstance(values, np.ndarray):
+        held = values.copy()
+    else:
+        listed = list(values)
+        kinds = {type(value) for value in listed}
+        if kinds <= {bool, np.bool_}:
+            held = np.array(listed, bool)
+        elif kinds <= {int, float, np.float64} or kinds == {str}:
+            held = np.array(listed)
+        else:
+            held = np.empty(len(listed), object)
+            for i, value in enumerate(listed):  # one by one: pairs of one length would be taken for a matrix
+                held[i] = _plain(value)
+    if held.ndim != 1:
+        raise InputError(f"column {name!r} has shape {held.shape}; a column holds one value per row")
+    held.flags.writeable = False
+    return held
+
+
+def _plain(value: Any) -> Any:
+    """The Python value behind a numpy scalar."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _same(first: Column, second: Column) -> bool:
+    def equal(a: Any, b: Any) -> bool:
+        return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)
+
+    mine, theirs = first.tolist(), second.tolist()
+    return len(mine) == len(theirs) and all(equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _line(cell: str) -> str:
+    """Text on one line: a line break would end the row of a table."""
+    return " ".join(cell.splitlines())
+
+
+def _latex(cell: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in cell)
+
+
+def _inert(value: object) -> object:
+    """Text that a spreadsheet would compute, with a quote before it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _aligned(cells: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -56,7 +56,7 @@ def fit_logistic(
     size[size == 0] = 1.0
     columns = design / size
     beta = np.zeros(design.shape[1])
-    loss, probs = _likelihood(shift, targets, weight)
+    loss, probs = logistic_loss(shift, targets, weight)
     converged = False
     for _ in range(_STEPS):
         gradient = columns.T @ (weight * (probs - targets))
@@ -65,12 +65,12 @@ def fit_logistic(
         decrement = float(gradient @ step)
         if decrement <= _NEAR * total:
             beta = beta - step
-            probs = _likelihood(shift + columns @ beta, targets, weight)[1]
+            probs = logistic_loss(shift + columns @ beta, targets, weight)[1]
             converged = True
             break
         length = 1.0
         while length > _SHORTEST:
-            tried, probs = _likelihood(shift + columns @ (beta - length * step), targets, weight)
+            tried, probs = logistic_loss(shift + columns @ (beta - length * step), targets, weight)
             if tried <= loss - 0.25 * length * decrement:
                 break
             length /= 2
@@ -83,7 +83,27 @@ def fit_logistic(
     return LogisticFit(beta / size, probs, curvature * np.outer(size, size), converged and not flat)
 
 
-def _likelihood(value: Float64s, targets: Float64s, weights: Float64s) -> tuple[float, Float64s]:
+def fit_curve(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:
+    """Coefficients of sigmoid(features @ coefficients + intercept), intercept last, that maximise the weighted likelihood.
+
+    Features are centred first; one that is constant gets coefficient 0. The caller makes sure that a finite optimum exists:
+    targets strictly between 0 and 1, or data that no straight line separates.
+    """
+    total = weights.sum()
+    centre = weights @ features / total
+    width = np.sqrt(weights @ (features - centre) ** 2 / total)
+    varies = width > 1e-13 * np.maximum(np.abs(centre), 1e-300)
+    design = np.column_stack([(features - centre)[:, varies] / width[varies], np.ones(len(targets))])
+    fit = fit_logistic(design, targets, weights)
+    if not np.isfinite(fit.coefficients).all():
+        raise InputError("the logistic fit did not converge; are the scores of wildly different sizes?")
+    coefficients = np.zeros(features.shape[1] + 1)
+    coefficients[:-1][varies] = fit.coefficients[:-1] / width[varies]
+    coefficients[-1] = fit.coefficients[-1] - coefficients[:-1] @ centre
+    return coefficients
+
+
+def logistic_loss(value: Float64s, targets: Float64s, weights: Float64s) -> tuple[float, Float64s]:
     """Minus the weighted log likelihood, and the probabilities, of log odds `value`; no value overflows."""
     small = np.exp(-np.abs(value))
     loss = float(weights @ (np.maximum(value, 0.0) + np.log1p(small) - targets * value))

@@ -6,7 +6,7 @@ A selection is a small value that you call with Predictions. It answers with the
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,22 @@ Mask = NDArray[np.bool_]
 SMALL = 100  # a selection of fewer rows than this earns a warning
 
 
+class EngineRows(Protocol):
+    """Rows held by an engine, as a selection sees them: each answer is an expression that compares and combines like an array."""
+
+    def labelled(self, names: tuple[object, ...]) -> Any:
+        """Whether the label is one of these classes."""
+
+    def output(self, of: object) -> Any:
+        """The probability of a class; without one as for :func:`by_output`."""
+
+    def column(self, name: str) -> Any:
+        """A column of the source."""
+
+    def among(self, values: Any, wanted: tuple[object, ...]) -> Any:
+        """Whether a value is one of those wanted."""
+
+
 @dataclass(frozen=True)
 class Selection(ABC):
     """Which rows are judged."""
@@ -31,6 +47,12 @@ class Selection(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """What is selected, in words."""
+
+    def expression(self, rows: EngineRows) -> Any:
+        """The same as a condition that an engine can run."""
+        raise InputError(
+            f"the selection '{self}' runs Python code on columns, which an engine cannot; give values or a range"
+        )
 
     def __call__(self, preds: Predictions) -> Predictions:
         """The selected rows; an error when there are none."""
@@ -71,6 +93,10 @@ class Combined(Selection):
         first, second = self.first.mask(preds), self.second.mask(preds)
         return first & second if self.word == "and" else first | second
 
+    def expression(self, rows: EngineRows) -> Any:
+        first, second = self.first.expression(rows), self.second.expression(rows)
+        return first & second if self.word == "and" else first | second
+
     def __str__(self) -> str:
         parts = [f"({part})" if isinstance(part, Combined) else str(part) for part in (self.first, self.second)]
         return f" {self.word} ".join(parts)
@@ -82,6 +108,9 @@ class Negated(Selection):
 
     def mask(self, preds: Predictions) -> Mask:
         return ~self.selection.mask(preds)
+
+    def expression(self, rows: EngineRows) -> Any:
+        return ~self.selection.expression(rows)
 
     def __str__(self) -> str:
         return f"not ({self.selection})"
@@ -96,11 +125,11 @@ def check_limits(low: float, high: float, what: str) -> None:
         raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
 
 
-def _within(values: NDArray[Any], low: float, high: float, closed: Closed) -> Mask:
+def _within(values: Any, low: float, high: float, closed: Closed) -> Any:
+    """Whether values (an array, or an expression of an engine) lie in an interval."""
     above = values >= low if closed in ("both", "left") else values > low
     below = values <= high if closed in ("both", "right") else values < high
-    inside: Mask = above & below
-    return inside
+    return above & below
 
 
 def _interval_words(low: float, high: float, closed: Closed) -> str:
@@ -122,6 +151,9 @@ class ByLabel(Selection):
         wanted = [preds.class_index(name) for name in self.names]
         chosen: Mask = np.isin(preds.labels, wanted)
         return chosen
+
+    def expression(self, rows: EngineRows) -> Any:
+        return rows.labelled(self.names)
 
     def __str__(self) -> str:
         return f"label is {' or '.join(map(str, self.names))}"
@@ -150,7 +182,11 @@ class ByOutput(Selection):
     closed: Closed
 
     def mask(self, preds: Predictions) -> Mask:
-        return _within(output(preds, self.of), self.low, self.high, self.closed)
+        inside: Mask = _within(output(preds, self.of), self.low, self.high, self.closed)
+        return inside
+
+    def expression(self, rows: EngineRows) -> Any:
+        return _within(rows.output(self.of), self.low, self.high, self.closed)
 
     def __str__(self) -> str:
         what = "confidence" if self.of is None else f"probability of {self.of}"
@@ -192,6 +228,9 @@ class ByValues(Selection):
             chosen |= np.asarray(found == value, bool)
         return chosen
 
+    def expression(self, rows: EngineRows) -> Any:
+        return rows.among(rows.column(self.column), self.values)
+
     def __str__(self) -> str:
         return f"{self.column} is {' or '.join(map(str, self.values))}"
 
@@ -209,7 +248,11 @@ class ByRange(Selection):
             raise InputError(
                 f"column {self.column!r} holds {found.dtype.name}, which has no range; select by value instead"
             )
-        return _within(found, self.low, self.high, self.closed)
+        inside: Mask = _within(found, self.low, self.high, self.closed)
+        return inside
+
+    def expression(self, rows: EngineRows) -> Any:
+        return _within(rows.column(self.column), self.low, self.high, self.closed)
 
     def __str__(self) -> str:
         return f"{self.column} in {_interval_words(self.low, self.high, self.closed)}"

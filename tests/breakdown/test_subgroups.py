@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from truecal.breakdown.subgroups import holm, subgroups
+from truecal.breakdown import subgroups
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE
 from truecal.lens import ClassWise, OneClass
 from truecal.predictions import Predictions
 from truecal.uncertainty.measurement import measure
+from truecal.uncertainty.multiplicity import holm
 
 
 def patients(n=3000, seed=0, *, bad=()):
@@ -146,7 +147,7 @@ def test_a_calibrated_model_is_rarely_flagged_anywhere():
         (lambda: subgroups(patients(30), "site", cuts=[3]), "cannot be cut"),
         (lambda: subgroups(patients(30), "age", cuts=[60, 40]), "rising numbers"),
         (lambda: subgroups(patients(30), ["age", "site"], cuts=[40]), "cuts apply to one column"),
-        (lambda: subgroups(patients(30), "site", level=95), "level must be between 0 and 1"),
+        (lambda: subgroups(patients(30), "site", level=95), "level must lie strictly between 0 and 1"),
         (
             lambda: subgroups(
                 Predictions.from_probs(np.full(2000, 0.5), np.ones(2000, int), columns={"x": np.arange(2000)}), "x"

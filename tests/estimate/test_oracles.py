@@ -51,7 +51,7 @@ def check_sweep(c, y):
         for norm in (1, 2):
             ours = tc.SweepECE(scheme=scheme, norm=norm)(profile(c, y))
             count, value = oracles.sweep(c, y, scheme, norm)
-            assert ours.details["bins"][0] == count
+            assert ours.settings["bins"][0] == count
             assert ours.value == pytest.approx(value, abs=1e-12)
 
 

@@ -37,7 +37,7 @@ EVERY = pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_no_estimator_is_missing_from_the_table():
     public = {getattr(tc, name) for name in tc.__all__ if inspect.isclass(getattr(tc, name))}
     estimators = {kind for kind in public if issubclass(kind, Estimator)}
-    assert estimators == {type(e) for e in ESTIMATORS}
+    assert estimators - {tc.GeneralizedECE} == {type(e) for e in ESTIMATORS}  # that one judges rows, not profiles
 
 
 def numbers(estimate):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import truecal as tc
 from tests.scan.worlds import KINDS, draw, score_lists
-from truecal.profile.sketch.sketch import Sketch
+from truecal.estimate.sketched.sweep import sweep_stops
+from truecal.profile import Sketch
 
 PROVED = (
     tc.BinnedECE(bins=16),
@@ -131,7 +132,7 @@ def test_stated_bounds_hold_on_every_kind_of_scores(kind, n):
         exact, found, away = both(estimator, c, y)
         assert away <= found.sketch_error, estimator
         assert found.n == exact.n
-        probed = found.details["sketch_bound"] == "probed"
+        probed = found.sketch_bound == "probed"
         assert probed == (estimator in PROBED and bool((cells.low < cells.high).any()))
 
 
@@ -202,10 +203,15 @@ def test_few_rows_are_not_blurred_at_all(kind):
 SWEEPS = (tc.SweepECE(), tc.SweepECE(norm=1, ties="split"), tc.SweepECE(scheme="width"))
 
 
+def stops_of(estimator, c, y):
+    stops = sweep_stops(Sketch.from_arrays(c, y).to_profile(), estimator.binning(1), estimator.norm)
+    return stops.first, stops.last
+
+
 def check_stops(estimator, c, y):
     exact, found, away = both(estimator, c, y)
-    first, last = found.details["stops"]
-    assert first <= exact.details["bins"][0] <= (np.inf if last is None else last)
+    first, last = stops_of(estimator, c, y)
+    assert first <= exact.settings["bins"][0] <= (np.inf if last is None else last)
     assert away <= found.sketch_error
     open_ = first != last
     assert open_ == any("that of all rows stops at" in warning for warning in found.warnings)
@@ -229,16 +235,16 @@ def test_the_sweep_says_where_it_may_stop_when_rows_crowd(n, seed, estimator, ri
 def test_the_sweep_names_the_number_of_bins_it_stopped_at():
     c, y = draw("middle", 200_000, 3)
     exact, found, _ = both(tc.SweepECE(), c, y)
-    first, last = found.details["stops"]
-    assert first < exact.details["bins"][0] < last
-    settled = found.details["bins"][0]
+    first, last = stops_of(tc.SweepECE(), c, y)
+    assert first < exact.settings["bins"][0] < last
+    settled = int(found.settings["bins"][0])
     (warning,) = found.warnings
     assert (
         warning
         == f"the sweep of the sketch stopped at {settled} bins; that of all rows stops at {first} to {last} bins"
     )
     exact, found, _ = both(tc.SweepECE(), *draw("uniform", 20_000, 3))
-    assert found.details["stops"] == (exact.details["bins"][0],) * 2
+    assert stops_of(tc.SweepECE(), *draw("uniform", 20_000, 3)) == (exact.settings["bins"][0],) * 2
     assert found.warnings == ()
 
 

@@ -71,10 +71,10 @@ def test_reliability_numbers(binary, scheme):
     }
     assert display.ax_ is None
     curve = tc.RankSeries()(profile).curve
-    assert display.frame("smooth")["outcome"] == curve.outcome.tolist()
+    assert display.frame("smooth")["outcome"].tolist() == curve.outcome.tolist()
     band = tc.band(profile, level=0.9)
-    assert display.frame("smooth")["low"] == band.at(curve.score)[0].tolist()
-    assert display.frame("isotonic")["outcome"] == tc.IsotonicError()(profile).curve.outcome.tolist()
+    assert display.frame("smooth")["low"].tolist() == band.at(curve.score)[0].tolist()
+    assert display.frame("isotonic")["outcome"].tolist() == tc.IsotonicError()(profile).curve.outcome.tolist()
     histogram = display.frame("histogram")
     expected = np.histogram(p, np.arange(51) / 50)[0] / 1000
     assert histogram["share"] == pytest.approx(expected, abs=1e-12)
@@ -131,9 +131,23 @@ def test_from_estimator(many):
     assert display.ax_.get_ylabel() == "Accuracy"
     two = y < 2
     both = ReliabilityDisplay.from_estimator(GaussianNB().fit(X[two], y[two]), X[two], y[two])
-    assert both.ax_.get_ylabel() == "Outcome rate"
+    assert both.ax_.get_ylabel() == "Frequency"
     with pytest.raises(tc.InputError, match="no predict_proba"):
         ReliabilityDisplay.from_estimator(object(), X, y)
+
+
+def test_the_axis_says_what_the_lens_judges(many):
+    y, probs = many
+    pets = tc.Grouping({"first": [0, 1], "rest": [2, 3, 4]})
+    named = {
+        tc.TopLabel(): "Accuracy",
+        tc.OneClass(2): "Frequency",
+        pets.then(tc.TopLabel()): "Accuracy",
+        pets.then(tc.OneClass("rest")): "Frequency",
+    }
+    for lens, expected in named.items():
+        assert ReliabilityDisplay.from_predictions(y, probs, lens=lens).ax_.get_ylabel() == expected
+        assert BeforeAfterDisplay.from_predictions(y, {"one": probs}, lens=lens).ax_.get_ylabel() == expected
 
 
 def test_refusals(binary, many):
@@ -141,7 +155,7 @@ def test_refusals(binary, many):
         ReliabilityDisplay.from_predictions(*many, lens=tc.ClassWise())
     with pytest.raises(tc.InputError, match="one dataset"):
         ReliabilityDisplay.from_profile(tc.Profile.from_arrays(np.full((2, 5), 0.5), np.ones((2, 5))))
-    with pytest.raises(tc.InputError, match="no part 'all'"):
+    with pytest.raises(tc.InputError, match=r"part must be 'bins' or .*, not 'all'"):
         ReliabilityDisplay.from_predictions(*binary, plot=False).frame("all")
     with pytest.raises(tc.InputError, match="no column 'power'"):
         PowerDisplay({"n": [1], "series": ["a"]})
@@ -165,6 +179,12 @@ def test_class_wise(many):
     assert display.errors == {name: errors[name] for name in worst}
     assert len([ax for ax in display.axes_.flat if ax.axison]) == 3
     assert sum(display.frame()["count"]) == 3 * 800
+    figure, ax = plt.subplots()
+    inside = drawn(ClassWiseDisplay(display.frame(), display.errors).plot(ax))
+    assert inside.figure_ is figure
+    assert [small.get_title() for small in inside.axes_.flat] == [small.get_title() for small in display.axes_.flat]
+    with pytest.raises(tc.InputError, match="no classes"):
+        ClassWiseDisplay(display.frame(), {})
 
 
 def test_before_after(binary):
@@ -200,7 +220,7 @@ def test_top_k(many):
     )
     display = drawn(TopKDisplay.from_report(found))
     heights = [patch.get_height() for patch in display.ax_.patches]
-    assert heights == found.frame()["error"]
+    assert heights == display.frame()["error"].tolist()
     assert len({patch.get_hatch() for patch in display.ax_.patches}) == 2
 
 
@@ -233,7 +253,7 @@ def test_pareto():
         "calibration": [0.05, 0.01, 0.03, 0.06, 0.05],
     }
     display = drawn(ParetoDisplay(frame).plot())
-    assert display.frame()["front"] == [True, True, False, False, True]
+    assert list(display.frame()["front"]) == [True, True, False, False, True]
     assert display.ax_.lines[0].get_xydata().tolist()[0] == [0.1, 0.05]
     assert [line.get_marker() for line in display.ax_.lines[1:]] == ["o", "o", "x", "x", "o"]
 
@@ -242,6 +262,16 @@ def test_abstention():
     frame = {"answered": [1.0, 0.5, 0.5], "cost": [0.1, 0.02, 0.2], "series": ["a", "a", "b"]}
     display = drawn(AbstentionDisplay(frame).plot())
     assert display.ax_.lines[0].get_xydata().tolist() == [[0.5, 0.02], [1.0, 0.1]]
+
+
+def test_every_display_of_a_model_and_the_laboratory_is_one():
+    from truecal import plot
+    from truecal.plot.display import Display
+
+    ours = [getattr(plot, name) for name in plot.__all__]
+    ours = [kind for kind in ours if not kind.__module__.startswith("truecal.plot.study")]
+    assert len(ours) == 9
+    assert all(issubclass(kind, Display) for kind in ours)
 
 
 def test_matplotlib_is_loaded_when_drawing_and_missed_by_name():

@@ -164,7 +164,7 @@ def test_risk_coverage_curves():
     display = drawn(AbstentionDisplay.from_curves(curves))
     assert display.ax_.lines[0].get_ydata().tolist() == curves["a"].frame()["risk"]
     assert len(display.ax_.collections) == 2  # a band for each
-    assert display.frame()["series"] == ["a"] * 100 + ["b"] * 100
+    assert list(display.frame()["series"]) == ["a"] * 100 + ["b"] * 100
 
 
 def test_cost_map():

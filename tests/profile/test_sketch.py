@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import truecal as tc
 from tests.scan.worlds import KINDS, draw, score_lists
+from truecal.profile import Sketch
 from truecal.profile.sketch.cells import cell_edge
-from truecal.profile.sketch.sketch import Sketch
 from truecal.profile.sketch.tally import SUMS
 
 
@@ -187,7 +187,7 @@ def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
 _WRITER = """
 import sys
 import numpy as np
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile import Sketch
 one = Sketch.from_arrays(np.linspace(0, 1, 20_000), np.arange(20_000) % 2)
 two = one + one
 print("ready", flush=True)

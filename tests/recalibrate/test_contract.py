@@ -212,7 +212,7 @@ def test_bad_input_is_refused_by_name(maker: Maker) -> None:
         maker(input="logits").fit(logits, labels, np.r_[1, 1, -1, np.ones(297)])
     with pytest.raises(InputError, match="empty"):
         maker(input="logits").fit(np.empty((0, 3)), [])
-    with pytest.raises(InputError, match="input must be one of 'logits', 'probs', not 'scores'"):
+    with pytest.raises(InputError, match="input must be 'logits' or 'probs', not 'scores'"):
         maker(input="scores").fit(probs, labels)
     with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3"):
         fixed.predict_proba(logits[:, :2])

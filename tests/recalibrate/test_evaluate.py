@@ -217,7 +217,7 @@ def test_bad_calls() -> None:
         evaluate([BetaCalibration()], preds, folds=1)
     with pytest.raises(InputError, match="8 rows are too few for 5 folds"):
         evaluate([BetaCalibration()], preds.take(np.arange(8)))
-    with pytest.raises(InputError, match="score must be one of"):
+    with pytest.raises(InputError, match="score must be 'log loss' or 'brier'"):
         evaluate([BetaCalibration()], preds, score="ece")
     with pytest.raises(ValueError, match="not fitted"):
         evaluate([BetaCalibration()], preds, folds=None)

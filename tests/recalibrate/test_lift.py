@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from truecal.errors import InputError, TruecalWarning
 from truecal.recalibrate import HistogramBinning, IsotonicCalibration, PlattScaling, ScalingBinning
-from truecal.recalibrate.methods.lift import renormalized, with_confidence
+from truecal.recalibrate.methods.scores.lift import renormalized, with_confidence
 from truecal.recalibrate.outputs import class_scores
 
 Array = NDArray[np.float64]
@@ -112,7 +112,7 @@ def test_log_odds_are_exact_at_any_size(seed: int, classes: int, size: float) ->
 
 def test_choices_are_checked() -> None:
     probs, labels = draw(50)
-    with pytest.raises(InputError, match="multiclass must be one of 'one-vs-rest', 'top-label', not 'ovr'"):
+    with pytest.raises(InputError, match="multiclass must be 'one-vs-rest' or 'top-label', not 'ovr'"):
         PlattScaling(multiclass="ovr").fit(probs, labels)
-    with pytest.raises(InputError, match="normalize must be one of True, False"):
+    with pytest.raises(InputError, match="normalize must be True or False"):
         PlattScaling(normalize="yes").fit(probs, labels)

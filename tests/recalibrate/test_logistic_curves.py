@@ -11,8 +11,9 @@ from sklearn.calibration import _SigmoidCalibration
 from sklearn.linear_model import LogisticRegression
 
 from truecal.errors import InputError, TruecalWarning
+from truecal.logistic import fit_curve
 from truecal.recalibrate import BetaCalibration, PlattScaling
-from truecal.recalibrate.solvers.newton import fit_logistic, fit_rising_logistic
+from truecal.recalibrate.solvers.newton import fit_rising_logistic
 
 Array = NDArray[np.float64]
 
@@ -35,7 +36,7 @@ def test_newton_ends_where_the_gradient_is_zero(seed: int, count: int, size: flo
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(40, count)) * 10**size + rng.normal()
     targets, weights = rng.uniform(0.001, 0.999, 40), rng.random(40) + 0.01
-    theta = fit_logistic(features, targets, weights)
+    theta = fit_curve(features, targets, weights)
     residual = weights * (1 / (1 + np.exp(-(features @ theta[:-1] + theta[-1]))) - targets)
     assert abs(residual.sum()) < 1e-7
     assert_allclose(residual @ features / 10**size, 0, atol=1e-6)

@@ -14,8 +14,11 @@ from tests.report.study_stores import FakeStore, fake_store
 from tests.report.test_page import cells_of_table
 from truecal.errors import InputError
 from truecal.report import report_study
+from truecal.report.page import render_study
+from truecal.report.study.content import gather_study
 from truecal.report.study.diagrams import explorer_diagrams
 from truecal.report.study.numbers import explorer_numbers
+from truecal.report.study.record import Kind, StudyContent
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +64,16 @@ def beaten(point, others):
 def test_the_packed_numbers_are_the_means_over_seeds(store):
     packed = explorer_numbers(store.frame(), room=10**7)
     assert packed.left_out == []
-    record = packed.record
-    names = [model["name"] for model in record["models"]]
-    for measure, columns in zip(record["measures"], record["columns"], strict=True):
+    record = packed.numbers
+    names = [model.name for model in record.models]
+    for measure, columns in zip(record.measures, record.columns, strict=True):
         for at, (values, lows, highs) in columns.items():
-            place = record["places"][int(at)]
-            choice = {name: place[name] for name in ("dataset", "severity", "recalibrator")}
-            wanted = means(store, measure["metric"], **choice)
+            place = record.places[int(at)]
+            choice = {name: getattr(place, name) for name in ("dataset", "severity", "recalibrator")}
+            wanted = means(store, measure.metric, **choice)
             for i, name in enumerate(names):
                 assert values[i] / 1e6 == pytest.approx(wanted[name][1], abs=6e-7)
-                if measure["metric"] == "nll":
+                if measure.metric == "nll":
                     assert lows is None
                     assert highs is None
                 else:
@@ -80,22 +83,22 @@ def test_the_packed_numbers_are_the_means_over_seeds(store):
 
 def test_what_does_not_fit_is_left_out_by_name_and_error_never_is(store):
     packed = explorer_numbers(store.frame(), room=6000)
-    kept = [measure["metric"] for measure in packed.record["measures"]]
+    kept = [measure.metric for measure in packed.numbers.measures]
     assert kept[:2] == ["error", "rank-series-l2"]
     assert len(kept) + len(packed.left_out) == 5
     assert "Binned error, equal width, 15 bins, maximum, class-wise" in packed.left_out
-    assert len(json.dumps(packed.record["columns"], separators=(",", ":"))) < 6100
+    assert len(json.dumps(packed.numbers.columns, separators=(",", ":"))) < 6100
 
 
 def test_diagrams_of_clean_data_come_first(store):
-    numbers = explorer_numbers(store.frame(), room=10**7).record
+    numbers = explorer_numbers(store.frame(), room=10**7).numbers
     everything = explorer_diagrams(store.frame(), store.diagrams(), numbers, room=10**7)
-    assert everything["complete"]
-    assert len(everything["kinds"]) == 4
+    assert everything.complete
+    assert len(everything.kinds) == 4
     few = explorer_diagrams(store.frame(), store.diagrams(), numbers, room=10_000)
-    assert not few["complete"]
-    assert few["kinds"][0] == {"lens": "top-label", "scheme": "mass"}
-    severities = {numbers["places"][int(key.split("/")[0])]["severity"] for key in few["drawn"][0]}
+    assert not few.complete
+    assert few.kinds[0] == Kind("top-label", "mass")
+    severities = {numbers.places[int(key.split("/")[0])].severity for key in few.drawn[0]}
     assert severities == {0.0}
 
 
@@ -127,6 +130,15 @@ def test_the_sections_hold_the_analyses(page, store):
     )
     for section in ("shifting", "bins", "residuals", "reading", "reproduce"):
         assert f'<section id="{section}"' in text
+
+
+def test_the_content_survives_json(store):
+    content = gather_study(store, title=None, megabytes=2.0, command=None)
+    kept = json.loads(json.dumps(content.record()))
+    again = StudyContent.of_record(kept)
+    assert again.record() == kept
+    assert again.explorer.numbers.places == content.explorer.numbers.places
+    assert render_study(again) == render_study(content)
 
 
 def test_warnings_and_selections_of_no_rows(store, tmp_path):

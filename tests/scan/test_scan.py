@@ -10,7 +10,7 @@ import truecal as tc
 from tests.profile.test_sketch import same
 from tests.scan.engines import ENGINES, need
 from tests.scan.worlds import KINDS, draw
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile import Sketch
 from truecal.scan import scan
 from truecal.select import by_column, by_label, by_output
 
@@ -132,7 +132,7 @@ def test_class_wise_says_once_where_sweeps_may_stop():
     p = 0.3 + 2.0**-10 * rng.random(400)
     columns = {"p_0": p, "p_1": 1 - p, "y": rng.integers(0, 2, 400)}
     est = scan(pa.table(columns), label="y", probs="p_*", lens=tc.ClassWise()).measure(estimator=tc.SweepECE())
-    assert est.details["sketch_bound"] == "proved"
+    assert est.sketch_bound == "proved"
     assert "the sweeps of 2 of 2 classes may stop at other numbers of bins for all rows" in est.warnings
     assert not any("the sweep of the sketch" in warning for warning in est.warnings)
 

@@ -13,7 +13,7 @@ from tests.profile.test_sketch import same
 from tests.scan.engines import need
 from tests.scan.test_scan import table, wide
 from truecal.cli.main import main
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile import Sketch
 from truecal.scan import scan
 from truecal.select import by_column, by_output
 

@@ -1,5 +1,10 @@
 """Streams: the accumulator and the torchmetrics metric, against the front door and against what others get wrong."""
 
+import copy
+import pickle
+import sys
+from threading import Thread
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +15,7 @@ from tests.profile.test_sketch import same
 from tests.scan.engines import need
 from tests.scan.test_scan import wide
 from tests.scan.worlds import draw
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile import Sketch
 from truecal.scan.accumulate import Accumulator
 
 BATCHES = st.lists(st.integers(0, 30_000), max_size=5)
@@ -89,7 +94,70 @@ def test_refusals():
     top.update([0], [[0.5, 0.25, 0.25]])
     with pytest.raises(tc.InputError, match="do not add"):
         acc.merge(top)
+    for empty in (([], [0.5, 0.25]), ([1, 0], [])):
+        with pytest.raises(tc.InputError):
+            acc.update(*empty)
+        with pytest.raises(tc.InputError):
+            Sketch().update(*empty)
+    acc.update([], [])
     assert acc.rows == 2  # what was refused left no trace
+
+
+def test_only_accumulators_of_one_kind_merge():
+    positive = Accumulator()
+    positive.update([1, 0], [0.5, 0.25])
+    with pytest.raises(tc.InputError, match="'class 0' of 2 classes and the other 'positive class' of 2 classes"):
+        Accumulator(lens=tc.OneClass(0)).merge(positive)
+    assert Accumulator(lens=tc.OneClass(1)).merge(positive).rows == 2  # the same under another name
+    three, five = Accumulator(), Accumulator()
+    three.update([0], [[0.5, 0.25, 0.25]])
+    with pytest.raises(tc.InputError, match=r"of 3 classes and this one as .* of 5 classes; do not mix"):
+        three.update([0], [[0.2] * 5])
+    five.update([0], [[0.2] * 5])
+    with pytest.raises(tc.InputError, match="do not add"):
+        three.merge(five)
+    first, second = (Accumulator(classes=names) for names in (["no", "yes"], ["yes", "no"]))
+    first.update(["no"], [0.5])
+    second.update(["no"], [0.5])
+    with pytest.raises(tc.InputError, match=r"2 classes: no, yes and the other .*: yes, no"):
+        first.merge(second)
+
+
+def test_threads_lose_no_row():
+    c, y = draw("uniform", 16_000, 5)
+    acc, sketch = Accumulator(), Sketch()
+    parts = np.array_split(np.arange(16_000), 320)
+
+    def count(which):
+        for rows in parts[which::8]:
+            acc.update(y[rows], c[rows])
+            sketch.update(c[rows], y[rows])
+
+    threads = [Thread(target=count, args=(i,)) for i in range(8)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    whole = Sketch.from_arrays(c, y)
+    same(acc.sketch, whole)
+    same(sketch, whole)
+
+
+def test_workers_can_send_what_they_counted():
+    c, y = draw("uniform", 3000, 6)
+    acc = Accumulator()
+    acc.update(y, c)
+    sent = pickle.loads(pickle.dumps(acc))
+    acc.update(y, c)
+    sent.update(y[:10], c[:10])
+    assert (acc.rows, sent.rows) == (6000, 3010)
+    same(pickle.loads(pickle.dumps(acc.sketch)), acc.sketch)
+    same(copy.deepcopy(acc.sketch), acc.sketch)
 
 
 def test_the_state_stays_below_two_mebibytes():

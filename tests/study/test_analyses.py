@@ -153,7 +153,7 @@ def test_seeds_further_apart_than_intervals_are_told():
     assert points(two(0.15), ["rank-series-l2"])[1] == []
     assert points(two(0.25), ["rank-series-l2"])[1] == [
         "1 of 1 numbers differ between seeds by more than the width of their intervals: "
-        "intervals leave out the luck of training"
+        "intervals do not include the variation between trainings"
     ]
 
 
@@ -280,7 +280,7 @@ def test_agreement_notes_and_lenses():
     half = frame.with_columns(low=pl.when(pl.col("metric") == "ece-a").then("low"))
     partly = tc.study.rank_agreement(half)
     assert partly.frame()["supported_flips"].to_list() == [None]
-    assert any("no intervals of ece-b: nobody" in note for note in partly.notes)
+    assert any("no intervals of ece-b: which" in note for note in partly.notes)
     assert any("6 models even a strong correlation" in note for note in found.notes)
     both = pl.concat([frame, frame.filter(pl.col("metric") == "ece-a").with_columns(lens=pl.lit("class-wise"))])
     lenses = tc.study.rank_agreement(both, metrics=["ece-a"], lens=["top-label", "class-wise"])

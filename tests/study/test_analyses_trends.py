@@ -125,7 +125,7 @@ def test_in_and_out():
     for row in shown.iter_rows(named=True):
         assert row["value"] == pytest.approx(scipys[row["method"]](*pairs[row["pair"]])[0])
         assert row["low"] < row["value"] < row["high"]
-    assert any("does not foretell" in note for note in found.notes)
+    assert any("does not predict" in note for note in found.notes)
     with pytest.raises(tc.InputError, match="no shifted data"):
         tc.study.in_and_out(clean)
 
@@ -137,7 +137,7 @@ def test_in_and_out_of_every_severity():
         (1, pytest.approx(1)),
         (2, pytest.approx(1)),
     ]  # every model shifts alike
-    assert not any("foretell" in note for note in found.notes)
+    assert not any("predict" in note for note in found.notes)
 
 
 # ------------------------------------------------------------------ residuals

@@ -11,7 +11,7 @@ import pytest
 import truecal as tc
 from truecal.errors import InputError
 from truecal.study.example.data import SHIFTS, load, shifted
-from truecal.study.example.example import make, plan
+from truecal.study.example.example import make_example, plan
 from truecal.study.example.models import log_probabilities, models
 
 
@@ -19,7 +19,7 @@ from truecal.study.example.models import log_probabilities, models
 def folder(tmp_path_factory):
     """The quick example, made in this process."""
     made = tmp_path_factory.mktemp("example")
-    make(made, quick=True, workers=1)
+    make_example(made, quick=True, workers=1)
     return made
 
 
@@ -91,7 +91,7 @@ def test_what_is_there_is_not_made_again_and_what_is_damaged_is(folder, tmp_path
     lost.unlink()
     damaged.write_bytes(before[damaged][1][:100])
     told = []
-    make(folder, quick=True, workers=2, progress=lambda done, of: told.append((done, of)))
+    make_example(folder, quick=True, workers=2, progress=lambda done, of: told.append((done, of)))
     assert told == [(8, 10), (9, 10), (10, 10)]
     after = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files(folder)}
     assert {path: content for path, (_, content) in after.items()} == {
@@ -108,13 +108,13 @@ def test_a_folder_of_something_else_is_refused(folder, tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(files(folder)[0].read_bytes())
     with pytest.raises(InputError, match="my-model"):
-        make(tmp_path, quick=True)
+        make_example(tmp_path, quick=True)
     with pytest.raises(InputError, match="workers"):
-        make(tmp_path, workers=0)
+        make_example(tmp_path, workers=0)
 
 
 def test_killed_at_any_moment_it_goes_on(tmp_path):
-    code = f"from truecal.study.example.example import make; make({str(tmp_path)!r}, quick=True, workers=1)"
+    code = f"from truecal.study.example.example import make_example; make_example({str(tmp_path)!r}, quick=True, workers=1)"
     run = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
     while len(files(tmp_path)) < 7:
         assert run.poll() is None
@@ -123,7 +123,7 @@ def test_killed_at_any_moment_it_goes_on(tmp_path):
     run.wait()
     kept = {path: path.stat().st_mtime_ns for path in files(tmp_path)}
     assert not (tmp_path / "study.yaml").exists()
-    make(tmp_path, quick=True, workers=1)
+    make_example(tmp_path, quick=True, workers=1)
     assert len(files(tmp_path)) == 40
     unchanged = [path for path, at in kept.items() if path.stat().st_mtime_ns == at]
     assert len(unchanged) >= 6  # only the training that was cut off is done again

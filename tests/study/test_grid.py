@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import truecal as tc
-from truecal.study.run.grid import diagram, measure_lens, shared_bins
-from truecal.study.run.grid_names import GRID, GRID_BINS, metrics_of, parse_metric
-from truecal.study.run.grid_scores import measure_scores
+from truecal.study.metrics.measured import diagram, measure_lens
+from truecal.study.metrics.names import GRID, GRID_BINS, metrics_of, parse_metric
+from truecal.study.metrics.scores import measure_scores
 
 LENSES = {
     "top-label": tc.TopLabel(),
@@ -86,20 +86,11 @@ def test_binned_errors_against_the_definition(n, scheme, bins, norm, seed):
     assert found.value == pytest.approx(naive_ece(scores, outcomes, scheme, bins, metric.norm), abs=1e-12)
 
 
-def test_bins_of_several_numbers_are_those_of_each():
-    profile = tc.ClassWise()(preds_of())
-    for scheme in ("width", "mass"):
-        for count, bins in shared_bins(profile, scheme, (3, 15, 400)).items():
-            alone = tc.BinnedECE(bins=count, scheme=scheme)(profile).bins
-            for name in ("weight", "score_sum", "outcome_sum", "count"):
-                np.testing.assert_array_equal(getattr(bins, name), getattr(alone, name))
-
-
 def test_class_wise_in_blocks(monkeypatch):
     preds = preds_of()
     metrics = metrics_of((GRID, "rank-series-l2"), "class-wise")
     whole = measure_lens(preds, tc.ClassWise(), metrics)
-    monkeypatch.setattr("truecal.lens.class_wise._BLOCK", 300)
+    monkeypatch.setattr("truecal.lens.lens._BLOCK", 300)
     for one, other in zip(whole, measure_lens(preds, tc.ClassWise(), metrics), strict=True):
         assert one.value == pytest.approx(other.value, abs=1e-12)
 

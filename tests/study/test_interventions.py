@@ -19,11 +19,12 @@ from truecal.cli.main import main
 from truecal.study.interventions import choice as interventions_choice
 from truecal.study.interventions import models as interventions_models
 from truecal.study.interventions.choice import choose
-from truecal.study.interventions.compare import Finding, compare_interventions, summed
+from truecal.study.interventions.compare import compare_interventions
 from truecal.study.interventions.config import Plan
 from truecal.study.interventions.data import load_data
 from truecal.study.interventions.lenses import Number, numbers
 from truecal.study.interventions.models import Job, Outputs
+from truecal.study.interventions.summary import Finding, summed
 from truecal.study.interventions.text import markdown, tables, text, verdict
 
 matplotlib.use("Agg")
@@ -121,7 +122,7 @@ def test_interruptions_change_no_bit(config, clean, tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compare_interventions(config, tmp_path, told=stop)
+        compare_interventions(config, tmp_path, progress=stop)
     assert len(trained) == 3
     damaged = next((tmp_path / "models").rglob("*.npz"))
     damaged.write_bytes(damaged.read_bytes()[:100])  # as after a power cut on a bad disk

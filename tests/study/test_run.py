@@ -9,7 +9,7 @@ import pytest
 
 import truecal as tc
 from tests.study.studies import STUDY, write_files, write_study
-from truecal.study.run.grid_names import parse_metric
+from truecal.study.metrics.names import parse_metric
 from truecal.study.spec.split import held_out
 
 METRICS = (

@@ -10,11 +10,12 @@ import truecal as tc
 from tests.datasets import named
 from tests.uncertainty.worlds import clustered
 from truecal.errors import InputError
-from truecal.uncertainty.bootstrap.bootstrap import CELLS, acceleration, bootstrap
-from truecal.uncertainty.bootstrap.cells import collapse
-from truecal.uncertainty.bootstrap.draws import multinomial, unit_counts
-from truecal.uncertainty.bootstrap.fixed_bins import bins_only
-from truecal.uncertainty.bootstrap.rows import Units, default_lens, rows_of
+from truecal.estimate.resampling.bootstrap import CELLS, acceleration
+from truecal.estimate.resampling.cells import collapse
+from truecal.estimate.resampling.draws import multinomial, unit_counts
+from truecal.estimate.resampling.units import Units, incidence
+from truecal.lens import default_lens
+from truecal.uncertainty import bootstrap
 
 DATA = named()
 ESTIMATORS = [
@@ -102,10 +103,10 @@ def test_the_row_numbers_of_a_lens_lead_back_to_the_predictions():
     probs = rng.dirichlet(np.ones(4), 50)
     labels = rng.integers(4, size=50)
     preds = tc.Predictions.from_probs(probs, labels)
-    (top,) = rows_of(tc.TopLabel(), preds)
+    top = tc.TopLabel().sample(preds)
     np.testing.assert_array_equal(top.profile.scores[0], probs.max(axis=1)[top.order])
     np.testing.assert_array_equal(top.profile.outcomes[0], (probs.argmax(axis=1) == labels)[top.order])
-    for k, rows in enumerate(rows_of(tc.ClassWise(), preds)):
+    for k, rows in enumerate(tc.ClassWise().samples(preds)):
         np.testing.assert_array_equal(rows.profile.scores[0], probs[rows.order, k])
 
 
@@ -115,9 +116,9 @@ def test_incidence_counts_every_row_once_in_its_cell_and_cluster():
     y = (rng.random(200) < c).astype(int)
     g = rng.integers(7, size=200)
     preds = tc.Predictions.from_probs(c, y, clusters=g, weights=rng.integers(0, 3, 200))
-    (rows,) = rows_of(default_lens(preds), preds)
-    cells, incidence = rows.incidence(Units.of(preds, blocks=None, rng=rng), CELLS)
-    table = incidence.toarray()
+    sample = default_lens(preds).sample(preds)
+    cells, matrix = incidence(sample, Units.of(sample, rng), CELLS)
+    table = matrix.toarray()
     for j, score in enumerate(cells.scores[0]):
         for outcome in (0, 1):
             for cluster in range(7):
@@ -194,7 +195,8 @@ def test_the_same_seed_gives_the_same_resamples():
 
 
 def test_only_estimators_of_fixed_bins_resample_bins_alone():
-    assert [bins_only(e) for e in ESTIMATORS[:6]] == [True, True, True, True, False, False]
+    profile = profile_of("uniform")
+    assert [e.fixed_cut(profile) is not None for e in ESTIMATORS[:6]] == [True, True, True, True, False, False]
 
 
 def test_bad_arguments_are_refused():

@@ -9,16 +9,16 @@ from scipy.stats import binomtest
 import truecal as tc
 from tests.uncertainty.worlds import clustered
 from truecal.errors import InputError
+from truecal.estimate import ClusteredSeries, Units
+from truecal.lens import default_lens
 from truecal.uncertainty.below import below
-from truecal.uncertainty.bootstrap.rows import Units, default_lens, rows_of
-from truecal.uncertainty.clustered import ClusteredSeries
 from truecal.uncertainty.tests.rank_series import rank_series_test
 
 
 def series(c, y, g, **options):
     preds = tc.Predictions.from_probs(c, y, clusters=g, **options)
-    (rows,) = rows_of(default_lens(preds), preds)
-    return ClusteredSeries.of(rows, Units.of(preds, blocks=None, rng=np.random.default_rng(0)))
+    sample = default_lens(preds).sample(preds)
+    return ClusteredSeries.of(sample, Units.of(sample, np.random.default_rng(0)))
 
 
 def true_error(exponent):
@@ -118,7 +118,7 @@ def test_levels_nest_and_two_clusters_say_next_to_nothing():
     assert all(a.low >= b.low and a.high <= b.high for a, b in pairwise(ends))
     two = series(c, y, (g > 7).astype(int))
     assert two.interval(0.95).high > 0.9
-    assert two.test().p_value > 0.2
+    assert two.test()[1] > 0.2
 
 
 def test_tests_of_predictions_respect_their_clusters():

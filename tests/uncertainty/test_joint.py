@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 import truecal as tc
-from truecal.estimate.debiased import debiased_absolute, folded_mean
+from truecal.estimate.noise import debiased_absolute, folded_mean
 
 
 def softmax(z):

@@ -5,22 +5,25 @@ set of methods applied to the same rows: one `Predictions` per method, as a mapp
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from truecal.errors import InputError
+from truecal.estimate import Estimate
 from truecal.estimate.generalized.bins import EqualWidth, VectorBinning
 from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.lens import Canonical, Grouping, TopK, TopLabel
-from truecal.lens.vector import narrowed
 from truecal.predictions import Predictions
 from truecal.select import by_label
 from truecal.types import Float64s, Floats
 
 _BLOCK = 1 << 18  # probabilities whose logarithms are held at a time
+_BY_K = ("method", "k", "error", "low", "high", "accuracy", "confidence", "difference", "ratio")
+_ERRORS = tuple(f"{kind}{end}" for kind in ("traditional", "full") for end in ("", "_low", "_high"))
+_BY_METHOD = ("method", *_ERRORS, "entropy", "accuracy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,50 +82,36 @@ def beyond_top(
     """
     first = _checked(methods, baseline)
     asked = _asked(ks, min(preds.class_count for preds in methods.values()))
-    judge = GeneralizedECE(
-        binning=KDTree() if binning is None else binning, level=level, replicates=replicates, rng=rng
-    )
-    usual = GeneralizedECE(lens=TopLabel(), binning=EqualWidth(15), level=level, replicates=replicates, rng=rng)
-    names = ("method", "k", "error", "low", "high", "accuracy", "confidence", "difference", "ratio")
-    by_k: dict[str, list[Any]] = {name: [] for name in names}
-    heads = ("traditional", "full")
-    by_method: dict[str, list[Any]] = {
-        name: []
-        for name in ("method", *(f"{h}{end}" for h in heads for end in ("", "_low", "_high")), "entropy", "accuracy")
-    }
+    full = GeneralizedECE(binning=KDTree() if binning is None else binning, level=level, replicates=replicates, rng=rng)
+    traditional = replace(full, lens=TopLabel(), binning=EqualWidth(15))
     reference = _rank_confidence(methods[first], asked[-1])
+    by_k, by_method = [], []
     for name, given in methods.items():
-        preds = judge.chosen(given)  # rows of weight zero are absent
-        top = TopK(asked[-1])(preds)
+        # Rows of weight zero are absent.
+        preds, _ = full.chosen(given, None)
+        top = TopK(asked[-1]).sample(preds)
         confidence = np.average(top.probs, axis=0, weights=preds.weights)
         for k in asked:
-            estimate = judge.of_vector(narrowed(top, k))
-            assert estimate.interval is not None
             own, other = float(confidence[k - 1]), float(reference[k - 1])
             accuracy = float(np.average(top.labels < k, weights=preds.weights))
             ratio = own / other if other > 0 else float("nan")
-            row = (
-                name,
-                k,
-                estimate.value,
-                estimate.interval.low,
-                estimate.interval.high,
-                accuracy,
-                own,
-                own - other,
-                ratio,
-            )
-            for column, value in zip(names, row, strict=True):
-                by_k[column].append(value)
-        by_method["method"].append(name)
-        for head, estimate in zip(heads, (usual(preds), judge(preds)), strict=True):
-            assert estimate.interval is not None
-            by_method[head].append(estimate.value)
-            by_method[f"{head}_low"].append(estimate.interval.low)
-            by_method[f"{head}_high"].append(estimate.interval.high)
-        by_method["entropy"].append(float(np.average(entropy(preds), weights=preds.weights)))
-        by_method["accuracy"].append(float(np.average(top.labels < 1, weights=preds.weights)))
-    return BeyondTop(by_k, by_method, first)
+            error = _three_numbers(full(top.narrowed(k)))
+            by_k.append((name, k, *error, accuracy, own, own - other, ratio))
+        mean_entropy = float(np.average(entropy(preds), weights=preds.weights))
+        accuracy = float(np.average(top.labels < 1, weights=preds.weights))
+        errors = (*_three_numbers(traditional(preds)), *_three_numbers(full(preds)))
+        by_method.append((name, *errors, mean_entropy, accuracy))
+    return BeyondTop(_columns(_BY_K, by_k), _columns(_BY_METHOD, by_method), first)
+
+
+def _three_numbers(estimate: Estimate) -> tuple[float, float, float]:
+    """The error and the ends of its interval."""
+    assert estimate.interval is not None
+    return float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
+
+
+def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    return {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
 
 
 def group_confidence(
@@ -147,7 +136,7 @@ def group_confidence(
     count = 0
     for name, preds in methods.items():
         chosen = by_label(given)(preds if grouping is None else grouping.predictions(preds))
-        vector = Canonical()(chosen)
+        vector = Canonical().sample(chosen)
         means[name] = np.array([np.average(column, weights=vector.weights) for column in vector.columns])
         groups[name], count = vector.names, len(vector)
     for name, mean in means.items():
@@ -169,16 +158,16 @@ def entropy(preds: Predictions) -> Float64s:
     if preds.binary:
         p = preds.probs.astype(np.float64)
         return np.asarray(entr(p) + entr(1 - p))
-    found = np.empty(len(preds))
+    entropies = np.empty(len(preds))
     step = max(1, _BLOCK // preds.class_count)
     for start in range(0, len(preds), step):
-        found[start : start + step] = entr(preds.probs[start : start + step].astype(np.float64)).sum(axis=1)
-    return found
+        entropies[start : start + step] = entr(preds.probs[start : start + step].astype(np.float64)).sum(axis=1)
+    return entropies
 
 
 def _rank_confidence(preds: Predictions, k: int) -> Floats:
     """Mean probability of the i-th most probable class, i = 1..k."""
-    return np.average(TopK(k)(preds).probs, axis=0, weights=preds.weights)
+    return np.average(TopK(k).sample(preds).probs, axis=0, weights=preds.weights)
 
 
 def _asked(ks: Sequence[int], classes: int) -> list[int]:

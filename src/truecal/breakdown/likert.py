@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError
+from truecal.estimate import Estimate
 from truecal.estimate.bins import Bins
-from truecal.estimate.estimate import Estimate
 from truecal.estimate.generalized.bins import VectorBinning
 from truecal.estimate.generalized.distances import Distance, InterInterval, TotalVariation
 from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.kd_tree import KDTree
-from truecal.lens import OneClass, TopLabel
+from truecal.lens import Lens, OneClass, default_lens
 from truecal.predictions import Predictions
 from truecal.select import Closed, Selection, by_output
 
@@ -85,10 +85,10 @@ class LikertReport:
         )
         columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.categories] for name in plain}
         for name in ("inter_interval", "within"):
-            found = [getattr(c, name) for c in self.categories]
-            columns[name] = [None if e is None else e.value for e in found]
-            columns[f"{name}_low"] = [None if e is None else e.interval.low for e in found]
-            columns[f"{name}_high"] = [None if e is None else e.interval.high for e in found]
+            estimates = [getattr(c, name) for c in self.categories]
+            columns[name] = [None if e is None else e.value for e in estimates]
+            columns[f"{name}_low"] = [None if e is None else e.interval.low for e in estimates]
+            columns[f"{name}_high"] = [None if e is None else e.interval.high for e in estimates]
         return columns
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ def likert(
     """
     ordered = checked_scale(scale)
     chosen = preds if select is None else select(preds)
-    lens = OneClass(of) if of is not None or preds.binary else TopLabel()
+    lens = OneClass(of) if of is not None else default_lens(preds)
     categories = []
     covered = np.zeros(len(chosen), bool)
     for i, (name, (low, high)) in enumerate(ordered):
@@ -164,7 +164,7 @@ def likert(
 def _measured(
     category: Category,
     judged: Predictions,
-    lens: OneClass | TopLabel,
+    lens: Lens,
     binning: VectorBinning,
     level: float,
     replicates: int,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.checks import check_level, check_whole
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.lens import Lens
@@ -19,6 +20,7 @@ from truecal.predictions import Predictions
 from truecal.select import column
 from truecal.types import Float64s, Indices
 from truecal.uncertainty.measurement import measure
+from truecal.uncertainty.multiplicity import holm
 
 _MOST = 1000  # distinct values of a column beyond which it is taken for a measurement, not a grouping
 SMALL = 30  # rows below which a subgroup is listed but not judged, unless told otherwise
@@ -115,16 +117,16 @@ def subgroups(
     columns = (by,) if isinstance(by, str) else tuple(by)
     if not columns:
         raise InputError("say which column to group by, such as by='site'")
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, such as 0.95, not {level!r}")
+    check_level(level)
+    check_whole(smallest, "smallest")
     if cuts is not None and len(columns) > 1:
         raise InputError(f"cuts apply to one column, but {len(columns)} were given; add a column of categories instead")
     parts = [_categories(column(preds, name), name, cuts) for name in columns]
     code = np.zeros(len(preds), np.intp)
     for names, index in parts:
         code = code * len(names) + index
-    found, member, counts = np.unique(code, return_inverse=True, return_counts=True)
-    titles = [_title(int(c), [names for names, _ in parts]) for c in found]
+    distinct, member, counts = np.unique(code, return_inverse=True, return_counts=True)
+    titles = [_title(int(c), [names for names, _ in parts]) for c in distinct]
     order = np.argsort(member, kind="stable")
     rows = np.split(order, np.cumsum(counts)[:-1])
     estimates = [
@@ -162,22 +164,6 @@ def worst_first(
     )
 
 
-def holm(p_values: Float64s) -> Float64s:
-    """Holm's step-down adjustment: the i-th smallest of m p-values is multiplied by m - i + 1, then made non-decreasing.
-
-    Rejecting what is at most alpha keeps the chance of any false rejection at alpha, whatever the dependence (Holm 1979).
-
-    >>> holm(np.array([0.01, 0.04, 0.03])).round(12)
-    array([0.03, 0.06, 0.06])
-    """
-    m = len(p_values)
-    order = np.argsort(p_values, kind="stable")
-    stepped = np.maximum.accumulate(p_values[order] * np.arange(m, 0, -1))
-    adjusted = np.empty(m)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted
-
-
 def _categories(values: NDArray[Any], name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
     """Names of the distinct values, and which one each row has; missing values form a group of their own."""
     if values.ndim != 1:
@@ -186,13 +172,13 @@ def _categories(values: NDArray[Any], name: str, cuts: Sequence[float] | None) -
         return _ranges(values, name, cuts)
     if values.dtype == object:
         values = np.array(["missing" if v is None or v != v else str(v) for v in values])
-    found, index = np.unique(values, return_inverse=True)
-    if len(found) > _MOST:
+    distinct, index = np.unique(values, return_inverse=True)
+    if len(distinct) > _MOST:
         raise InputError(
-            f"column {name!r} has {len(found)} distinct values; group it with cuts=[...] or choose another"
+            f"column {name!r} has {len(distinct)} distinct values; group it with cuts=[...] or choose another"
         )
-    missing = [values.dtype.kind == "f" and bool(np.isnan(v)) for v in found]
-    return ["missing" if gone else str(v) for v, gone in zip(found, missing, strict=True)], index.astype(np.intp)
+    missing = [values.dtype.kind == "f" and bool(np.isnan(v)) for v in distinct]
+    return ["missing" if gone else str(v) for v, gone in zip(distinct, missing, strict=True)], index.astype(np.intp)
 
 
 def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[list[str], Indices]:

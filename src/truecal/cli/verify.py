@@ -28,12 +28,12 @@ def verify(source: Source, max_error: float, level: float, lens: str, as_json: b
 
     Exit 0 if it can, 1 if it cannot (the error is larger, or the data are too few to tell), 2 if the input cannot be used.
     """
-    from truecal.report.records import document
-    from truecal.uncertainty.verify.verify import verify as verified
+    import truecal as tc
+    from truecal.report import document
 
     preds = load(source)
     with working("verifying"):
-        found = verified(preds, threshold=max_error, level=level, lens=make_lens(lens, preds))
+        found = tc.verify(preds, threshold=max_error, level=level, lens=make_lens(lens, preds))
     content = document("verify", source=source.name, passed=bool(found), **asdict(found))
     answer(content, str(found), as_json=as_json, out=out)
     return 0 if found else 1

@@ -1,38 +1,17 @@
 """The binned calibration error: the classical plug-in."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from truecal.checks import check_norm
+from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
-from truecal.estimate.estimator import Estimator, Findings, check_bins, check_choice, check_norm, power_mean
-from truecal.profile import Cut, Profile
-from truecal.types import Indices
-
-
-@dataclass(frozen=True)
-class Binning:
-    """Which rows share a bin: `bins` of equal width or equal mass."""
-
-    bins: int
-    scheme: Literal["width", "mass"]
-    ties: Literal["keep", "split"]
-    closed: Literal["left", "right"]
-
-    def __post_init__(self) -> None:
-        check_bins(self.bins)
-        check_choice(self.scheme, ("width", "mass"), "scheme")
-        check_choice(self.ties, ("keep", "split"), "ties")
-        check_choice(self.closed, ("left", "right"), "closed")
-
-    def cut(self, profile: Profile) -> Cut:
-        return self.cuts(profile, self.bins)
-
-    def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
-        """The cuts for other numbers of bins by the same rule: one after the other, or a column of one for each dataset."""
-        if self.scheme == "width":
-            return profile.width_cut(bins, self.closed)
-        return profile.mass_cut(bins, self.ties)
+from truecal.estimate.combine import power_mean
+from truecal.estimate.estimate import Estimate
+from truecal.estimate.estimator import Estimator, Findings, SketchRange
+from truecal.estimate.sketched.boxes import binned_range, boxes
+from truecal.profile import CellProfile, Cut, Profile
+from truecal.types import Float64s
 
 
 @dataclass(frozen=True)
@@ -49,10 +28,11 @@ class BinnedEstimator(Estimator):
 
     def __post_init__(self) -> None:
         check_norm(self.norm, self.norms)
-        _ = self.binning
+        self.binning.check()
 
     @property
     def binning(self) -> Binning:
+        """Which rows share a bin."""
         return Binning(self.bins, self.scheme, self.ties, self.closed)
 
     @property
@@ -82,6 +62,19 @@ class BinnedECE(BinnedEstimator):
     0.3
     """
 
+    @property
+    def folds(self) -> bool:
+        return self.norm == 1
+
+    def fixed_cut(self, profile: Profile) -> Cut:
+        return self.binning.cut(profile)
+
+    def of_bins(self, bins: Bins) -> Float64s:
+        return power_mean(bins.gap, bins.share, self.norm)
+
     def find(self, profile: Profile) -> Findings:
-        bins = Bins.of(profile, self.binning.cut(profile))
-        return Findings(power_mean(bins.gap, bins.share, self.norm), bins)
+        bins = Bins.of(profile, self.fixed_cut(profile))
+        return Findings(self.of_bins(bins), bins)
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        return SketchRange(*binned_range(boxes(cells, self.binning, self.bins), self.norm))

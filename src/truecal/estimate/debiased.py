@@ -5,10 +5,14 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.estimate.binned import Binning
+from truecal.checks import check_choice, check_norm
+from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
-from truecal.estimate.estimator import Estimator, Findings, check_choice, check_norm
-from truecal.profile import Profile
+from truecal.estimate.estimate import Estimate
+from truecal.estimate.estimator import Estimator, Findings, SketchRange
+from truecal.estimate.noise import debiased_gaps, over_usable
+from truecal.estimate.sketched.debiased import debiased_range
+from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
@@ -45,38 +49,65 @@ class DebiasedECE(Estimator):
     def __post_init__(self) -> None:
         check_norm(self.norm, (1, 2))
         check_choice(self.correction, ("kumar", "exact"), "correction")
-        _ = self.binning(self.bins)
+        self.binning(self.bins).check()
 
     def binning(self, bins: int) -> Binning:
-        return Binning(bins, self.scheme, self.ties, "left")
+        """Which rows share a bin, for any number of bins."""
+        return Binning(bins, self.scheme, self.ties)
 
     @property
     def power_norm(self) -> float:
         return self.norm
 
+    @property
+    def unbiased(self) -> bool:
+        return self.norm == 2
+
+    @property
+    def corrected(self) -> bool:
+        return True
+
+    def used(self, profile: Profile) -> int:
+        """The number of bins: a bin needs two rows to be debiased."""
+        return max(1, min(self.bins, int(profile.size.min() // 2)))
+
+    def _by_bins(self) -> bool:
+        """Whether bins alone are enough: the exact correction looks at the spread of y - c within them."""
+        return self.correction == "kumar" or self.norm == 1
+
+    def fixed_cut(self, profile: Profile) -> Cut | None:
+        return self.binning(self.used(profile)).cut(profile) if self._by_bins() else None
+
+    def of_bins(self, bins: Bins) -> Float64s:
+        return over_usable(bins, self._terms(bins))[0]
+
+    def _terms(self, bins: Bins) -> Float64s:
+        if self.norm == 1:
+            return debiased_gaps(bins)
+        several = np.where(bins.count >= 2, bins.count, 2.0)
+        return bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
+
     def find(self, profile: Profile) -> Findings:
-        used = max(1, min(self.bins, int(profile.size.min() // 2)))
+        used = self.used(profile)
         cut = self.binning(used).cut(profile)
         bins = Bins.of(profile, cut)
-        rate, n = bins.rate, bins.count
-        usable = n >= 2
-        several = np.where(usable, n, 2.0)
-        if self.norm == 1:
-            terms = debiased_absolute(bins.gap, rate * (1 - rate) / several)
-        elif self.correction == "kumar":
-            terms = bins.gap**2 - rate * (1 - rate) / (several - 1)
+        if self._by_bins():
+            terms = self._terms(bins)
         else:
             squares, products = (np.diff(profile.sums(name, cut), axis=1) for name in ("cc", "cy"))
             mean_square = (bins.outcome_sum - 2 * products + squares) / bins.safe  # of y - c; y*y is y
+            several = np.where(bins.count >= 2, bins.count, 2.0)
             terms = bins.gap**2 - np.maximum(mean_square - bins.gap**2, 0.0) / (several - 1)
-        share = np.where(usable, bins.share, 0.0)
-        covered = share.sum(axis=1)
-        power = np.where(
-            covered > 0,
-            (share * terms).sum(axis=1) / np.where(covered > 0, covered, 1.0),
-            (bins.share * bins.gap**2).sum(axis=1),
-        )
+        power, covered = over_usable(bins, terms)
         return Findings(power, bins, _warnings(self.bins, used, covered))
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        used = self.used(cells)
+        open_bins = debiased_range(cells, self.binning(used), norm=self.norm, correction=self.correction)
+        if open_bins is None:  # no bin can be debiased, but all are known
+            power = float(np.ravel(estimate.power)[0])
+            return SketchRange(power, power)
+        return SketchRange(*open_bins)
 
 
 def _warnings(asked: int, used: int, covered: Float64s) -> tuple[str, ...]:
@@ -89,19 +120,3 @@ def _warnings(asked: int, used: int, covered: Float64s) -> tuple[str, ...]:
     elif least < 1 - 1e-12:
         notes.append(f"{1 - least:.1%} of the data fell into bins of fewer than two rows and was left out")
     return tuple(notes)
-
-
-def debiased_absolute(gap: Float64s, variance: Float64s) -> Float64s:
-    """2 |gap| - E|gap + noise| for normal noise of the given variance."""
-    return 2 * np.abs(gap) - folded_mean(gap, variance)
-
-
-def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:
-    """E|gap + noise| for normal noise of the given variance."""
-    from scipy.special import ndtr
-
-    spread = np.sqrt(variance)
-    noisy = spread > 0
-    ratio = np.abs(gap) / np.where(noisy, spread, 1.0)
-    folded = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + np.abs(gap) * (1 - 2 * ndtr(-ratio))
-    return np.where(noisy, folded, np.abs(gap))

@@ -1,19 +1,30 @@
 """The Estimate: a calibration error that does not travel alone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from truecal.estimate.bins import Bins
 from truecal.types import Float64s
 
-if TYPE_CHECKING:
-    from truecal.estimate.estimator import Estimator
-    from truecal.estimate.generalized.bins import VectorBins
-    from truecal.estimate.generalized.estimator import GeneralizedECE
-
 Number = float | Float64s  # a number, or one per dataset of a batch
+
+
+class Measuring(Protocol):
+    """What an Estimate asks of the estimator behind it."""
+
+    @property
+    def power_norm(self) -> float: ...
+    def root(self, power: Float64s) -> Float64s: ...
+
+
+class Filled(Protocol):
+    """Bins of several probabilities, as an Estimate shows them."""
+
+    @property
+    def filled(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -59,13 +70,16 @@ class Estimate:
     vector_bins : the bins behind an error of several probabilities at once, or None.
     selection : which rows were judged, in words; empty for all.
     sketch_error : for an estimate from a sketch, how far its value can be from that of all rows; None where all rows were seen.
+    sketch_bound : whether that distance is "proved" or "probed" by trying orders of the rows inside cells.
+    chance : for a plug-in error of several probabilities, the mean value that a calibrated model would show; else None.
+    settings : what the estimator chose by itself for every dataset: number of bins, neighbours, bandwidth.
     """
 
     value: Number
     power: Number
     n: int
     effective_n: Number
-    estimator: "Estimator | GeneralizedECE"
+    estimator: Measuring
     norm: float
     direction: Number
     lens: str = "scores"
@@ -75,10 +89,12 @@ class Estimate:
     curve: Curve | None = None
     warnings: tuple[str, ...] = ()
     parts: Float64s | None = None
-    vector_bins: "VectorBins | None" = None
+    vector_bins: Filled | None = None
     selection: str = ""
     sketch_error: float | None = None
-    details: dict[str, Any] = field(default_factory=dict)
+    sketch_bound: Literal["proved", "probed"] | None = None
+    chance: float | None = None
+    settings: Mapping[str, Float64s] = field(default_factory=dict)
 
     def __float__(self) -> float:
         return float(self.value)

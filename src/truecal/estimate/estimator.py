@@ -1,33 +1,66 @@
-"""What every one-dimensional estimator is: a small frozen value that you call with a Profile."""
+"""What an estimator is: a small frozen value that you call, and that owns all that is particular to it.
+
+The base class has a default for everything but the estimate itself: the interval is a bootstrap of rows, the test is consistency
+resampling, a sketch leaves the value open by rounding only. An estimator that knows better overrides that one method.
+"""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Self
 
 import numpy as np
 
 from truecal.errors import InputError
 from truecal.estimate.bins import Bins
-from truecal.estimate.estimate import Estimate
-from truecal.profile import Profile
-from truecal.profile.sketch.profile import CellProfile
-from truecal.profile.sketch.sketch import Sketch
+from truecal.estimate.combine import root
+from truecal.estimate.estimate import Curve, Estimate, Interval
+from truecal.estimate.rank_series.clustered import ClusteredSeries
+from truecal.estimate.resampling import (
+    FEW_RESAMPLES,
+    Bootstrap,
+    Method,
+    Redrawn,
+    against_redraws,
+    bootstrap_cells,
+    in_fixed_bins,
+)
+from truecal.lens import Lens, Sample
+from truecal.predictions import Predictions
+from truecal.profile import CellProfile, Cut, Profile, Sketch
+from truecal.select import Selection
 from truecal.types import Float64s
+
+_GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What an estimator found beyond its number: bins, warnings, and so on, for the Estimate."""
+    """What an estimator found beyond its number, for the Estimate."""
 
     power: Float64s
     bins: Bins | None = None
     warnings: tuple[str, ...] = ()
-    extra: dict[str, Any] | None = None
+    curve: Curve | None = None
+    interval: Interval | None = None
+    settings: Mapping[str, Float64s] = field(default_factory=dict)  # what the estimator chose by itself, by dataset
+
+
+@dataclass(frozen=True)
+class SketchRange:
+    """Between which powers the estimate of all rows lies, given the cells of a sketch."""
+
+    low: float
+    high: float
+    bound: Literal["proved", "probed"] = "proved"
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Estimator(ABC):
     """A calibration-error estimator of a given norm."""
+
+    # ------------------------------------------------------------------ what it is
 
     @property
     @abstractmethod
@@ -38,37 +71,83 @@ class Estimator(ABC):
     def find(self, profile: Profile) -> Findings:
         """The signed estimate of E |gap|^p of every dataset, with what lies behind it."""
 
+    @property
+    def unbiased(self) -> bool:
+        """Whether the estimate of the power has no bias, so that an interval needs no test to reach down to zero."""
+        return False
+
+    @property
+    def corrected(self) -> bool:
+        """Whether bias is removed from the estimate, so that resamples scatter about their own mean, not about the plug-in."""
+        return self.unbiased
+
+    @property
+    def several(self) -> bool:
+        """Whether it judges several probabilities of a row at once."""
+        return False
+
+    @property
+    def folds(self) -> bool:
+        """Whether it is a plain mean of absolute gaps over bins, to which noise adds what a folded normal has."""
+        return False
+
+    def fixed_cut(self, profile: Profile) -> Cut | None:
+        """The cuts of its bins where the estimate depends on counts, mean scores and rates of fixed bins alone."""
+        return None
+
+    def of_bins(self, bins: Bins) -> Float64s:
+        """The power from such bins, shape (batch,)."""
+        raise InputError(f"{type(self).__name__} cannot be computed from bins alone")
+
+    def at_level(self, level: float, rng: int | np.random.Generator = 0) -> Self:
+        """The same estimator with the level of its own interval, where it has one."""
+        return self
+
+    def own_lens(self, lens: Lens | None) -> Lens | None:
+        """The lens to judge by: the one asked for, or the estimator's own where it has one."""
+        return lens
+
+    def chosen(self, preds: Predictions, select: Selection | None) -> tuple[Predictions, Selection | None]:
+        """The rows to judge, and the selection that chose them."""
+        return (preds if select is None else select(preds)), select
+
+    def of_samples(self, samples: Iterable[Sample], shares: Float64s | None, rng: np.random.Generator) -> Estimate:
+        """The Estimate of samples of several probabilities, for estimators that judge those."""
+        raise InputError(f"{type(self).__name__} judges one probability; for several use tc.GeneralizedECE")
+
+    # ------------------------------------------------------------------ asking it
+
     def root(self, power: Float64s) -> Float64s:
         """From the signed p-th power to an error: negative estimates show as 0."""
-        p = self.power_norm
-        return np.maximum(power, 0.0) if p in (1, np.inf) else np.maximum(power, 0.0) ** (1 / p)
+        return root(power, self.power_norm)
 
     def values(self, profile: Profile) -> Float64s:
         """The error of every dataset of a batch and nothing else, shape (batch,)."""
         return self.root(self.find(profile).power)
 
-    def __call__(self, profile: Profile | Sketch) -> Estimate:
+    def __call__(self, data: Profile | Sketch | Sample) -> Estimate:
         """The full Estimate; for a batch its numbers are arrays. From a sketch it says how far it can be from that of all rows."""
-        if isinstance(profile, Sketch):
-            profile = profile.to_profile()
-        if not isinstance(profile, Profile):
+        if isinstance(data, Sketch):
+            data = data.to_profile()
+        elif isinstance(data, Sample):
+            if not data.independent:
+                raise InputError("rows of this sample belong together; use tc.measure, which knows how to judge units")
+            data = data.profile
+        if not isinstance(data, Profile):
             raise InputError(
-                f"{type(self).__name__} measures a Profile, not {type(profile).__name__}; "
+                f"{type(self).__name__} measures a Profile, not {type(data).__name__}; "
                 "use tc.calibration_error(y_true, y_prob), or a lens such as tc.TopLabel()(predictions)"
             )
-        estimate = self.complete(profile)
-        if isinstance(profile, CellProfile):
-            from truecal.estimate.sketched.error import stated
-
-            return stated(estimate, profile)
-        return estimate
+        estimate = self.complete(data)
+        cells = CellProfile.of(data)
+        return estimate if cells is None else self._from_sketch(estimate, cells)
 
     def complete(self, profile: Profile) -> Estimate:
-        """The Estimate with all that this estimator offers (an interval, a curve)."""
+        """The Estimate with all that this estimator offers (an interval by formula, a curve)."""
         return self.report(profile, self.find(profile))
 
-    def report(self, profile: Profile, found: Findings) -> Estimate:
-        """Dress up findings as an Estimate."""
+    def report(self, profile: Profile, findings: Findings) -> Estimate:
+        """The Estimate built from findings."""
 
         def shown(values: Float64s) -> float | Float64s:
             return float(values[0]) if profile.single else values
@@ -76,42 +155,71 @@ class Estimator(ABC):
         whole = profile.at_count(np.array([[profile.rows]]))
         direction = (profile.sums("c", whole) - profile.sums("y", whole))[:, 0] / profile.total
         return Estimate(
-            value=shown(self.root(found.power)),
-            power=shown(found.power),
+            value=shown(self.root(findings.power)),
+            power=shown(findings.power),
             n=round(float(profile.total.max())) if profile.counted else profile.rows,
             effective_n=shown(profile.size),
             estimator=self,
             norm=self.power_norm,
             direction=shown(direction),
-            bins=found.bins,
-            warnings=found.warnings,
-            **(found.extra or {}),
+            bins=findings.bins,
+            curve=findings.curve,
+            interval=findings.interval,
+            warnings=findings.warnings,
+            settings=findings.settings,
+        )
+
+    # ------------------------------------------------------------------ how sure it is
+
+    def resampled(
+        self, profile: Profile, *, resamples: int, level: float, rng: np.random.Generator, method: Method = "percentile"
+    ) -> Bootstrap:
+        """The distribution of the estimate over resamples of one dataset of independent rows."""
+        cut = self.fixed_cut(profile) if method != "bca" else None
+        if cut is None:
+            return bootstrap_cells(self, profile, resamples=resamples, level=level, method=method, rng=rng)
+        return in_fixed_bins(self, profile, cut, resamples=resamples, level=level, method=method, rng=rng)
+
+    def interval(self, profile: Profile, *, level: float, rng: np.random.Generator) -> Interval:
+        """Confidence interval of one dataset of independent rows: by formula where there is one, else by resampling."""
+        by_formula = self.at_level(level).complete(profile).interval
+        if by_formula is not None:
+            return by_formula
+        resamples = 1000 if self.fixed_cut(profile) is not None else FEW_RESAMPLES
+        return self.resampled(profile, resamples=resamples, level=level, rng=rng).interval()
+
+    def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Redrawn:
+        """Is the estimate larger than for a calibrated model with these scores? (Consistency resampling.)"""
+        return against_redraws(profile, self.values, resamples=resamples, rng=rng)
+
+    def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval] | None:
+        """Value, power and interval that count clusters, from the rank series of them; None: clusters are resampled."""
+        return None
+
+    # ------------------------------------------------------------------ sketches
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        """What the cells of a sketch leave open; by default rounding alone, for estimators on a grid that cells never cross."""
+        move = _GRID_ROUNDING + cells.rounding
+        value, p = float(estimate.value), self.power_norm
+        low, high = max(value - move, 0.0), min(value + move, 1.0)
+        return SketchRange(low, high) if p in (1, np.inf) else SketchRange(low**p, high**p)
+
+    def _from_sketch(self, estimate: Estimate, cells: CellProfile) -> Estimate:
+        """The estimate from the cells of a sketch, with its distance to the estimate from all rows."""
+        range_ = self.sketch_range(cells, estimate)
+        value = float(estimate.value)
+        ends = self.root(np.array([range_.low, range_.high]))
+        error = max(float(ends[1]) - value, value - float(ends[0]), 0.0)
+        return estimate.but(
+            warnings=(*estimate.warnings, *range_.warnings),
+            sketch_error=min(error + cells.rounding, 1.0),
+            sketch_bound=range_.bound,
+            n=estimate.n if cells.counted else cells.row_count,
         )
 
 
-def check_norm(norm: float, allowed: tuple[float, ...] | None = None) -> None:
-    """Refuse a norm that is not a number >= 1, or not among the allowed."""
-    if not isinstance(norm, (int, float)) or isinstance(norm, bool) or not norm >= 1:
-        raise InputError(f"norm must be a number of at least 1, or inf, not {norm!r}")
-    if allowed is not None and norm not in allowed:
-        raise InputError(f"norm must be {' or '.join(f'{p:g}' for p in allowed)} here, not {norm:g}")
-
-
-def check_choice(value: object, choices: tuple[str, ...], name: str) -> None:
-    """Refuse an option that is not among its choices."""
-    if value not in choices:
-        raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
-
-
-def check_bins(bins: object) -> None:
-    """Refuse a number of bins that is not a positive whole number."""
-    if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool) or bins < 1:
-        raise InputError(f"bins must be a whole number of at least 1, not {bins!r}")
-
-
-def power_mean(gaps: Float64s, share: Float64s, norm: float) -> Float64s:
-    """sum_k share_k |gap_k|^p, or the maximum of |gap_k| over bins that hold data for p = inf."""
-    if norm == np.inf:
-        return np.where(share > 0, np.abs(gaps), 0.0).max(axis=1)
-    absolute = np.abs(gaps)
-    return (share * (absolute if norm == 1 else absolute**norm)).sum(axis=1)
+def check_estimator(estimator: object) -> None:
+    """Refuse what is not an estimator."""
+    if not isinstance(estimator, Estimator):
+        raise InputError(f"estimator must be one of truecal's, such as tc.SweepECE(), not {estimator!r}")

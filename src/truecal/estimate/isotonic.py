@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimate.estimate import Curve
-from truecal.estimate.estimator import Estimator, Findings
-from truecal.profile import Cut, Profile
+from truecal.estimate.estimate import Curve, Estimate
+from truecal.estimate.estimator import Estimator, Findings, SketchRange
+from truecal.estimate.sketched.arranged import arranged
+from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s, Indices
 
 _LENGTHS = (512, 64, 8)  # of the stretches looked at, coarse to fine
@@ -44,7 +45,21 @@ class IsotonicError(Estimator):
             if profile.single:
                 curve = _curve(one, edges)
         power = np.maximum((square - 2 * product + fitted) / profile.total, 0.0)
-        return Findings(power, extra={"curve": curve})
+        return Findings(power, curve=curve)
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        power = float(estimate.power)
+        return SketchRange(power - cells.rounding, power + _excess(cells) + cells.rounding)
+
+
+def _excess(cells: CellProfile) -> float:
+    """How much more the isotonic fit can explain when it sees all rows: at most as if zeros came first in every cell."""
+    explained = []
+    for rows in (cells, arranged(cells, np.ones(cells.rows, bool))):
+        _, weight, outcome = isotonic_blocks(rows)
+        heavy = weight > 0
+        explained.append(float((outcome[heavy] ** 2 / weight[heavy]).sum()))
+    return max(explained[1] - explained[0], 0.0) / float(cells.total[0])
 
 
 def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal.checks import check_norm
 from truecal.errors import InputError
-from truecal.estimate.estimator import Estimator, Findings, check_norm, power_mean
+from truecal.estimate.combine import power_mean
+from truecal.estimate.estimator import Estimator, Findings
 from truecal.estimate.grid import cell_sums, midpoints, sampled_response, smooth
 from truecal.profile import Profile
 from truecal.types import Float64s
@@ -47,7 +49,7 @@ class KernelDensityECE(Estimator):
         for start in range(0, profile.batch, _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             power[part] = self._power(weight[part], outcome[part], h[part])
-        return Findings(power, extra={"details": {"bandwidth": h}})
+        return Findings(power, settings={"bandwidth": h})
 
     def _power(self, weight: Float64s, outcome: Float64s, h: Float64s) -> Float64s:
         """The p-th power of the error of some datasets."""

@@ -7,8 +7,10 @@ import numpy as np
 
 from truecal.estimate.binned import BinnedEstimator
 from truecal.estimate.bins import Bins
-from truecal.estimate.estimator import Findings
-from truecal.profile import Cut, Profile
+from truecal.estimate.estimate import Estimate
+from truecal.estimate.estimator import Findings, SketchRange
+from truecal.estimate.sketched.label_binned import label_binned_range
+from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
@@ -38,6 +40,10 @@ class LabelBinnedECE(BinnedEstimator):
         else:
             power = _largest(profile, cut, bins)
         return Findings(power, bins)
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        value = float(self.values(cells)[0])
+        return SketchRange(*label_binned_range(cells, self.binning, norm=self.norm, value=value))
 
 
 def _absolute(profile: Profile, cut: Cut, bins: Bins) -> Float64s:

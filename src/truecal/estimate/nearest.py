@@ -5,15 +5,13 @@ from typing import Literal
 
 import numpy as np
 
+from truecal.checks import check_norm, check_whole
 from truecal.errors import InputError
-from truecal.estimate.estimator import Estimator, Findings, check_norm
-from truecal.profile import Cut, Profile
+from truecal.estimate.estimate import Estimate
+from truecal.estimate.estimator import Estimator, Findings, SketchRange
+from truecal.estimate.sketched.nearest import ALPHA, DENSE, MOST_ROWS, STRIPES, nearest_range
+from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s, Indices
-
-MOST_ROWS = 65_536  # more rows than this are first joined into so many cells of equal mass
-ALPHA = 100.0  # Peng et al.: ln(n / alpha)
-STRIPES = 500  # resolution with which the dense region is looked for
-DENSE = 8.0  # a stripe is dense when it holds so many times the mass it would hold if scores were uniform
 
 
 @dataclass(frozen=True)
@@ -42,9 +40,8 @@ class NearestECE(Estimator):
 
     def __post_init__(self) -> None:
         check_norm(self.norm)
-        k = self.neighbors
-        if k != "auto" and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1):
-            raise InputError(f"neighbors must be 'auto' or a whole number of at least 1, not {k!r}")
+        if self.neighbors != "auto":
+            check_whole(self.neighbors, "neighbors")
         if self.region is not None and not (len(self.region) == 2 and 0 <= self.region[0] <= self.region[1] <= 1):
             raise InputError(f"region must be (low, high) with 0 <= low <= high <= 1, not {self.region!r}")
 
@@ -65,7 +62,7 @@ class NearestECE(Estimator):
         k = self.count(profile)
         fine = profile.coarsen(MOST_ROWS, moments=False)
         if fine.weights is None:
-            return Findings(self._by_rows(fine, k.astype(np.intp)), extra={"details": {"neighbors": k}})
+            return Findings(self._by_rows(fine, k.astype(np.intp)), settings={"neighbors": k})
         everywhere = fine.at_count(np.arange(fine.rows + 1)[None, :])
         if fine.has_ties:  # at_count shares by rows; weighted ties share by weight
             everywhere = fine.at_mass(np.broadcast_to(fine.prefix("w"), (fine.batch, fine.rows + 1)))
@@ -79,7 +76,11 @@ class NearestECE(Estimator):
                 power[i] = gaps[share > 0].max()
             else:
                 power[i] = np.average(gaps if self.norm == 1 else gaps**self.norm, weights=share)
-        return Findings(power, extra={"details": {"neighbors": k}})
+        return Findings(power, settings={"neighbors": k})
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        k = None if self.neighbors == "auto" else self.neighbors
+        return SketchRange(*nearest_range(cells, neighbors=k, region=self.region, norm=self.norm))
 
     def _by_rows(self, fine: Profile, k: Indices) -> Float64s:
         """The p-th power of every dataset from windows of whole rows."""

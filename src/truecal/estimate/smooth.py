@@ -37,7 +37,7 @@ class SmoothECE(Estimator):
     def find(self, profile: Profile) -> Findings:
         _, score, outcome = cell_sums(profile, _CELLS)
         value, sigma = _fixed_point(outcome - score)
-        return Findings(value, extra={"details": {"bandwidth": sigma}})
+        return Findings(value, settings={"bandwidth": sigma})
 
 
 def _fixed_point(residual: Float64s) -> tuple[Float64s, Float64s]:

@@ -6,10 +6,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.estimate.binned import Binning
+from truecal.checks import check_norm
+from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
-from truecal.estimate.estimator import Estimator, Findings, check_norm, power_mean
-from truecal.profile import Profile
+from truecal.estimate.combine import power_mean
+from truecal.estimate.estimate import Estimate
+from truecal.estimate.estimator import Estimator, Findings, SketchRange
+from truecal.estimate.sketched.sweep import sweep_stops
+from truecal.profile import CellProfile, Profile
 from truecal.types import Float64s
 
 _TOLERANCE = 1e-12  # a fall this small is rounding, not a violation
@@ -40,10 +44,11 @@ class SweepECE(Estimator):
 
     def __post_init__(self) -> None:
         check_norm(self.norm)
-        _ = self.binning(1)
+        self.binning(1).check()
 
     def binning(self, bins: int) -> Binning:
-        return Binning(bins, self.scheme, self.ties, "left")
+        """Which rows share a bin, for any number of bins."""
+        return Binning(bins, self.scheme, self.ties)
 
     @property
     def power_norm(self) -> float:
@@ -52,7 +57,12 @@ class SweepECE(Estimator):
     def find(self, profile: Profile) -> Findings:
         count, power = self.sweep(profile)
         bins = Bins.of(profile, self.binning(int(count[0])).cut(profile)) if profile.batch == 1 else None
-        return Findings(power, bins, _warnings(profile, count), {"details": {"bins": count}})
+        return Findings(power, bins, _warnings(profile, count), settings={"bins": count.astype(np.float64)})
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        stops = sweep_stops(cells, self.binning(1), self.norm)
+        note = f"the sweep of the sketch stopped at {int(estimate.settings['bins'][0])} bins; that of all rows stops at {stops}"
+        return SketchRange(*stops.power, warnings=() if stops.first == stops.last else (note,))
 
     def sweep(self, profile: Profile) -> tuple[NDArray[np.intp], Float64s]:
         """The number of bins the sweep settles on in every dataset, and the error with them."""

@@ -4,26 +4,23 @@ from truecal.lens.all_label import AllLabels
 from truecal.lens.canonical import Canonical
 from truecal.lens.class_wise import ClassWise
 from truecal.lens.default import default_lens
-from truecal.lens.grouping import GroupedLens, GroupedVectorLens, Grouping
-from truecal.lens.lens import Lens
+from truecal.lens.grouping import Grouping
+from truecal.lens.lens import Lens, check_lens
 from truecal.lens.one_class import OneClass
+from truecal.lens.sample import Sample
 from truecal.lens.top_k import TopK
 from truecal.lens.top_label import TopLabel
-from truecal.lens.vector import AnyLens, Vector, VectorLens
 
 __all__ = [
     "AllLabels",
-    "AnyLens",
     "Canonical",
     "ClassWise",
-    "GroupedLens",
-    "GroupedVectorLens",
     "Grouping",
     "Lens",
     "OneClass",
+    "Sample",
     "TopK",
     "TopLabel",
-    "Vector",
-    "VectorLens",
+    "check_lens",
     "default_lens",
 ]

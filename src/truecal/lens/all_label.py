@@ -1,14 +1,13 @@
 """Judge every probability of every row at once: all labels pooled."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.errors import InputError
 from truecal.lens.lens import Lens
+from truecal.lens.sample import Sample, unit_of
 from truecal.predictions import Predictions
-from truecal.profile import Profile
-from truecal.types import Float64s
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class AllLabels(Lens):
 
     The "all-label" variant of Nixon et al. (2019) and Minderer et al. (2021). Unlike :class:`ClassWise` it pools the classes, so
     that errors of opposite sign at the same confidence cancel. The K pairs of a row are not independent; intervals therefore
-    come from resampling rows, not pairs. Its n is the number of pairs.
+    come from resampling rows (or clusters of rows), not pairs. Its n is the number of pairs.
 
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.75, 0.25], [0.5, 0.5]], [0, 1])
@@ -26,20 +25,13 @@ class AllLabels(Lens):
     (array([[0.25, 0.5 , 0.5 , 0.75]]), array([[0, 0, 1, 1]], dtype=uint8))
     """
 
-    def __call__(self, preds: Predictions) -> Profile:
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
         p = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
         outcomes = np.zeros(p.shape, bool)
         outcomes[np.arange(len(p)), preds.labels] = True
         weights = None if preds.weights is None else np.repeat(preds.weights, p.shape[1])
-        return Profile.from_arrays(p.ravel(), outcomes.ravel(), weights)
-
-    def refuse_pooled(self) -> None:
-        raise InputError(
-            "the pairs of a row under AllLabels() are not independent; judge the top label, or one class at a time"
-        )
-
-    def shares(self, preds: Predictions) -> Float64s:
-        return np.ones(1)
+        units = np.repeat(np.arange(len(p)) if preds.clusters is None else preds.clusters, p.shape[1])
+        yield Sample(p.ravel(), outcomes.ravel(), weights, units, unit_of(preds), pooled=True)
 
     def describe(self, preds: Predictions) -> str:
         return f"all labels of {preds.class_count} classes"

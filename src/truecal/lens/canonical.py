@@ -1,13 +1,15 @@
 """Judge the whole distribution over the classes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from truecal.lens.vector import Vector, VectorLens
+from truecal.lens.lens import Lens
+from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 
 
 @dataclass(frozen=True)
-class Canonical(VectorLens):
+class Canonical(Lens):
     """Full calibration: among predictions that say g, the classes occur with the frequencies g: P(Y | g(X)) = g(X).
 
     The strictest condition and the hardest to measure: the more classes, the fewer predictions share a neighbourhood. Look at
@@ -15,15 +17,20 @@ class Canonical(VectorLens):
 
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], [0, 1])
-    >>> tc.Canonical()(preds).dimension
+    >>> tc.Canonical().sample(preds).dimension
     3
     """
 
-    def __call__(self, preds: Predictions) -> Vector:
+    @property
+    def several(self) -> bool:
+        return True
+
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
         names = tuple(preds.class_name(i) for i in range(preds.class_count))
         if preds.binary:
-            return Vector(preds.probs[:, None], preds.labels, names, 0, 1, preds.weights, preds.clusters)
-        return Vector(preds.probs, preds.labels, names, None, 1, preds.weights, preds.clusters)
+            yield Sample.of(preds, preds.probs[:, None], preds.labels, names=names, implied=0, judged=1)
+        else:
+            yield Sample.of(preds, preds.probs, preds.labels, names=names, implied=None, judged=1)
 
     def describe(self, preds: Predictions) -> str:
         return f"all {preds.class_count} classes together"

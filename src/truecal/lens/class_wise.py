@@ -7,11 +7,12 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
+from truecal.lens.pushed_down import PushedDown
+from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
-from truecal.profile import Profile
 from truecal.types import Float64s
 
-_BLOCK = 1 << 22  # probabilities sorted at a time (about 100 MB with their prefix sums)
+_BLOCK = 1 << 20  # probabilities turned from rows into columns at a time
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,16 @@ class ClassWise(Lens):
                 raise InputError("class weights must be finite, not negative, and not all zero")
             object.__setattr__(self, "weights", tuple(w.tolist()))
 
-    def __call__(self, preds: Predictions) -> Profile:
-        return self._block(preds, 0, preds.class_count)
-
-    def profiles(self, preds: Predictions) -> Iterator[Profile]:
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
         step = max(1, _BLOCK // len(preds))
         for start in range(0, preds.class_count, step):
-            yield self._block(preds, start, min(start + step, preds.class_count))
+            stop = min(start + step, preds.class_count)
+            if preds.binary:
+                columns = np.stack([1 - preds.probs, preds.probs])[start:stop]
+            else:
+                columns = np.ascontiguousarray(preds.probs[:, start:stop].T)
+            for k, scores in zip(range(start, stop), columns, strict=True):
+                yield Sample.of(preds, scores, preds.labels == k, names=(preds.class_name(k), "other"))
 
     def shares(self, preds: Predictions) -> Float64s:
         if self.weights is None:
@@ -51,14 +55,8 @@ class ClassWise(Lens):
             raise InputError(f"{len(self.weights)} class weights were given for {preds.class_count} classes")
         return np.asarray(self.weights) / np.sum(self.weights)
 
-    def _block(self, preds: Predictions, start: int, stop: int) -> Profile:
-        if preds.binary:
-            scores = np.stack([1 - preds.probs, preds.probs])[start:stop]
-        else:
-            scores = np.ascontiguousarray(preds.probs[:, start:stop].T)
-        outcomes = preds.labels == np.arange(start, stop)[:, None]
-        weights = None if preds.weights is None else np.broadcast_to(preds.weights, outcomes.shape)
-        return Profile.from_arrays(scores, outcomes, weights)
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("classes")
 
     def describe(self, preds: Predictions) -> str:
         return f"{preds.class_count} classes" + ("" if self.weights is None else ", weighted")

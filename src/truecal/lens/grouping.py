@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
 
 import numpy as np
 
 from truecal.errors import InputError
 from truecal.lens.canonical import Canonical
 from truecal.lens.lens import Lens
-from truecal.lens.vector import AnyLens, Vector, VectorLens
+from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
-from truecal.profile import Profile
 from truecal.select import Selection
 from truecal.types import Float64s, Indices
 
@@ -19,7 +17,7 @@ _BLOCK = 1 << 18  # probabilities added up together
 
 
 @dataclass(frozen=True)
-class Grouping(VectorLens):
+class Grouping(Lens):
     r"""Events: the label is in group 1, in group 2, ...; the probability of a group is the sum over its classes.
 
     The grouping lens of eq. 5-6 in Kirchenbauer, Oaks & Heim (2022). Classes are
@@ -28,7 +26,7 @@ class Grouping(VectorLens):
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]], ["cat", "fox"], classes=["cat", "dog", "fox"])
     >>> pets = tc.Grouping({"pet": ["cat", "dog"], "wild": ["fox"]})
-    >>> pets(preds).probs
+    >>> pets.sample(preds).scores
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])
     >>> pets.then(tc.TopLabel())(preds).scores  # the most probable group only
@@ -99,8 +97,12 @@ class Grouping(VectorLens):
             np.minimum(probs, 1.0, out=probs)  # sums of a row that adds up to 1 only within tolerance
         return replace(preds, probs=probs, labels=group[preds.labels], classes=self.names)
 
-    def __call__(self, preds: Predictions) -> Vector:
-        return Canonical()(self.predictions(preds))
+    @property
+    def several(self) -> bool:
+        return True
+
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
+        yield from Canonical().samples(self.predictions(preds))
 
     def describe(self, preds: Predictions) -> str:
         return f"{len(self.groups)} groups of classes"
@@ -126,17 +128,11 @@ class Grouping(VectorLens):
             raise InputError(f"groups in no coarser group: {_listed(missing)}; every one needs a place")
         return Grouping({name: tuple(c for m in members for c in lower[m]) for name, members in upper.groups})
 
-    @overload
-    def then(self, lens: Lens, *, select: Selection | None = None) -> "GroupedLens": ...
-    @overload
-    def then(self, lens: VectorLens, *, select: Selection | None = None) -> "GroupedVectorLens": ...
-    def then(self, lens: AnyLens, *, select: Selection | None = None) -> "GroupedLens | GroupedVectorLens":
+    def then(self, lens: Lens, *, select: Selection | None = None) -> "Grouped":
         """This grouping first, then (of the rows selected by what the groups say) another lens on the groups."""
-        if isinstance(lens, Lens):
-            return GroupedLens(self, lens, select)
-        if isinstance(lens, VectorLens):
-            return GroupedVectorLens(self, lens, select)
-        raise InputError(f"a lens such as tc.TopLabel() can follow a grouping, not {lens!r}")
+        if not isinstance(lens, Lens):
+            raise InputError(f"a lens such as tc.TopLabel() can follow a grouping, not {lens!r}")
+        return Grouped(self, lens, select)
 
 
 def _listed(names: Sequence[object]) -> str:
@@ -144,52 +140,37 @@ def _listed(names: Sequence[object]) -> str:
     return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
 
 
-def _seen(grouping: Grouping, select: Selection | None, preds: Predictions) -> Predictions:
-    grouped = grouping.predictions(preds)
-    return grouped if select is None else select(grouped)
-
-
-def _words(grouping: Grouping, select: Selection | None, preds: Predictions, lens: AnyLens) -> str:
-    grouped = grouping.predictions(preds.take(np.arange(1)))  # describing needs the names only
-    chosen = "" if select is None else f", where {select}"
-    return f"{lens.describe(grouped)} of {len(grouping.groups)} groups{chosen}"
-
-
 @dataclass(frozen=True)
-class GroupedLens(Lens):
-    """A grouping, then a lens on one probability: usable wherever that lens is."""
+class Grouped(Lens):
+    """A grouping, then another lens on the groups: usable wherever that lens is, because it decides everything."""
 
     grouping: Grouping
     lens: Lens
     select: Selection | None = None
 
+    @property
+    def several(self) -> bool:
+        return self.lens.several
+
+    @property
+    def outcome_name(self) -> str:
+        return self.lens.outcome_name
+
     def seen(self, preds: Predictions) -> Predictions:
         """What the second lens looks at."""
-        return _seen(self.grouping, self.select, preds)
+        grouped = self.grouping.predictions(preds)
+        return grouped if self.select is None else self.select(grouped)
 
-    def __call__(self, preds: Predictions) -> Profile:
-        return self.lens(self.seen(preds))
-
-    def profiles(self, preds: Predictions) -> Iterator[Profile]:
-        yield from self.lens.profiles(self.seen(preds))
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
+        yield from self.lens.samples(self.seen(preds))
 
     def shares(self, preds: Predictions) -> Float64s | None:
-        return self.lens.shares(self.grouping.predictions(preds.take(np.arange(1))))
+        return self.lens.shares(self._names(preds))
 
     def describe(self, preds: Predictions) -> str:
-        return _words(self.grouping, self.select, preds, self.lens)
+        chosen = "" if self.select is None else f", where {self.select}"
+        return f"{self.lens.describe(self._names(preds))} of {len(self.grouping.groups)} groups{chosen}"
 
-
-@dataclass(frozen=True)
-class GroupedVectorLens(VectorLens):
-    """A grouping, then a lens on several probabilities."""
-
-    grouping: Grouping
-    lens: VectorLens
-    select: Selection | None = None
-
-    def __call__(self, preds: Predictions) -> Vector:
-        return self.lens(_seen(self.grouping, self.select, preds))
-
-    def describe(self, preds: Predictions) -> str:
-        return _words(self.grouping, self.select, preds, self.lens)
+    def _names(self, preds: Predictions) -> Predictions:
+        """One grouped row: enough to know the groups by."""
+        return self.grouping.predictions(preds.take(np.arange(1)))

@@ -1,33 +1,77 @@
-"""What a one-dimensional lens is: it decides which score and which outcome of a prediction are judged."""
+"""What a lens is: it decides which scores and which outcomes of predictions are judged."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from truecal.errors import InputError
+from truecal.lens.pushed_down import PushedDown
+from truecal.lens.sample import Sample, batch
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
 
+_BLOCK = 1 << 22  # scores sorted at a time where a lens has many datasets (about 100 MB with their prefix sums)
+
 
 @dataclass(frozen=True)
 class Lens(ABC):
-    """Predictions -> Profile."""
+    """Predictions -> Samples: one primitive, from which all else follows."""
 
     @abstractmethod
-    def __call__(self, preds: Predictions) -> Profile:
-        """The sorted scores and outcomes of what this lens looks at."""
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
+        """The datasets this lens looks at, one after the other."""
 
     @abstractmethod
     def describe(self, preds: Predictions) -> str:
         """What is judged, in words."""
 
-    def profiles(self, preds: Predictions) -> Iterator[Profile]:
-        """The same in parts of bounded memory; a lens on one quantity has a single part."""
-        yield self(preds)
+    @property
+    def several(self) -> bool:
+        """Whether several probabilities of a row are judged at once."""
+        return False
+
+    @property
+    def outcome_name(self) -> str:
+        """What the rate of outcomes is called on an axis or in a sentence."""
+        return "frequency"
 
     def shares(self, preds: Predictions) -> Float64s | None:
-        """Weight of each dataset in the overall error, or None where there is one dataset with one outcome per row."""
+        """Weight of each dataset in the overall error, or None where there is one dataset."""
         return None
 
-    def refuse_pooled(self) -> None:  # noqa: B027 (most lenses have nothing to refuse)
-        """Raise where one row stands for several outcomes, which a test must not take as independent."""
+    def pushed_down(self) -> PushedDown:
+        """What an engine must find in a row; lenses that need more than that refuse."""
+        raise InputError(
+            f"{type(self).__name__} cannot be pushed down to an engine; use TopLabel, OneClass or ClassWise"
+        )
+
+    def sample(self, preds: Predictions) -> Sample:
+        """The one dataset of a lens that has one."""
+        (only,) = self.samples(preds)
+        return only
+
+    def __call__(self, preds: Predictions) -> Profile:
+        """The sorted scores and outcomes of what this lens looks at; a batch for a lens with many datasets."""
+        if self.shares(preds) is None:
+            return self.sample(preds).profile
+        return batch(list(self.samples(preds)))
+
+    def profiles(self, preds: Predictions) -> Iterator[Profile]:
+        """The same in parts of bounded memory."""
+        if self.shares(preds) is None:
+            yield self.sample(preds).profile
+            return
+        part: list[Sample] = []
+        for sample in self.samples(preds):
+            if part and (len(part) + 1) * len(sample) > _BLOCK:
+                yield batch(part)
+                part = []
+            part.append(sample)
+        yield batch(part)
+
+
+def check_lens(lens: object) -> None:
+    """Refuse what is neither a lens nor None."""
+    if lens is not None and not isinstance(lens, Lens):
+        raise InputError(f"lens must be one of truecal's, such as tc.TopLabel() or tc.TopK(5), not {lens!r}")

@@ -1,11 +1,13 @@
 """Judge the probability of one class."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
+from truecal.lens.pushed_down import PushedDown
+from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
-from truecal.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -23,16 +25,20 @@ class OneClass(Lens):
     name: object = None
 
     def index(self, preds: Predictions) -> int:
+        """The column of the class."""
         if self.name is not None:
             return preds.class_index(self.name)
         if preds.class_count != 2:
             raise InputError(f"say which of the {preds.class_count} classes to judge: OneClass(name)")
         return 1
 
-    def __call__(self, preds: Predictions) -> Profile:
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
         index = self.index(preds)
-        score = preds.class_probs(index)
-        return Profile.from_arrays(score, preds.labels == index, preds.weights)
+        names = (preds.class_name(index), "other")
+        yield Sample.of(preds, preds.class_probs(index), preds.labels == index, names=names)
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("class", self.index)
 
     def describe(self, preds: Predictions) -> str:
         if self.name is None and preds.classes is None:

@@ -1,11 +1,14 @@
 """Judge the k most probable classes, in order, and everything else together."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from truecal.checks import check_whole
 from truecal.errors import InputError
-from truecal.lens.vector import Vector, VectorLens
+from truecal.lens.lens import Lens
+from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 from truecal.types import Floats, Indices
 
@@ -13,7 +16,7 @@ _BLOCK = 1 << 16  # probabilities looked at together, so that the passes over a 
 
 
 @dataclass(frozen=True)
-class TopK(VectorLens):
+class TopK(Lens):
     r"""Events: "the most probable class is right", ..., "the k-th most probable class is right", "none of these" (k + 1 events).
 
     The top-k lens of eq. 4 in Kirchenbauer, Oaks & Heim (2022), after
@@ -22,21 +25,24 @@ class TopK(VectorLens):
 
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([[0.125, 0.5, 0.375], [0.25, 0.25, 0.5]], [2, 1])
-    >>> top = tc.TopK(2)(preds)
-    >>> top.probs
+    >>> top = tc.TopK(2).sample(preds)
+    >>> top.scores
     array([[0.5  , 0.375],
            [0.5  , 0.25 ]])
-    >>> top.labels  # the label of row 0 ranked second; that of row 1 was in the rest
+    >>> top.outcomes  # the label of row 0 ranked second; that of row 1 was in the rest
     array([1, 2])
     """
 
     k: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 1:
-            raise InputError(f"k must be a whole number of at least 1, not {self.k!r}")
+        check_whole(self.k, "k")
 
-    def __call__(self, preds: Predictions) -> Vector:
+    @property
+    def several(self) -> bool:
+        return True
+
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
         if self.k > preds.class_count:
             raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
         probs = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
@@ -45,7 +51,7 @@ class TopK(VectorLens):
         else:
             top, ranks = _ranked(probs, preds.labels, self.k)
         names = (*(f"top {i + 1}" for i in range(self.k)), "rest")
-        return Vector(top, ranks, names, self.k, 0, preds.weights, preds.clusters)
+        yield Sample.of(preds, top, ranks, names=names, implied=self.k, judged=0)
 
     def describe(self, preds: Predictions) -> str:
         return "top label" if self.k == 1 else f"top {self.k} labels"

@@ -1,12 +1,14 @@
 """Judge the predicted class only: is it right as often as it is confident?"""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from truecal.lens.lens import Lens
+from truecal.lens.pushed_down import PushedDown
+from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
-from truecal.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,11 @@ class TopLabel(Lens):
     (array([[0.4, 0.7]]), array([[0, 1]], dtype=uint8))
     """
 
-    def __call__(self, preds: Predictions) -> Profile:
+    @property
+    def outcome_name(self) -> str:
+        return "accuracy"
+
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
         p = preds.probs
         if preds.binary:
             predicted = p >= 0.5
@@ -28,7 +34,10 @@ class TopLabel(Lens):
         else:
             predicted = p.argmax(axis=1)
             confidence = p[np.arange(len(p)), predicted]
-        return Profile.from_arrays(confidence, predicted == preds.labels, preds.weights)
+        yield Sample.of(preds, confidence, predicted == preds.labels, names=("top 1", "rest"))
 
     def describe(self, preds: Predictions) -> str:
         return "top label"
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("top")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from truecal.errors import InputError, MissingExtraError
 from truecal.types import Float64s
 
+# The pictures of studies still hold their numbers like this.
 Frame = dict[str, list[Any]]
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#00795a", "#a5558c", "#5a6675"

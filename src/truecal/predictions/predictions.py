@@ -22,6 +22,7 @@ from truecal.predictions.border import (
     refuse_outside_unit,
     refuse_swapped,
 )
+from truecal.predictions.readers.frames import columns_of
 from truecal.predictions.softmax import sigmoid, softmax
 from truecal.types import Float64s, Floats, Indices
 
@@ -119,11 +120,11 @@ class Predictions:
         >>> tc.Predictions.from_frame(frame, label="y", probs="p_*").classes
         ('a', 'b')
         """
-        from truecal.predictions.readers.frames import from_frame
-
-        return from_frame(
+        values, labels, further = columns_of(
             frame, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
         )
+        build = cls.from_probs if probs is not None else cls.from_logits
+        return build(values, labels, **further)
 
     @classmethod
     def _checked(

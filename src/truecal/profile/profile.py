@@ -16,20 +16,22 @@ so no answer depends on the order in which rows arrived, and a row of weight 3 e
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
-from truecal.predictions.border import check_outcomes, check_scores, check_weights
+from truecal.predictions import check_outcomes, check_scores, check_weights
 from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
+from truecal.profile.file import ARRAYS, load_arrays, save_arrays
 from truecal.profile.ones import Ones
 from truecal.profile.sort import packed_sort
 from truecal.types import Float64s, Floats, Indices
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
+T = TypeVar("T")
 _DENSE_ROWS = (
     65_536  # up to here tie groups and sums of c, c*c and c*y are tabulated row by row; beyond, where asked for
 )
@@ -71,6 +73,7 @@ class Profile:
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
         self._prefix = {} if prefix is None else prefix
+        self._once: dict[str, Any] = {}
 
     # ------------------------------------------------------------------ making one
 
@@ -83,11 +86,16 @@ class Profile:
         """
         c = check_scores(scores)
         y = check_outcomes(outcomes, c.shape)
-        single = c.ndim == 1
-        c, y = np.atleast_2d(c), np.atleast_2d(y)
+        return cls.of_rows(c, y, None if weights is None else check_weights(weights, c.shape))
+
+    @classmethod
+    def of_rows(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> "Profile":
+        """The same for rows that were checked before: one dataset, or (m, n) arrays for a batch."""
+        single = scores.ndim == 1
+        c, y = np.atleast_2d(scores), np.atleast_2d(outcomes)
         if weights is None:
             return cls(*packed_sort(c, y), single=single)
-        w = np.atleast_2d(check_weights(weights, c.shape if not single else c.shape[1:]))
+        w = np.atleast_2d(weights)
         if single and not w.all():
             c, y, w = c[w > 0][None], y[w > 0][None], w[w > 0][None]
         order = np.argsort(c, axis=-1)
@@ -174,16 +182,25 @@ class Profile:
 
     def save(self, path: str | Path) -> None:
         """Write to a versioned npz file, atomically."""
-        from truecal.profile.file import save_profile
-
-        save_profile(self, path)
+        arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
+        save_arrays(path, arrays, single=self.single)
 
     @staticmethod
     def load(path: str | Path) -> "Profile":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
-        from truecal.profile.file import load_profile
+        parts, single = load_arrays(path)
+        return Profile(*parts, single=single)  # type: ignore[arg-type]
 
-        return load_profile(path)
+    def spread(self, cells: int) -> "Profile":
+        """The same data for estimators that go by ranks and make `cells` cells of it: nothing hides a rank here."""
+        return self
+
+    def once(self, name: str, make: "Callable[[Profile], T]") -> T:
+        """What `make` makes of these rows; made on first need and kept, so that nothing is fitted twice."""
+        if name not in self._once:
+            self._once[name] = make(self)
+        kept: T = self._once[name]
+        return kept
 
     # ------------------------------------------------------------------ how much there is
 

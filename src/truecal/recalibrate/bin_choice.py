@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from truecal.checks import check_whole
 from truecal.errors import InputError
 from truecal.predictions import Predictions
-from truecal.recalibrate.contract import at_least
-from truecal.recalibrate.methods.lift import ScoreMapping
-from truecal.recalibrate.methods.scaling_binning import ScalingBinning
+from truecal.recalibrate.methods.scores.lift import ScoreMapping
+from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
 from truecal.types import Float64s, Indices
 from truecal.uncertainty.verify.binned_error import squared_errors
 
@@ -94,7 +94,7 @@ def choose_bins(
         raise InputError("choose_bins takes plain rows, without weights or clusters")
     if not 0 < fit_share < 1 or not 0.5 < level < 1:
         raise InputError(f"fit_share must lie in (0, 1) and level in (0.5, 1), not {fit_share!r} and {level!r}")
-    at_least("resamples", resamples, 2)
+    check_whole(resamples, "resamples", 2)
     random = np.random.default_rng(rng)
     order = random.permutation(len(preds))
     cut = round(fit_share * len(preds))
@@ -121,12 +121,12 @@ def _best(allowed: list[tuple[float, int]]) -> int | None:
 def marginals(preds: Predictions) -> list[tuple[Float64s, Indices, Float64s]]:
     """For each class (of two, the second only): distinct outputs, the output of each row, and 0/1 outcomes."""
     classes = [1] if preds.class_count == 2 else range(preds.class_count)
-    found = []
+    by_class = []
     for k in classes:
         column = preds.probs if preds.binary else preds.probs[:, k]
         outputs, of = np.unique(column.astype(np.float64), return_inverse=True)
-        found.append((outputs, of, (preds.labels == k).astype(np.float64)))
-    return found
+        by_class.append((outputs, of, (preds.labels == k).astype(np.float64)))
+    return by_class
 
 
 def marginal_errors(classes: Sequence[tuple[Float64s, Indices, Float64s]], draws: Any) -> tuple[Float64s, Float64s]:

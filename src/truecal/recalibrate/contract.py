@@ -1,8 +1,8 @@
 """The contract every recalibrator keeps: scikit-learn's fit / predict_proba, a declared input, and JSON that is exact.
 
-    Recalibrator                             fit, predict_proba, predict, recalibrate, to_json, from_json
-    ├── SoftmaxScaling (softmax_scaling.py)  temperature, bias-corrected temperature, vector scaling
-    └── ScoreMapping   (lift.py)             Platt, beta, isotonic, histogram binning, scaling-binning
+    Recalibrator                                fit, predict_proba, predict, recalibrate, to_json, from_json
+    ├── SoftmaxScaling (methods/softmax/)       temperature, bias-corrected temperature, vector scaling
+    └── ScoreMapping   (methods/scores/)        Platt, beta, isotonic, histogram binning, scaling-binning
 
 `fit` checks the input once and hands clean arrays to `_learn`; `predict_proba` does the same for `_apply`.
 """
@@ -11,6 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import isabstract
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -18,10 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truecal.errors import InputError, TruecalWarning
-from truecal.predictions import Predictions
-from truecal.predictions.border import check_classes, check_labels, check_weights
-from truecal.recalibrate.export import serial
+from truecal.checks import check_choice
+from truecal.errors import FileError, InputError, TruecalWarning
+from truecal.predictions import Predictions, border
+from truecal.recalibrate.export import document
+from truecal.recalibrate.export.fields import field, whole
 from truecal.recalibrate.leakage import RowsSeen
 from truecal.recalibrate.outputs import Input, read_outputs
 from truecal.types import Float64s, Floats, Indices
@@ -53,7 +55,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def check_params(self) -> None:
         """Refuse settings that cannot be meant."""
-        one_of("input", self.input, get_args(Input))
+        check_choice(self.input, get_args(Input), "input")
 
     # ------------------------------------------------------------------ scikit-learn's side
 
@@ -72,9 +74,9 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         validate_data(self, _as_columns(X), skip_check_array=True)
         outputs = read_outputs(X, self.input)
         rows, count = outputs.shape
-        names = check_classes(self.classes, count)
-        labels = check_labels(y, rows, names, count)
-        weights = None if sample_weight is None else check_weights(sample_weight, (rows,))
+        names = border.check_classes(self.classes, count)
+        labels = border.check_labels(y, rows, names, count)
+        weights = None if sample_weight is None else border.check_weights(sample_weight, (rows,))
         self.rows_seen_ = RowsSeen.of(outputs, labels)
         if weights is not None and not weights.all():
             kept = weights > 0
@@ -119,17 +121,44 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def to_json(self) -> str:
         """Everything that `predict_proba` needs, as human-readable JSON; floats survive bit for bit."""
         check_is_fitted(self, "classes_")
-        return serial.write(self)
+        return document.write({**document.settings(self), **self._learned()})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The recalibrator that `to_json` wrote. A text that was damaged or edited into nonsense is refused."""
-        made = serial.read(text)
-        if not isinstance(made, cls):
+        content = document.read(text)
+        recalibrator: Recalibrator = document.blank(content, Recalibrator._kinds())
+        recalibrator._take_up(content)
+        if not isinstance(recalibrator, cls):
             raise InputError(
-                f"this is a {type(made).__name__}, not a {cls.__name__}; use {type(made).__name__}.from_json"
+                f"this is a {type(recalibrator).__name__}, not a {cls.__name__}; use {type(recalibrator).__name__}.from_json"
             )
-        return made
+        return recalibrator
+
+    @classmethod
+    def _kinds(cls) -> dict[str, type[Self]]:
+        """This recalibrator and those derived from it, by class name. The base asks Python for its subclasses."""
+        kinds = {} if isabstract(cls) else {cls.__name__: cls}
+        for child in cls.__subclasses__():
+            kinds |= child._kinds()
+        return kinds
+
+    def _learned(self) -> dict[str, Any]:
+        """What `fit` set: columns, classes and the learned numbers."""
+        return {
+            "columns": int(self.n_features_in_),
+            "classes": document.plain(self.classes_),
+            "learned": self._state(),
+        }
+
+    def _take_up(self, content: Mapping[str, Any]) -> None:
+        """Become fitted by what `_learned` wrote."""
+        self.n_features_in_ = whole(content, "columns", low=1)
+        self.classes_ = np.array(document.class_names(content, self.n_features_in_))
+        learned = field(content, "learned")
+        if not isinstance(learned, dict):
+            raise FileError('"learned" must be an object')
+        self._restore(learned)
 
     def _named(self, classes: Sequence[int]) -> str:
         """Classes by name, for messages."""
@@ -146,15 +175,3 @@ def _as_columns(X: ArrayLike) -> Any:
         return X
     array = np.asarray(X)
     return array[:, None] if array.ndim == 1 else array
-
-
-def one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Refuse a setting that is not among its choices."""
-    if value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
-
-
-def at_least(name: str, value: object, low: int) -> None:
-    """Refuse a setting that is not a whole number of at least `low`."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
-        raise InputError(f"{name} must be a whole number of at least {low}, not {value!r}")

@@ -1,7 +1,6 @@
 """Which recalibrator helps, measured on rows it was not fitted on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import inf, sqrt
 from typing import Any, Literal
@@ -9,102 +8,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal.checks import check_choice, check_whole
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, Estimate, Estimator, Interval, SweepECE
-from truecal.lens import Lens, OneClass, TopLabel
+from truecal.estimate import BinnedECE, Estimator, Interval, SweepECE
+from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
-from truecal.recalibrate.contract import Recalibrator, at_least, one_of
+from truecal.recalibrate.contract import Recalibrator
+from truecal.recalibrate.cross_fit import assign_folds, cross_fit
+from truecal.recalibrate.evaluation import BEFORE, Evaluation, Row, Score
 from truecal.recalibrate.leakage import RowsSeen
 from truecal.recalibrate.outputs import read_outputs
 from truecal.scores import briers, log_losses
 from truecal.types import Float64s, Indices
 from truecal.uncertainty.measurement import measure
-
-BEFORE = "uncalibrated"
-Score = Literal["log loss", "brier"]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One recalibrator on held-out rows. Changes are against the uncalibrated predictions; below 0 is better."""
-
-    name: str
-    log_loss: float
-    log_loss_change: Interval
-    brier: float
-    brier_change: Interval
-    accuracy: float
-    error: Estimate
-    equal_width: float
-    sweep: float
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Recalibrators side by side, the uncalibrated predictions first.
-
-    Attributes
-    ----------
-    rows : one per recalibrator.
-    score : the proper score that decides.
-    winner : the name with the lowest mean score.
-    tied : the names, winner first, whose score is not significantly worse than the winner's at `level` (paired over
-        rows).
-    disagreements : pairs of names that the equal-width and the sweep calibration error put in opposite order.
-    """
-
-    rows: tuple[Row, ...]
-    score: Score
-    level: float
-    winner: str
-    tied: tuple[str, ...]
-    disagreements: tuple[tuple[str, str], ...]
-    folds: int | None
-
-    def __getitem__(self, name: str) -> Row:
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise KeyError(name)
-
-    def frame(self) -> list[dict[str, Any]]:
-        """The table as plain records."""
-        return [
-            {
-                "recalibrator": row.name,
-                "log_loss": row.log_loss,
-                "log_loss_change_low": row.log_loss_change.low,
-                "log_loss_change_high": row.log_loss_change.high,
-                "brier": row.brier,
-                "brier_change_low": row.brier_change.low,
-                "brier_change_high": row.brier_change.high,
-                "accuracy": row.accuracy,
-                "error": row.error.value,
-                "error_low": None if row.error.interval is None else row.error.interval.low,
-                "error_high": None if row.error.interval is None else row.error.interval.high,
-                "equal_width": row.equal_width,
-                "sweep": row.sweep,
-            }
-            for row in self.rows
-        ]
-
-    def __str__(self) -> str:
-        lines = [f"{'':24}{'log loss':>10}{'brier':>10}{'error':>10}  {'interval':18}{'EW15 l1':>9}{'sweep l1':>9}"]
-        for row in self.rows:
-            span = (
-                "" if row.error.interval is None else f"[{row.error.interval.low:.4f}, {row.error.interval.high:.4f}]"
-            )
-            lines.append(
-                f"{row.name:24}{row.log_loss:10.4f}{row.brier:10.4f}{float(row.error.value):10.4f}  {span:18}"
-                f"{row.equal_width:9.4f}{row.sweep:9.4f}"
-            )
-        lines.append(f"lowest {self.score}: {self.winner}")
-        if len(self.tied) > 1:
-            lines.append(f"not significantly worse at {self.level:.0%}: {', '.join(self.tied[1:])}")
-        if self.disagreements:
-            pairs = "; ".join(f"{a} / {b}" for a, b in self.disagreements)
-            lines.append(f"equal-width bins and the sweep disagree on the order of: {pairs}")
-        return "\n".join(lines)
 
 
 def evaluate(
@@ -121,10 +37,9 @@ def evaluate(
 ) -> Evaluation:
     """Compare recalibrators on rows they were not fitted on.
 
-    With `folds`, every recalibrator is fitted on all folds but one and applied to that one, in turn: each row's new
-    probabilities come from a fit that never saw it. Folds keep the class frequencies; rows of one cluster stay
-    together. With `folds=None` the recalibrators are already fitted and `preds` must be other rows: rows a recalibrator
-    has seen are refused, or, with in_sample="label", named in the warnings of the Estimate.
+    With `folds`, each row's new probabilities come from a fit to the other folds. Folds keep the class frequencies;
+    rows of one cluster stay together. With `folds=None` the recalibrators are already fitted: rows one has seen are
+    refused, or, with in_sample="label", named in the warnings of the Estimate.
 
     Parameters
     ----------
@@ -150,16 +65,16 @@ def evaluate(
     >>> bool(result["BetaCalibration"].log_loss_change.high < 0)
     True
     """
-    one_of("score", score, ("log loss", "brier"))
-    one_of("in_sample", in_sample, ("refuse", "label"))
+    check_choice(score, ("log loss", "brier"), "score")
+    check_choice(in_sample, ("refuse", "label"), "in_sample")
     named = _by_name(recalibrators)
     z = None if logits is None else read_outputs(logits, "logits")
     if z is not None and len(z) != len(preds):
         raise InputError(f"there are {len(preds)} predictions but {len(z)} rows of logits; they must match row by row")
     fold_of = None
     if folds is not None:
-        at_least("folds", folds, 2)
-        fold_of = _assign_folds(preds, folds, rng)
+        check_whole(folds, "folds", 2)
+        fold_of = assign_folds(preds, folds, rng)
     after: dict[str, tuple[Predictions, tuple[str, ...]]] = {BEFORE: (preds, ())}
     for name, recalibrator in named.items():
         X = _outputs_for(name, recalibrator, preds, z)
@@ -167,7 +82,7 @@ def evaluate(
             notes = _seen_rows(name, recalibrator, X, preds.labels, in_sample)
             after[name] = (recalibrator.recalibrate(preds, X), notes)
         else:
-            after[name] = (_cross_fit(recalibrator, preds, X, fold_of), ())
+            after[name] = (cross_fit(recalibrator, preds, X, fold_of), ())
     return _compare(after, score, lens, level, folds)
 
 
@@ -189,37 +104,6 @@ def _outputs_for(name: str, recalibrator: Recalibrator, preds: Predictions, logi
     if logits is None:
         raise InputError(f'{name} declares input="logits"; pass logits=..., or declare input="probs"')
     return logits[:, 1] - logits[:, 0] if preds.binary else logits
-
-
-def _assign_folds(preds: Predictions, folds: int, rng: int) -> Indices:
-    """A fold for each row: dealt out in turn over shuffled rows of each class, or over shuffled clusters."""
-    random = np.random.default_rng(rng)
-    if preds.clusters is not None:
-        count = int(preds.clusters.max()) + 1
-        if count < folds:
-            raise InputError(f"{count} clusters cannot fill {folds} folds; use at most folds={count}")
-        of_clusters: Indices = (random.permutation(count) % folds)[preds.clusters]
-        return of_clusters
-    if len(preds) < 2 * folds:
-        raise InputError(f"{len(preds)} rows are too few for {folds} folds; use at most folds={len(preds) // 2}")
-    shuffled = random.permutation(len(preds))
-    order = shuffled[np.argsort(preds.labels[shuffled], kind="stable")]
-    fold_of = np.empty(len(preds), np.intp)
-    fold_of[order] = np.arange(len(preds)) % folds
-    return fold_of
-
-
-def _cross_fit(recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: Indices) -> Predictions:
-    from sklearn.base import clone
-
-    probs = np.empty(preds.probs.shape, np.float64)
-    for fold in range(int(fold_of.max()) + 1):
-        held_out = fold_of == fold
-        weights = None if preds.weights is None else preds.weights[~held_out]
-        fitted = clone(recalibrator).set_params(classes=None).fit(X[~held_out], preds.labels[~held_out], weights)
-        part = fitted.recalibrate(preds.take(held_out), X[held_out])
-        probs[held_out] = part.probs
-    return Predictions(probs, preds.labels, preds.weights, preds.clusters, preds.classes, preds.columns)
 
 
 def _seen_rows(name: str, recalibrator: Recalibrator, X: Any, labels: Indices, in_sample: str) -> tuple[str, ...]:
@@ -251,7 +135,7 @@ def _compare(
 
     rows = []
     for name, (preds, notes) in after.items():
-        judged = lens or (OneClass() if preds.binary else TopLabel())
+        judged = lens or default_lens(preds)
         error = measure(preds, lens=judged, level=level)
         width, sweep = (_binned(preds, judged, e) for e in (BinnedECE(bins=15, norm=1), SweepECE(norm=1)))
         right = (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
-from truecal.predictions.border import as_floats, check_finite, check_probabilities, refuse_empty, refuse_outside_unit
+from truecal.predictions import border
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO
 from truecal.types import Float64s, Floats, Indices
 
@@ -25,18 +25,18 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
     probabilities are refused by row and value.
     """
     what = "logits" if kind == "logits" else "probabilities"
-    outputs = as_floats(X, what)
+    outputs = border.as_floats(X, what)
     if outputs.dtype == np.float16:
         outputs = outputs.astype(np.float32)
     if outputs.ndim not in (1, 2) or 0 in outputs.shape[1:]:
         raise InputError(
             f"{what} must be 1-D (the positive class) or have one column per class, not of shape {outputs.shape}"
         )
-    refuse_empty(len(outputs), what)
+    border.refuse_empty(len(outputs), what)
     if outputs.ndim == 2 and outputs.shape[1] == 1:
         outputs = outputs[:, 0]
     if kind == "logits":
-        check_finite(outputs)
+        border.check_finite(outputs)
         if outputs.ndim == 1:
             outputs = np.column_stack([np.zeros_like(outputs), outputs])
         return (
@@ -45,10 +45,10 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
             else outputs
         )
     if outputs.ndim == 1:
-        refuse_outside_unit(outputs, what)
+        border.refuse_outside_unit(outputs, what)
         outputs = outputs.astype(np.float64, copy=False)
         return np.column_stack([1 - outputs, outputs])
-    check_probabilities(outputs)
+    border.check_probabilities(outputs)
     return outputs
 
 

@@ -1,18 +1,20 @@
 """Calibration of a stream: a training loop, an evaluation log, anything that comes batch by batch and is not kept."""
 
+import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
-from truecal.lens import Lens, OneClass, TopLabel
+from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
-from truecal.predictions.border import as_array
-from truecal.profile.sketch.sketch import Sketch
-from truecal.profile.sketch.tally import Tally
+from truecal.predictions.border import as_array, check_classes
+from truecal.profile import Sketch, Tally
 from truecal.scan.answer import measure_sketch
 from truecal.types import Float64s, Floats
 
@@ -47,74 +49,83 @@ class Accumulator:
     """
 
     def __init__(self, *, lens: Lens | None = None, classes: "Sequence[object] | None" = None) -> None:
-        if lens is not None and not isinstance(lens, (TopLabel, OneClass)):
-            raise InputError(
-                f"an accumulator judges one score per row: TopLabel or OneClass, not {type(lens).__name__}"
-            )
+        refuse_many(lens)
         self.lens = lens
         self.classes = classes
+        self._lock = RLock()
         self.reset()
 
     def reset(self) -> None:
         """Forget all rows."""
-        self._judged = ""  # what earlier batches were judged as, in words
-        self._tally = Tally()
-        self._scores = np.empty(_WAITING)
-        self._outcomes = np.empty(_WAITING, np.uint8)
-        self._held = 0
-        self._precision = 8
-        self._merged = Sketch()
+        with self._lock:
+            self._seen: _Seen | None = None  # what earlier batches were judged as
+            self._tally = Tally()
+            self._scores = np.empty(_WAITING)
+            self._outcomes = np.empty(_WAITING, np.uint8)
+            self._held = 0
+            self._precision = 8
+            self._merged = Sketch()
 
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
-        """Count in a batch of labels and probabilities, which may be empty."""
+        """Count in a batch of labels and probabilities, which may be empty. Threads may do so at the same time."""
         labels, probs = as_array(y_true, "labels"), as_array(y_prob, "probs")  # once: every look at a tensor costs
-        if labels.shape[:1] == (0,):
+        if labels.shape[:1] == (0,) and probs.shape[:1] == (0,):
             return
         preds = Predictions.from_probs(probs, labels, weights=sample_weight, classes=self.classes)
-        lens = self.lens if self.lens is not None else OneClass() if preds.binary else TopLabel()
-        judged = lens.describe(preds)
-        if self._judged and judged != self._judged:
-            raise InputError(
-                f"earlier batches were judged as '{self._judged}' and this one as '{judged}'; do not mix them"
-            )
-        self._judged = judged
-        self._precision = min(self._precision, preds.probs.dtype.itemsize)
+        lens = default_lens(preds) if self.lens is None else self.lens
+        seen = _Seen.of(preds, lens)
         scores, outcomes, weights = judged_rows(preds, lens)
-        if weights is not None or len(scores) > _WAITING // 2:
-            self._tally.add(scores, outcomes, weights)
-            return
-        if self._held + len(scores) > _WAITING:
-            self._flush()
-        rows = slice(self._held, self._held + len(scores))
-        self._scores[rows], self._outcomes[rows] = scores, outcomes
-        self._held = rows.stop
+        with self._lock:
+            if self._seen is not None and not self._seen.like(seen):
+                raise InputError(f"earlier batches were judged as {self._seen} and this one as {seen}; do not mix them")
+            self._seen = self._seen or seen
+            self._precision = min(self._precision, preds.probs.dtype.itemsize)
+            if weights is not None or len(scores) > _WAITING // 2:
+                self._tally.add(scores, outcomes, weights)
+                return
+            if self._held + len(scores) > _WAITING:
+                self._flush()
+            rows = slice(self._held, self._held + len(scores))
+            self._scores[rows], self._outcomes[rows] = scores, outcomes
+            self._held = rows.stop
 
     def _flush(self) -> None:
         self._tally.add(self._scores[: self._held], self._outcomes[: self._held])
         self._held = 0
 
     def merge(self, other: "Accumulator | Sketch") -> "Accumulator":
-        """Take in all rows of another accumulator (another worker's) or of a sketch; returns the accumulator itself."""
+        """Take in all rows of another accumulator (another worker's) or of a sketch; returns the accumulator itself.
+
+        Accumulators of another lens, number of classes or class names are refused; a sketch does not know what it judged.
+        """
         if isinstance(other, Accumulator):
-            if other._judged and self._judged and other._judged != self._judged:
-                raise InputError(
-                    f"one accumulator judged '{self._judged}' and the other '{other._judged}'; they do not add"
-                )
-            self._judged = self._judged or other._judged
-            other = other.sketch
+            with other._lock:  # never both locks at once: two accumulators may be merged into each other
+                theirs, other = other._seen, other.sketch
+            with self._lock:
+                if theirs is not None:
+                    mine = self._seen
+                    if mine is None:
+                        mine = theirs if self.lens is None else theirs.through(self.lens, self.classes)
+                    if not mine.like(theirs):
+                        raise InputError(f"one accumulator judged {mine} and the other {theirs}; they do not add")
+                    self._seen = mine
+                self._merged.merge(other)
+            return self
         self._merged.merge(other)
         return self
 
     @property
     def sketch(self) -> Sketch:
         """All rows counted in so far, as a sketch of its own."""
-        self._flush()
-        return Sketch.from_tally(self._tally, self._precision) + self._merged
+        with self._lock:
+            self._flush()
+            return Sketch.from_tally(self._tally, self._precision) + self._merged
 
     @property
     def rows(self) -> int:
         """Number of rows counted in."""
-        return int(self._tally.sums[0].sum()) + self._held + self._merged.rows
+        with self._lock:
+            return int(self._tally.sums[0].sum()) + self._held + self._merged.rows
 
     @property
     def nbytes(self) -> int:
@@ -125,21 +136,76 @@ class Accumulator:
 
     def compute(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> Estimate:
         """The calibration error of everything so far; options as in :func:`calibration_error`. More batches may follow."""
-        lens = self._judged or "scores"
+        lens = "scores" if self._seen is None else self._seen.words
         return measure_sketch(self.sketch, estimator=estimator, lens=lens, level=level, rng=rng)
 
     def save(self, path: str | Path) -> None:
         """Write the sketch of everything so far; Sketch.load and `merge` bring it back."""
         self.sketch.save(path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock, so that a worker can send its accumulator."""
+        with self._lock:
+            self._flush()
+            state = {name: value for name, value in vars(self).items() if name != "_lock"}
+            return copy.deepcopy(state)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._lock = RLock()
+        vars(self).update(state)
+
     def __repr__(self) -> str:
-        return f"Accumulator({self.rows} rows{f', {self._judged}' if self._judged else ''})"
+        return f"Accumulator({self.rows} rows{f', {self._seen.words}' if self._seen is not None else ''})"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What batches were judged as: compared before they are added."""
+
+    words: str
+    kind: str
+    index: int | None
+    specimen: Predictions  # one row with the same classes
+
+    @classmethod
+    def of(cls, preds: Predictions, lens: Lens) -> "_Seen":
+        asked = lens.pushed_down()
+        index = None if asked.index is None else asked.index(preds)
+        specimen = Predictions(preds.probs[:1].copy(), preds.labels[:1].copy(), classes=preds.classes)
+        return cls(lens.describe(preds), asked.kind, index, specimen)
+
+    def through(self, lens: Lens, classes: "Sequence[object] | None") -> "_Seen":
+        """What another lens would judge in these batches."""
+        names = self.specimen.classes if classes is None else check_classes(classes, self.specimen.class_count)
+        return _Seen.of(replace(self.specimen, classes=names), lens)
+
+    def like(self, other: "_Seen") -> bool:
+        """Whether both judge the same probability of the same classes (names count where both have them)."""
+        mine, theirs = self.specimen.classes, other.specimen.classes
+        counts = self.specimen.class_count == other.specimen.class_count
+        return (
+            (self.kind, self.index) == (other.kind, other.index)
+            and counts
+            and (mine is None or theirs is None or mine == theirs)
+        )
+
+    def __str__(self) -> str:
+        names = self.specimen.classes
+        listed = "" if names is None else f": {', '.join(map(str, names[:5]))}{', ...' if len(names) > 5 else ''}"
+        return f"'{self.words}' of {self.specimen.class_count} classes{listed}"
+
+
+def refuse_many(lens: Lens | None) -> None:
+    """Raise for a lens that judges more than one score of a row."""
+    if lens is not None and (not isinstance(lens, Lens) or lens.pushed_down().kind == "classes"):
+        raise InputError(f"an accumulator judges one score per row: TopLabel or OneClass, not {type(lens).__name__}")
 
 
 def judged_rows(preds: Predictions, lens: Lens) -> tuple[Floats, NDArray[np.uint8], Float64s | None]:
     """Scores, outcomes and weights that the lens judges, in any order. One class needs no sorting, so small batches stay cheap."""
-    if isinstance(lens, OneClass):
-        index = lens.index(preds)
+    asked = lens.pushed_down()
+    if asked.index is not None:
+        index = asked.index(preds)
         return preds.class_probs(index), (preds.labels == index).view(np.uint8), preds.weights
     profile = lens(preds)
     weights = None if profile.weights is None else profile.weights[0]

@@ -7,6 +7,7 @@ from typing import Any
 
 from truecal.errors import FileError, InputError
 from truecal.predictions.readers.frames import matching
+from truecal.scan.columns import Wanted
 from truecal.scan.sources import folder_values, installed, opened
 
 _MOST_PARTS = 100  # that progress is told of
@@ -23,25 +24,25 @@ class Part:
 def parts_of(
     files: Sequence[str],
     engine: str | None,
-    wanted: str | Sequence[str],
-    needed: Sequence[str],
-    by: Sequence[str],
+    wanted: Wanted,
     *,
     apart: bool,
 ) -> list[Part]:
     """Files in parts that are read one after the other: all at once where every file has the same columns of the same types.
 
-    `wanted` are the columns of predictions, `needed` and `by` the others that every file must have; those of `by` may stand in
-    the names of its folders instead (day=2026-05-01/...), and files of different values are then read apart. `apart`: for progress,
-    up to a hundred parts in any case, except in Spark, which shares out the files itself.
+    Every file must have the columns wanted; those of `wanted.by` may stand in the names of its folders instead
+    (day=2026-05-01/...), and files of different values are then read apart. `apart`: for progress, up to a hundred parts in any
+    case, except in Spark, which shares out the files itself.
     """
     local = not any("://" in file for file in files)
     if not local or (len(files) == 1 and not folder_values(files[0])):
         return [Part(list(files), {})]
     schemas = [_schema(file, engine) for file in files]
-    told = [{name: v for name, v in folder_values(f).items() if name in by and name not in schemas[0]} for f in files]
+    told = [
+        {name: v for name, v in folder_values(f).items() if name in wanted.by and name not in schemas[0]} for f in files
+    ]
     for file, schema, said in zip(files, schemas, told, strict=True):
-        _refuse_unlike(file, [*schema, *said], files[0], list(schemas[0]), wanted, [*needed, *by])
+        _refuse_unlike(file, [*schema, *said], files[0], list(schemas[0]), wanted)
     if any(schema != schemas[0] for schema in schemas):
         return [Part([file], said) for file, said in zip(files, told, strict=True)]
     groups: dict[tuple[object, ...], Part] = {}
@@ -59,19 +60,17 @@ def _schema(file: str, engine: str | None) -> dict[str, Any]:
     return dict(frame.collect_schema())
 
 
-def _refuse_unlike(
-    file: str, columns: list[str], first: str, firsts: list[str], wanted: str | Sequence[str], needed: Sequence[str]
-) -> None:
+def _refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], wanted: Wanted) -> None:
     here, there = Path(file).name, Path(first).name
     try:
-        found = matching(columns, wanted, "predictions")[0]
-        matching(columns, list(needed), "label, weights and groups")
+        found = matching(columns, wanted.predictions, "predictions")[0]
+        matching(columns, [*wanted.needed, *wanted.by], "label, weights and groups")
     except InputError as error:
         raise FileError(f"{here}: {error}") from error
-    expected = matching(firsts, wanted, "predictions")[0]
+    expected = matching(firsts, wanted.predictions, "predictions")[0]
     if found != expected:
         raise FileError(
-            f"{here} and {there} have different columns for {wanted!r} ({len(found)} and {len(expected)}, e.g. "
+            f"{here} and {there} have different columns for {wanted.predictions!r} ({len(found)} and {len(expected)}, e.g. "
             f"{_odd(found, expected)!r}); scan files of one kind at a time"
         )
 

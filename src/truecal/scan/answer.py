@@ -1,16 +1,13 @@
 """From sketches to an Estimate: the front door's answer, for data of which only cells were seen."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator, RankSeries
-from truecal.estimate.sketched.error import power_range
-from truecal.profile.sketch.sketch import Sketch
+from truecal.estimate import Estimate, Estimator, RankSeries, SketchRange, check_estimator, combined
+from truecal.profile import Sketch
 from truecal.types import Float64s
-from truecal.uncertainty.measurement import measure_profile
+from truecal.uncertainty import measure_profile
 
 
 def measure_sketch(
@@ -40,10 +37,9 @@ def measure_classes(
     chosen = _estimator(estimator, level)
     norm = chosen.power_norm
     parts = [chosen(sketch) for sketch in sketches]
-    ranges = [power_range(chosen, s.to_profile(), part) for s, part in zip(sketches, parts, strict=True)]
-    power = np.array([[float(part.power), *ends] for part, ends in zip(parts, ranges, strict=True)])
-    used = shares > 0
-    overall = power[used].max(axis=0) if norm == np.inf else shares[used] @ power[used]
+    ranges = [chosen.sketch_range(s.to_profile(), part) for s, part in zip(sketches, parts, strict=True)]
+    power = np.array([[float(part.power), r.low, r.high] for part, r in zip(parts, ranges, strict=True)])
+    overall = combined(power, shares, norm)
     value, low, high = chosen.root(overall).tolist()
     return Estimate(
         value=value,
@@ -54,21 +50,20 @@ def measure_classes(
         norm=norm,
         direction=float(shares @ np.array([float(part.direction) for part in parts])),
         lens=lens,
-        warnings=_warnings(parts),
+        warnings=_warnings(parts, ranges),
         parts=chosen.root(power[:, 0]),
         sketch_error=min(max(high - value, value - low, 0.0) + 1e-12, 1.0),
-        details={"sketch_bound": "probed" if any(p.details["sketch_bound"] == "probed" for p in parts) else "proved"},
+        sketch_bound="probed" if any(r.bound == "probed" for r in ranges) else "proved",
     )
 
 
-def _warnings(parts: Sequence[Estimate]) -> tuple[str, ...]:
+def _warnings(parts: Sequence[Estimate], ranges: Sequence[SketchRange]) -> tuple[str, ...]:
     """Those of the classes, once each; where their sweeps may stop is said for all together."""
     notes: dict[str, None] = {}
     unsure = 0
-    for part in parts:
-        open_ = len(set(part.details.get("stops", ()))) > 1  # then the last warning says so
-        unsure += open_
-        notes |= dict.fromkeys(part.warnings[:-1] if open_ else part.warnings)
+    for part, range_ in zip(parts, ranges, strict=True):
+        unsure += bool(range_.warnings)
+        notes |= dict.fromkeys(note for note in part.warnings if note not in range_.warnings)
     if unsure:
         notes[f"the sweeps of {unsure} of {len(parts)} classes may stop at other numbers of bins for all rows"] = None
     return tuple(notes)
@@ -76,6 +71,5 @@ def _warnings(parts: Sequence[Estimate]) -> tuple[str, ...]:
 
 def _estimator(estimator: Estimator | None, level: float) -> Estimator:
     chosen = RankSeries() if estimator is None else estimator
-    if not isinstance(chosen, Estimator):
-        raise InputError(f"estimator must be one of truecal's, such as tc.SweepECE(), not {estimator!r}")
-    return replace(chosen, level=level) if isinstance(chosen, RankSeries) else chosen
+    check_estimator(chosen)
+    return chosen.at_level(level)

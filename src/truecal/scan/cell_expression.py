@@ -12,7 +12,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from truecal.profile.sketch.cells import LEAST_ZONE, MIDDLE_CELLS, MIDDLE_ZONE, SPLIT, ZONE_CELLS
+from truecal.profile import CELL_RULE
 from truecal.types import Float64s
 
 # Keys are edges seen from the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.
@@ -33,12 +33,14 @@ def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
     the frame says in a column which rows hold probabilities that sum to 1.
     """
     c, upper, v, z, q = (nw.col(name) for name in (C, _UPPER, _V, _Z, _Q))
-    split = v * SPLIT
+    rule = CELL_RULE
+    split = v * rule.split
     frame = frame.with_columns(number(c >= 0.5).alias(_UPPER))
     frame = frame.with_columns((c - upper).alias(_V))
     frame = frame.with_columns((split - (split - v)).abs().alias(_Z))
-    frame = frame.with_columns(nw.when(z > LEAST_ZONE).then(z).otherwise(nw.lit(LEAST_ZONE)).alias(_Z))
-    frame = frame.with_columns(nw.when(z < MIDDLE_ZONE).then(ZONE_CELLS / z).otherwise(nw.lit(MIDDLE_CELLS)).alias(_Q))
+    frame = frame.with_columns(nw.when(z > rule.least_zone).then(z).otherwise(nw.lit(rule.least_zone)).alias(_Z))
+    per_unit = nw.when(z < rule.middle_zone).then(rule.zone_cells / z).otherwise(nw.lit(rule.middle_cells))
+    frame = frame.with_columns(per_unit.alias(_Q))
     frame = frame.with_columns(((v * q).floor() / q).alias(_EDGE))
     fits = _all(condition for condition, _ in _checks(weighted=weighted, checked=checked))
     key = nw.when(c < 1.0).then(nw.col(_EDGE)).otherwise(nw.lit(_ONE))

@@ -8,10 +8,10 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.lens import Lens
 from truecal.predictions.border import SUM_TOLERANCE
-from truecal.profile.sketch.sketch import Sketch
-from truecal.profile.sketch.tally import SUMS
+from truecal.profile import Sketch
 from truecal.scan.cell_expression import KEY, UNFIT, edges_of, summed, why_not, with_cells
-from truecal.scan.judged import CLASS, Columns, judged
+from truecal.scan.columns import Columns
+from truecal.scan.judged import CLASS, judged
 from truecal.scan.sources import engine_errors
 from truecal.types import Float64s, Indices
 
@@ -98,7 +98,7 @@ def _members(groups: list[Group]) -> dict[Group, Indices]:
 
 def _sketch(table: Any, key: Float64s, rows: Indices, precision: int) -> Sketch:
     names = set(table.columns)
-    sums = {name: _numbers(table, name)[rows] for name in SUMS if name in names}
+    sums = {name: _numbers(table, name)[rows] for name in Sketch.SUMS if name in names}
     fraction = _numbers(table, "fraction")[rows].max(initial=0.0) if "fraction" in names else 0.0
     low, high = _numbers(table, "low")[rows] + 0.0, _numbers(table, "high")[rows] + 0.0  # -0.0 becomes 0.0
     return Sketch.from_cells(edges_of(key[rows]) + 0.0, sums, low, high, fraction, precision)

@@ -8,7 +8,7 @@ from typing import Any
 
 import narwhals as nw
 
-from truecal.scan.judged import Columns, class_columns
+from truecal.scan.columns import Columns, class_columns
 
 _TOP, _TOTAL = "_tc_top", "_tc_total"
 

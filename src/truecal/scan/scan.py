@@ -7,20 +7,20 @@ from operator import add
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
-from truecal.lens import ClassWise, Lens, OneClass, TopLabel
-from truecal.profile.sketch.sketch import Sketch
+from truecal.lens import Lens, default_lens
+from truecal.profile import Sketch
 from truecal.scan.alike import parts_of
 from truecal.scan.answer import measure_classes, measure_sketch
+from truecal.scan.columns import Columns, Wanted, choose_columns
 from truecal.scan.filters import as_filter
 from truecal.scan.gather import Gathered, Group, gather, refuse_unfit
-from truecal.scan.judged import Columns, choose_columns, predictions_of
 from truecal.scan.logits import with_probs
 from truecal.scan.sources import files_of, frame_of, is_path, opened
 from truecal.select import Selection
+from truecal.types import Float64s
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Scan:
     ----------
     sketches : for every group (a tuple with one value per `by` column; the empty tuple without `by`) one sketch per class
         under a class-wise lens, else one.
-    by : the columns grouped by. lens, judged : the lens and what it judges in words. classes : number of classes.
+    by : the columns grouped by. lens, judged : the lens and what it judges in words.
+    classes : number of classes. shares : weight of every class under a class-wise lens, else None.
     dropped : rows left out because something in them was missing (only with drop_null). engine : what read the data.
     selection : which rows were judged, in words; empty for all.
     """
@@ -41,6 +42,7 @@ class Scan:
     lens: Lens
     judged: str
     classes: int
+    shares: Float64s | None
     dropped: int
     engine: str
     selection: str = ""
@@ -73,13 +75,9 @@ class Scan:
         return tuple(sum(parts[1:], parts[0]) for parts in zip(*self.sketches.values(), strict=True))
 
     def _answer(self, parts: Sequence[Sketch], estimator: Estimator | None, level: float, rng: int) -> Estimate:
-        if isinstance(self.lens, ClassWise):
-            given = self.lens.weights
-            shares = np.full(self.classes, 1 / self.classes) if given is None else np.asarray(given) / np.sum(given)
-            found = measure_classes(parts, shares, estimator=estimator, lens=self.judged, level=level)
-        else:
-            found = measure_sketch(parts[0], estimator=estimator, lens=self.judged, level=level, rng=rng)
-        return self.noted(found)
+        if self.shares is None:
+            return self.noted(measure_sketch(parts[0], estimator=estimator, lens=self.judged, level=level, rng=rng))
+        return self.noted(measure_classes(parts, self.shares, estimator=estimator, lens=self.judged, level=level))
 
     def noted(self, estimate: Estimate) -> Estimate:
         """The estimate with what this scan left out."""
@@ -129,21 +127,12 @@ def scan(
     {'mon': 0.009, 'tue': 0.183}
     """
     columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-    wanted = predictions_of(score, probs, logits)
-    needed = [label, *([] if weights is None else [weights])]
+    wanted = Wanted(label, score, probs, logits, weights, columns_by, classes)
+    _refuse_lens(lens)
 
     def one(frame: Any) -> tuple[Gathered, Columns, Lens]:
-        columns = choose_columns(
-            frame,
-            label=label,
-            score=score,
-            probs=probs,
-            logits=logits,
-            weights=weights,
-            by=columns_by,
-            classes=classes,
-        )
-        judge = lens if lens is not None else OneClass() if columns.binary else TopLabel()
+        columns = choose_columns(frame, wanted)
+        judge = default_lens(columns.specimen) if lens is None else lens
         names = list(frame.collect_schema())
         frame, columns = with_probs(frame, columns)
         if select is not None:
@@ -153,7 +142,7 @@ def scan(
     if is_path(source):
         files = files_of(source)
         parts, done = [], 0
-        for part in parts_of(files, engine, wanted, needed, columns_by, apart=progress is not None):
+        for part in parts_of(files, engine, wanted, apart=progress is not None):
             if progress is not None:
                 progress(done, len(files))
             lazy, used = opened(part.files, engine)
@@ -178,20 +167,19 @@ def scan(
         sketches=gathered.sketches,
         by=columns_by,
         lens=judge,
-        judged=_words(judge, columns),
+        judged=judge.describe(columns.specimen),
         classes=columns.count,
+        shares=judge.shares(columns.specimen),
         dropped=dropped,
         engine=used,
         selection="" if select is None else str(select),
     )
 
 
-def _words(lens: Lens, columns: Columns) -> str:
-    """What is judged, in the words the lens has for predictions in memory."""
-    if isinstance(lens, ClassWise):
-        return f"{columns.count} classes" + ("" if lens.weights is None else ", weighted")
-    if isinstance(lens, OneClass):
-        if lens.name is None and columns.classes is None:
-            return "positive class"
-        return f"class {columns.class_name(1 if lens.name is None else columns.class_index(lens.name))}"
-    return "top label"
+def _refuse_lens(lens: object) -> None:
+    """Before anything is read."""
+    if lens is None:
+        return
+    if not isinstance(lens, Lens):
+        raise InputError(f"{lens!r} cannot be pushed down to an engine; use TopLabel(), OneClass() or ClassWise()")
+    lens.pushed_down()

@@ -6,12 +6,10 @@ import numpy as np
 
 from truecal.errors import MissingExtraError
 from truecal.estimate import Estimate, Estimator, RankSeries
-from truecal.lens import Lens, OneClass, TopLabel
+from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
-from truecal.profile.sketch.cells import CELLS
-from truecal.profile.sketch.sketch import Sketch
-from truecal.profile.sketch.tally import Tally
-from truecal.scan.accumulate import judged_rows
+from truecal.profile import CELL_RULE, Sketch, Tally
+from truecal.scan.accumulate import judged_rows, refuse_many
 from truecal.scan.answer import measure_sketch
 
 try:
@@ -45,18 +43,20 @@ class CalibrationMetric(Metric):
 
     def __init__(self, *, lens: Lens | None = None, estimator: Estimator | None = None, **options: Any) -> None:
         super().__init__(**options)
+        refuse_many(lens)
         self.lens, self.estimator = lens, estimator
-        self.add_state("sums", torch.zeros((5, CELLS), dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("low", torch.full((CELLS,), np.inf, dtype=torch.float64), dist_reduce_fx="min")
-        self.add_state("high", torch.full((CELLS,), -np.inf, dtype=torch.float64), dist_reduce_fx="max")
+        cells = CELL_RULE.count
+        self.add_state("sums", torch.zeros((5, cells), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("low", torch.full((cells,), np.inf, dtype=torch.float64), dist_reduce_fx="min")
+        self.add_state("high", torch.full((cells,), -np.inf, dtype=torch.float64), dist_reduce_fx="max")
         self.add_state("precision", torch.tensor(8), dist_reduce_fx="min")
 
     def update(self, preds: Any, target: Any) -> None:
         """Count in a batch of probabilities and labels."""
-        if len(target) == 0:
+        if len(target) == 0 and len(preds) == 0:
             return
         rows = Predictions.from_probs(preds, target)
-        lens = self.lens if self.lens is not None else OneClass() if rows.binary else TopLabel()
+        lens = default_lens(rows) if self.lens is None else self.lens
         tally = Tally(*(getattr(self, name).cpu().numpy() for name in _STATE))
         scores, outcomes, _ = judged_rows(rows, lens)
         tally.add(scores, outcomes)

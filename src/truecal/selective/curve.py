@@ -102,7 +102,7 @@ def risk_coverage(
     area, best = float(ladder.area()[0]), float(ladder.best_area()[0])
     areas, centre = drawn.resamples.area(), float(drawn.centre.area()[0])
     over, over_centre = areas - drawn.resamples.best_area(), centre - float(drawn.centre.best_area()[0])
-    found = Area(
+    summary = Area(
         area,
         interval(area, areas - centre, level, most=1.0),
         max(area - best, 0.0),
@@ -113,7 +113,7 @@ def risk_coverage(
     risk = ladder.loss(_GRID)[0] / _GRID
     low, high = bounds(risk, drawn.resamples.loss(_GRID) / _GRID - drawn.centre.loss(_GRID) / _GRID, level)
     band = (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
-    return RiskCoverage(ladder.confidence, answered / answered[-1], errors / answered, found, n, ladder, *band)
+    return RiskCoverage(ladder.confidence, answered / answered[-1], errors / answered, summary, n, ladder, *band)
 
 
 def aurc(preds: Predictions, *, level: float = 0.95, resamples: int = 1000, rng: int | np.random.Generator = 0) -> Area:

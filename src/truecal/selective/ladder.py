@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from truecal.errors import InputError
+from truecal.estimate import cell_places
 from truecal.lens import TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.cells import cell_places
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +63,10 @@ class Ladder:
 
     def loss(self, coverage: Float64s) -> Float64s:
         """Errors among the most confident share of rows, as a share of all rows, shape (batch, q)."""
-        found = np.empty((len(self.count), len(coverage)))
+        losses = np.empty((len(self.count), len(coverage)))
         for i, (answered, errors) in enumerate(zip(self.answered, self.errors, strict=True)):
-            found[i] = np.interp(coverage * answered[-1], answered, errors) / answered[-1]
-        return found
+            losses[i] = np.interp(coverage * answered[-1], answered, errors) / answered[-1]
+        return losses
 
     def area(self) -> Float64s:
         """Mean over k = 1..n of the risk of the k most confident rows, shape (batch,).

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal.checks import check_level, check_whole, generator_of
 from truecal.errors import InputError
-from truecal.estimate import Interval
+from truecal.estimate import Interval, Units, softened_incidence
 from truecal.lens import TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.selective.ladder import Ladder
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.joint import drawn_units
-from truecal.uncertainty.bootstrap.rows import Units, rows_of
-from truecal.uncertainty.tests.verdict import check_level, check_resamples
 
 _CELLS = 256  # confidences kept apart in a resample
 _AT_ONCE = 64  # resamples multiplied together
@@ -35,25 +33,25 @@ class Drawn:
 
 def draw(models: Sequence[Predictions], *, resamples: int, level: float, rng: int | np.random.Generator) -> list[Drawn]:
     """Resamples of one or several models on the same rows."""
-    check_resamples(resamples)
+    check_whole(resamples, "resamples")
     check_level(level)
-    generator = np.random.default_rng(rng)
-    units = Units.of(models[0], blocks=None, rng=generator)
-    counts = drawn_units(units, resamples, generator)
-    found = []
+    generator = generator_of(rng)
+    units = Units.of(TopLabel().sample(models[0]), generator)
+    counts = units.draws(resamples, generator)
+    drawn = []
     for preds in models:
-        (rows,) = rows_of(TopLabel(), preds)
-        cells, incidence = rows.softened_incidence(units, _CELLS)
+        sample = TopLabel().sample(preds).with_units(units.of_row)
+        cells, incidence = softened_incidence(sample, units, _CELLS)
         both = [
             incidence @ counts[:, start : start + _AT_ONCE].astype(np.float64)
             for start in range(0, resamples, _AT_ONCE)
         ]
-        found.append(
+        drawn.append(
             Drawn(
                 _ladder(cells, np.asarray(incidence.sum(axis=1))[None]), _ladder(cells, np.concatenate(both, axis=1).T)
             )
         )
-    return found
+    return drawn
 
 
 def _ladder(cells: Profile, both: Float64s) -> Ladder:

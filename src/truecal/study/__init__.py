@@ -25,12 +25,16 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.study.analyses.pareto_sets import ParetoSets as ParetoSets
     from truecal.study.analyses.pareto_sets import on_front as on_front
     from truecal.study.analyses.pareto_sets import pareto as pareto
+    from truecal.study.analyses.points import points as points
     from truecal.study.analyses.rank_flips import RankAgreement as RankAgreement
     from truecal.study.analyses.rank_flips import rank_agreement as rank_agreement
+    from truecal.study.analyses.ranking import Ranking as Ranking
+    from truecal.study.analyses.ranking import rank as rank
     from truecal.study.analyses.severities import Shift as Shift
     from truecal.study.analyses.severities import shift as shift
     from truecal.study.analyses.trend_of_bins import BinTrend as BinTrend
     from truecal.study.analyses.trend_of_bins import bin_trend as bin_trend
+    from truecal.study.example.example import make_example as make_example
     from truecal.study.interventions.compare import Comparison as Comparison
     from truecal.study.interventions.compare import compare_interventions as compare_interventions
     from truecal.study.store import Store as Store
@@ -50,6 +54,9 @@ __getattr__, __all__ = lazy_names(
         "truecal.study.analyses.error_calibration": "ErrorAgainstCalibration error_against_calibration",
         "truecal.study.analyses.pareto_sets": "ParetoSets on_front pareto",
         "truecal.study.analyses.rank_flips": "RankAgreement rank_agreement",
+        "truecal.study.analyses.points": "points",
+        "truecal.study.analyses.ranking": "Ranking rank",
+        "truecal.study.example.example": "make_example",
         "truecal.study.store": "Store",
         "truecal.study.study": "Study",
     },

@@ -141,8 +141,8 @@ class Store:
         try:
             return pl.read_parquet(parts, glob=False)
         except (pl.exceptions.PolarsError, OSError) as error:
-            said = str(error).splitlines()[0]
-            raise FileError(f"a part of {self.folder}/{kind} is damaged: {said}; delete it and run again") from error
+            reason = str(error).splitlines()[0]
+            raise FileError(f"a part of {self.folder}/{kind} is damaged: {reason}; delete it and run again") from error
 
     # ------------------------------------------------------------------ writing
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.estimate.bins import Bins
+from truecal.checks import check_level
+from truecal.estimate import Bins, cell_places, refuse_batch
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.cells import cell_places, refuse_batch
-from truecal.uncertainty.tests.verdict import check_level
 
 _CELLS = 40  # groups of neighbouring scores whose runs are judged: finer steps, but more runs to be right about
 

@@ -2,15 +2,13 @@
 
 import numpy as np
 
+from truecal.checks import check_between
 from truecal.errors import InputError
-from truecal.estimate import RankSeries
-from truecal.estimate.pivot import Pivot
-from truecal.lens import Lens
+from truecal.estimate import ClusteredSeries, Pivot, RankSeries, Units
+from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.rows import Units, default_lens, rows_of
-from truecal.uncertainty.clustered import ClusteredSeries
 from truecal.uncertainty.tests.verdict import Verdict
 
 
@@ -29,8 +27,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     >>> below(profile, 0.05).p_value < 0.001, below(profile, 0.002).p_value > 0.05
     (True, True)
     """
-    if not 0 < threshold < 1:
-        raise InputError(f"threshold must lie strictly between 0 and 1, not {threshold!r}")
+    check_between(threshold, "threshold", 0, 1)
     pivot, single = _pivot(data, lens)
     p = pivot.chance_below(threshold)
     theta = threshold**2
@@ -44,18 +41,21 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
 
 
 def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[Pivot, bool]:
+    """The pivot of one dataset or of every dataset of a lens, and whether answers are plain numbers."""
     if isinstance(data, Profile):
         if lens is not None:
             raise InputError("a lens needs Predictions: a Profile is already one lens's view")
         return RankSeries().pivot(data), data.single
     if not isinstance(data, Predictions):
         raise InputError(f"a Profile or Predictions are needed, not {type(data).__name__}")
+    check_lens(lens)
     lens = default_lens(data) if lens is None else lens
-    lens.refuse_pooled()
-    if data.clusters is None:
-        profile = lens(data)
-        return RankSeries().pivot(profile), profile.single
-    if lens.shares(data) is not None:
+    if lens.shares(data) is None:
+        sample = lens.sample(data)
+        sample.refuse_pooled()
+        if sample.independent:
+            return RankSeries().pivot(sample.profile), True
+        return ClusteredSeries.of(sample, Units.of(sample, np.random.default_rng(0))).pivot, True
+    if data.clusters is not None:
         raise InputError("with clusters, judge one class at a time: tc.OneClass(name)")
-    (rows,) = rows_of(lens, data)
-    return ClusteredSeries.of(rows, Units.of(data, blocks=None, rng=np.random.default_rng(0))).pivot, True
+    return RankSeries().pivot(lens(data)), False

@@ -8,14 +8,13 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truecal.checks import check_level, check_whole, generator_of
 from truecal.errors import InputError
-from truecal.estimate import Estimator, Interval, RankSeries
-from truecal.lens import Lens
+from truecal.estimate import Estimator, Interval, Joint, RankSeries, Units, check_estimator, resampled_jointly
+from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.joint import Joint, drawn_units, resampled_jointly
-from truecal.uncertainty.bootstrap.rows import Units, default_lens
-from truecal.uncertainty.tests.verdict import check_level, check_resamples
+from truecal.uncertainty.multiplicity import holm
 
 
 @dataclass(frozen=True)
@@ -133,14 +132,16 @@ def compare_many(
     >>> [(c.a, c.b) for c in compare_many(y, {"x": p, "y": p**2, "z": p**3})]
     [('x', 'y'), ('x', 'z'), ('y', 'z')]
     """
-    check_resamples(resamples)
+    check_whole(resamples, "resamples")
     check_level(level)
+    check_lens(lens)
     if len(probs) < 2:
         raise InputError("a comparison needs at least two models with different names")
     if reference is not None and reference not in probs:
         raise InputError(f"reference {reference!r} is not among the models {', '.join(probs)}")
     estimator = RankSeries() if estimator is None else estimator
-    generator = np.random.default_rng(rng)
+    check_estimator(estimator)
+    generator = generator_of(rng)
     all_preds = {
         name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)
         for name, p in probs.items()
@@ -151,32 +152,21 @@ def compare_many(
         if reference is None
         else [(name, reference) for name in probs if name != reference]
     )
-    units = Units.of(first, blocks=None, rng=generator)
-    counts = drawn_units(units, max(resamples, ceil(2 * len(pairs) / (1 - level))), generator)
+    lenses = {name: default_lens(preds) if lens is None else lens for name, preds in all_preds.items()}
+    judged = next(iter(lenses.values()))
+    units = Units.of(next(judged.samples(first)), generator)
+    counts = units.draws(max(resamples, ceil(2 * len(pairs) / (1 - level))), generator)
     models = {}
     for name, preds in all_preds.items():
-        judged = default_lens(preds) if lens is None else lens
-        joint = resampled_jointly(estimator, judged, preds, units, counts, generator, always_test=True)
+        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
+        joint = resampled_jointly(estimator, samples, shares, units, counts, generator, always_test=True)
         models[name] = _Model.of(joint, estimator, level)
-    told = (lens or default_lens(first)).describe(first)
+    told = judged.describe(first)
     found = [
         _pair(a, b, models, level, f"paired bootstrap of {units.kind}", estimator, told, len(first)) for a, b in pairs
     ]
     adjusted = holm(np.array([c.p_value for c in found]))
     return [replace(c, adjusted_p=float(p)) for c, p in zip(found, adjusted, strict=True)]
-
-
-def holm(p: Float64s) -> Float64s:
-    """Holm's adjusted p-values: sorted upwards, the i-th of k is multiplied by k - i + 1 and may not fall below its precursor.
-
-    >>> holm(np.array([0.04, 0.01, 0.03]))
-    array([0.06, 0.03, 0.06])
-    """
-    order = np.argsort(p, kind="stable")
-    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,10 @@
 
 import numpy as np
 
+from truecal.checks import check_level, check_whole
 from truecal.errors import InputError
-from truecal.estimate import Interval
-from truecal.estimate.estimator import check_bins
-from truecal.estimate.pivot import Pivot
+from truecal.estimate import Interval, Pivot
 from truecal.profile import Profile
-from truecal.uncertainty.tests.verdict import check_level
 
 
 def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) -> Interval:
@@ -36,7 +34,7 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     >>> round(found.low, 3), round(found.high, 3)
     (0.096, 0.135)
     """
-    check_bins(bins)
+    check_whole(bins, "bins")
     check_level(level)
     if not isinstance(profile, Profile):
         raise InputError(f"a Profile is needed, not {type(profile).__name__}; a lens such as tc.TopLabel() makes one")

@@ -1,25 +1,37 @@
 """The front door: labels and probabilities in, an honest Estimate out."""
 
-from dataclasses import replace
+from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truecal.checks import check_level, generator_of
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator, Interval, RankSeries
-from truecal.lens import Lens, VectorLens
+from truecal.estimate import (
+    Bootstrap,
+    ClusteredSeries,
+    Estimate,
+    Estimator,
+    GeneralizedECE,
+    Interval,
+    Joint,
+    RankSeries,
+    Units,
+    check_estimator,
+    combined,
+    resampled_jointly,
+)
+from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
-from truecal.uncertainty.bootstrap.bootstrap import bootstrap
-from truecal.uncertainty.bootstrap.fixed_bins import bins_only
-from truecal.uncertainty.bootstrap.rows import Units, default_lens, rows_of
-from truecal.uncertainty.clustered import ClusteredSeries
-from truecal.uncertainty.tests.rank_series import rank_series_test
+from truecal.select import Selection, small_selection
+from truecal.types import Float64s
 
 _RESAMPLES = 200
-_RESAMPLES_OF_BINS = 1000  # where a resample costs next to nothing
 _JOINT_WORK = 20_000  # resamples x datasets of a lens with many
 _FEW_CLUSTERS = 20
+_ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
 
 def calibration_error(
@@ -27,7 +39,7 @@ def calibration_error(
     y_prob: ArrayLike,
     *,
     estimator: Estimator | None = None,
-    lens: Lens | VectorLens | None = None,
+    lens: Lens | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     classes: list[object] | tuple[object, ...] | None = None,
@@ -62,128 +74,147 @@ def measure(
     preds: Predictions,
     *,
     estimator: Estimator | None = None,
-    lens: Lens | VectorLens | None = None,
+    lens: Lens | None = None,
+    select: Selection | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> Estimate:
     """:func:`calibration_error` for Predictions that are already built.
 
-    A lens on several probabilities (TopK, Grouping, Canonical) is measured by :class:`GeneralizedECE` with its defaults.
+    Parameters
+    ----------
+    estimator, lens, level, rng : as in :func:`calibration_error`. A lens on several probabilities (TopK, Grouping, Canonical) is
+        measured by :class:`GeneralizedECE` unless an estimator is given.
+    select : which rows are judged: by_label, by_output, by_column, combined with & | ~. Taken before the lens.
     """
-    if isinstance(lens, VectorLens):
-        return _by_vectors(preds, estimator, lens, level, rng)
+    if not isinstance(preds, Predictions):
+        raise InputError(
+            f"Predictions are measured here, not {type(preds).__name__}; build them with tc.Predictions.from_probs(probs, labels)"
+        )
+    check_level(level)
+    check_lens(lens)
+    generator = generator_of(rng)
     if estimator is None:
-        estimator = RankSeries()
-    if isinstance(estimator, RankSeries):
-        estimator = replace(estimator, level=level)
-    if not isinstance(estimator, Estimator):
-        raise InputError(f"estimator must be one of truecal's, such as tc.SweepECE(), not {estimator!r}")
-    lens = default_lens(preds) if lens is None else lens
-    generator = np.random.default_rng(rng)
+        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+    check_estimator(estimator)
+    estimator = estimator.at_level(level, generator)
+    judged, select = estimator.chosen(preds, select)
+    lens = estimator.own_lens(lens) or default_lens(judged)
+    estimate = _measured(judged, estimator, lens, level, generator)
+    notes = (*_notes(judged), *estimate.warnings)
+    if select is not None:
+        small = small_selection(len(judged), len(preds))
+        notes = notes if small is None else (small, *notes)
+        estimate = estimate.but(selection=f"{select} ({len(judged)} of {len(preds)} rows)")
+    return estimate.but(lens=lens.describe(judged), warnings=notes)
+
+
+def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator) -> Estimate:
+    """Value, interval and test of all that a lens sees."""
     shares = lens.shares(preds)
-    if shares is not None:
-        estimate = _combined(preds, estimator, lens, shares)
-        estimate = _with_joint_interval(estimate, preds, estimator, lens, level, len(shares), generator)
-    elif preds.clusters is not None:
-        estimate = _clustered(preds, estimator, lens, level, generator)
-    else:
-        estimate = measure_profile(lens(preds), estimator, level, generator)
-    notes = (*_notes(preds), *estimate.warnings)
-    return estimate.but(lens=lens.describe(preds), warnings=notes)
-
-
-def _by_vectors(
-    preds: Predictions, estimator: object, lens: VectorLens, level: float, rng: int | np.random.Generator
-) -> Estimate:
-    from truecal.estimate.generalized.estimator import GeneralizedECE
-
-    if estimator is not None:
+    if estimator.several:
+        return estimator.of_samples(lens.samples(preds), shares, rng)
+    if lens.several:
         raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
-    return GeneralizedECE(lens=lens, level=level, rng=rng)(preds)
+    if shares is not None:
+        return _many(preds, estimator, lens, shares, level, rng)
+    sample = lens.sample(preds)
+    if sample.independent:
+        return measure_profile(sample.profile, estimator, level, rng)
+    if sample.unit == "clusters":
+        return _clustered(sample, estimator, level, rng)
+    return _pooled(sample, estimator, level, rng)
 
 
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)
-    p = float(rank_series_test(profile, rng=rng).p_value)
+    p = float(RankSeries().test(profile, rng=rng).p_value[0])
     if estimate.interval is None:
-        resamples = _RESAMPLES_OF_BINS if bins_only(estimator) else _RESAMPLES
-        found = bootstrap(estimator, profile, resamples=resamples, level=level, rng=rng)
-        estimate = estimate.but(interval=found.interval())
+        estimate = estimate.but(interval=estimator.interval(profile, level=level, rng=rng))
     return estimate.but(p_value=p)
 
 
-def _clustered(
-    preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator
-) -> Estimate:
+def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset whose rows come in clusters: the rank series leaves out whole clusters, other estimators resample them."""
-    units = Units.of(preds, blocks=None, rng=rng)
+    estimate = estimator(sample.profile)
+    units = Units.of(sample, rng)
     if units.count < 2:
         return _unknowable(
-            estimator(lens(preds)), level, "all rows belong to one cluster: nothing tells how much another would differ"
+            estimate, level, "all rows belong to one cluster: nothing tells how much another would differ"
         )
-    (rows,) = rows_of(lens, preds)
-    estimate = estimator(rows.profile)
-    series = ClusteredSeries.of(rows, units)
+    series = ClusteredSeries.of(sample, units)
     if units.count < _FEW_CLUSTERS:
         note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
         estimate = estimate.but(warnings=(*estimate.warnings, note))
-    if isinstance(estimator, RankSeries):
-        value, power = series.estimate(estimator.norm)
-        estimate = estimate.but(value=value, power=power, interval=series.interval(level, estimator.norm))
+    counted = estimator.of_clusters(series, level)
+    if counted is None:
+        joint = _joint(estimator, [sample], None, _RESAMPLES, rng)
+        estimate = estimate.but(interval=Bootstrap.of(estimator, joint, level, units.kind).interval())
     else:
-        found = bootstrap(estimator, preds, lens=lens, resamples=_RESAMPLES, level=level, rng=rng)
-        estimate = estimate.but(interval=found.interval())
-    return estimate.but(p_value=float(series.test(rng=rng).p_value))
+        value, power, interval = counted
+        estimate = estimate.but(value=value, power=power, interval=interval)
+    return estimate.but(p_value=series.test(rng=rng)[1])
 
 
-def _with_joint_interval(
-    estimate: Estimate,
-    preds: Predictions,
-    estimator: Estimator,
-    lens: Lens,
-    level: float,
-    datasets: int,
-    rng: np.random.Generator,
+def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
+    """One dataset of several pairs per row: rows are resampled."""
+    estimate = estimator.report(sample.profile, estimator.find(sample.profile))
+    units = Units.of(sample, rng)
+    if units.count < 2:
+        return _unknowable(estimate, level, _ONE_UNIT)
+    joint = _joint(estimator, [sample], None, _RESAMPLES, rng)
+    interval = Bootstrap.of(estimator, joint, level, units.kind).interval()
+    return estimate.but(interval=interval, parts=estimator.root(joint.parts))
+
+
+def _many(
+    preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s, level: float, rng: np.random.Generator
 ) -> Estimate:
-    """Many datasets on the same rows: rows (or clusters) are drawn for all of them together."""
-    if Units.of(preds, blocks=None, rng=rng).count < 2:
-        return _unknowable(estimate, level, "one row, or one cluster: nothing tells how much another would differ")
-    resamples = int(np.clip(_JOINT_WORK // datasets, 50, _RESAMPLES))
-    found = bootstrap(estimator, preds, lens=lens, resamples=resamples, level=level, rng=rng)
-    assert found.parts is not None
-    parts = estimator.root(found.parts)
-    return estimate.but(value=found.value, power=found.power, interval=found.interval(), parts=parts)
+    """One error over all datasets of a lens, on the same rows: rows (or clusters) are drawn for all of them together."""
+    estimate = _combined(preds, estimator, lens, shares)
+    units = Units.of(next(lens.samples(preds)), rng)
+    if units.count < 2:
+        return _unknowable(estimate, level, _ONE_UNIT)
+    resamples = int(np.clip(_JOINT_WORK // len(shares), 50, _RESAMPLES))
+    joint = _joint(estimator, lens.samples(preds), shares, resamples, rng)
+    found = Bootstrap.of(estimator, joint, level, units.kind)
+    return estimate.but(
+        value=found.value, power=found.power, interval=found.interval(), parts=estimator.root(joint.parts)
+    )
+
+
+def _joint(
+    estimator: Estimator, samples: Iterable[Sample], shares: Float64s | None, resamples: int, rng: np.random.Generator
+) -> Joint:
+    """Resamples of whole units, the same for all samples."""
+    each = iter(samples)
+    first = next(each)
+    units = Units.of(first, rng)
+    return resampled_jointly(estimator, chain([first], each), shares, units, units.draws(resamples, rng), rng)
 
 
 def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:
-    """An honest answer where nothing can be said: any error is possible."""
+    """The answer where nothing can be said: any error is possible."""
     return estimate.but(interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, why))
 
 
-def _combined(preds: Predictions, estimator: Estimator, lens: Lens, shares: np.ndarray) -> Estimate:
+def _combined(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s) -> Estimate:
     """One error over all datasets of a lens: the weighted p-mean of theirs, in parts of bounded memory."""
-    norm = estimator.power_norm
-    powers, warnings = [], []
-    n, size, direction = 0, 0.0, []
-    for profile in lens.profiles(preds):
-        part = estimator.report(profile, estimator.find(profile))
-        powers.append(np.atleast_1d(part.power))
-        direction.append(np.atleast_1d(part.direction))
-        warnings += [w for w in part.warnings if w not in warnings]
-        n, size = part.n, float(np.max(part.effective_n))
-    power = np.concatenate(powers)
-    overall = float(power[shares > 0].max()) if norm == np.inf else float((shares * power).sum())
+    parts = [estimator.report(profile, estimator.find(profile)) for profile in lens.profiles(preds)]
+    powers = np.concatenate([np.atleast_1d(part.power) for part in parts])
+    directions = np.concatenate([np.atleast_1d(part.direction) for part in parts])
+    power = combined(powers, shares, estimator.power_norm)
     return Estimate(
-        value=float(estimator.root(np.array([overall]))[0]),
-        power=overall,
-        n=n,
-        effective_n=size,
+        value=float(estimator.root(power)),
+        power=float(power),
+        n=parts[-1].n,
+        effective_n=float(np.max(parts[-1].effective_n)),
         estimator=estimator,
-        norm=norm,
-        direction=float((shares * np.concatenate(direction)).sum()),
-        warnings=tuple(warnings),
-        parts=estimator.root(power),
+        norm=estimator.power_norm,
+        direction=float(shares @ directions),
+        warnings=tuple(dict.fromkeys(note for part in parts for note in part.warnings)),
+        parts=estimator.root(powers),
     )
 
 

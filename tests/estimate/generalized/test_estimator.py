@@ -232,7 +232,7 @@ BAD = [
     (lambda: GeneralizedECE(distance="tv"), "Distance must be one of truecal's"),
     (lambda: GeneralizedECE(binning=15), "VectorBinning must be one of truecal's"),
     (lambda: GeneralizedECE(select="ped"), "select must be a selection"),
-    (lambda: GeneralizedECE(level=95), "level must be between 0 and 1"),
+    (lambda: GeneralizedECE(level=95), "level must lie strictly between 0 and 1"),
     (lambda: GeneralizedECE(replicates=1), "replicates must be a whole number of at least 20"),
     (lambda: GeneralizedECE(norm=0), "norm must be"),
     (lambda: GeneralizedECE()([0.5]), "measures Predictions, not list"),

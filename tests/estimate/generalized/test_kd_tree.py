@@ -23,7 +23,7 @@ def bins_of(vector, fraction):
 @pytest.mark.parametrize("classes", [2, 3, 7])
 @pytest.mark.parametrize("fraction", [0.01, 0.1, 0.37, 1.0])
 def test_leaves_equal_the_recursive_definition(classes, fraction):
-    vector = Canonical()(simulated(211, classes, seed=classes))
+    vector = Canonical().sample(simulated(211, classes, seed=classes))
     assert naive.same_sets(bins_of(vector, fraction), naive.kd_tree(vector.columns.T, fraction))
 
 
@@ -35,7 +35,7 @@ def test_leaves_equal_the_recursive_definition(classes, fraction):
 )
 def test_leaves_equal_the_definition_on_duplicates_and_constant_columns(counts, fraction):
     probs = counts / counts.sum(axis=1, keepdims=True)
-    vector = Canonical()(Predictions.from_probs(probs, np.zeros(len(probs), int)))
+    vector = Canonical().sample(Predictions.from_probs(probs, np.zeros(len(probs), int)))
     assert naive.same_sets(bins_of(vector, fraction), naive.kd_tree(probs, fraction))
 
 
@@ -47,9 +47,11 @@ def sets(bin_of, names):
 def test_the_order_of_rows_and_of_classes_does_not_matter(seed, fraction):
     rng = np.random.default_rng(seed)
     probs = rng.dirichlet(np.ones(4) * 0.5, 150)
-    expected = sets(bins_of(Canonical()(Predictions.from_probs(probs, np.zeros(150, int))), fraction), np.arange(150))
+    expected = sets(
+        bins_of(Canonical().sample(Predictions.from_probs(probs, np.zeros(150, int))), fraction), np.arange(150)
+    )
     rows, classes = rng.permutation(150), rng.permutation(4)
-    shuffled = Canonical()(Predictions.from_probs(probs[rows][:, classes], np.zeros(150, int)))
+    shuffled = Canonical().sample(Predictions.from_probs(probs[rows][:, classes], np.zeros(150, int)))
     assert sets(bins_of(shuffled, fraction), rows) == expected
 
 
@@ -57,15 +59,15 @@ def test_the_order_of_rows_does_not_matter_when_a_value_equals_the_mean():
     probs = np.repeat([0.1, 0.2, 0.3], 33)
     for seed in range(20):
         rows = np.random.default_rng(seed).permutation(99)
-        shuffled = TopK(1)(Predictions.from_probs(1 - probs[rows], np.ones(99, int)))
+        shuffled = TopK(1).sample(Predictions.from_probs(1 - probs[rows], np.ones(99, int)))
         found = sets(bins_of(shuffled, 1.0), probs[rows])
         assert found == {frozenset({0.3}), frozenset({0.1, 0.2})}
 
 
 def test_equal_rows_stay_together_and_nothing_is_split_without_end():
-    same = Canonical()(Predictions.from_probs(np.full((500, 3), 1 / 3), np.zeros(500, int)))
+    same = Canonical().sample(Predictions.from_probs(np.full((500, 3), 1 / 3), np.zeros(500, int)))
     assert KDTree(0.001).partition(same).count == 1
-    one = Canonical()(Predictions.from_probs([[0.2, 0.8]], [1]))
+    one = Canonical().sample(Predictions.from_probs([[0.2, 0.8]], [1]))
     assert KDTree(0.5).partition(one).count == 1
 
 
@@ -80,7 +82,7 @@ def test_a_tree_deeper_than_the_call_stack():
 
 
 def test_a_pruned_tree_is_the_tree_of_the_larger_minimum():
-    vector = Canonical()(simulated(1000, 5))
+    vector = Canonical().sample(simulated(1000, 5))
     fine = KDTree(0.005).tree(vector)
     for fraction in (0.01, 0.03, 0.1, 0.5, 1.0):
         whole = KDTree(fraction)
@@ -90,7 +92,7 @@ def test_a_pruned_tree_is_the_tree_of_the_larger_minimum():
 
 
 def test_no_leaf_that_could_be_split_reaches_the_minimum():
-    vector = Canonical()(simulated(2000, 5))
+    vector = Canonical().sample(simulated(2000, 5))
     sizes = np.bincount(bins_of(vector, 0.05))
     assert sizes.max() < 100
     assert sizes.sum() == 2000
@@ -100,8 +102,8 @@ def test_no_leaf_that_could_be_split_reaches_the_minimum():
 def test_a_row_of_weight_three_is_three_rows(fraction):
     held = simulated(200, 4)
     weights = np.random.default_rng(1).integers(1, 4, 200)
-    light = Canonical()(replace(held, weights=weights.astype(float)))
-    repeated = Canonical()(held.take(np.repeat(np.arange(200), weights)))
+    light = Canonical().sample(replace(held, weights=weights.astype(float)))
+    repeated = Canonical().sample(held.take(np.repeat(np.arange(200), weights)))
     ours = bins_of(light, fraction)
     assert naive.same_sets(bins_of(repeated, fraction), naive.kd_tree(repeated.columns.T, fraction))
     assert sets(bins_of(repeated, fraction), np.repeat(np.arange(200), weights)) == sets(ours, np.arange(200))
@@ -110,15 +112,15 @@ def test_a_row_of_weight_three_is_three_rows(fraction):
 def test_importance_weights_matter_only_in_ratio():
     held = simulated(300, 4)
     weights = np.random.default_rng(1).random(300)
-    first, second = (Canonical()(replace(held, weights=w)) for w in (weights, weights * 7.3))
+    first, second = (Canonical().sample(replace(held, weights=w)) for w in (weights, weights * 7.3))
     assert (bins_of(first, 0.1) == bins_of(second, 0.1)).all()
 
 
 def test_single_precision_gives_the_bins_of_the_same_numbers():
     held = simulated(500, 4)
     single = held.probs.astype(np.float32)
-    narrow = Canonical()(Predictions.from_probs(single, held.labels))
-    wide = Canonical()(Predictions.from_probs(single.astype(np.float64), held.labels))
+    narrow = Canonical().sample(Predictions.from_probs(single, held.labels))
+    wide = Canonical().sample(Predictions.from_probs(single.astype(np.float64), held.labels))
     assert (bins_of(narrow, 0.05) == bins_of(wide, 0.05)).all()
 
 

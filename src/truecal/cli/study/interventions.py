@@ -1,6 +1,6 @@
 """`truecal study interventions`: train with and without each remedy, and judge all of them through every lens."""
 
-from importlib.resources import files
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -49,38 +49,36 @@ def interventions(
     target = Path(folder or "interventions")
     if example == (config is not None):
         raise InputError("give a configuration file, or --example to have one written and run; one of the two")
-    from truecal.plot.study.interventions import write_pictures
+    import truecal as tc
+    from truecal.plot.study import write_pictures
     from truecal.report.records import document
-    from truecal.study.interventions.compare import compare_interventions
-    from truecal.study.interventions.text import markdown, text, verdict
 
     path = _example(target) if example else Path(str(config))
-    with counting("training", "models") as told:
-        found = compare_interventions(path, target, workers=workers or cpu_count() or 1, told=told)
+    with counting("training", "models") as progress:
+        found = tc.study.compare_interventions(path, target, workers=workers or cpu_count() or 1, progress=progress)
     written = found.write(target)
-    written.append(write_whole(target / "summary.txt", text(found) + "\n"))
-    written.append(write_whole(target / "summary.md", f"# {found.plan.name}\n\n{markdown(found)}\n"))
     written += write_pictures(found, target / "figures")
-    said = {
+    content = {
         "name": found.plan.name,
         "strengths": dict(found.choice.strengths),
         "rows": dict(found.rows),
         "seeds": list(found.plan.seeds),
-        "verdict": verdict(found),
+        "verdict": found.verdict(),
         "notes": list(found.notes),
         "summary": found.summary_frame().to_dicts(),
         "written": [str(file) for file in written],
     }
     figures = sum(file.suffix == ".png" for file in written)
-    words = f"{text(found)}\n\nwritten to {target}: summary.md, results, summary and validation (.csv, .parquet), {figures} figures"
-    answer(document("study interventions", **said), words, as_json=as_json, out=out)
+    files = f"summary.md, results, summary and validation (.csv, .parquet), {figures} figures"
+    words = f"{found.text()}\n\nwritten to {target}: {files}"
+    answer(document("study interventions", **content), words, as_json=as_json, out=out)
 
 
 def _example(folder: Path) -> Path:
     """The bundled configuration, written into the folder unless one of its own is there."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "interventions.yaml"
-    bundled = (files("truecal.study.interventions") / "example.yaml").read_text(encoding="utf-8")
+    bundled = (resources.files("truecal.study.interventions") / "example.yaml").read_text(encoding="utf-8")
     if path.exists() and path.read_text(encoding="utf-8") != bundled:
         raise InputError(
             f"{path} is there and was changed; run it with: truecal study interventions {path} --folder {folder}"

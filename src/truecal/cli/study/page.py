@@ -28,11 +28,11 @@ def page(store: str, title: str | None, megabytes: float, out: str, as_json: boo
     Calibration against error with the Pareto front, for every metric, dataset, severity and recalibrator; a reliability diagram of
     every model; the analyses of the study; and whether the ranking is supported by the intervals. The page opens offline.
     """
-    from truecal.report import report_study
+    import truecal as tc
     from truecal.report.records import document
 
     with working("gathering the numbers"):
-        path = report_study(store, out, title=title, megabytes=megabytes, command=_command())
+        path = tc.report_study(store, out, title=title, megabytes=megabytes, command=_command())
     size = path.stat().st_size
     content = document("study-page-written", store=store, path=str(path), bytes=size)
     answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
@@ -49,19 +49,17 @@ def example(folder: str, quick: bool, workers: int) -> None:
 
     Stop it at any moment and start it again: what is there is not made again.
     """
-    from truecal.report import report_study
-    from truecal.study import Study
-    from truecal.study.example.example import make
+    import truecal as tc
 
     root = Path(folder)
     with counting("training", "trainings") as progress:
-        file = make(root, quick=quick, workers=workers, progress=progress)
+        file = tc.study.make_example(root, quick=quick, workers=workers, progress=progress)
     with working("looking at the files"):
-        study = Study.read(file)
+        study = tc.study.Study.read(file)
     with counting("evaluating") as progress:
         store = study.run(root / "store", workers=workers, progress=progress)
     with working("writing the page"):
-        path = report_study(store, root / "page.html", command=_command())
+        path = tc.report_study(store, root / "page.html", command=_command())
     click.echo(
         f"{len(study.models)} models, {len(study)} prediction files, {store.frame().height:,} numbers in {store.folder}"
     )

@@ -1,7 +1,7 @@
 """`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -68,18 +68,18 @@ def run(file: str, store: str | None, workers: int | None, wait: bool, check: bo
     Stop it at any moment and start it again: finished files are skipped. Everything that is wrong with the study or its files
     is told before anything is evaluated.
     """
+    import truecal as tc
     from truecal.report.records import document
-    from truecal.study import Store, Study
 
     with working("looking at the files"):
-        found = Study.read(file)
+        found = tc.study.Study.read(file)
     folder = store or str(Path(file).with_suffix(".store"))
-    facts: dict[str, Any] = {"study": found.name, "models": len(found.models), "files": len(found)}
+    facts = {"study": found.name, "models": len(found.models), "files": len(found)}
     what = f"{found.name}: {_many(len(found.models), 'model')}, {_many(len(found), 'prediction file')}"
     if check:
         answer(document("study-check", **facts), f"{what}, no problems", as_json=as_json, out=None)
         return
-    held = Store(folder)
+    held = tc.study.Store(folder)
     try:
         with counting(found.name) as progress:
             found.run(held, workers=workers, wait=wait, progress=progress)
@@ -145,26 +145,25 @@ def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen:
 
     Says where the order is not supported: two neighbours whose intervals overlap may well stand the other way round.
     """
+    import truecal as tc
     from truecal.report.records import document
-    from truecal.study import Store
-    from truecal.study.analyses.ranking import rank
 
-    held = Store(store)
+    held = tc.study.Store(store)
     names = list(dict.fromkeys([*([sort] if sort else []), *chosen.pop("metrics")]))
-    found = rank(held.frame(), metrics=names, datasets=chosen.pop("datasets"), **chosen)
+    found = tc.study.rank(held.frame(), metrics=names, datasets=chosen.pop("datasets"), **chosen)
     waiting = len(held.jobs()) - len(held.done())
     notes = [*found.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
     content = document("study-show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
-    rows = [[*(str(row[name]) for name in ("model", "dataset")), *_cells(row, found.metrics)] for row in found.rows]
+    rows = [[row.model, row.dataset, *_cells(row.values, found.metrics)] for row in found.rows]
     text = table(["model", "dataset", *found.metrics], rows, title=f"{held.meta()['name']}, by {found.metrics[0]}")
     answer(content, "\n".join([text, *(f"note: {note}" for note in notes)]), as_json=as_json, out=out)
 
 
-def _cells(row: dict[str, Any], metrics: Sequence[str]) -> list[str]:
+def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str]) -> list[str]:
     """Values, the first one with its interval where there is one."""
     shown = []
     for place, metric in enumerate(metrics):
-        value, low, high = row["values"].get(metric, (None, None, None))
+        value, low, high = values.get(metric, (None, None, None))
         span = f" [{number(low)}, {number(high)}]" if place == 0 and low is not None else ""
         shown.append(number(value) + span)
     return shown
@@ -176,13 +175,14 @@ def _cells(row: dict[str, Any], metrics: Sequence[str]) -> list[str]:
 @click.option("--diagrams", is_flag=True, help="The bins of the reliability diagrams instead.")
 def export(store: str, out: str, diagrams: bool) -> None:
     """Write every number of the finished files to one table, one number per row."""
-    from truecal.study import Store
+    import truecal as tc
     from truecal.writing import write_whole
 
     writer = {".csv": "write_csv", ".parquet": "write_parquet", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson"}
     kind = writer.get(Path(out).suffix.lower())
     if kind is None:
         raise InputError(f"{Path(out).name}: unknown kind of file; write to .csv, .parquet or .jsonl")
-    frame = Store(store).diagrams() if diagrams else Store(store).frame()
+    held = tc.study.Store(store)
+    frame = held.diagrams() if diagrams else held.frame()
     write_whole(out, getattr(frame, kind))
     click.echo(f"wrote {len(frame)} rows to {out}", err=True)

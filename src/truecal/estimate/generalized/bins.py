@@ -1,6 +1,6 @@
 """Bins of vectors: which predictions share a bin, and what each bin holds.
 
-A binning is a small frozen value that turns a Vector into a Partition. Grids and equal-mass bins are here; the k-d tree has its own
+A binning is a small frozen value that turns a Sample into a Partition. Grids and equal-mass bins are here; the k-d tree has its own
 file.
 """
 
@@ -12,12 +12,12 @@ from typing import Literal
 
 import numpy as np
 
+from truecal.checks import check_choice, check_whole
 from truecal.errors import InputError
+from truecal.estimate.binning import MOST_BINS
 from truecal.estimate.bins import Bins
-from truecal.estimate.estimator import check_bins, check_choice
-from truecal.lens import Vector
-from truecal.profile import Cut, Profile
-from truecal.profile.cut import width_edges
+from truecal.lens import Sample
+from truecal.profile import Cut, Profile, width_edges
 from truecal.types import Float64s, Floats, Indices
 
 
@@ -32,10 +32,10 @@ class Partition:
 
 @dataclass(frozen=True)
 class VectorBinning(ABC):
-    """Vector -> Partition."""
+    """Sample -> Partition."""
 
     @abstractmethod
-    def partition(self, vector: Vector) -> Partition:
+    def partition(self, vector: Sample) -> Partition:
         """Which rows share a bin."""
 
     @abstractmethod
@@ -61,10 +61,10 @@ class EqualWidth(VectorBinning):
     closed: Literal["left", "right"] = "left"
 
     def __post_init__(self) -> None:
-        check_bins(self.bins)
+        check_whole(self.bins, "bins", 1, MOST_BINS)
         check_choice(self.closed, ("left", "right"), "closed")
 
-    def partition(self, vector: Vector) -> Partition:
+    def partition(self, vector: Sample) -> Partition:
         if vector.dimension == 2:
             return _along_one(vector, lambda profile: profile.width_cut(self.bins, self.closed))
         code = np.zeros(len(vector), np.intp)
@@ -104,9 +104,9 @@ class EqualMass(VectorBinning):
     bins: int = 15
 
     def __post_init__(self) -> None:
-        check_bins(self.bins)
+        check_whole(self.bins, "bins", 1, MOST_BINS)
 
-    def partition(self, vector: Vector) -> Partition:
+    def partition(self, vector: Sample) -> Partition:
         if vector.dimension != 2:
             raise InputError(f"EqualMass cuts one probability, but the lens sees {vector.dimension} events; use KDTree")
         return _along_one(vector, lambda profile: profile.mass_cut(self.bins))
@@ -115,7 +115,7 @@ class EqualMass(VectorBinning):
         return f"{self.bins} bins of equal mass"
 
 
-def _along_one(vector: Vector, cut_of: Callable[[Profile], Cut]) -> Partition:
+def _along_one(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
     """The bins that a one-dimensional rule makes of the judged event's probabilities."""
     scores = vector.column(vector.judged)
     profile = Profile.from_arrays(scores, vector.labels == vector.judged, vector.weights)
@@ -146,7 +146,7 @@ class VectorBins:
     implied: int | None
 
     @classmethod
-    def of(cls, vector: Vector, partition: Partition) -> "VectorBins":
+    def of(cls, vector: Sample, partition: Partition) -> "VectorBins":
         """Gather the rows of every bin, in float64."""
         b, d = partition.count, vector.dimension
         w, at = vector.weights, partition.bin_of

@@ -1,20 +1,22 @@
 """The generalized calibration error: lens, selection, distance and binning chosen for the context in which outputs are used."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from truecal.checks import check_level, check_norm, check_whole
 from truecal.errors import InputError
+from truecal.estimate.combine import combined, power_mean
 from truecal.estimate.estimate import Estimate, Interval
-from truecal.estimate.estimator import check_norm, power_mean
+from truecal.estimate.estimator import Estimator, Findings
 from truecal.estimate.generalized.bins import Partition, VectorBinning, VectorBins
 from truecal.estimate.generalized.distances import Distance, TotalVariation
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.estimate.generalized.resample import Resampled, resample
-from truecal.lens import AnyLens, Canonical, Vector
-from truecal.lens.vector import vectors
+from truecal.lens import Canonical, Lens, Sample, check_lens
 from truecal.predictions import Predictions
+from truecal.profile import Profile, Sketch
 from truecal.select import Selection, small_selection
 from truecal.types import Float64s
 
@@ -23,7 +25,7 @@ _FEW = 10  # predictions in the median bin below which the plug-in is mostly noi
 
 
 @dataclass(frozen=True)
-class GeneralizedECE:
+class GeneralizedECE(Estimator):
     r"""GECE = (sum_B |B|/n d(mean output of B, mean outcome of B)^p)^(1/p) over bins B of what a lens sees; p = inf: the maximum.
 
     Kirchenbauer, Oaks & Heim (2022), eq. 3, after Vaicenavicius et al. (2019). With `lens=TopK(1)`, `binning=EqualWidth(15)` and
@@ -36,7 +38,8 @@ class GeneralizedECE:
 
     Parameters
     ----------
-    lens : what is judged: Canonical(), TopK(k), Grouping({...}), or a lens on one probability, seen as the pair (p, 1 - p).
+    lens : what is judged: Canonical() (the default), TopK(k), Grouping({...}), or a lens on one probability, seen as the pair
+        (p, 1 - p).
     select : which rows are judged: by_label, by_output, by_column, combined with & | ~. Taken before the lens.
     distance : between the mean output and the mean outcome of a bin.
     binning : KDTree(fraction), EqualWidth(bins), EqualMass(bins).
@@ -53,7 +56,7 @@ class GeneralizedECE:
     (True, True)
     """
 
-    lens: AnyLens = field(default_factory=Canonical)
+    lens: Lens | None = None
     select: Selection | None = None
     distance: Distance = field(default_factory=TotalVariation)
     binning: VectorBinning = field(default_factory=KDTree)
@@ -64,6 +67,7 @@ class GeneralizedECE:
 
     def __post_init__(self) -> None:
         check_norm(self.norm)
+        check_lens(self.lens)
         for value, kind, example in (
             (self.distance, Distance, "tc.TotalVariation()"),
             (self.binning, VectorBinning, "tc.KDTree(0.1)"),
@@ -72,79 +76,109 @@ class GeneralizedECE:
                 raise InputError(f"{kind.__name__} must be one of truecal's, such as {example}, not {value!r}")
         if self.select is not None and not isinstance(self.select, Selection):
             raise InputError(f"select must be a selection such as tc.by_label('pedestrian'), not {self.select!r}")
-        if self.level is not None and not 0 < self.level < 1:
-            raise InputError(
-                f"level must be between 0 and 1, such as 0.95, or None for no interval, not {self.level!r}"
-            )
-        if not isinstance(self.replicates, (int, np.integer)) or self.replicates < 20:
-            raise InputError(f"replicates must be a whole number of at least 20, not {self.replicates!r}")
+        if self.level is not None:
+            check_level(self.level)
+        check_whole(self.replicates, "replicates", 20)
 
-    def __call__(self, preds: Predictions) -> Estimate:
-        """The error of these predictions."""
-        chosen = self.chosen(preds)
-        found, shares = vectors(self.lens, chosen)
-        estimate = self.of_vector(next(found)) if len(shares) == 1 else self._class_wise(found, shares)
-        kept, notes = len(chosen), []
-        if self.select is not None:
-            note = small_selection(kept, len(preds))
-            notes = [] if note is None else [note]
-        selection = "" if self.select is None else f"{self.select} ({kept} of {len(preds)} rows)"
-        return estimate.but(lens=self.lens.describe(chosen), selection=selection, warnings=(*notes, *estimate.warnings))
+    @property
+    def power_norm(self) -> float:
+        return self.norm
 
-    def chosen(self, preds: Predictions) -> Predictions:
+    @property
+    def several(self) -> bool:
+        return True
+
+    def find(self, profile: Profile) -> Findings:
+        raise InputError(
+            "GeneralizedECE judges rows, not sorted scores; use tc.measure(preds, estimator=GeneralizedECE(...))"
+        )
+
+    def at_level(self, level: float, rng: int | np.random.Generator = 0) -> "GeneralizedECE":
+        return replace(self, level=level, rng=rng)
+
+    def own_lens(self, lens: Lens | None) -> Lens:
+        if lens is not None and self.lens is not None and lens != self.lens:
+            raise InputError(f"two lenses were given: lens={lens!r} and {self.lens!r} of the estimator; say one")
+        return lens or self.lens or Canonical()
+
+    def chosen(self, preds: Predictions, select: Selection | None) -> tuple[Predictions, Selection | None]:
         """The rows that are judged: selected, and of positive weight."""
-        if not isinstance(preds, Predictions):
+        if select is not None and self.select is not None and select != self.select:
+            raise InputError("two selections were given: select= and that of the estimator; combine them with &")
+        select = self.select if select is None else select
+        rows = preds if select is None else select(preds)
+        if rows.weights is not None and not rows.weights.all():
+            if not rows.weights.any():
+                raise InputError("all selected rows have weight zero; nothing is left to measure")
+            rows = rows.take(rows.weights > 0)
+        return rows, select
+
+    def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
+        """The error of these predictions, or of a sample of them."""
+        if isinstance(data, Sample):
+            return self.judged(data.weighing(), np.random.default_rng(self.rng)).estimate
+        if not isinstance(data, Predictions):
             raise InputError(
-                f"GeneralizedECE measures Predictions, not {type(preds).__name__}; "
+                f"GeneralizedECE measures Predictions, not {type(data).__name__}; "
                 "build them with tc.Predictions.from_probs(probs, labels)"
             )
-        chosen = preds if self.select is None else self.select(preds)
-        if chosen.weights is not None and not chosen.weights.all():
-            if not chosen.weights.any():
-                raise InputError("all selected rows have weight zero; nothing is left to measure")
-            chosen = chosen.take(chosen.weights > 0)
-        return chosen
+        rows, select = self.chosen(data, None)
+        lens = self.own_lens(None)
+        estimate = self.of_samples(lens.samples(rows), lens.shares(rows), np.random.default_rng(self.rng))
+        small = small_selection(len(rows), len(data)) if select is not None else None
+        notes = estimate.warnings if small is None else (small, *estimate.warnings)
+        selection = "" if select is None else f"{select} ({len(rows)} of {len(data)} rows)"
+        return estimate.but(lens=lens.describe(rows), selection=selection, warnings=notes)
 
-    def of_vector(self, vector: Vector, partition: Partition | None = None) -> Estimate:
-        """The error of what a lens saw, in bins of one's own where they are given."""
-        self.distance.check(vector.dimension)
-        partition = self.binning.partition(vector) if partition is None else partition
-        bins = VectorBins.of(vector, partition)
-        value = self._value(bins, vector.judged)
-        resampled = self._resampled(vector, partition, bins, by_rows=False)
-        estimate = self._estimate(vector, value, resampled)
+    def of_samples(self, samples: Iterable[Sample], shares: Float64s | None, rng: np.random.Generator) -> Estimate:
+        if shares is not None:
+            return self._class_wise(samples, shares, rng)
+        (sample,) = samples
+        sample.refuse_pooled()
+        return self.judged(sample, rng).estimate
+
+    def judged(self, sample: Sample, rng: np.random.Generator, partition: Partition | None = None) -> "Judged":
+        """The error of what a lens saw, in bins of one's own where they are given, with all that lies behind it."""
+        self.distance.check(sample.dimension)
+        partition = self.binning.partition(sample) if partition is None else partition
+        bins = VectorBins.of(sample, partition)
+        value = self._value(bins, sample.judged)
+        resampled = self._resampled(sample, partition, bins, rng, by_rows=False)
+        estimate = self._estimate(sample, value, resampled)
         middle = float(np.median(bins.count[bins.weight > 0]))
         if middle < _FEW:
             note = f"half of the {bins.filled} bins hold at most {middle:g} predictions, so chance alone makes most of the value"
             estimate = estimate.but(warnings=(note, *estimate.warnings))
-        return estimate.but(vector_bins=bins, bins=bins.judged(vector.judged) if vector.dimension == 2 else None)
+        of_event = bins.judged(sample.judged) if sample.dimension == 2 else None
+        return Judged(estimate.but(vector_bins=bins, bins=of_event), bins, resampled)
 
     def _value(self, bins: VectorBins, judged: int) -> float:
         far = self.distance.between(bins.gap, bins.mean_outcome, judged)
-        power = power_mean(far[None], bins.share[None], self.norm)[0]
-        return float(power if self.norm in (1, np.inf) else power ** (1 / self.norm))
+        return float(self.root(power_mean(far, bins.share, self.norm)))
 
-    def _resampled(self, vector: Vector, partition: Partition, bins: VectorBins, *, by_rows: bool) -> Resampled | None:
+    def _resampled(
+        self, sample: Sample, partition: Partition, bins: VectorBins, rng: np.random.Generator, *, by_rows: bool
+    ) -> Resampled | None:
         if self.level is None:
             return None
         return resample(
-            vector,
+            sample,
             partition,
             bins,
             distance=self.distance,
             norm=self.norm,
             replicates=self.replicates,
-            rng=np.random.default_rng(self.rng),
+            rng=rng,
             by_rows=by_rows,
         )
 
-    def _class_wise(self, found: Iterator[Vector], shares: Float64s) -> Estimate:
+    def _class_wise(self, samples: Iterable[Sample], shares: Float64s, rng: np.random.Generator) -> Estimate:
         """The power mean of one error per class; all classes see the same resampled rows."""
         self.distance.check(2)
-        seeded = replace(self, rng=int(np.random.default_rng(self.rng).integers(2**63)))
+        seed = int(rng.integers(2**63))  # the same rows for every class
         values, directions, draws = [], [], []
         notes: tuple[str, ...] = ()
-        for vector in found:
+        for vector in samples:
             partition = self.binning.partition(vector)
             bins = VectorBins.of(vector, partition)
             values.append(self._value(bins, vector.judged))
@@ -154,23 +188,21 @@ class GeneralizedECE:
                     f"no interval: {len(vector)} rows x {len(shares)} classes are too many to resample; use OneClass",
                 )
             else:
-                draws.append(seeded._resampled(vector, partition, bins, by_rows=True))
+                draws.append(self._resampled(vector, partition, bins, np.random.default_rng(seed), by_rows=True))
 
         def overall(each: Float64s) -> Float64s:
-            if self.norm == np.inf:
-                return np.where(shares > 0, each, 0.0).max(axis=-1)
-            return (each**self.norm @ shares) ** (1 / self.norm)
+            return self.root(combined(each**self.norm if self.norm < np.inf else each, shares, self.norm))
 
         kept = [draw for draw in draws if draw is not None]
         resampled = None
         if kept:
-            truth = overall(np.stack([draw.truth for draw in kept], axis=-1))
-            resampled = Resampled(truth, overall(np.stack([draw.drawn for draw in kept], axis=-1)))
+            truth = overall(np.stack([draw.truth for draw in kept]))
+            resampled = Resampled(truth, overall(np.stack([draw.drawn for draw in kept])))
         parts = np.array(values)
         estimate = self._estimate(vector, float(overall(parts)), resampled)
         return estimate.but(parts=parts, direction=float(shares @ np.array(directions)), warnings=notes)
 
-    def _estimate(self, vector: Vector, value: float, resampled: Resampled | None) -> Estimate:
+    def _estimate(self, vector: Sample, value: float, resampled: Resampled | None) -> Estimate:
         w = vector.weights
         counted = w is None or bool((w == np.rint(w)).all())
         total = float(len(vector) if w is None else w.sum())
@@ -189,5 +221,14 @@ class GeneralizedECE:
             norm=self.norm,
             direction=vector.direction,
             interval=interval,
-            details={} if resampled is None else {"resampled": resampled},
+            chance=None if resampled is None else float(resampled.chance.mean()),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """An Estimate with the bins and the resamples behind it."""
+
+    estimate: Estimate
+    bins: VectorBins
+    resampled: Resampled | None

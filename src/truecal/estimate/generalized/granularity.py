@@ -14,9 +14,8 @@ from truecal.estimate.generalized.bins import VectorBinning, VectorBins
 from truecal.estimate.generalized.distances import Distance
 from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.kd_tree import KDTree, grow
-from truecal.estimate.generalized.resample import Resampled, resample
-from truecal.lens import AnyLens, Vector
-from truecal.lens.vector import vectors
+from truecal.estimate.generalized.resample import resample
+from truecal.lens import Lens, Sample
 from truecal.predictions import Predictions
 from truecal.select import Selection
 from truecal.types import Float64s, Indices
@@ -68,7 +67,7 @@ class GranularitySweep:
 def sweep_granularity(
     preds: Predictions,
     *,
-    lens: AnyLens | None = None,
+    lens: Lens | None = None,
     select: Selection | None = None,
     distance: Distance | None = None,
     fractions: Sequence[float] = FRACTIONS,
@@ -96,13 +95,12 @@ def sweep_granularity(
     rows = []
     for tree in trees:
         partition = grown.pruned(tree.minimum(vector))
-        estimate = judge.of_vector(vector, partition)
-        drawn: Resampled = estimate.details["resampled"]
-        bins = estimate.vector_bins
-        assert bins is not None
+        judged = judge.judged(vector, np.random.default_rng(rng), partition)
+        bins, drawn = judged.bins, judged.resampled
+        assert drawn is not None
         points = bins.count[bins.weight > 0]
         spread, chance = drawn.values.std(ddof=1), drawn.chance.mean()
-        rows.append((estimate.value, spread, chance, bins.filled, points.min(), np.median(points), points.max()))
+        rows.append((judged.estimate.value, spread, chance, bins.filled, points.min(), np.median(points), points.max()))
     value, spread, chance, bins_, fewest, median, most = (np.array(column) for column in zip(*rows, strict=True))
     stable = _stable(value, bins_, median)
     return GranularitySweep(np.array(asked), value, spread, chance, bins_.astype(np.intp), fewest, median, most, stable)
@@ -139,7 +137,7 @@ class SampleSweep:
 def sweep_sample_size(
     preds: Predictions,
     *,
-    lens: AnyLens | None = None,
+    lens: Lens | None = None,
     select: Selection | None = None,
     distance: Distance | None = None,
     binning: VectorBinning | None = None,
@@ -186,7 +184,7 @@ def sweep_sample_size(
 
 
 def _judge(
-    lens: AnyLens | None,
+    lens: Lens | None,
     select: Selection | None,
     distance: Distance | None,
     norm: float,
@@ -198,13 +196,16 @@ def _judge(
     return GeneralizedECE(**chosen, norm=norm, replicates=replicates, rng=rng)
 
 
-def _one_vector(judge: GeneralizedECE, preds: Predictions) -> Vector:
-    found, shares = vectors(judge.lens, judge.chosen(preds))
-    if len(shares) > 1:
+def _one_vector(judge: GeneralizedECE, preds: Predictions) -> Sample:
+    rows, _ = judge.chosen(preds, None)
+    lens = judge.own_lens(None)
+    if lens.shares(rows) is not None:
         raise InputError(
             "a class-wise lens has one set of bins per class; sweep one class at a time with OneClass(name)"
         )
-    return next(found)
+    sample = lens.sample(rows)
+    sample.refuse_pooled()
+    return sample
 
 
 def _decreasing(fractions: Sequence[float]) -> list[float]:

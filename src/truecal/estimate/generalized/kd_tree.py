@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from truecal.errors import InputError
 from truecal.estimate.generalized.bins import Partition, VectorBinning
-from truecal.lens import Vector
+from truecal.lens import Sample
 from truecal.types import Float64s, Floats, Indices
 
 _VARIANCE_TIE = 1e-9  # relative; coordinates whose variances differ by less vary alike, and the first of them is cut
@@ -47,7 +47,7 @@ class KDTree(VectorBinning):
         ):
             raise InputError(f"fraction must be a number above 0 and at most 1, not {self.fraction!r}")
 
-    def minimum(self, vector: Vector) -> float:
+    def minimum(self, vector: Sample) -> float:
         """The smallest node that is split."""
         w = vector.weights
         if w is None:
@@ -55,10 +55,10 @@ class KDTree(VectorBinning):
         total = float(w.sum())
         return round(self.fraction * total) if (w == np.rint(w)).all() else self.fraction * total
 
-    def tree(self, vector: Vector) -> "Tree":
+    def tree(self, vector: Sample) -> "Tree":
         return grow(vector.columns, vector.weights, self.minimum(vector))
 
-    def partition(self, vector: Vector) -> Partition:
+    def partition(self, vector: Sample) -> Partition:
         return self.tree(vector).pruned(0)
 
     def __str__(self) -> str:

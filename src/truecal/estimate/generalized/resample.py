@@ -20,7 +20,7 @@ import numpy as np
 
 from truecal.estimate.generalized.bins import Partition, VectorBins, with_implied
 from truecal.estimate.generalized.distances import Distance
-from truecal.lens import Vector
+from truecal.lens import Sample
 from truecal.types import Float64s, Indices
 
 _WEIGHTS = 1 << 24  # row weights held at a time when rows or clusters are drawn one by one
@@ -80,7 +80,7 @@ class _Draw:
 
 
 def resample(
-    vector: Vector,
+    vector: Sample,
     partition: Partition,
     bins: VectorBins,
     *,
@@ -97,7 +97,7 @@ def resample(
     """
     w = vector.weights
     counted = w is None or bool((w == np.rint(w)).all())
-    one_by_one = by_rows or vector.clusters is not None or not counted
+    one_by_one = by_rows or vector.units is not None or not counted
     source = _unit_draws if one_by_one else _cell_draws
     further = rng.spawn(1)[0]  # apart, so that the rows drawn do not depend on the number of bins
     power = np.zeros((len(SHRINK), replicates))
@@ -136,7 +136,7 @@ def resample(
     return Resampled(((kept * seen) ** norm @ bins.share) ** (1 / norm), power)
 
 
-def _leaves(vector: Vector, partition: Partition) -> Iterator[_Leaf]:
+def _leaves(vector: Sample, partition: Partition) -> Iterator[_Leaf]:
     cell = partition.bin_of * vector.dimension + vector.labels
     few = partition.count * vector.dimension <= 1 << 16
     order = np.argsort(cell.astype(np.uint16) if few else cell, kind="stable")  # two-byte keys are sorted by counting
@@ -150,7 +150,7 @@ def _leaves(vector: Vector, partition: Partition) -> Iterator[_Leaf]:
 
 
 def _cell_draws(
-    vector: Vector, leaves: list[_Leaf], replicates: int, draws: int | None, rng: np.random.Generator
+    vector: Sample, leaves: list[_Leaf], replicates: int, draws: int | None, rng: np.random.Generator
 ) -> Iterator[_Draw]:
     """Multinomial cell counts, and outputs of matching mean and scatter."""
     w = vector.weights
@@ -193,7 +193,7 @@ def _one_more(output: Float64s, replicates: int, rng: np.random.Generator) -> Fl
     return outcome
 
 
-def _by_outputs(vector: Vector, rows: Indices, replicates: int, rng: np.random.Generator) -> Float64s:
+def _by_outputs(vector: Sample, rows: Indices, replicates: int, rng: np.random.Generator) -> Float64s:
     """Mean outcome minus mean output of the rows of a bin when every outcome is drawn from its row's own output."""
     outputs = with_implied(vector.probs[rows].astype(np.float64), vector.implied, np.ones(len(rows)))
     weight = np.ones(len(rows)) if vector.weights is None else vector.weights[rows]
@@ -211,11 +211,11 @@ def _events(output: Float64s, count: int, rng: np.random.Generator) -> Indices:
 
 
 def _unit_draws(
-    vector: Vector, leaves: list[_Leaf], replicates: int, draws: int | None, rng: np.random.Generator
+    vector: Sample, leaves: list[_Leaf], replicates: int, draws: int | None, rng: np.random.Generator
 ) -> Iterator[_Draw]:
     """Rows, or whole clusters, drawn one by one."""
-    units = len(vector) if vector.clusters is None else int(vector.clusters.max()) + 1
-    present = np.arange(units) if vector.clusters is None else np.unique(vector.clusters)
+    units = len(vector) if vector.units is None else int(vector.units.max()) + 1
+    present = np.arange(units) if vector.units is None else np.unique(vector.units)
     draws = len(present) if draws is None else max(1, round(draws * len(present) / len(vector)))
     step = max(1, _WEIGHTS // max(units, draws, len(vector)))
     for start in range(0, replicates, step):
@@ -226,7 +226,7 @@ def _unit_draws(
             np.bincount(drawn.ravel(), minlength=(part.stop - part.start) * units).reshape(-1, units).astype(np.float64)
         )
         for leaf in leaves:
-            weight = times[:, leaf.rows if vector.clusters is None else vector.clusters[leaf.rows]]
+            weight = times[:, leaf.rows if vector.units is None else vector.units[leaf.rows]]
             if vector.weights is not None:
                 weight = weight * vector.weights[leaf.rows]
             outputs = weight @ vector.probs[leaf.rows].astype(np.float64)

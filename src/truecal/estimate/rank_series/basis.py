@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.profile import Cut, Profile
-from truecal.profile.sketch.profile import CellProfile
 from truecal.types import Float64s, Indices
 
 MOST_CELLS = (
@@ -69,8 +68,7 @@ def most_cells(profile: Profile) -> int:
 
 def rank_cells(profile: Profile) -> Cells:
     """One cell per row up to 1024 rows, one per distinct score up to 1024 of them, then 1024 of equal mass."""
-    if isinstance(profile, CellProfile):
-        profile = profile.spread(MOST_CELLS)
+    profile = profile.spread(MOST_CELLS)
     if profile.rows <= MOST_CELLS and profile.weights is None:
         return _row_cells(profile)
     distinct = np.minimum(profile.distinct, MOST_CELLS)
@@ -161,3 +159,11 @@ def rank_basis(cells: Cells) -> Basis:
         alive &= (norm >= _SMALLEST_NORM) & (j < most)
         new *= np.where(alive, 1 / np.where(norm > 0, norm, 1.0), 0.0)[:, None]
     return Basis(waves)
+
+
+def largest_sum(beta: Float64s, covariance: Float64s) -> Float64s:
+    """max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration."""
+    scale = np.sqrt(2 * np.cumsum(np.cumsum(covariance**2, axis=0), axis=1).diagonal())
+    usable = scale > 0
+    sums = np.cumsum(beta**2 - covariance.diagonal(), axis=-1)
+    return np.asarray((sums[..., usable] / scale[usable]).max(axis=-1))

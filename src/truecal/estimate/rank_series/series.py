@@ -1,45 +1,23 @@
 """The rank-series estimator: truecal's default."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.errors import InputError
+from truecal.checks import check_level, check_norm, check_whole, generator_of
 from truecal.estimate.estimate import Curve, Estimate, Interval
-from truecal.estimate.estimator import Estimator, Findings, check_norm
+from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.estimate.pivot import Pivot
-from truecal.estimate.rank_series.basis import Basis, Cells, most_cells, rank_basis, rank_cells
-from truecal.estimate.redraw import redraw
-from truecal.profile import Profile
-from truecal.types import Float64s, Indices
+from truecal.estimate.rank_series.basis import largest_sum
+from truecal.estimate.rank_series.clustered import ClusteredSeries
+from truecal.estimate.rank_series.fit import Fit, covariance_of, fits, pivot_of, safe, shape_of, value_of
+from truecal.estimate.rank_series.sketched import largest_move
+from truecal.estimate.resampling import Redrawn, redraw
+from truecal.profile import CellProfile, Profile
+from truecal.types import Float64s
 
-_PART = 1 << 15  # cells worked on together: what is touched again and again stays in cache
-_LARGEST_LEVERAGE = 0.95
-_FEW = 16  # terms: most datasets keep fewer
-_EVEN = 1e-12  # risks this close are equal
-_GATE = 1.645  # the Jensen correction applies only to an error that stands out of the noise
-
-
-@dataclass(frozen=True)
-class Fit:
-    """The selected series of every dataset of a part of a batch."""
-
-    cells: Cells
-    basis: Basis
-    beta: Float64s  # (m, K) coefficients
-    chosen: Float64s  # (m, K) 1 for the terms kept
-    theta: Float64s  # (K, m) the estimate of the squared error with every number of terms ...
-    risk: Float64s  # (K, m) ... and what choosing that number is estimated to cost
-    power: Float64s  # (m,) theta at the chosen number of terms
-    gap: Float64s  # (m, G) fitted outcome rate minus score
-    noise: Float64s  # (m,) b: the variance of theta grows by b * theta ...
-    spread: Float64s  # (m,) e: ... + e * theta^2
-    value: Float64s  # (m,) root, Jensen-corrected
-
-    def leverage(self) -> Float64s:
-        """How much every row of a cell weighs in its own fit with the chosen terms, shape (m, G)."""
-        return (self.chosen[:, None, :] @ self.basis.by_dataset() ** 2)[:, 0] / _safe(self.cells.count)
+_GRID_ROUNDING = 1e-8  # of sums taken in another order
+_LEAST_PROBED = 2e-5  # a probed bound is never less than this
 
 
 @dataclass(frozen=True)
@@ -71,32 +49,27 @@ class RankSeries(Estimator):
 
     def __post_init__(self) -> None:
         check_norm(self.norm, (1, 2))
-        if not 0 < self.level < 1:
-            raise InputError(f"level must lie strictly between 0 and 1, not {self.level!r}")
+        check_level(self.level)
 
     @property
     def power_norm(self) -> float:
         return self.norm
 
     def find(self, profile: Profile) -> Findings:
-        power = np.concatenate([self._power(fit) for fit in _fits(profile)])
+        power = np.concatenate([self._power(fit) for fit in fits(profile)])
         return Findings(power)
 
-    def value_of(self, fit: Fit) -> Float64s:
-        """The error of every dataset of a fit."""
-        return fit.value * _shape(fit, self.norm)
-
     def _power(self, fit: Fit) -> Float64s:
-        value = self.value_of(fit)
+        value = value_of(fit, self.norm)
         return np.where(fit.value > 0, value**self.norm, np.minimum(fit.power, 0.0))
 
     def complete(self, profile: Profile) -> Estimate:
         power, low, high = [], [], []
         curve = None
-        for fit in _fits(profile):
-            shape = _shape(fit, self.norm)
+        for fit in fits(profile):
+            shape = shape_of(fit, self.norm)
             value = fit.value * shape
-            bottom, top = _pivot(fit).interval(self.level)
+            bottom, top = pivot_of(fit).interval(self.level)
             power.append(self._power(fit))
             low.append(np.minimum(bottom * shape, value))
             high.append(np.minimum(np.maximum(top * shape, value), 1.0))
@@ -111,28 +84,45 @@ class RankSeries(Estimator):
             self.level,
             "rank series",
         )
-        extra = {"interval": interval, "curve": curve}
-        return self.report(profile, Findings(np.concatenate(power), None, _warnings(profile), extra))
+        findings = Findings(np.concatenate(power), None, _warnings(profile), curve, interval)
+        return self.report(profile, findings)
 
-    def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Float64s:
-        """p-value of every dataset for the hypothesis that the scores are perfectly calibrated, shape (batch,).
+    @property
+    def unbiased(self) -> bool:
+        return self.norm == 2
+
+    @property
+    def corrected(self) -> bool:
+        return True
+
+    def at_level(self, level: float, rng: int | np.random.Generator = 0) -> "RankSeries":
+        return replace(self, level=level)
+
+    def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Redrawn:
+        """Statistic and p-value of every dataset for the hypothesis that the scores are perfectly calibrated.
 
         S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration, compared with
         its distribution when outcomes are redrawn from the scores.
         """
-        return self.tested(profile, resamples=resamples, rng=rng)[1]
+        check_whole(resamples, "resamples")
+        generator = generator_of(rng)
+        parts = [_test(fit, resamples, generator) for fit in fits(profile)]
+        return Redrawn(np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts]))
 
-    def tested(
-        self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0
-    ) -> tuple[Float64s, Float64s]:
-        """The statistic S of :meth:`test` and its p-value, of every dataset."""
-        generator = np.random.default_rng(rng)
-        parts = [_test(fit, resamples, generator) for fit in _fits(profile)]
-        return np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts])
+    def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]:
+        return (*series.estimate(self.norm), series.interval(level, self.norm))
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        range_ = super().sketch_range(cells, estimate)
+        if not (cells.low < cells.high).any():
+            return range_
+        move = _GRID_ROUNDING + cells.rounding + largest_move(self.norm, cells, estimate) + _LEAST_PROBED
+        low, high = max(float(estimate.value) - move, 0.0), min(float(estimate.value) + move, 1.0)
+        return SketchRange(low**self.norm, high**self.norm, "probed")
 
     def pivot(self, profile: Profile) -> Pivot:
         """What the interval is made of: the estimate with all terms and its variance at any truth (norm 2)."""
-        parts = [_pivot(fit) for fit in _fits(profile)]
+        parts = [pivot_of(fit) for fit in fits(profile)]
         columns = zip(*((p.centre, p.floor, p.noise, p.spread) for p in parts), strict=True)
         return Pivot(*map(np.concatenate, columns))
 
@@ -146,131 +136,13 @@ def _warnings(profile: Profile) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _fits(profile: Profile) -> Iterator[Fit]:
-    """The fits of a batch, in parts that bound the memory."""
-    step = max(1, _PART // most_cells(profile))
-    if step >= profile.batch:
-        yield fit_series(profile)
-        return
-    for start in range(0, profile.batch, step):
-        yield fit_series(profile.take(slice(start, start + step)))
-
-
-def fit_series(profile: Profile) -> Fit:
-    """All in units in which a cell counts by the root of its rows: residuals r, fits and waves are plain vectors then.
-
-    With e = r - fit, v the spread of residuals within a cell and h the leverage, the rows of a cell contribute
-    (e r + v) / (1 - h) to the sum of r_i (r_i - m_{-i}), and (e^2 + v) / (1 - h)^2 to that of (r_i - m_{-i})^2.
-    """
-    cells = rank_cells(profile)
-    basis = rank_basis(cells)
-    waves, n = basis.waves, cells.n
-    mass = _safe(cells.count)
-    r = cells.residual / np.sqrt(mass)
-    within = cells.square - r * r
-    squares = cells.square.sum(axis=1)
-    beta = np.vecdot(waves, r)  # (K, m)
-    theta, risk = np.empty_like(beta), np.empty_like(beta)
-    left, scratch = r.copy(), np.empty_like(r)
-    own, inverse, least = np.zeros_like(mass), np.empty_like(mass), (1 - _LARGEST_LEVERAGE) * mass
-    for k, wave in enumerate(waves):
-        left -= np.multiply(wave, beta[k, :, None], out=scratch)
-        own += np.multiply(wave, wave, out=inverse)
-        np.subtract(mass, own, out=inverse)
-        total = squares
-        if (heavy := inverse < least).any():
-            inverse[heavy] = np.inf  # cells that all but fit themselves say nothing
-            total = np.vecdot(cells.square, ~heavy)
-        np.divide(mass, inverse, out=inverse)
-        np.multiply(left, r, out=scratch)
-        scratch += within
-        theta[k] = (total - np.vecdot(scratch, inverse)) / n  # mean of r_i m_{-i}
-        np.multiply(left, left, out=scratch)
-        scratch += within
-        inverse *= inverse
-        length = (np.vecdot(scratch, inverse) - total) / n + 2 * theta[k]  # mean of m_{-i}^2
-        risk[k] = -theta[k] + 2 * np.maximum(length - theta[k], 0.0)
-    best = (risk <= risk.min(axis=0) + _EVEN).argmax(axis=0)  # of equally good series the shortest, however sums round
-    chosen = (np.arange(len(waves)) <= best[:, None]).astype(float)
-    gap = ((beta.T * chosen)[:, None, :] @ basis.by_dataset())[:, 0] / np.sqrt(mass)
-    power = theta[best, np.arange(len(best))]
-
-    share = cells.share
-    rate = np.clip(cells.score + gap, 0.0, 1.0)
-    variance = rate * (1 - rate)
-    square = gap * gap
-    second, fourth = np.vecdot(share, square), np.vecdot(share, square * square)
-    flat = second <= 0
-    safe = np.where(flat, 1.0, second)
-    noise = np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / safe) / n
-    spread = np.where(flat, 0.0, (fourth / safe**2 - 1) / n)
-
-    stands_out = power > _GATE * np.sqrt(2 * _least_span(cells, basis, best, power))
-    jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)
-    value = np.sqrt(np.maximum(power, 0.0))
-    value = np.minimum(np.where(stands_out, value * jensen, value), 1.0)
-    return Fit(cells, basis, beta.T / np.sqrt(n)[:, None], chosen, theta, risk, power, gap, noise, spread, value)
-
-
-def _safe(count: Float64s) -> Float64s:
-    """Counts to divide by."""
-    return np.where(count > 0, count, 1.0)
-
-
-def _least_span(cells: Cells, basis: Basis, best: Indices, power: Float64s) -> Float64s:
-    """||V||_F^2 of the chosen terms under calibration, shape (m,): exact where it decides whether the error stands out.
-
-    The waves have unit length, so ||V||_F is at most the largest chance of a cell times the root of their number, over n; an error
-    beyond the gate at that bound needs no more, nor does one that is not positive.
-    """
-    span = (cells.chance.max(axis=1) / cells.n) ** 2 * (best + 1)
-    open_ = (power > 0) & (power <= _GATE * np.sqrt(2 * span))
-    for some in (open_ & (best < _FEW), open_ & (best >= _FEW)):  # two groups: one long series would make all as long
-        if some.any():
-            at = np.flatnonzero(some)
-            most = int(best[at].max()) + 1
-            kept = (np.arange(most) <= best[at, None])[:, :, None]
-            waves = basis.by_dataset(at)[:, :most] * kept
-            span[at] = (_covariance(waves, cells.chance[at], cells.n[at]) ** 2).sum(axis=(1, 2))
-    return span
-
-
-def _covariance(waves: Float64s, variance: Float64s, n: Float64s) -> Float64s:
-    """Covariance of beta when the outcomes of a row of each cell have the given variance, shape (m, K, K)."""
-    total = np.zeros((len(variance), waves.shape[1], waves.shape[1]))
-    for start in range(0, waves.shape[2], 128):  # small products stay on one thread: waking another costs more
-        part = waves[:, :, start : start + 128]
-        total += (part * variance[:, None, start : start + 128]) @ part.transpose(0, 2, 1)
-    return total / n[:, None, None]
-
-
-def _shape(fit: Fit, norm: float) -> Float64s:
-    """mean|m| / rms(m) for norm 1."""
-    if norm == 2:
-        return np.ones(len(fit.value))
-    rms = np.sqrt((fit.cells.share * fit.gap**2).sum(axis=1))
-    return np.where(rms > 0, (fit.cells.share * np.abs(fit.gap)).sum(axis=1) / np.where(rms > 0, rms, 1.0), 1.0)
-
-
-def _pivot(fit: Fit) -> Pivot:
-    """The estimate with all terms, without selection, and its variance at any truth."""
-    rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
-    leverage = fit.leverage()
-    shrunk = (rate + leverage / 2) / (1 + leverage)
-    spans = [
-        (_covariance(fit.basis.by_dataset(), variance, fit.cells.n) ** 2).sum(axis=(1, 2))
-        for variance in (fit.cells.chance, shrunk * (1 - shrunk))
-    ]
-    return Pivot(fit.theta[-1], 2 * np.maximum(*spans), fit.noise, fit.spread)
-
-
 def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Float64s, Float64s]:
     """Statistic and p-value of every dataset."""
     cells = fit.cells
     found, p = np.zeros(len(cells.n)), np.empty(len(cells.n))
     reference = np.empty(0)
     counts = np.broadcast_to(cells.count, cells.score.shape)
-    covariance = _covariance(fit.basis.by_dataset(), cells.chance, cells.n)
+    covariance = covariance_of(fit.basis.by_dataset(), cells.chance, cells.n)
     for i in range(len(p)):
         if not (covariance[i].diagonal() > 0).any():
             impossible = bool(
@@ -282,16 +154,8 @@ def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Flo
         repeated = i > 0 and np.array_equal(count, counts[i - 1]) and np.array_equal(score, cells.score[i - 1])
         if not repeated:  # datasets that share their scores share the redraws
             surplus = redraw(count, score, count * cells.chance[i], resamples, generator)
-            surplus /= np.sqrt(_safe(count) * cells.n[i])
+            surplus /= np.sqrt(safe(count) * cells.n[i])
             reference = np.sort(largest_sum(surplus @ fit.basis.of(i).T, covariance[i]))
         found[i] = largest_sum(fit.beta[i], covariance[i])
         p[i] = (1 + resamples - np.searchsorted(reference, found[i] - 1e-12 * abs(found[i]))) / (1 + resamples)
     return found, p
-
-
-def largest_sum(beta: Float64s, covariance: Float64s) -> Float64s:
-    """max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration."""
-    scale = np.sqrt(2 * np.cumsum(np.cumsum(covariance**2, axis=0), axis=1).diagonal())
-    usable = scale > 0
-    sums = np.cumsum(beta**2 - covariance.diagonal(), axis=-1)
-    return np.asarray((sums[..., usable] / scale[usable]).max(axis=-1))

@@ -12,10 +12,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.estimate.binned import Binning
+from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
-from truecal.profile import Cut
-from truecal.profile.sketch.profile import CellProfile
+from truecal.profile import CellProfile, Cut
 from truecal.types import Float64s, Indices
 
 

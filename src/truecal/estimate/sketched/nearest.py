@@ -8,22 +8,28 @@ a window's end by no more than what the cell's zeros and ones can add.
 
 import numpy as np
 
-from truecal.estimate.binned import Binning
-from truecal.estimate.nearest import ALPHA, DENSE, MOST_ROWS, STRIPES, NearestECE
+from truecal.estimate.binning import Binning
 from truecal.estimate.sketched.boxes import Range, boxes
-from truecal.profile.sketch.profile import CellProfile
+from truecal.profile import CellProfile
 from truecal.types import Float64s
 
+MOST_ROWS = 65_536  # more rows than this are first joined into so many cells of equal mass
+ALPHA = 100.0  # Peng et al.: ln(n / alpha)
+STRIPES = 500  # resolution with which the dense region is looked for
+DENSE = 8.0  # a stripe is dense when it holds so many times the mass it would hold if scores were uniform
 
-def nearest_range(estimator: NearestECE, profile: CellProfile) -> tuple[float, float]:
-    """Between which numbers the p-th power of the error of all rows lies."""
-    k = _neighbours(estimator, profile)
+
+def nearest_range(
+    profile: CellProfile, *, neighbors: int | None, region: tuple[float, float] | None, norm: float
+) -> tuple[float, float]:
+    """Between which numbers the p-th power of the error of all rows lies; neighbors=None: chosen from the data."""
+    k = _neighbours(profile, neighbors, region)
     if k is None or not profile.counted:
         return 0.0, 1.0
     gap = _gaps(profile, *k)
     assert profile.weights is not None
     share = profile.weights[0] / profile.total[0]
-    p = estimator.norm
+    p = norm
     if p == np.inf:
         low, high = float(gap.low.max()), float(gap.high.max())
     else:
@@ -78,14 +84,16 @@ def _start(ends: Float64s, weight: Float64s, k: float, score: Float64s) -> Float
     return np.append(starts, weight[-1] - k)[np.searchsorted(middle, score)]
 
 
-def _neighbours(estimator: NearestECE, profile: CellProfile) -> tuple[float, float] | None:
+def _neighbours(
+    profile: CellProfile, neighbors: int | None, region: tuple[float, float] | None
+) -> tuple[float, float] | None:
     """Smallest and largest k that all rows may ask for; None when even the dense region is not certain."""
     n = float(profile.size[0])
-    if estimator.neighbors != "auto":
-        k = float(min(estimator.neighbors, max(n, 1.0)))
+    if neighbors is not None:
+        k = float(min(neighbors, max(n, 1.0)))
         return k, k
-    if estimator.region is not None:
-        share = _share_in(profile, estimator.region)
+    if region is not None:
+        share = _share_in(profile, region)
     else:
         found = _dense(profile)
         if found is None:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimate.binned import Binning
+from truecal.estimate.binning import Binning
 from truecal.estimate.sketched.boxes import Range, binned_range, boxes, picked
-from truecal.estimate.sweep import SweepECE
-from truecal.profile.sketch.profile import CellProfile
+from truecal.profile import CellProfile
 
 _ROUNDING = 1e-12  # of a rate
 _MOST_BINS = 1024  # after so many the sweep is not followed any further
@@ -32,22 +31,22 @@ class Stops:
         return f"{self.first} bins" if self.first == self.last else f"{self.first} to {self.last} bins"
 
 
-def sweep_stops(estimator: SweepECE, profile: CellProfile) -> Stops:
+def sweep_stops(profile: CellProfile, binning: Binning, norm: float) -> Stops:
     """All numbers of bins at which the sweep of all rows may stop, and the range of the error over them."""
     fewest, most = _distinct(profile)
     first, low, high = 0, np.inf, -np.inf
-    here = boxes(profile, estimator.binning(1), 1)
+    here = boxes(profile, binning, 1)
     for b in range(1, _MOST_BINS):
-        after = boxes(profile, estimator.binning(b + 1), b + 1)
+        after = boxes(profile, binning, b + 1)
         rising, falling = _rises(picked(after.rate(), after.weight.high > 0))
         if not rising or b >= fewest:  # the sweep may end here
             first = first or b
-            ends = binned_range(here, estimator.norm)
+            ends = binned_range(here, norm)
             low, high = min(low, ends[0]), max(high, ends[1])
         if falling or b >= most:
             return Stops(first, b, (low, high))
         here = after
-    return Stops(first or _MOST_BINS, None, _any_bins(estimator.norm, profile))
+    return Stops(first or _MOST_BINS, None, _any_bins(norm, profile))
 
 
 def _distinct(profile: CellProfile) -> tuple[int, float]:

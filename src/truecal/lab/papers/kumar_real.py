@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import FileError, TruecalError
-from truecal.estimate.debiased import debiased_absolute
+from truecal.estimate import debiased_absolute
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.recalibrate.bin_choice import choose_bins, marginal_errors, marginals
 from truecal.recalibrate.contract import Recalibrator
-from truecal.recalibrate.methods.beta import BetaCalibration
-from truecal.recalibrate.methods.histogram import HistogramBinning, mass_edges
-from truecal.recalibrate.methods.scaling_binning import ScalingBinning
+from truecal.recalibrate.methods.scores.beta import BetaCalibration
+from truecal.recalibrate.methods.scores.histogram import HistogramBinning, mass_edges
+from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
 from truecal.types import Float64s, Indices
 
 Table = list[dict[str, Any]]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lab.trials.batches import Cell, run
-from truecal.lab.trials.measures import Bounds, HasTest, PValue, Value
+from truecal.lab.trials.measures import Bounds, PValue, Value
 from truecal.lab.worlds.curves import Power
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Uniform
@@ -175,8 +175,6 @@ def power(
     if not 0 < alpha < 1:
         raise InputError(f"alpha must be between 0 and 1, not {alpha!r}")
     if own_test:
-        if not isinstance(estimator, HasTest):
-            raise InputError(f"{type(estimator).__name__} has no test of its own; use own_test=False")
         if (resamples + 1) * alpha < 1:
             raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
         cell = Cell("world", world, n, m, (PValue(estimator, resamples),))

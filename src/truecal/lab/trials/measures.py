@@ -1,7 +1,7 @@
 """What is asked of every simulated dataset: the value of an estimator, its interval, or the p-value of its test."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Bounds:
 class PValue:
     """The p-value of the estimator's own test of calibration."""
 
-    estimator: "HasTest"
+    estimator: Estimator
     resamples: int = 199
 
     @property
@@ -63,15 +63,8 @@ class PValue:
         return f"the test of {self.estimator!r}"
 
     def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
-        p = self.estimator.test(profile, resamples=self.resamples, rng=np.random.default_rng(seed))
-        return np.asarray(p, dtype=np.float64)[None, :]
-
-
-@runtime_checkable
-class HasTest(Protocol):
-    """An estimator with a test of perfect calibration."""
-
-    def test(self, profile: Profile, *, resamples: int, rng: np.random.Generator) -> Array: ...
+        tested = self.estimator.test(profile, resamples=self.resamples, rng=np.random.default_rng(seed))
+        return tested.p_value[None, :]
 
 
 def _parts(estimate: Estimate) -> tuple[float | Array, float | Array, float | Array]:

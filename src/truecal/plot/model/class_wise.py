@@ -1,7 +1,7 @@
 """One small reliability diagram per class."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,14 +9,18 @@ from numpy.typing import ArrayLike
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, DebiasedECE
 from truecal.lens import OneClass
-from truecal.plot.canvas import BLUE, GREY, Frame, new_axes
+from truecal.plot.canvas import BLUE, GREY
+from truecal.plot.display import Display, Numbers
 from truecal.predictions import Predictions
 
+_LONGEST = 24  # characters of a class name that fit above a small diagram
 
-class ClassWiseDisplay:
+
+class ClassWiseDisplay(Display):
     """Small multiples: the calibration of every class, those with the largest errors first.
 
     `frame()` has one row per class and bin: class, score, outcome, low, high, count; `errors` the debiased error of each class.
+    After `plot`, `axes_` are the small diagrams.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -26,10 +30,11 @@ class ClassWiseDisplay:
     ['0', '1', '2']
     """
 
-    def __init__(self, frame: Frame, errors: dict[str, float]) -> None:
-        self._frame = frame
-        self.errors = errors
-        self.figure_: Any = None
+    def __init__(self, numbers: Numbers, errors: Mapping[str, float]) -> None:
+        if not errors:
+            raise InputError("there are no classes to draw")
+        super().__init__(numbers, "class", "score", "outcome", "low", "high")
+        self.errors = dict(errors)
         self.axes_: Any = None
 
     @classmethod
@@ -44,62 +49,56 @@ class ClassWiseDisplay:
         sample_weight: ArrayLike | None = None,
         classes: Sequence[object] | None = None,
         plot: bool = True,
-        figure: Any = None,
-    ) -> "ClassWiseDisplay":
+        ax: Any = None,
+    ) -> Self:
         """Compute and draw the `most` classes with the largest errors, in bins of equal mass."""
         preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
+        profiles = [OneClass(k if preds.classes is None else preds.classes[k])(preds) for k in range(preds.class_count)]
         judge = DebiasedECE(correction="exact")
-        errors = {
-            k: float(judge(OneClass(k if preds.classes is None else preds.classes[k])(preds)).value)
-            for k in range(preds.class_count)
-        }
-        worst = sorted(errors, key=lambda k: (-errors[k], k))[:most]
-        frame: Frame = {name: [] for name in ("class", "score", "outcome", "low", "high", "count")}
+        errors = [float(judge(profile).value) for profile in profiles]
+        worst = sorted(range(len(errors)), key=lambda k: (-errors[k], k))[:most]
+        points: dict[str, list[Any]] = {name: [] for name in ("class", "score", "outcome", "low", "high", "count")}
         for k in worst:
-            name = k if preds.classes is None else preds.classes[k]
-            found = BinnedECE(bins=bins, scheme="mass")(OneClass(name)(preds)).bins
-            assert found is not None
-            low, high = found.interval(level)
-            frame["class"] += [preds.class_name(k)] * len(low)
-            for column, values in zip(
-                ("score", "outcome", "low", "high", "count"),
-                (found.mean_score, found.mean_outcome, low, high, found.counts),
-                strict=True,
-            ):
-                frame[column] += values.tolist()
-        made = cls(frame, {preds.class_name(k): errors[k] for k in worst})
-        return made.plot(figure) if plot else made
+            held = BinnedECE(bins=bins, scheme="mass")(profiles[k]).bins
+            assert held is not None
+            low, high = held.interval(level)
+            columns = (held.mean_score, held.mean_outcome, low, high, held.counts)
+            points["class"] += [preds.class_name(k)] * len(low)
+            for column, values in zip(("score", "outcome", "low", "high", "count"), columns, strict=True):
+                points[column] += values.tolist()
+        made = cls(points, {preds.class_name(k): errors[k] for k in worst})
+        return made.plot(ax) if plot else made
 
-    def frame(self) -> Frame:
-        """One row per class and bin, as columns."""
-        return self._frame
-
-    def plot(self, figure: Any = None) -> "ClassWiseDisplay":
-        """Draw on `figure`, or on a new one."""
+    def plot(self, ax: Any = None) -> Self:
+        """Draw in the place of `ax`, or on a new figure."""
         names = list(self.errors)
-        if not names:
-            raise InputError("there are no classes to draw")
         across = min(4, len(names))
         down = -(-len(names) // across)
-        if figure is None:
-            figure, ax = new_axes(None, size=(2.6 * across, 2.6 * down))
-            ax.remove()
-        self.figure_ = figure
-        self.axes_ = figure.subplots(down, across, squeeze=False)
-        table = {column: np.asarray(values) for column, values in self._frame.items()}
-        for ax, name in zip(self.axes_.flat, names, strict=False):
-            rows = table["class"] == name
-            largest = min(1.0, 1.08 * float(max(table["score"][rows].max(), table["high"][rows].max())))
-            ax.plot([0, largest], [0, largest], color=GREY, linestyle=(0, (4, 4)), linewidth=1)
-            ax.vlines(table["score"][rows], table["low"][rows], table["high"][rows], color=BLUE, linewidth=1)
-            ax.plot(table["score"][rows], table["outcome"][rows], color=BLUE, marker="o", markersize=3, linewidth=0)
-            ax.set(xlim=(0, largest), ylim=(0, largest))
-            ax.locator_params(nbins=3)
-            ax.tick_params(labelsize="x-small")
-            shown = name if len(name) <= 24 else f"{name[:23]}…"
-            ax.set_title(f"{shown}: {self.errors[name]:.3f}", fontsize="small", parse_math=False)
-        for ax in list(self.axes_.flat)[len(names) :]:
-            ax.set_axis_off()
-        figure.supxlabel("Probability of the class", fontsize="medium")
-        figure.supylabel("How often it was the label", fontsize="medium")
+        place = self._open(ax, size=(2.6 * across, 2.6 * down))
+        place.set_axis_off()
+        if ax is None:
+            self.axes_ = self.figure_.subplots(down, across, squeeze=False)
+            self.figure_.supxlabel("Probability of the class", fontsize="medium")
+            self.figure_.supylabel("Frequency of the class", fontsize="medium")
+        else:
+            boxes = [((i + 0.15) / across, 1 - (j + 0.85) / down) for j in range(down) for i in range(across)]
+            small = [place.inset_axes((left, low, 0.75 / across, 0.65 / down)) for left, low in boxes]
+            self.axes_ = np.array(small, object).reshape(down, across)
+        for diagram, name in zip(self.axes_.flat, names, strict=False):
+            self._draw(diagram, name)
+        for unused in list(self.axes_.flat)[len(names) :]:
+            unused.set_axis_off()
         return self
+
+    def _draw(self, axes: Any, name: str) -> None:
+        rows = self._frame["class"] == name
+        score, outcome, low, high = (self._frame[column][rows] for column in ("score", "outcome", "low", "high"))
+        largest = min(1.0, 1.08 * float(max(score.max(), high.max())))
+        axes.plot([0, largest], [0, largest], color=GREY, linestyle=(0, (4, 4)), linewidth=1)
+        axes.vlines(score, low, high, color=BLUE, linewidth=1)
+        axes.plot(score, outcome, color=BLUE, marker="o", markersize=3, linewidth=0)
+        axes.set(xlim=(0, largest), ylim=(0, largest))
+        axes.locator_params(nbins=3)
+        axes.tick_params(labelsize="x-small")
+        shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+        axes.set_title(f"{shown}: {self.errors[name]:.3f}", fontsize="small", parse_math=False)

@@ -1,14 +1,17 @@
 """The reliability diagram."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truecal.checks import check_choice
 from truecal.errors import InputError
-from truecal.lens import Lens, OneClass, TopLabel
-from truecal.plot.canvas import BLUE, GREEN, GREY, ORANGE, Frame, new_axes, zoom_axis, zoom_floor, zoomed
+from truecal.frame import Frame
+from truecal.lens import Lens, default_lens
+from truecal.plot.canvas import BLUE, GREEN, GREY, ORANGE, zoom_axis, zoom_floor, zoomed
+from truecal.plot.display import Display
 from truecal.plot.model.reliability_numbers import ReliabilityNumbers, Scheme, reliability_numbers
 from truecal.predictions import Predictions
 from truecal.profile import Profile
@@ -17,7 +20,7 @@ Part = Literal["bins", "smooth", "isotonic", "histogram"]
 _MOST_LABELS = 20  # counts are written beside so many bins at most
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """How often predictions of each confidence come true.
 
     Bins with Clopper-Pearson intervals (dots grow with their counts, which are written beside them), the smooth rank-series curve
@@ -30,15 +33,14 @@ class ReliabilityDisplay:
     >>> p = rng.random(500)
     >>> display = ReliabilityDisplay.from_predictions(rng.random(500) < p**1.5, p, bins=5, plot=False)
     >>> display.frame()["count"]
-    [96.0, 82.0, 105.0, 100.0, 117.0]
+    array([ 96.,  82., 105., 100., 117.])
     """
 
-    def __init__(self, numbers: ReliabilityNumbers, *, name: str = "", outcome: str = "Outcome rate") -> None:
+    def __init__(self, numbers: ReliabilityNumbers, *, name: str = "", outcome: str = "Frequency") -> None:
+        super().__init__(numbers.bins, "score", "outcome", "low", "high", "count")
         self.numbers = numbers
         self.name = name
         self.outcome = outcome
-        self.figure_: Any = None
-        self.ax_: Any = None
         self.histogram_ax_: Any = None
 
     @classmethod
@@ -48,30 +50,19 @@ class ReliabilityDisplay:
         y_prob: ArrayLike,
         *,
         lens: Lens | None = None,
-        bins: int = 15,
-        scheme: Scheme = "width",
-        level: float = 0.95,
         sample_weight: ArrayLike | None = None,
         classes: Sequence[object] | None = None,
-        name: str = "",
-        plot: bool = True,
-        ax: Any = None,
         **options: Any,
-    ) -> "ReliabilityDisplay":
-        """Compute and draw. Labels and probabilities as in :func:`truecal.calibration_error`; `options` go to :meth:`plot`."""
+    ) -> Self:
+        """Compute and draw; labels and probabilities as in :func:`calibration_error`, `options` as in :meth:`from_profile`."""
         preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
-        if lens is None:
-            lens = OneClass() if preds.binary else TopLabel()
-        if lens.shares(preds) is not None:
+        judged = default_lens(preds) if lens is None else lens
+        if judged.shares(preds) is not None:
             raise InputError("this lens looks at many classes; use ClassWiseDisplay")
-        outcome = "Accuracy" if isinstance(lens, TopLabel) else "Outcome rate"
-        profile = lens(preds)
-        return cls.from_profile(
-            profile, bins=bins, scheme=scheme, level=level, name=name, outcome=outcome, plot=plot, ax=ax, **options
-        )
+        return cls.from_profile(judged(preds), outcome=judged.outcome_name.capitalize(), **options)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> "ReliabilityDisplay":
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> Self:
         """Compute and draw for a fitted classifier: its `predict_proba` on X against the labels y."""
         if not hasattr(estimator, "predict_proba"):
             raise InputError(f"{type(estimator).__name__} has no predict_proba; its confidence cannot be judged")
@@ -89,24 +80,21 @@ class ReliabilityDisplay:
         scheme: Scheme = "width",
         level: float = 0.95,
         name: str = "",
-        outcome: str = "Outcome rate",
+        outcome: str = "Frequency",
         plot: bool = True,
-        ax: Any = None,
         **options: Any,
-    ) -> "ReliabilityDisplay":
-        """Compute and draw for the sorted scores of one dataset."""
+    ) -> Self:
+        """Compute and (unless `plot` is False) draw for the sorted scores of one dataset; `options` as in :meth:`plot`."""
         floor = zoom_floor(float(profile.size[0]))
-        made = cls(
-            reliability_numbers(profile, bins=bins, scheme=scheme, level=level, floor=floor), name=name, outcome=outcome
-        )
-        return made.plot(ax, **options) if plot else made
+        numbers = reliability_numbers(profile, bins=bins, scheme=scheme, level=level, floor=floor)
+        made = cls(numbers, name=name, outcome=outcome)
+        return made.plot(**options) if plot else made
 
     def frame(self, part: Part = "bins") -> Frame:
-        """The numbers of a part of the picture, as columns."""
-        if part not in ("bins", "smooth", "isotonic", "histogram"):
-            raise InputError(f"there is no part {part!r}; ask for bins, smooth, isotonic or histogram")
-        found: Frame = getattr(self.numbers, part)
-        return found
+        """The numbers of a part of the picture."""
+        check_choice(part, ("bins", "smooth", "isotonic", "histogram"), "part")
+        numbers: Frame = getattr(self.numbers, part)
+        return numbers
 
     def plot(
         self,
@@ -118,47 +106,40 @@ class ReliabilityDisplay:
         histogram: bool = True,
         counts: bool = True,
         zoom: bool = False,
-    ) -> "ReliabilityDisplay":
+    ) -> Self:
         """Draw on `ax`, or on a new figure. `zoom` spreads both axes out towards 1, for scores of which most are above 0.99."""
-        self.figure_, self.ax_ = new_axes(ax)
+        axes = self._open(ax)
         floor = zoom_floor(self.numbers.estimate.n)
 
         def at(values: Any) -> Any:
             return zoomed(values, floor) if zoom else np.asarray(values)
 
         ends = at([0.0, 1.0])
-        self.ax_.plot(ends, ends, color=GREY, linestyle=(0, (4, 4)), linewidth=1, zorder=1)
+        axes.plot(ends, ends, color=GREY, linestyle=(0, (4, 4)), linewidth=1, zorder=1)
         if smooth:
             frame = self.numbers.smooth
-            self.ax_.fill_between(
+            axes.fill_between(
                 at(frame["score"]), at(frame["low"]), at(frame["high"]), color=ORANGE, alpha=0.15, linewidth=0, zorder=1
             )
-            self.ax_.plot(at(frame["score"]), at(frame["outcome"]), color=ORANGE, linewidth=2, label="smooth", zorder=3)
+            axes.plot(at(frame["score"]), at(frame["outcome"]), color=ORANGE, linewidth=2, label="smooth", zorder=3)
         if isotonic:
             frame = self.numbers.isotonic
-            self.ax_.plot(
-                at(frame["score"]),
-                at(frame["outcome"]),
-                color=GREEN,
-                linestyle=":",
-                linewidth=2,
-                label="isotonic",
-                zorder=3,
-            )
+            style = {"color": GREEN, "linestyle": ":", "linewidth": 2, "zorder": 3}
+            axes.plot(at(frame["score"]), at(frame["outcome"]), label="isotonic", **style)
         if bins:
             self._draw_bins(at, counts)
-        self.ax_.set_ylabel(self.outcome)
+        axes.set_ylabel(self.outcome)
         for which in "xy":
             if zoom:
-                zoom_axis(self.ax_, which, floor)
+                zoom_axis(axes, which, floor)
             else:
-                getattr(self.ax_, f"set_{which}lim")(0, 1)
+                getattr(axes, f"set_{which}lim")(0, 1)
         if histogram:
             self._draw_histogram(zoom, floor)
-        (self.histogram_ax_ if histogram else self.ax_).set_xlabel("Confidence")
+        (self.histogram_ax_ if histogram else axes).set_xlabel("Confidence")
         if bins or smooth or isotonic:
-            self.ax_.legend(loc="upper left", frameon=False)
-        self.ax_.set_title(self._title(), loc="left", fontsize="medium")
+            axes.legend(loc="upper left", frameon=False)
+        axes.set_title(self._title(), loc="left", fontsize="medium")
         return self
 
     def _title(self) -> str:

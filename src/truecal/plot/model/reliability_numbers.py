@@ -7,9 +7,9 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, Estimate, IsotonicError, RankSeries, SweepECE
-from truecal.plot.canvas import Frame
+from truecal.frame import Frame
 from truecal.profile import Profile
-from truecal.uncertainty.band import band
+from truecal.uncertainty import band
 
 Scheme = Literal["width", "mass", "sweep"]
 _HISTOGRAM_BINS = 50
@@ -17,7 +17,7 @@ _HISTOGRAM_BINS = 50
 
 @dataclass(frozen=True)
 class ReliabilityNumbers:
-    """Frames of columns, and the estimates they come from."""
+    """One frame per part of the diagram, and the estimates they come from."""
 
     bins: Frame  # score, outcome, low, high, count
     smooth: Frame  # score, outcome, low, high
@@ -36,7 +36,7 @@ def reliability_numbers(
     >>> import truecal as tc
     >>> numbers = reliability_numbers(tc.Profile.from_arrays([0.2, 0.3, 0.8, 0.9], [0, 1, 1, 1]), bins=2)
     >>> numbers.bins["count"], numbers.bins["outcome"]
-    ([2.0, 2.0], [0.5, 1.0])
+    (array([2., 2.]), array([0.5, 1. ]))
     """
     if not isinstance(profile, Profile) or profile.batch != 1:
         raise InputError("a reliability diagram shows one dataset; use ClassWiseDisplay for many classes")
@@ -53,20 +53,17 @@ def reliability_numbers(
     assert isotonic.curve is not None
     bottom, top = band(profile, level=level).at(estimate.curve.score)
     return ReliabilityNumbers(
-        bins={
-            "score": binned.bins.mean_score.tolist(),
-            "outcome": binned.bins.mean_outcome.tolist(),
-            "low": low.tolist(),
-            "high": high.tolist(),
-            "count": binned.bins.counts.tolist(),
-        },
-        smooth={
-            "score": estimate.curve.score.tolist(),
-            "outcome": estimate.curve.outcome.tolist(),
-            "low": bottom.tolist(),
-            "high": top.tolist(),
-        },
-        isotonic={"score": isotonic.curve.score.tolist(), "outcome": isotonic.curve.outcome.tolist()},
+        bins=Frame(
+            {
+                "score": binned.bins.mean_score,
+                "outcome": binned.bins.mean_outcome,
+                "low": low,
+                "high": high,
+                "count": binned.bins.counts,
+            }
+        ),
+        smooth=Frame({"score": estimate.curve.score, "outcome": estimate.curve.outcome, "low": bottom, "high": top}),
+        isotonic=Frame({"score": isotonic.curve.score, "outcome": isotonic.curve.outcome}),
         histogram=_histogram(profile, np.arange(_HISTOGRAM_BINS + 1) / _HISTOGRAM_BINS),
         zoomed_histogram=_histogram(profile, 1 - np.geomspace(1.0, floor, _HISTOGRAM_BINS + 1)),
         binned=binned,
@@ -82,4 +79,4 @@ def _histogram(profile: Profile, edges: np.ndarray) -> Frame:
         [[0.0], np.cumsum(np.ones(profile.rows) if profile.weights is None else profile.weights[0])]
     )
     share = np.diff(weight[places[0]]) / profile.total[0]
-    return {"left": edges[:-1].tolist(), "right": edges[1:].tolist(), "share": share.tolist()}
+    return Frame({"left": edges[:-1], "right": edges[1:], "share": share})

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from truecal.plot.canvas import Frame, columns, new_axes
-from truecal.plot.study.families import chosen
-from truecal.study.analyses.rank_flips import RankAgreement
+from truecal.plot.study.families import Result, chosen
 
 
 class AgreementDisplay:
@@ -25,7 +24,7 @@ class AgreementDisplay:
 
     @classmethod
     def from_result(
-        cls, result: RankAgreement, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
+        cls, result: Result, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
     ) -> "AgreementDisplay":
         """Draw one condition of :func:`truecal.study.rank_agreement`."""
         return cls(chosen(result.frame(), dataset=dataset, severity=severity)).plot(ax)

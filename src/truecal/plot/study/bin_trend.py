@@ -3,8 +3,7 @@
 from typing import Any
 
 from truecal.plot.canvas import GREY, SERIES, Frame, columns, new_axes
-from truecal.plot.study.families import chosen
-from truecal.study.analyses.trend_of_bins import BinTrend
+from truecal.plot.study.families import Result, chosen
 
 
 class BinTrendDisplay:
@@ -26,7 +25,7 @@ class BinTrendDisplay:
 
     @classmethod
     def from_result(
-        cls, result: BinTrend, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
+        cls, result: Result, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
     ) -> "BinTrendDisplay":
         """Draw one condition of :func:`truecal.study.bin_trend`."""
         return cls(chosen(result.frame(), dataset=dataset, severity=severity)).plot(ax)

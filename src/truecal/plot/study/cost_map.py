@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from truecal.plot.canvas import GREY, Frame, columns, new_axes
-from truecal.selective import CostMap
+from truecal.plot.study.families import Result
 
 
 class CostMapDisplay:
@@ -26,7 +26,7 @@ class CostMapDisplay:
         self.ax_: Any = None
 
     @classmethod
-    def from_result(cls, result: CostMap, *, names: tuple[str, str] = ("a", "b"), ax: Any = None) -> "CostMapDisplay":
+    def from_result(cls, result: Result, *, names: tuple[str, str] = ("a", "b"), ax: Any = None) -> "CostMapDisplay":
         """Draw what :func:`truecal.selective.cost_map` found."""
         return cls(result.frame(), names=names).plot(ax)
 

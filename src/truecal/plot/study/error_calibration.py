@@ -3,8 +3,7 @@
 from typing import Any
 
 from truecal.plot.canvas import Frame, columns, new_axes
-from truecal.plot.study.families import chosen, draw_models, family_legend
-from truecal.study.analyses.error_calibration import ErrorAgainstCalibration
+from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend
 
 
 class ErrorCalibrationDisplay:
@@ -25,7 +24,7 @@ class ErrorCalibrationDisplay:
     @classmethod
     def from_result(
         cls,
-        result: ErrorAgainstCalibration,
+        result: MetricResult,
         *,
         dataset: str | None = None,
         severity: float | None = None,

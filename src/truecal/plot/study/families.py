@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol
 
 from truecal.errors import InputError
 from truecal.plot.canvas import SERIES, Frame, columns
@@ -10,6 +10,21 @@ from truecal.plot.canvas import SERIES, Frame, columns
 _MARKERS = "os^DvP*Xph<"  # as many as are coprime to the number of colours: 55 families until a pair comes again
 _FEW = 12  # models whose names fit beside their dots
 NO_FAMILY = "no family"
+
+
+class Result(Protocol):
+    """What an analysis found: a table with one row per thing to draw."""
+
+    def frame(self) -> Any:
+        """The table (polars, or columns)."""
+
+
+class MetricResult(Result, Protocol):
+    """The same, of one metric."""
+
+    @property
+    def metric(self) -> str:
+        """The metric's name."""
 
 
 def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:

@@ -3,8 +3,7 @@
 from typing import Any
 
 from truecal.plot.canvas import GREY, Frame, columns, new_axes
-from truecal.plot.study.families import chosen, draw_models, family_legend
-from truecal.study.analyses.in_out import InAndOut
+from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend
 
 
 class InOutDisplay:
@@ -24,7 +23,7 @@ class InOutDisplay:
 
     @classmethod
     def from_result(
-        cls, result: InAndOut, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
+        cls, result: MetricResult, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
     ) -> "InOutDisplay":
         """Draw one shifted condition of :func:`truecal.study.in_and_out`."""
         return cls(chosen(result.frame(), dataset=dataset, severity=severity), metric=result.metric).plot(ax)

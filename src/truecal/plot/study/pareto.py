@@ -3,8 +3,8 @@
 from typing import Any
 
 from truecal.plot.canvas import BLUE, GREY, Frame, columns, new_axes
-from truecal.plot.study.families import chosen
-from truecal.study.analyses.pareto_sets import ParetoSets, on_front
+from truecal.plot.study.families import Result, chosen
+from truecal.study import on_front
 
 
 class ParetoDisplay:
@@ -27,7 +27,7 @@ class ParetoDisplay:
     @classmethod
     def from_result(
         cls,
-        result: ParetoSets,
+        result: Result,
         *,
         metric: str | None = None,
         dataset: str | None = None,

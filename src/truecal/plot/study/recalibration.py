@@ -1,10 +1,17 @@
 """What recalibration does to every model."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from truecal.plot.canvas import GREY, Frame, columns, new_axes
-from truecal.plot.study.families import chosen, draw_models, family_legend
-from truecal.study.analyses.before_after import RecalibrationEffect
+from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend
+
+
+class Effect(MetricResult, Protocol):
+    """Every model before and after recalibration."""
+
+    @property
+    def after(self) -> str:
+        """The recalibrator's name."""
 
 
 class RecalibrationDisplay:
@@ -24,7 +31,7 @@ class RecalibrationDisplay:
 
     @classmethod
     def from_result(
-        cls, result: RecalibrationEffect, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
+        cls, result: Effect, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
     ) -> "RecalibrationDisplay":
         """Draw one condition of :func:`truecal.study.effect_of_recalibration`."""
         return cls(

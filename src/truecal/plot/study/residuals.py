@@ -3,12 +3,11 @@
 from typing import Any
 
 from truecal.plot.canvas import GREY, Frame, columns, new_axes
-from truecal.plot.study.families import chosen, draw_models, family_legend
-from truecal.study.analyses.error_residuals import Residuals
+from truecal.plot.study.families import Result, chosen, draw_models, family_legend
 
 
 class ResidualDisplay:
-    """Residuals of a score against classification error; below the line a model does better than its accuracy lets expect.
+    """Residuals of a score against classification error; below the line a model does better than its accuracy predicts.
 
     >>> frame = {"model": ["a", "b"], "family": ["x", "x"], "size": [None, None], "error": [0.1, 0.2], "residual": [0.02, -0.02]}
     >>> ResidualDisplay(frame).frame()["residual"]
@@ -25,7 +24,7 @@ class ResidualDisplay:
     @classmethod
     def from_result(
         cls,
-        result: Residuals,
+        result: Result,
         *,
         metric: str | None = None,
         dataset: str | None = None,

@@ -3,8 +3,7 @@
 from typing import Any
 
 from truecal.plot.canvas import SERIES, Frame, columns, new_axes
-from truecal.plot.study.families import chosen, families_of, family_legend, family_styles
-from truecal.study.analyses.severities import Shift
+from truecal.plot.study.families import MetricResult, chosen, families_of, family_legend, family_styles
 
 
 class ShiftDisplay:
@@ -24,7 +23,7 @@ class ShiftDisplay:
 
     @classmethod
     def from_result(
-        cls, result: Shift, *, dataset: str | None = None, value: str = "value", ax: Any = None
+        cls, result: MetricResult, *, dataset: str | None = None, value: str = "value", ax: Any = None
     ) -> "ShiftDisplay":
         """Draw one dataset of :func:`truecal.study.shift`; `value` names its column, such as "error" or "value_beside_largest"."""
         label = result.metric if value == "value" else value.replace("_", " ").replace("value", result.metric)

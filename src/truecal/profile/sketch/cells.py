@@ -16,6 +16,7 @@ logarithm would cost more and differ in the last bit between engines.
 Cells line up with all equal-width bins whose number is a power of two up to 16384.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +36,21 @@ _TAIL = _FIRST * (_TAILS + 1)  # cells of one tail: the linear rest below the la
 _MIDDLE = int(MIDDLE_CELLS) // 2 - _FIRST  # cells of the middle on one side
 _HALF = _TAIL + _MIDDLE
 CELLS = 2 * _HALF + 1  # both sides and the cell of the score 1
+
+
+@dataclass(frozen=True)
+class CellRule:
+    """The numbers of the formula above, for whoever writes it in another language: an engine's expressions, a tensor."""
+
+    split: float = SPLIT
+    least_zone: float = LEAST_ZONE
+    middle_zone: float = MIDDLE_ZONE
+    middle_cells: float = MIDDLE_CELLS
+    zone_cells: float = ZONE_CELLS
+    count: int = CELLS  # of all cells
+
+
+CELL_RULE = CellRule()
 
 
 def near_end(c: Float64s) -> Float64s:

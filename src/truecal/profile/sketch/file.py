@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import FileError
-from truecal.predictions.readers.files import read_arrays
+from truecal.predictions import read_arrays
 from truecal.profile.sketch.cells import cell_edge
-from truecal.profile.sketch.sketch import Sketch
+from truecal.profile.sketch.rows import HeldCells
 from truecal.profile.sketch.tally import SUMS
 from truecal.writing import write_whole
 
@@ -17,7 +17,7 @@ _FORMAT, _VERSION = "truecal.sketch", 1
 _ALWAYS = ("edges", "low", "high", *(name for name in SUMS if name not in ("w", "ww")))
 
 
-def save_sketch(sketch: Sketch, path: str | Path) -> None:
+def save_cells(sketch: HeldCells, path: str | Path) -> None:
     """Write a sketch; the file at `path` is replaced in one step. Weights are left out where every row counts once."""
     arrays = {"edges": sketch.edges, "low": sketch.low, "high": sketch.high, **sketch.sums}
     if all(np.array_equal(sketch.sums["n"], sketch.sums[name]) for name in ("w", "ww")):
@@ -31,8 +31,8 @@ def save_sketch(sketch: Sketch, path: str | Path) -> None:
     write_whole(path, lambda file: np.savez_compressed(file, **header, **arrays))  # type: ignore[arg-type]
 
 
-def load_sketch(path: str | Path) -> Sketch:
-    """Read what save_sketch wrote."""
+def load_cells(path: str | Path) -> tuple[Any, ...]:
+    """Read what save_cells wrote: the arguments of :meth:`Sketch.from_cells`."""
     file = Path(path)
     arrays = read_arrays(file)
     if str(arrays.get("format")) != _FORMAT or "version" not in arrays:
@@ -45,7 +45,7 @@ def load_sketch(path: str | Path) -> Sketch:
     _refuse_nonsense(file.name, arrays)
     sums = {name: arrays[name] for name in SUMS if name in arrays}
     scalars = float(arrays["fraction"]), int(arrays["precision"])
-    return Sketch.from_cells(arrays["edges"], sums, arrays["low"], arrays["high"], *scalars)
+    return arrays["edges"], sums, arrays["low"], arrays["high"], *scalars
 
 
 def _refuse_nonsense(name: str, arrays: dict[str, NDArray[Any]]) -> None:

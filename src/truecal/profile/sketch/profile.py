@@ -1,21 +1,17 @@
 """The Profile of a sketch: one row per cell (or per prediction, where the cell gives them back), which knows that it is one."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal.profile.cut import Cut
 from truecal.profile.profile import Profile, Sum
-from truecal.profile.sketch.rows import rows_of
+from truecal.profile.sketch.rows import HeldCells, rows_of
 from truecal.types import Float64s, Indices
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from truecal.profile.sketch.sketch import Sketch
-
+_FINER = 4  # pieces of a cell are this much smaller than the cells that an estimator makes of the data
 _FLOATS: dict[int, np.dtype[Any]] = {2: np.dtype(np.float16), 4: np.dtype(np.float32), 8: np.dtype(np.float64)}
 
 
@@ -26,7 +22,7 @@ class CellProfile(Profile):
     and `precision` the type of their scores.
     """
 
-    def __init__(self, sketch: "Sketch") -> None:
+    def __init__(self, sketch: HeldCells) -> None:
         rows = rows_of(sketch)
         w, ww = sketch.sums["w"], sketch.sums["ww"]
         self.low, self.high = rows.low, rows.high
@@ -99,17 +95,24 @@ class CellProfile(Profile):
         means = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}
         return w if name == "w" else w * means[name][0, cell]
 
-    def spread(self, cells: int, zeros_first: "NDArray[np.bool_] | None" = None) -> Profile:
-        """The same data with the cells that are full beside 1 / `cells` of them taken apart into rows; see `sketch_spread`."""
-        from truecal.profile.sketch.spread import spread
+    @staticmethod
+    def of(profile: Profile) -> "CellProfile | None":
+        """The profile itself where it is one of a sketch."""
+        return profile if isinstance(profile, CellProfile) else None
 
-        return spread(self, cells, zeros_first) if self.counted and (self.low < self.high).any() else self
+    def spread(self, cells: int, zeros_first: NDArray[np.bool_] | None = None) -> Profile:
+        """The same data with the cells that are full beside 1 / `cells` of them taken apart into rows.
+
+        Most cells hold next to nothing of the data. One that holds more, because scores crowd or because most of them are all but
+        0, hides the ranks of its rows; an estimator that goes by ranks sees more in evenly spread rows than in one row for all.
+        """
+        return _spread(self, cells, zeros_first) if self.counted and (self.low < self.high).any() else self
 
     def tied(self) -> Profile:
         """A plain Profile of the same rows, as if all scores of a cell were equal."""
         return Profile(self.scores, self.outcomes, self.weights, self.squares, self.products, single=True)
 
-    def mass_cut(self, bins: "int | Sequence[int] | Indices", ties: Literal["keep", "split"] = "keep") -> Cut:
+    def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
         """As for any Profile, except that only cells of one score are ties to be kept: other cells are cut where the mass says."""
         cut = super().mass_cut(bins, "split")
         if ties == "split" or cut.fraction is None:
@@ -121,3 +124,36 @@ class CellProfile(Profile):
             np.where(several, cut.above, kept.above),
             np.where(several, cut.fraction, 0.0),
         )
+
+
+def _spread(profile: CellProfile, cells: int, zeros_first: NDArray[np.bool_] | None) -> Profile:
+    """Rows of at most a small share of the data: of 1 / (4 `cells`), or one prediction.
+
+    Without `zeros_first` every piece has what :meth:`CellProfile.part` takes for it; else the zeros of a cell come before its ones,
+    or after them. Scores are spread evenly; the sums of a cell stay what they were but for rounding of weights to whole numbers.
+    """
+    assert profile.weights is not None
+    weight: Float64s = profile.weights[0]
+    several = (profile.low < profile.high) & (weight > 1)
+    most = max(1.0, float(profile.total[0]) / (_FINER * cells))
+    times = np.where(several, np.minimum(np.ceil(weight / most), weight), 1).astype(np.intp)
+    cell = np.repeat(np.arange(profile.rows), times)
+    first = np.cumsum(times) - times
+    place = np.arange(len(cell)) - first[cell]
+    places = [np.rint(weight[cell] * (place + step) / times[cell]) for step in (0, 1)]  # whole rows
+    start, end = (rows / weight[cell] for rows in places)
+    w = places[1] - places[0]
+
+    def piece(name: Sum) -> Float64s:
+        return profile.part(name, cell, end) - profile.part(name, cell, start)
+
+    y, cc, cy = (piece(name) for name in ("y", "cc", "cy"))
+    room = np.minimum(profile.high - profile.scores[0], profile.scores[0] - profile.low)[cell]
+    score = profile.scores[0, cell] + np.where(several[cell], (start + end - 1) * room, 0.0)  # the mean of a cell stays
+    if zeros_first is not None:
+        rate = profile.outcomes[0, cell]
+        begin = np.where(zeros_first[cell], 1 - rate, 0.0)  # where the ones begin
+        ones = weight[cell] * np.maximum(np.minimum(end, begin + rate) - np.maximum(start, begin), 0.0)
+        y, cy = np.where(several[cell], ones, y), np.where(several[cell], score * ones, cy)
+    rows = (np.maximum.accumulate(score), y / w, w, cc / w, cy / w)
+    return Profile(*(row[None] for row in rows), single=True)

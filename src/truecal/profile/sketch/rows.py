@@ -6,16 +6,27 @@ of r*y. So a sketch of few rows is no sketch at all: only cells of four rows or 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from truecal.types import Float64s
 
-if TYPE_CHECKING:
-    from truecal.profile.sketch.sketch import Sketch
-
 _TINY = 2.0**-45  # below this edge offsets may differ by more orders of magnitude than a float64 can add
+
+
+class HeldCells(Protocol):
+    """The filled cells of a sketch: see :class:`truecal.Sketch`."""
+
+    edges: Float64s
+    sums: dict[str, Float64s]
+    low: Float64s
+    high: Float64s
+    fraction: float
+    precision: int
+
+    @property
+    def rows(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class Rows:
     tilt: Float64s  # covariance of scores and outcomes within a row, over that
 
 
-def rows_of(sketch: "Sketch") -> Rows:
+def rows_of(sketch: HeldCells) -> Rows:
     """One row per cell, or per prediction in cells that hold two or three."""
     sums, edge = sketch.sums, sketch.edges
     n, w = sums["n"], sums["w"]
@@ -64,14 +75,14 @@ def rows_of(sketch: "Sketch") -> Rows:
     )
 
 
-def _offsets(sketch: "Sketch") -> Float64s:
+def _offsets(sketch: HeldCells) -> Float64s:
     """Lowest, middle and highest offset of every cell, as if it held three rows, shape (cells, 3)."""
     low, high = sketch.low - sketch.edges, sketch.high - sketch.edges
     middle = np.clip(sketch.sums["r"] - low - high, low, high)
     return np.stack([low, middle, high], axis=1)
 
 
-def _outcomes(sketch: "Sketch") -> Float64s:
+def _outcomes(sketch: HeldCells) -> Float64s:
     """Which of three offsets had the outcome 1, shape (cells, 3): the one at sum r*y, or all but the one at the rest."""
     n, ones, total, product = (sketch.sums[name][:, None] for name in ("n", "y", "r", "ry"))
     offsets = _offsets(sketch)

@@ -6,25 +6,26 @@ most 25,025.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
-from truecal.predictions.border import as_floats, check_outcomes, check_scores, check_weights
+from truecal.predictions import as_array, as_floats, check_outcomes, check_scores, check_weights
 from truecal.profile.sketch.cells import all_edges
+from truecal.profile.sketch.file import load_cells, save_cells
+from truecal.profile.sketch.profile import CellProfile
 from truecal.profile.sketch.tally import SUMS, Tally
 from truecal.types import Float64s
-
-if TYPE_CHECKING:
-    from truecal.profile.sketch.profile import CellProfile
 
 
 class Sketch:
     """Sums of scores and outcomes in cells that are fine near 0 and near 1.
 
-    Every estimator accepts one. The Estimate then says in `sketch_error` how far its value can be from that of all rows.
+    Every estimator accepts one. The Estimate then says in `sketch_error` how far its value can be from that of all rows. Threads
+    may `update` and `merge` one sketch at the same time.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Sketch:
     precision : bytes per score of the coarsest batch (2, 4 or 8): edges of equal-width bins are rounded to it.
 
     >>> import numpy as np, truecal as tc
-    >>> from truecal.profile.sketch.sketch import Sketch
+    >>> from truecal.profile.sketch import Sketch
     >>> rng = np.random.default_rng(0)
     >>> c = rng.random(100_000)
     >>> y = rng.random(100_000) < c**1.2
@@ -49,7 +50,10 @@ class Sketch:
     True
     """
 
+    SUMS: ClassVar[tuple[str, ...]] = SUMS
+
     def __init__(self) -> None:
+        self._lock = Lock()  # held while the arrays are replaced, and while all of them are read
         self.edges: Float64s = np.zeros(0)
         self.sums: dict[str, Float64s] = {name: np.zeros(0) for name in SUMS}
         self.low: Float64s = np.zeros(0)
@@ -100,7 +104,8 @@ class Sketch:
 
     def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
         """Count in a batch, which may be empty; returns the sketch itself."""
-        if len(as_floats(scores, "scores")) == 0:
+        given = [np.shape(as_floats(scores, "scores")), np.shape(as_array(outcomes, "outcomes"))]
+        if all(shape[:1] == (0,) for shape in given):
             return self
         c = check_scores(scores)
         if c.ndim != 1:
@@ -113,17 +118,20 @@ class Sketch:
         """Take in all rows of another sketch; returns the sketch itself."""
         if not isinstance(other, Sketch):
             raise InputError(f"only a Sketch can be merged into a sketch, not {type(other).__name__}")
-        if other.cells:
-            both = (self, other) if self.cells else (other,)
+        theirs = other.__getstate__()
+        if not len(theirs["edges"]):
+            return self
+        with self._lock:
+            both = [vars(self), theirs] if self.cells else [theirs]
             merged = Sketch.from_cells(
-                np.concatenate([s.edges for s in both]),
-                {name: np.concatenate([s.sums[name] for s in both]) for name in SUMS},
-                np.concatenate([s.low for s in both]),
-                np.concatenate([s.high for s in both]),
-                max(s.fraction for s in both),
-                min(s.precision for s in both),
+                np.concatenate([s["edges"] for s in both]),
+                {name: np.concatenate([s["sums"][name] for s in both]) for name in SUMS},
+                np.concatenate([s["low"] for s in both]),
+                np.concatenate([s["high"] for s in both]),
+                max(s["fraction"] for s in both),
+                min(s["precision"] for s in both),
             )
-            self.__dict__.update(merged.__dict__)
+            vars(self).update(merged.__getstate__())
         return self
 
     def __add__(self, other: "Sketch") -> "Sketch":
@@ -134,6 +142,15 @@ class Sketch:
     def __radd__(self, other: object) -> "Sketch":
         """So that sum(parts) works."""
         return self if other == 0 else NotImplemented
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock, as it was at one moment: the arrays themselves are replaced, never changed."""
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]  # a lock of its own
+        vars(self).update(state)
 
     # ------------------------------------------------------------------ reading it
 
@@ -152,26 +169,22 @@ class Sketch:
         """Memory held by the arrays."""
         return sum(a.nbytes for a in (self.edges, self.low, self.high, *self.sums.values()))
 
-    def to_profile(self) -> "CellProfile":
+    def to_profile(self) -> CellProfile:
         """One row per filled cell, or per prediction in cells of up to three, ready for every estimator."""
-        from truecal.profile.sketch.profile import CellProfile
-
-        if not self.cells:
+        still = Sketch()
+        still.__setstate__(self.__getstate__())
+        if not still.cells:
             raise InputError("the sketch is empty; at least one row is needed")
-        return CellProfile(self)
+        return CellProfile(still)
 
     def save(self, path: str | Path) -> None:
         """Write to a versioned npz file, whole or not at all."""
-        from truecal.profile.sketch.file import save_sketch
-
-        save_sketch(self, path)
+        save_cells(self, path)
 
     @staticmethod
     def load(path: str | Path) -> "Sketch":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
-        from truecal.profile.sketch.file import load_sketch
-
-        return load_sketch(path)
+        return Sketch.from_cells(*load_cells(path))
 
     def __repr__(self) -> str:
         return f"Sketch({self.rows} rows in {self.cells} cells)"

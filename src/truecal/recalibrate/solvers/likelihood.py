@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.predictions.softmax import softmax
+from truecal.predictions import softmax
 from truecal.types import Float64s, Floats, Indices
 
 LOG_ZERO = -1e30
@@ -133,7 +133,7 @@ def affine_loss(data: LabelledLogits, scale: Float64s, bias: Float64s) -> tuple[
     lead".
 
     The last value says whether every row gives its label a strictly larger probability than any other class: then
-    scaling all parameters up increases the likelihood for ever, and no finite optimum exists.
+    scaling all parameters up increases the likelihood without end, and no finite optimum exists.
     """
     total, classes = data.total, data.logits.shape[1]
     loss, separated = 0.0, True

@@ -1,6 +1,7 @@
 // The numbers of a study: what the page embeds, who is on the Pareto front, and which orders the intervals support.
 
-const { models, places, measures, columns, units, diagrams } = content;
+const { diagrams } = content;
+const { models, places, measures, columns, units } = content.numbers;
 const families = [...new Set(models.map((model) => model.family))].sort((a, b) => a.localeCompare(b));
 
 function unique(values) {
@@ -22,7 +23,7 @@ function unpacked(list, model, unit) {
 
 // Every model that has both an error and a value at a place; lists are by model in the order of `models`.
 function rowsAt(place, measure) {
-  const errors = columns[content.error][place];
+  const errors = columns[content.numbers.error][place];
   const found = columns[measure][place];
   if (!errors || !found) return [];
   return models.map((model, index) => ({

@@ -1,12 +1,15 @@
 """The analyses of a study as sections of its page: a few words, notes and a table each."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from truecal import study
+import truecal as tc
 from truecal.errors import InputError
-from truecal.report.study import tables as study_tables
+from truecal.report.study import tables
 from truecal.report.study.numbers import headline, measure_label, wanted_first
+from truecal.report.study.record import Analysis
 from truecal.report.study.tables import Table
 
 MOST_ROWS = 120
@@ -14,80 +17,135 @@ _RANKED = 6  # metrics whose rankings are compared
 _SCORES = ("nll", "brier")
 
 
-def analyses(frame: Any) -> list[dict[str, Any]]:
-    """Every analysis that the results allow, with the study's main metric; one they do not allow says why."""
-    import polars as pl
+@dataclass(frozen=True, eq=False)
+class _Results:
+    """The results that the analyses of a page read, cut down to what each of them asks for."""
 
-    lens, metric = headline(frame)
-    name = measure_name(frame, metric)
-    choice: dict[str, Any] = {"metric": metric, "lens": lens or "top-label"}
-    several = [found for at, found in wanted_first(frame) if at == lens][:_RANKED]
-    # What no analysis asks for would be read by every one of them and thrown away.
-    seen = frame.filter(pl.col("lens").is_in([lens, ""]))
-    main = seen.filter(pl.col("metric").is_in([metric, "error"]))
-    some = seen.filter(pl.col("metric").is_in([*several, *_SCORES, "error"]))
-    found = [
-        _section(
-            "error-calibration",
-            "Calibration against error",
-            f"How {name} goes with the error rate, over all models: the slope of a line, and Kendall's tau of the two rankings. "
-            "A tau above 0 means that accurate models tend to be well calibrated.",
-            lambda: study_tables.trends(study.error_against_calibration(main, **choice)),
-        ),
-        _section(
-            "pareto",
-            "Who stays on the Pareto front",
-            f"On how many of the fronts of error and a metric each model is: under {', '.join(several)}, on every dataset, "
-            "at every severity.",
-            lambda: study_tables.fronts(study.pareto(some, metrics=several, lens=choice["lens"])),
-        ),
-        _section(
-            "shifting",
-            "Under shift",
-            f"How much {name} and the error rate rise with every step of severity (least squares).",
-            lambda: study_tables.slopes(study.shift(main, **choice)),
-        ),
-        _section(
-            "in-out",
-            "From clean to shifted data",
-            f"Kendall's tau over models: does {name}, or the error, on clean data foretell that on shifted data, and do the two go "
-            "together there?",
-            lambda: study_tables.correlations(study.in_and_out(main, **choice)),
-        ),
-        _section(
-            "residuals",
-            "Scores beyond error",
-            "Log loss and Brier score after the part that the error rate explains is taken away. Models more than two standard "
-            "errors from the line stand out; below it is better.",
-            lambda: study_tables.standing_out(study.residuals(some, metrics=_scores(frame))),
-        ),
-        _section(
-            "bins",
-            "The number of bins decides",
-            "The slope of binned errors on the error rate, by number of bins, beside that of estimators without the bias of bins. "
-            "A trend that only many bins show is made by the estimator.",
-            lambda: study_tables.bins(study.bin_trend(seen, lens=choice["lens"])),
-        ),
-        _section(
-            "ranks",
-            "Do estimators agree?",
-            "Kendall's tau between the rankings of the models by two metrics, and how many pairs of models they order in opposite "
-            "ways. A flip is supported when the intervals of both metrics tell the two models apart.",
-            lambda: study_tables.ranks(study.rank_agreement(some, metrics=several, lens=choice["lens"])),
-        ),
+    frame: Any
+    lens: str
+    metric: str
+    metrics: tuple[str, ...]  # whose rankings are compared
+
+    @classmethod
+    def of(cls, frame: Any) -> "_Results":
+        import polars as pl
+
+        lens, metric = headline(frame)
+        several = tuple(found for at, found in wanted_first(frame) if at == lens)[:_RANKED]
+        return cls(frame.filter(pl.col("lens").is_in([lens, ""])), lens or "top-label", metric, several)
+
+    @cached_property
+    def main(self) -> Any:
+        """The main metric and the error."""
+        return self.frame.filter(self.frame["metric"].is_in([self.metric, "error"]))
+
+    @cached_property
+    def some(self) -> Any:
+        """The metrics that are compared, the scores and the error."""
+        return self.frame.filter(self.frame["metric"].is_in([*self.metrics, *_SCORES, "error"]))
+
+    @property
+    def scores(self) -> list[str]:
+        there = set(self.frame["metric"])
+        return [name for name in _SCORES if name in there]
+
+
+def analyses(frame: Any) -> list[Analysis]:
+    """Every analysis that the results allow, with the study's main metric; one they do not allow says why."""
+    found = _Results.of(frame)
+    name = measure_name(frame, found.metric)
+    after = sorted(set(frame["recalibrator"]) - {"none"})
+    return [
+        _error_calibration(found, name),
+        *(_recalibrated(found, name, place, recalibrator) for place, recalibrator in enumerate(after, 1)),
+        _fronts(found),
+        _shifting(found, name),
+        _in_out(found, name),
+        _residuals(found),
+        _bins(found),
+        _ranks(found),
     ]
-    for place, after in enumerate(sorted(set(frame["recalibrator"]) - {"none"}), 1):
-        found.insert(
-            place,
-            _section(
-                f"after-{place}",
-                f"What {after} does",
-                f"{name[0].upper()}{name[1:]} before and after {after}, mean over models. Tau compares the two rankings: "
-                "1 means that recalibration left it as it was.",
-                lambda after=after: study_tables.effect(study.effect_of_recalibration(main, after=after, **choice)),  # type: ignore[misc]
-            ),
-        )
-    return found
+
+
+def _error_calibration(found: _Results, name: str) -> Analysis:
+    return _section(
+        "error-calibration",
+        "Calibration against error",
+        f"How {name} goes with the error rate, over all models: the slope of a line, and Kendall's tau of the two rankings. "
+        "A tau above 0 means that accurate models tend to be well calibrated.",
+        lambda: tables.trends(tc.study.error_against_calibration(found.main, metric=found.metric, lens=found.lens)),
+    )
+
+
+def _fronts(found: _Results) -> Analysis:
+    return _section(
+        "pareto",
+        "Who stays on the Pareto front",
+        f"On how many of the fronts of error and a metric each model is: under {', '.join(found.metrics)}, on every dataset, "
+        "at every severity.",
+        lambda: tables.fronts(tc.study.pareto(found.some, metrics=found.metrics, lens=found.lens)),
+    )
+
+
+def _shifting(found: _Results, name: str) -> Analysis:
+    return _section(
+        "shifting",
+        "Under shift",
+        f"How much {name} and the error rate rise with every step of severity (least squares).",
+        lambda: tables.slopes(tc.study.shift(found.main, metric=found.metric, lens=found.lens)),
+    )
+
+
+def _in_out(found: _Results, name: str) -> Analysis:
+    return _section(
+        "in-out",
+        "From clean to shifted data",
+        f"Kendall's tau over models: does {name}, or the error, on clean data predict that on shifted data, and do the two go "
+        "together there?",
+        lambda: tables.correlations(tc.study.in_and_out(found.main, metric=found.metric, lens=found.lens)),
+    )
+
+
+def _residuals(found: _Results) -> Analysis:
+    return _section(
+        "residuals",
+        "Scores beyond error",
+        "Log loss and Brier score after the part that the error rate explains is taken away. Models more than two standard "
+        "errors from the line stand out; below it is better.",
+        lambda: tables.standing_out(tc.study.residuals(found.some, metrics=found.scores)),
+    )
+
+
+def _bins(found: _Results) -> Analysis:
+    return _section(
+        "bins",
+        "The number of bins decides",
+        "The slope of binned errors on the error rate, by number of bins, beside that of estimators without the bias of bins. "
+        "A trend that only many bins show is made by the estimator.",
+        lambda: tables.bins(tc.study.bin_trend(found.frame, lens=found.lens)),
+    )
+
+
+def _ranks(found: _Results) -> Analysis:
+    return _section(
+        "ranks",
+        "Do estimators agree?",
+        "Kendall's tau between the rankings of the models by two metrics, and how many pairs of models they order in opposite "
+        "ways. A flip is supported when the intervals of both metrics tell the two models apart.",
+        lambda: tables.ranks(tc.study.rank_agreement(found.some, metrics=found.metrics, lens=found.lens)),
+    )
+
+
+def _recalibrated(found: _Results, name: str, place: int, after: str) -> Analysis:
+    return _section(
+        f"after-{place}",
+        f"What {after} does",
+        f"{name[0].upper()}{name[1:]} before and after {after}, mean over models. Tau compares the two rankings: "
+        "1 means that recalibration left it as it was.",
+        lambda: tables.effect(
+            tc.study.effect_of_recalibration(found.main, after=after, metric=found.metric, lens=found.lens)
+        ),
+    )
 
 
 def measure_name(frame: Any, metric: str) -> str:
@@ -99,28 +157,23 @@ def measure_name(frame: Any, metric: str) -> str:
     return name[0].lower() + name[1:]
 
 
-def _section(id_: str, heading: str, intro: str, analysis: Callable[[], Table]) -> dict[str, Any]:
+def _section(id_: str, heading: str, intro: str, analysis: Callable[[], Table]) -> Analysis:
     try:
         notes, header, rows = analysis()
     except InputError as error:
         notes, header, rows = [f"Not for this study: {error}."], [], []
     kept = rows[:MOST_ROWS]
-    return {
-        "id": id_,
-        "heading": heading,
-        "intro": intro,
-        "notes": [_sentence(note) for note in notes],
-        "header": header,
-        "rows": [[shown for shown, _ in row] for row in kept],
-        "sorts": [[sort for _, sort in row] for row in kept],
-        "more": f"The first {MOST_ROWS} of {len(rows):,} rows." if len(rows) > MOST_ROWS else "",
-    }
+    return Analysis(
+        id_,
+        heading,
+        intro,
+        notes=[_sentence(note) for note in notes],
+        header=header,
+        rows=[[shown for shown, _ in row] for row in kept],
+        sorts=[[sort for _, sort in row] for row in kept],
+        more=f"The first {MOST_ROWS} of {len(rows):,} rows." if len(rows) > MOST_ROWS else "",
+    )
 
 
 def _sentence(note: str) -> str:
     return note[:1].upper() + note[1:] + ("" if note.endswith((".", "?")) else ".")
-
-
-def _scores(frame: Any) -> list[str]:
-    there = set(frame["metric"])
-    return [name for name in _SCORES if name in there]

@@ -7,13 +7,15 @@ room given is left out, a severity of a lens and scheme at a time.
 import json
 from typing import Any
 
-UNIT = 10_000
+from truecal.report.study.record import Diagrams, Drawn, Kind, Numbers
+
+_UNIT = Diagrams().unit
 _LENSES = ("top-label", "class-wise", "all-label")
 _SCHEMES = ("mass", "width")
 
 
-def explorer_diagrams(frame: Any, diagrams: Any, numbers: dict[str, Any], *, room: int) -> dict[str, Any]:
-    """Kinds of diagrams (lens, scheme), for each {"place/model": [confidences, outcomes, counts]}, and whether none is missing."""
+def explorer_diagrams(frame: Any, diagrams: Any, numbers: Numbers, *, room: int) -> Diagrams:
+    """As many kinds of diagrams as fit into `room` bytes."""
     import polars as pl
 
     jobs = frame.group_by("job").agg(
@@ -25,14 +27,11 @@ def explorer_diagrams(frame: Any, diagrams: Any, numbers: dict[str, Any], *, roo
         .join(first, on="job")
         .sort("lens", "scheme", "severity", "bin")
     )
-    model_of = {model["name"]: i for i, model in enumerate(numbers["models"])}
-    place_of = {
-        (place["dataset"], place["severity"], place["recalibrator"], place["selection"]): i
-        for i, place in enumerate(numbers["places"])
-    }
+    model_of = {model.name: i for i, model in enumerate(numbers.models)}
+    place_of = {(p.dataset, p.severity, p.recalibrator, p.selection): i for i, p in enumerate(numbers.places)}
     groups = known.partition_by("lens", "scheme", "severity", as_dict=True)
-    kinds: list[dict[str, str]] = []
-    drawn: list[dict[str, Any]] = []
+    kinds: list[Kind] = []
+    drawn: list[Drawn] = []
     used, complete = 0, True
     for lens, scheme, severity in sorted(groups, key=_priority):
         packed = _packed(groups[lens, scheme, severity], model_of, place_of)
@@ -41,12 +40,12 @@ def explorer_diagrams(frame: Any, diagrams: Any, numbers: dict[str, Any], *, roo
             complete = False
             break
         used += size
-        kind = {"lens": lens, "scheme": scheme}
+        kind = Kind(lens, scheme)
         if kind not in kinds:
             kinds.append(kind)
             drawn.append({})
         drawn[kinds.index(kind)].update(packed)
-    return {"kinds": kinds, "drawn": drawn, "unit": UNIT, "complete": complete}
+    return Diagrams(kinds, drawn, complete=complete)
 
 
 def _priority(group: tuple[str, str, float]) -> tuple[int, int, float, str]:
@@ -56,15 +55,15 @@ def _priority(group: tuple[str, str, float]) -> tuple[int, int, float, str]:
     return (lens_rank, scheme_rank, severity, lens)
 
 
-def _packed(rows: Any, model_of: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> dict[str, list[list[float]]]:
+def _packed(rows: Any, model_of: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> Drawn:
     names = ("dataset", "severity", "recalibrator", "selection", "model", "confidence", "outcome", "count")
-    found: dict[str, list[list[float]]] = {}
+    found: Drawn = {}
     for *place, model, confidence, outcome, count in rows.select(names).rows():
         if tuple(place) not in place_of:  # nothing was judged there
             continue
         key = f"{place_of[tuple(place)]}/{model_of[model]}"
         lists = found.setdefault(key, [[], [], []])
-        whole = (round(confidence * UNIT), round(outcome * UNIT), round(count, 2))
+        whole = (round(confidence * _UNIT), round(outcome * _UNIT), round(count, 2))
         for values, number in zip(lists, whole, strict=True):
             values.append(int(number) if float(number).is_integer() else number)
     for lists in found.values():  # bins of equal mass mostly hold equal counts: one number says it

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.study.analyses.points import points
+from truecal.report.study.record import Columns, Measure, Model, Numbers, Place, Units
 
-VALUE_UNIT, END_UNIT = 1_000_000, 10_000
+_UNITS = Units()
 NO_FAMILY = "(no family)"
 _PLACE = ["dataset", "severity", "recalibrator", "selection"]
 _MEASURE = ["lens", "metric"]
@@ -49,10 +50,10 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """What the page embeds (`record`), about how many bytes that takes, and what was left out of it, in words."""
+class Packed:
+    """What the page embeds, about how many bytes that takes, and what was left out of it, in words."""
 
-    record: dict[str, Any]
+    numbers: Numbers
     size: int
     left_out: list[str]
 
@@ -68,17 +69,18 @@ def refuse_undrawable(frame: Any) -> None:
         )
 
 
-def explorer_numbers(frame: Any, *, room: int) -> Numbers:
+def explorer_numbers(frame: Any, *, room: int) -> Packed:
     """Pack the results of a store into about `room` bytes of JSON."""
     import polars as pl
 
     models = _models(frame)
-    index = {model["name"]: i for i, model in enumerate(models)}
+    index = {model.name: i for i, model in enumerate(models)}
     means = _means(frame)
-    places = means.group_by(_PLACE).agg(pl.col("n").max(), pl.col("seeds").max()).sort(_PLACE).to_dicts()
-    place_of = {tuple(place[name] for name in _PLACE): i for i, place in enumerate(places)}
-    measures: list[dict[str, Any]] = []
-    packed: list[dict[str, Any]] = []
+    counted = means.group_by(_PLACE).agg(pl.col("n").max(), pl.col("seeds").max()).sort(_PLACE)
+    places = [Place(**row) for row in counted.iter_rows(named=True)]
+    place_of = {tuple(row): i for i, row in enumerate(counted.select(_PLACE).iter_rows())}
+    measures: list[Measure] = []
+    packed: list[Columns] = []
     left_out: list[str] = []
     used = 0
     groups = means.partition_by(_MEASURE, as_dict=True)
@@ -90,25 +92,17 @@ def explorer_numbers(frame: Any, *, room: int) -> Numbers:
         size = len(json.dumps(columns, separators=(",", ":")))
         about = rows.row(0, named=True)
         label = measure_label(metric, about["bins"], about["norm"], about["scheme"])
-        others = any(kept["metric"] != "error" for kept in measures)
+        others = any(kept.metric != "error" for kept in measures)
         if used + size > room and metric != "error" and others:  # there is always something to draw
             left_out.append(f"{label}, {lens or 'whole prediction'}")
             continue
         used += size
-        measures.append(
-            {"lens": lens, "metric": metric, "label": label, "bins": about["bins"], "plain": metric.startswith("ece-")}
-        )
+        measures.append(Measure(lens, metric, label, about["bins"], metric.startswith("ece-")))
         packed.append(columns)
-    errors = [i for i, measure in enumerate(measures) if measure["metric"] == "error"]
-    record = {
-        "models": models,
-        "places": places,
-        "measures": measures,
-        "columns": packed,
-        "error": errors[0],
-        "units": {"value": VALUE_UNIT, "end": END_UNIT},
-    }
-    return Numbers(record, len(json.dumps(record, separators=(",", ":"))), left_out)
+    error = next(i for i, measure in enumerate(measures) if measure.metric == "error")
+    numbers = Numbers(models, places, measures, packed, error)
+    rest = json.dumps([models, places, measures], default=vars, separators=(",", ":"))
+    return Packed(numbers, used + len(rest), left_out)
 
 
 def wanted_first(frame: Any) -> list[tuple[str, str]]:
@@ -131,7 +125,7 @@ def _means(frame: Any) -> Any:
         if not part["value"].is_finite().any():  # a selection of no rows
             continue
         metrics, lenses = (part[name].unique().to_list() for name in ("metric", "lens"))
-        found, _ = points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
+        found, _ = tc.study.points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
         parts.append(found.with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))
     made_of = frame.group_by("metric").agg(*(pl.col(name).first() for name in ("scheme", "bins", "norm")))
     return pl.concat(parts).join(made_of, on="metric", how="left").sort([*_PLACE, *_MEASURE, "model"])
@@ -154,12 +148,12 @@ def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str
     return ", ".join(words)
 
 
-def _models(frame: Any) -> list[dict[str, Any]]:
+def _models(frame: Any) -> list[Model]:
     import polars as pl
 
     found = frame.group_by("model").agg(pl.col("family").first(), pl.col("size").first()).sort("model")
     return [
-        {"name": name, "family": NO_FAMILY if family is None else family, "size": size}
+        Model(name, NO_FAMILY if family is None else family, size)
         for name, family, size in found.select("model", "family", "size").rows()
     ]
 
@@ -173,12 +167,12 @@ def _priority(measure: tuple[str, str]) -> tuple[int, int, int, str, str]:
     return (metric != "error", lens_rank if known else lens_rank + len(_LENSES), metric_rank, lens, metric)
 
 
-def _columns(rows: Any, index: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> dict[str, list[Any]]:
+def _columns(rows: Any, index: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> Columns:
     """{place: [values, lows, highs]}, each by model, as whole numbers of their units; null where there is none."""
     found: dict[str, list[Any]] = {}
     for row in rows.select(*_PLACE, "model", "value", "low", "high").rows():
         place = str(place_of[row[:4]])
         lists = found.setdefault(place, [[None] * len(index) for _ in range(3)])
-        for values, number, unit in zip(lists, row[5:], (VALUE_UNIT, END_UNIT, END_UNIT), strict=True):
+        for values, number, unit in zip(lists, row[5:], (_UNITS.value, _UNITS.end, _UNITS.end), strict=True):
             values[index[row[4]]] = round(number * unit) if number is not None and isfinite(number) else None
     return {place: [None if set(values) == {None} else values for values in lists] for place, lists in found.items()}

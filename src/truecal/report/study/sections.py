@@ -1,27 +1,28 @@
 """The sections of the study page as HTML. Selectors, charts and the table of models are filled by the scripts."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.sections import box, header, section
+from truecal.report.study.record import Analysis, StudyContent
 
 _MODEL_COLUMNS = ["Model", "Family", "Size", "Error", "Metric", "Interval", "Pareto front", "Not told apart from"]
 _NOTES_SHOWN, _MOST_NOTES = 3, 40
 _NAMED = 8  # metrics that were left out
 
 
-def study_body(content: dict[str, Any]) -> str:
+def study_body(content: StudyContent) -> str:
     """Everything inside the body element except the scripts."""
     sections = [
-        ("explorer", "Error and calibration", _explorer(content)),
-        *((found["id"], found["heading"], analysis_html(found)) for found in content["analyses"]),
+        ("explorer", "Error and calibration", _explorer()),
+        *((found.id, found.heading, analysis_html(found)) for found in content.analyses),
         ("reading", "How to read this page", _reading(content)),
         ("reproduce", "Reproducibility", _reproduce(content)),
     ]
     links = "".join(element("a", escaped(heading), href=f"#{name}") for name, heading, _ in sections)
     return (
         element("a", "Skip to the finding", href="#verdict", class_="skip")
-        + header(content["title"], content["facts"])
+        + header(content.title, content.facts)
         + element(
             "main",
             _verdict(),
@@ -51,7 +52,18 @@ def _verdict() -> str:
     )
 
 
-def _explorer(content: dict[str, Any]) -> str:
+def _explorer() -> str:
+    models = table("Models shown", _MODEL_COLUMNS, [], id_="model-table")
+    return (
+        _controls()
+        + element("div", _scatter(), _reliability(), _over_severity(), _bins(), class_="charts")
+        + element("h3", "The models shown", id="models-heading")
+        + element("div", models, id="models")
+    )
+
+
+def _controls() -> str:
+    """What to show."""
     choices = "".join(
         element("div", element("label", words, for_=name), element("select", "", id=name), class_="control")
         for name, words in (
@@ -71,8 +83,12 @@ def _explorer(content: dict[str, Any]) -> str:
         class_="control",
     )
     families = element("fieldset", element("legend", "Families"), id="families")
-    controls = element("form", choices, severity, families, id="controls", aria_label="What to show")
-    scatter = element(
+    return element("form", choices, severity, families, id="controls", aria_label="What to show")
+
+
+def _scatter() -> str:
+    """All models by error and metric."""
+    return element(
         "figure",
         element("h3", "All models"),
         element("div", "", id="scatter", class_="chart"),
@@ -84,7 +100,11 @@ def _explorer(content: dict[str, Any]) -> str:
         ),
         element("p", element("button", "Release the brush", type="button", id="release"), hidden="hidden"),
     )
-    reliability = element(
+
+
+def _reliability() -> str:
+    """The reliability diagram of one model."""
+    return element(
         "figure",
         element("h3", "One model"),
         element(
@@ -98,13 +118,21 @@ def _explorer(content: dict[str, Any]) -> str:
         element("div", "", id="reliability", class_="chart"),
         element("figcaption", "", id="reliability-words"),
     )
-    shift = element(
+
+
+def _over_severity() -> str:
+    """A metric over the severity of shift."""
+    return element(
         "figure",
         element("h3", "Over the severity of shift"),
         element("div", "", id="shift", class_="chart"),
         element("figcaption", "", id="shift-words"),
     )
-    bins = element(
+
+
+def _bins() -> str:
+    """The bins of the diagram as a table."""
+    return element(
         "figure",
         element("h3", "Bins of the diagram"),
         table(
@@ -114,33 +142,26 @@ def _explorer(content: dict[str, Any]) -> str:
             id_="bin-table",
         ),
     )
-    models = table("Models shown", _MODEL_COLUMNS, [], id_="model-table")
-    return (
-        controls
-        + element("div", scatter, reliability, shift, bins, class_="charts")
-        + element("h3", "The models shown", id="models-heading")
-        + element("div", models, id="models")
-    )
 
 
-def analysis_html(found: dict[str, Any]) -> str:
+def analysis_html(found: Analysis) -> str:
     """An analysis: what it asks, its notes, its table."""
     rows = [
         [Cell(shown, sort) for shown, sort in zip(row, sorts, strict=True)]
-        for row, sorts in zip(found["rows"], found["sorts"], strict=True)
+        for row, sorts in zip(found.rows, found.sorts, strict=True)
     ]
     return (
-        element("p", escaped(found["intro"]))
-        + _notes(found["notes"])
-        + (table(found["heading"], found["header"], rows, page=12, id_=f"{found['id']}-table") if rows else "")
-        + (element("p", escaped(found["more"]), class_="more") if found["more"] else "")
+        element("p", escaped(found.intro))
+        + _notes(found.notes)
+        + (table(found.heading, found.header, rows, page=12, id_=f"{found.id}-table") if rows else "")
+        + (element("p", escaped(found.more), class_="more") if found.more else "")
     )
 
 
-def _notes(notes: list[str]) -> str:
+def _notes(notes: Sequence[str]) -> str:
     """The first notes, and the others on request."""
 
-    def listed(some: list[str]) -> str:
+    def listed(some: Sequence[str]) -> str:
         return element("ul", *(element("li", escaped(note)) for note in some), class_="notes", aria_label="Notes")
 
     shown, more = notes[:_NOTES_SHOWN], notes[_NOTES_SHOWN:_MOST_NOTES]
@@ -152,9 +173,8 @@ def _notes(notes: list[str]) -> str:
     )
 
 
-def _reading(content: dict[str, Any]) -> str:
-    explorer = content["explorer"]
-    level = f"{explorer['level']:.0%}"
+def _reading(content: StudyContent) -> str:
+    level = f"{content.explorer.level:.0%}"
     terms = [
         (
             "Values",
@@ -177,24 +197,24 @@ def _reading(content: dict[str, Any]) -> str:
             "the relation of calibration to error is partly made by the estimator.",
         ),
     ]
-    if content["warnings"]:
-        terms.append(("Warnings in the store", " · ".join(content["warnings"])))
-    if left_out := content["left_out"]:
+    if content.warnings:
+        terms.append(("Warnings in the store", " · ".join(content.warnings)))
+    if left_out := content.left_out:
         rest = f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-        said = f"{'; '.join(left_out[:_NAMED])}{rest}. The store holds them all."
-        terms.append(("Left out to keep the page small", said))
+        names = f"{'; '.join(left_out[:_NAMED])}{rest}. The store holds them all."
+        terms.append(("Left out to keep the page small", names))
     return element(
         "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in terms), class_="terms"
     )
 
 
-def _reproduce(content: dict[str, Any]) -> str:
-    made = content["reproduce"]
+def _reproduce(content: StudyContent) -> str:
+    made = content.reproduce
     return box(
         [
-            ("Made", made["made"]),
-            ("Study", made["study"]),
-            ("Command", made["command"] or "truecal.report_study(...) from Python"),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made["versions"].items())),
+            ("Made", made.made),
+            ("Study", made.study),
+            ("Command", made.command or "truecal.report_study(...) from Python"),
+            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
         ]
     )

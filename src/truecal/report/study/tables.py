@@ -3,7 +3,7 @@
 A cell is what is shown and what it sorts by.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -137,7 +137,7 @@ def _text(value: object) -> tuple[str, str]:
     return str(value), str(value)
 
 
-def _place(row: dict[str, Any]) -> Row:
+def _place(row: Mapping[str, Any]) -> Row:
     return [_text(row["dataset"]), (f"{row['severity']:g}", float(row["severity"]))]
 
 
@@ -149,7 +149,7 @@ def _number(value: float | None, digits: int = 4) -> tuple[str, float | str]:
     return (f"{value:.{digits}f}", float(value)) if value is not None and isfinite(value) else ("", -1e9)
 
 
-def _with_ends(row: dict[str, Any], name: str, low: str | None = None, high: str | None = None) -> Row:
+def _with_ends(row: Mapping[str, Any], name: str, low: str | None = None, high: str | None = None) -> Row:
     """A number, and its interval in a cell of its own."""
     ends = [row[low or f"{name}_low"], row[high or f"{name}_high"]]
     known = all(end is not None and isfinite(end) for end in ends)

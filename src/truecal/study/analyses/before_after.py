@@ -87,16 +87,16 @@ def effect_of_recalibration(
         raise InputError(f"no model has {metric} both with {before!r} and with {after!r}")
     apart = (pl.col("after_high") < pl.col("low")) | (pl.col("after_low") > pl.col("high"))
     both = both.with_columns((pl.col("after") - pl.col("value")).alias("change"), apart.alias("supported"))
-    said = []
+    remarks = []
     for condition, part in both.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         place = named(*condition)
         if not part["n"].equals(part["n_after"], check_names=False):
-            said.append((f"{before!r} and {after!r} were judged on different rows: not the effect alone", place))
+            remarks.append((f"{before!r} and {after!r} were judged on different rows: not the effect alone", place))
         moved = part.filter((pl.col("error") - pl.col("error_after")).abs() > 1e-12)["model"].to_list()
-        said += [(f"{after!r} changed the classification error", f"{model} {place}") for model in moved]
+        remarks += [(f"{after!r} changed the classification error", f"{model} {place}") for model in moved]
         worse = part.filter((pl.col("change") > 0) & pl.col("supported"))["model"].to_list()
-        said += [(f"{after!r} made {metric} worse beyond the intervals", f"{model} {place}") for model in worse]
-    notes += gathered(said)
+        remarks += [(f"{after!r} made {metric} worse beyond the intervals", f"{model} {place}") for model in worse]
+    notes += gathered(remarks)
     both = both.rename({"value": "before", "low": "before_low", "high": "before_high"})
     names = ("error", "error_after", "before", "before_low", "before_high", "after", "after_low", "after_high")
     table = both.select(*_WHO, *names, "change", "supported").sort(*_WHO[:5])

@@ -5,11 +5,9 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.estimate.binned import Binning
-from truecal.estimate.bins import Bins
+from truecal.estimate import Binning, Bins, refuse_batch
 from truecal.profile import Profile
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.cells import refuse_batch
 
 
 @dataclass(frozen=True, eq=False)

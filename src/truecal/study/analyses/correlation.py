@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truecal.checks import check_choice
 from truecal.errors import InputError
-from truecal.estimate.estimator import check_choice
 from truecal.types import Float64s
 
 Method = Literal["pearson", "spearman", "kendall"]

@@ -52,10 +52,10 @@ def error_against_calibration(
     largest = pl.col("size").max().over([*CONDITION, "family"])
     found = found.with_columns((pl.col("size") / largest).alias("relative_size"))
     rows: list[dict[str, Any]] = []
-    said, loose, pairs = [], 0, 0
+    remarks, loose, pairs = [], 0, 0
     for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         rows.append(_trend(condition, None, part, level))
-        said += few_models(part.height, named(*condition))
+        remarks += few_models(part.height, named(*condition))
         for family in part["family"].drop_nulls().unique().sort():
             members = part.filter(pl.col("family") == family)
             if members.height >= 2:
@@ -63,13 +63,13 @@ def error_against_calibration(
         overlapping = _overlapping(part)
         loose, pairs = loose + sum(overlapping), pairs + len(overlapping)
     if not pairs:
-        notes.append(f"there are no intervals of {metric}: nobody can tell which of its ranks are chance")
+        notes.append(f"there are no intervals of {metric}: which of its ranks are chance is unknown")
     elif loose:
         notes.append(
             f"{loose} of {pairs} neighbours in rankings by {metric} have overlapping intervals: "
             "their order is not supported by the data"
         )
-    notes += gathered(said)
+    notes += gathered(remarks)
     return ErrorAgainstCalibration(metric, tuple(notes), found, pl.DataFrame(rows, infer_schema_length=None))
 
 

@@ -1,7 +1,7 @@
 """What is left of NLL and Brier score once error is taken out (Minderer et al. 2021, Figure 8).
 
 Both scores mix accuracy with calibration and go with error; the residual of a line through the models tells which are better
-(negative) or worse than their accuracy alone lets expect.
+(negative) or worse than their accuracy alone predicts.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def residuals(
     found, notes = with_error(
         frame, metrics, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
-    said, parts, rows = [], [], []
+    remarks, parts, rows = [], [], []
     for (metric, lens_here, *condition), part in found.partition_by(
         ["metric", "lens", *CONDITION], as_dict=True, maintain_order=True
     ).items():
@@ -65,11 +65,13 @@ def residuals(
         rest = value - expected
         if len(error) < _FEWEST or np.isnan(line.slope):
             why = f"{len(error)} models" if len(error) < _FEWEST else "models of one and the same error"
-            said.append((f"{why} leave no residuals to speak of", place))
+            remarks.append((f"{why} leave no residuals to speak of", place))
         elif len(error) < FEW:
-            said.append((f"a line through {len(error)} models follows each of them; read residuals with care", place))
+            remarks.append(
+                (f"a line through {len(error)} models follows each of them; read residuals with care", place)
+            )
         if line.explained > 0.99 and len(error) >= _FEWEST:
-            said.append(
+            remarks.append(
                 ("error explains more than 99 % of the variance; the score ranks models almost as error does", place)
             )
         parts.append(
@@ -84,7 +86,7 @@ def residuals(
         rows.append({**row, "explained": line.explained, "models": line.models})
     columns = ("metric", "lens", *CONDITION, "model", "family", "size", "error", "value")
     table = pl.concat(parts).select(*columns, "expected", "residual", "standardized")
-    return Residuals((*notes, *gathered(said)), table, pl.DataFrame(rows, infer_schema_length=None))
+    return Residuals((*notes, *gathered(remarks)), table, pl.DataFrame(rows, infer_schema_length=None))
 
 
 def _standardized(error: np.ndarray, rest: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Does good calibration on clean data foretell good calibration on shifted data? (Minderer et al. 2021, Figures 6 and 11)"""
+"""Does good calibration on clean data predict good calibration on shifted data? (Minderer et al. 2021, Figures 6 and 11)"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def in_and_out(
             "the results hold no shifted data with a clean version: give severities above 0, or name the clean dataset as reference"
         )
     notes += more
-    said: list[tuple[str, str]] = []
+    remarks: list[tuple[str, str]] = []
     parts, rows = [], []
     for out, clean in pairs.items():
         inside = at(found, *clean).select(
@@ -76,9 +76,9 @@ def in_and_out(
         names = {"value": "outside", "low": "outside_low", "high": "outside_high", "error": "error_outside"}
         part = at(found, *out).rename(names).join(inside, on="model", how="inner")
         if part.is_empty():
-            said.append((f"no model was judged on {clean[0]} as well", named(*out)))
+            remarks.append((f"no model was judged on {clean[0]} as well", named(*out)))
             continue
-        said += few_models(part.height, named(*out))
+        remarks += few_models(part.height, named(*out))
         for what, x, y in PAIRS:
             first, second = numbers(part, x, y)
             for method in METHODS:
@@ -103,7 +103,7 @@ def in_and_out(
         (pl.col("pair") == PAIRS[0][0]) & (pl.col("method") == "kendall") & (pl.col("low") <= 0) & (pl.col("high") >= 0)
     )
     for row in open_sign.iter_rows(named=True):
-        text = f"{metric} on clean data does not foretell that on shifted data (the interval of tau holds 0)"
-        said.append((text, f"{named(row['dataset'], row['severity'])} (tau {row['value']:.2f})"))
-    notes += gathered(said)
+        text = f"{metric} on clean data does not predict that on shifted data (the interval of tau holds 0)"
+        remarks.append((text, f"{named(row['dataset'], row['severity'])} (tau {row['value']:.2f})"))
+    notes += gathered(remarks)
     return InAndOut(metric, tuple(dict.fromkeys(notes)), table, correlations)

@@ -143,7 +143,7 @@ def pareto(
     table = pl.concat(parts).sort("metric", "lens", *CONDITION, "error", "model")
     judged = table.filter(pl.col("supported").is_not_null())
     if judged.is_empty():
-        notes.append("there are no intervals of these metrics: nobody can tell which memberships are chance")
+        notes.append("there are no intervals of these metrics: which memberships are chance is unknown")
     elif loose := judged.filter(~pl.col("supported")).height:
         notes.append(
             f"{loose} of {judged.height} memberships of a front are not supported by the intervals: "

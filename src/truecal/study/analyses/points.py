@@ -64,12 +64,12 @@ def points(
                 f"there are {', '.join(known) or 'none'}"
             )
     table = table.filter(pl.col("metric").is_in(list(metrics)) & pl.col("lens").is_in([*lenses, ""]))
-    said = []
+    remarks = []
     for row in (
         table.filter(~pl.col("value").is_finite().fill_null(False)).unique(_KEY).sort(_KEY).iter_rows(named=True)
     ):
         what = "missing" if row["value"] is None else "infinite"
-        said.append((f"{row['metric']} is {what} and left out", f"{row['model']} {where(row)}"))
+        remarks.append((f"{row['metric']} is {what} and left out", f"{row['model']} {where(row)}"))
     table = table.filter(pl.col("value").is_finite())
     if table.is_empty():
         raise InputError("none of the wanted numbers is finite")
@@ -93,7 +93,7 @@ def points(
         pl.len().cast(pl.Int64).alias("seeds"),
         (pl.col("value").max() - pl.col("value").min()).alias("apart"),
     )
-    notes = [*gathered(said), *_unequal(table), *_luck(table)]
+    notes = [*gathered(remarks), *_unequal(table), *_between_seeds(table)]
     return table.drop("apart").sort(_KEY), notes
 
 
@@ -138,20 +138,20 @@ def _only(table: Any, column: str, wanted: str) -> Any:
 def _unequal(table: Any) -> list[str]:
     """Conditions under which models were judged on different numbers of rows, or of seeds."""
     pl = polars()
-    said = []
+    remarks = []
     spread = table.group_by(*CONDITION).agg(
         pl.col("n").min().alias("least"), pl.col("n").max().alias("most"), pl.col("seeds").n_unique().alias("kinds")
     )
     for row in spread.sort(*CONDITION).iter_rows(named=True):
         if row["least"] != row["most"]:
             text = f"models were judged on different rows ({row['least']:g} to {row['most']:g} of them)"
-            said.append((f"{text}, so that part of their difference may be that of the rows", where(row)))
+            remarks.append((f"{text}, so that part of their difference may be that of the rows", where(row)))
         if row["kinds"] > 1:
-            said.append(("models have different numbers of seeds", where(row)))
-    return gathered(said)
+            remarks.append(("models have different numbers of seeds", where(row)))
+    return gathered(remarks)
 
 
-def _luck(table: Any) -> list[str]:
+def _between_seeds(table: Any) -> list[str]:
     """Intervals are about the rows; seeds that differ by more than their width show what another training would change."""
     pl = polars()
     several = table.filter((pl.col("seeds") > 1) & pl.col("low").is_not_null() & pl.col("high").is_not_null())
@@ -160,18 +160,18 @@ def _luck(table: Any) -> list[str]:
         return []
     return [
         f"{beyond} of {several.height} numbers differ between seeds by more than the width of their intervals: "
-        "intervals leave out the luck of training"
+        "intervals do not include the variation between trainings"
     ]
 
 
-def gathered(said: Sequence[tuple[str, str]], most: int = 3) -> list[str]:
-    """Notes with the places they hold for: one for each text, however many places it was said of.
+def gathered(remarks: Sequence[tuple[str, str]], most: int = 3) -> list[str]:
+    """Notes with the places they hold for: one for each text, however many places it was remarks of.
 
     >>> gathered([("too few models", "on digits"), ("too few models", "on wine"), ("no intervals", "on wine")])
     ['too few models (on digits, on wine)', 'no intervals (on wine)']
     """
     places: dict[str, list[str]] = {}
-    for text, place in said:
+    for text, place in remarks:
         places.setdefault(text, []).append(place)
     more = {text: f" and {len(at) - most} more" if len(at) > most else "" for text, at in places.items()}
     return [f"{text} ({', '.join(at[:most])}{more[text]})" for text, at in places.items()]

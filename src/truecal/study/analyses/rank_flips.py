@@ -82,23 +82,23 @@ def rank_agreement(
         label = pl.when(pl.col("lens") == "").then(pl.col("metric")).otherwise(bracket)
     found = found.with_columns(label.alias("name"))
     rows: list[dict[str, Any]] = []
-    said = []
+    remarks = []
     for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         ranks = _Ranks.of(part)
         if ranks.left_out:
-            said.append((f"left out for want of some metric: {', '.join(ranks.left_out)}", named(*condition)))
+            remarks.append((f"left out for want of some metric: {', '.join(ranks.left_out)}", named(*condition)))
         if len(ranks.names) < 2 or len(ranks.models) < 2:
-            said.append(("fewer than two models or metrics leave nothing to compare", named(*condition)))
+            remarks.append(("fewer than two models or metrics leave nothing to compare", named(*condition)))
             continue
-        said += few_models(len(ranks.models), named(*condition))
+        remarks += few_models(len(ranks.models), named(*condition))
         rows += ranks.agreements(condition, level)
-    notes += gathered(said)
+    notes += gathered(remarks)
     if not rows:
         raise InputError("no condition has two models with all of the metrics")
     table = pl.DataFrame(rows, schema_overrides={"supported_flips": pl.Int64})
     bare = found.filter(pl.col("low").is_null() | pl.col("high").is_null())["name"].unique().sort().to_list()
     if bare:
-        notes.append(f"there are no intervals of {', '.join(bare)}: nobody can tell which flips with them are chance")
+        notes.append(f"there are no intervals of {', '.join(bare)}: which flips with them are chance is unknown")
     judged = table.filter(pl.col("supported_flips").is_not_null())
     flips, supported = int(judged["flips"].sum()), int(judged["supported_flips"].sum())
     if flips and not supported:

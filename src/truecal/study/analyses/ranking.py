@@ -17,23 +17,31 @@ _SHOWN_PAIRS = 4
 
 
 @dataclass(frozen=True)
+class Ranked:
+    """A model on a dataset: the cell of every metric it has."""
+
+    model: str
+    dataset: str
+    seeds: int
+    values: dict[str, Cell]
+
+
+@dataclass(frozen=True)
 class Ranking:
-    """Rows of model, dataset and the cells of every metric, best first within each dataset; and what to know about them."""
+    """Models by dataset, best first within each; and what to know about them."""
 
     metrics: tuple[str, ...]
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[Ranked, ...]
     notes: tuple[str, ...]
 
     def records(self) -> list[dict[str, Any]]:
         """The table as plain records, for JSON; what is not a finite number is None."""
         return [
             {
-                "model": row["model"],
-                "dataset": row["dataset"],
-                "seeds": row["seeds"],
-                **{
-                    name: dict(zip(("value", "low", "high"), cell, strict=True)) for name, cell in row["values"].items()
-                },
+                "model": row.model,
+                "dataset": row.dataset,
+                "seeds": row.seeds,
+                **{name: dict(zip(("value", "low", "high"), cell, strict=True)) for name, cell in row.values.items()},
             }
             for row in self.rows
         ]
@@ -79,9 +87,9 @@ def rank(
     rows, notes = [], []
     for dataset in part["dataset"].unique(maintain_order=True).to_list():
         of_dataset = part.filter((pl.col("dataset") == dataset) & pl.col("metric").is_in(names))
-        ranked = _ranked(of_dataset, names)
-        rows += [{**row, "dataset": dataset} for row in ranked]
-        notes += _unsupported(of_dataset, names[0], dataset, [row["model"] for row in ranked])
+        ranked = _ranked(of_dataset, names, dataset)
+        rows += ranked
+        notes += _unsupported(of_dataset, names[0], dataset, [row.model for row in ranked])
     return Ranking(names, tuple(rows), tuple(notes))
 
 
@@ -90,7 +98,7 @@ def _listed(names: Sequence[object], most: int = 12) -> str:
     return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
 
 
-def _ranked(part: "pl.DataFrame", names: tuple[str, ...]) -> list[dict[str, Any]]:
+def _ranked(part: "pl.DataFrame", names: tuple[str, ...], dataset: str) -> list[Ranked]:
     rows = []
     for (model,), of_model in part.partition_by("model", as_dict=True, maintain_order=True).items():
         cells: dict[str, Cell] = {}
@@ -99,10 +107,10 @@ def _ranked(part: "pl.DataFrame", names: tuple[str, ...]) -> list[dict[str, Any]
             low, high = (found["low"][0], found["high"][0]) if alone else (None, None)
             cells[name] = (_finite(found["value"].mean()), _finite(low), _finite(high))
         ordered = {name: cells[name] for name in names if name in cells}
-        rows.append({"model": model, "seeds": of_model["seed"].n_unique(), "values": ordered})
+        rows.append(Ranked(model, dataset, of_model["seed"].n_unique(), ordered))
 
-    def key(row: dict[str, Any]) -> tuple[bool, float]:
-        value = row["values"].get(names[0], (None,))[0]
+    def key(row: Ranked) -> tuple[bool, float]:
+        value = row.values.get(names[0], (None,))[0]
         return value is None, value or 0.0
 
     return sorted(rows, key=key)

@@ -127,14 +127,16 @@ def _beside_largest(name: str) -> Any:
 
 def _notes(table: Any, metric: str) -> list[str]:
     pl = polars()
-    said, loose, models = [], 0, 0
+    remarks, loose, models = [], 0, 0
     for (dataset,), part in table.partition_by(["dataset"], as_dict=True, maintain_order=True).items():
         count = part["severity"].n_unique()
         if count < _FEWEST:
-            said.append((f"{count} severities, the clean one included, are too few to speak of a trend", str(dataset)))
+            remarks.append(
+                (f"{count} severities, the clean one included, are too few to speak of a trend", str(dataset))
+            )
         worst = part.filter((pl.col("severity") == part["severity"].max()) & pl.col("supported").is_not_null())
         loose, models = loose + worst.filter(~pl.col("supported")).height, models + worst.height
-    notes = gathered(said)
+    notes = gathered(remarks)
     if loose:
         notes.append(
             f"{metric} of {loose} of {models} models at the highest severities does not differ from clean data beyond the intervals"

@@ -12,7 +12,7 @@ from truecal.errors import InputError
 from truecal.study.analyses.bias_of_bins import squared_bias
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
 from truecal.study.analyses.points import CONDITION, gathered, named, numbers, points, results, with_error
-from truecal.study.run.grid_names import Metric, parse_metric
+from truecal.study.metrics.names import Metric, parse_metric
 from truecal.study.store import polars
 
 _BINNED = "ece-"
@@ -66,16 +66,16 @@ def bin_trend(
     choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
     found, notes = with_error(frame, [metric.name for metric in wanted], **choice)
     found = _with_bias(frame, found, wanted, choice, notes)
-    said, rows = [], []
+    remarks, rows = [], []
     for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
-        said += few_models(part["model"].n_unique(), named(*condition))
+        remarks += few_models(part["model"].n_unique(), named(*condition))
         here = [_trend(metric, part.filter(pl.col("metric") == metric.name), level) for metric in wanted]
         here = [row for row in here if row["models"] >= 2]
-        said += [(text, named(*condition)) for text in _verdicts(here)]
+        remarks += [(text, named(*condition)) for text in _verdicts(here)]
         rows += [{**dict(zip(CONDITION, condition, strict=True)), **row} for row in here]
     if not rows:
         raise InputError("a trend needs at least two models under one condition")
-    notes += gathered(said)
+    notes += gathered(remarks)
     names = ("slope_squared", "slope_bias", "slope_rest", "rest_low", "rest_high", "norm")
     table = pl.DataFrame(
         rows, schema_overrides={**dict.fromkeys(names, pl.Float64), "bins": pl.Int64, "scheme": pl.String}

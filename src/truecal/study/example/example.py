@@ -1,8 +1,8 @@
 """A real study to look at: real models on real and generated data, under shift, several times over.
 
-`make(folder)` trains the models, writes their predictions and a study file beside them. A file that is there whole is not made
-again; files are renamed into place when finished, so a run that was killed goes on where it stopped. The same seeds give the same
-files, whatever the number of workers.
+`make_example(folder)` trains the models, writes their predictions and a study file beside them. A file that is there whole is not
+made again; files are renamed into place when finished, so a run that was killed goes on where it stopped. The same seeds give the
+same files, whatever the number of workers.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from truecal.errors import FileError, InputError, MissingExtraError
-from truecal.predictions.readers.files import read_arrays
+from truecal.predictions import read_arrays
 from truecal.study.example.data import SEVERITIES, SHIFTS, load, shifted
 from truecal.study.example.models import Model, log_probabilities, models
 from truecal.study.run.run import prepare_worker
@@ -72,7 +72,7 @@ def plan(*, quick: bool = False) -> Plan:
     return Plan(tuple(found), tuple(SHIFTS), SEVERITIES, _SEEDS, ("top-label", "class-wise"), ("paper-grid",))
 
 
-def make(
+def make_example(
     folder: str | os.PathLike[str],
     *,
     quick: bool = False,
@@ -81,7 +81,7 @@ def make(
 ) -> Path:
     """Train, predict, write predictions/ and study.yaml into the folder, and return the path of the study file.
 
-    `progress` is told how many of how many trainings are done.
+    `progress` is called with how many of how many trainings are done.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}")
@@ -103,10 +103,10 @@ def make(
         )
     missing = [task for task, paths in parts.items() if not all(map(_whole, paths))]
     total = len(parts)
-    tell = progress or (lambda done, of: None)
-    tell(total - len(missing), total)
+    report = progress or (lambda done, of: None)
+    report(total - len(missing), total)
     for done, _ in enumerate(_all(root, wanted, missing, workers), total - len(missing) + 1):
-        tell(done, total)
+        report(done, total)
     return write_whole(root / "study.yaml", _study(wanted))
 
 

@@ -52,7 +52,7 @@ def log_probabilities(model: Model, x: Array, y: Labels, sets: list[Array], seed
 def _probabilities(fitted: Any, x: Array) -> Array:
     if hasattr(fitted, "predict_proba"):
         return np.asarray(fitted.predict_proba(x), np.float64)
-    from truecal.predictions.softmax import softmax
+    from truecal.predictions import softmax
 
     margins = np.asarray(fitted.decision_function(x), np.float64)
     return softmax(np.stack([np.zeros(len(x)), margins], axis=1) if margins.ndim == 1 else margins)

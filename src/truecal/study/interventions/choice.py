@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import TruecalWarning
-from truecal.estimate.generalized.bins import EqualWidth
-from truecal.estimate.generalized.estimator import GeneralizedECE
+from truecal.estimate import EqualWidth, GeneralizedECE
 from truecal.lens import TopLabel
 from truecal.predictions import Predictions
 from truecal.recalibrate import BiasCorrectedTemperature, HistogramBinning, TemperatureScaling
@@ -62,8 +61,8 @@ def choose(plan: Plan, data: Data, outputs: Mapping[Job, Outputs]) -> Choice:
         for strength in plan.interventions.get(kind, ()):
             for seed in plan.seeds:
                 base = outputs[Job(BASELINE, None, seed)].validation
-                probs, said = _cross_fitted(kind, strength, base, data.validation.labels)
-                notes += [note for note in said if note not in notes]
+                probs, warned = _cross_fitted(kind, strength, base, data.validation.labels)
+                notes += [note for note in warned if note not in notes]
                 preds = of_probs(probs, data.validation, data.classes)
                 tried.append(_judged(Job(kind, strength, seed), preds))
     means = _means(tried)
@@ -106,9 +105,9 @@ def _cross_fitted(kind: str, strength: Strength, logits: Logits, labels: NDArray
     """Halves are cut, not drawn: versions of one original are neighbours and stay on one side."""
     middle = len(labels) // 2
     first, second = slice(0, middle), slice(middle, None)
-    later, said = recalibrated(kind, strength, logits[first], labels[first], logits[second])
+    later, warned = recalibrated(kind, strength, logits[first], labels[first], logits[second])
     sooner, also = recalibrated(kind, strength, logits[second], labels[second], logits[first])
-    return np.concatenate((sooner, later)), said + also
+    return np.concatenate((sooner, later)), warned + also
 
 
 def _judged(job: Job, preds: Predictions) -> Tried:

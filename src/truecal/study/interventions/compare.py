@@ -14,61 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truecal.errors import MissingExtraError
+from truecal.study.interventions import text as words
 from truecal.study.interventions.choice import Choice, choose, of_logits, of_probs, recalibrated
 from truecal.study.interventions.config import AFTERWARDS, BASELINE, Plan, Strength
 from truecal.study.interventions.data import Data, check_plan, load_data
-from truecal.study.interventions.lenses import Number, numbers
-from truecal.study.interventions.models import Job, Outputs, Told, outputs_of_all
+from truecal.study.interventions.lenses import numbers
+from truecal.study.interventions.models import Job, Outputs, Progress, outputs_of_all
+from truecal.study.interventions.pictures import Columns, picture_columns
+from truecal.study.interventions.summary import Finding, Summed, summed
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     import polars
-
-_KEYS = ("lens", "selection", "metric")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One number of one intervention and seed."""
-
-    intervention: str
-    strength: str
-    seed: int
-    number: Number
-
-    def record(self) -> dict[str, Any]:
-        head = {"intervention": self.intervention, "strength": self.strength, "seed": self.seed}
-        return head | asdict(self.number)
-
-
-@dataclass(frozen=True)
-class Summed:
-    """One number over all seeds: mean, standard deviation, and the mean difference to the base model of the same seed.
-
-    The interval of the difference is Student's, at 95 %, over the seeds: it says what another training would give, not what other
-    test rows would. None where fewer than two seeds gave a number.
-    """
-
-    intervention: str
-    strength: str
-    lens: str
-    selection: str
-    metric: str
-    mean: float
-    sd: float | None
-    seeds: int
-    if_calibrated: float | None
-    difference: float | None
-    difference_sd: float | None
-    difference_low: float | None
-    difference_high: float | None
-
-    @property
-    def verdict(self) -> str:
-        """Whether the intervention changed the number: "lower", "higher" or "" (it cannot be told)."""
-        if self.difference_low is None or self.difference_high is None or self.intervention == BASELINE:
-            return ""
-        return "lower" if self.difference_high < 0 else "higher" if self.difference_low > 0 else ""
 
 
 @dataclass(frozen=True)
@@ -102,8 +59,20 @@ class Comparison:
         ]
         return _frame(rows)
 
+    def pictures(self) -> dict[str, tuple[str, Columns]]:
+        """Name -> title of the vertical axis and columns to draw, for every picture that the plan's lenses allow."""
+        return picture_columns(self.summary, self.plan.lenses)
+
+    def verdict(self) -> list[str]:
+        """Does what lowers the usual error lower the others?"""
+        return words.verdict(self)
+
+    def text(self) -> str:
+        """All tables, the answer and the notes, for a terminal."""
+        return words.text(self)
+
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """results, summary and validation as .csv and .parquet; returns their paths."""
+        """Results, summary and validation as .csv and .parquet, the summary as .txt and .md; returns their paths."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         frames = {"results": self.frame(), "summary": self.summary_frame(), "validation": self.tried_frame()}
@@ -111,6 +80,8 @@ class Comparison:
         for name, frame in frames.items():
             paths.append(write_whole(target / f"{name}.csv", frame.write_csv()))
             paths.append(write_whole(target / f"{name}.parquet", frame.write_parquet))
+        paths.append(write_whole(target / "summary.txt", self.text() + "\n"))
+        paths.append(write_whole(target / "summary.md", f"# {self.plan.name}\n\n{words.markdown(self)}\n"))
         return paths
 
 
@@ -119,7 +90,7 @@ def compare_interventions(
     folder: str | os.PathLike[str],
     *,
     workers: int = 1,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Run a comparison: train what is missing in `folder`/models, choose strengths, judge the test rows.
 
@@ -128,21 +99,21 @@ def compare_interventions(
     config : the YAML file that says what to compare.
     folder : where the logits of trained models are kept; a run that was stopped goes on where it was.
     workers : processes to train in; the numbers do not depend on it.
-    told : called with (models done, models in all, what was done last).
+    progress : called with (models done, models in all, what was done last).
     """
     plan = Plan.read(config)
     data = load_data(plan.data)
     check_plan(plan, data, Path(config).name)
-    outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, told=told)
-    if told is not None:
-        told(len(outputs), len(outputs), "judging the test rows")
+    outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, progress=progress)
+    if progress is not None:
+        progress(len(outputs), len(outputs), "judging the test rows")
     choice = choose(plan, data, outputs)
     findings: list[Finding] = []
     notes = list(choice.notes)
     for kind, strength in choice.strengths.items():
         for seed in plan.seeds:
-            preds, said = _test_predictions(kind, strength, seed, data, outputs)
-            notes += [note for note in said if note not in notes]
+            preds, warned = _test_predictions(kind, strength, seed, data, outputs)
+            notes += [note for note in warned if note not in notes]
             found = numbers(preds, plan.lenses, seed=seed)
             findings += [Finding(kind, _shown(strength), seed, number) for number in found]
     rows = {side: len(getattr(data, side).labels) for side in ("train", "validation", "test")}
@@ -150,52 +121,13 @@ def compare_interventions(
     return Comparison(plan, choice, tuple(findings), rows | {"test originals": originals}, tuple(notes))
 
 
-def summed(findings: tuple[Finding, ...]) -> tuple[Summed, ...]:
-    """Means, standard deviations and differences to the base model, over seeds."""
-    from scipy.special import stdtrit
-
-    groups: dict[tuple[str, ...], dict[int, Finding]] = {}
-    for finding in findings:
-        key = (finding.intervention, *(getattr(finding.number, name) for name in _KEYS))
-        groups.setdefault(key, {})[finding.seed] = finding
-    found = []
-    for (kind, lens, selection, metric), by_seed in groups.items():
-        values = np.array([f.number.value for f in by_seed.values()])
-        base = groups.get((BASELINE, lens, selection, metric), {})
-        with np.errstate(invalid="ignore"):
-            gaps = np.array([f.number.value - base[s].number.value for s, f in by_seed.items() if s in base])
-        low = high = gap_sd = None
-        gaps = gaps[np.isfinite(gaps)]  # a log loss may be infinite
-        if len(gaps) > 1:
-            gap_sd = float(gaps.std(ddof=1))
-            reach = float(stdtrit(len(gaps) - 1, 0.975)) * gap_sd / len(gaps) ** 0.5
-            low, high = float(gaps.mean()) - reach, float(gaps.mean()) + reach
-        calibrated = [f.number.if_calibrated for f in by_seed.values() if f.number.if_calibrated is not None]
-        found.append(
-            Summed(
-                kind,
-                next(iter(by_seed.values())).strength,
-                *(lens, selection, metric),
-                mean=float(values.mean()),
-                sd=float(values.std(ddof=1)) if len(values) > 1 and np.isfinite(values).all() else None,
-                seeds=len(values),
-                if_calibrated=float(np.mean(calibrated)) if calibrated else None,
-                difference=float(gaps.mean()) if len(gaps) else None,
-                difference_sd=gap_sd,
-                difference_low=low,
-                difference_high=high,
-            )
-        )
-    return tuple(found)
-
-
 def _test_predictions(kind: str, strength: Strength, seed: int, data: Data, outputs: Mapping[Job, Outputs]) -> Any:
     """Predictions of the test rows, and what a recalibrator had to say."""
     if kind not in AFTERWARDS:
         return of_logits(outputs[Job(kind, strength, seed)].test, data.test, data.classes), []
     base = outputs[Job(BASELINE, None, seed)]
-    probs, said = recalibrated(kind, strength, base.validation, data.validation.labels, base.test)
-    return of_probs(probs, data.test, data.classes), said
+    probs, warned = recalibrated(kind, strength, base.validation, data.validation.labels, base.test)
+    return of_probs(probs, data.test, data.classes), warned
 
 
 def _shown(strength: Strength) -> str:

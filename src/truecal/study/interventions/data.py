@@ -64,7 +64,7 @@ def check_plan(plan: Plan, data: Data, file: str) -> None:
     probe = Predictions.from_probs(np.full((1, count), 1 / count), np.array(data.classes)[:1], classes=data.classes)
     lenses, lines = plan.lenses, plan.lines
 
-    def tell(line: int, check: Callable[..., object], *arguments: object) -> None:
+    def check_at(line: int, check: Callable[..., object], *arguments: object) -> None:
         try:
             check(*arguments)
         except InputError as error:
@@ -73,12 +73,12 @@ def check_plan(plan: Plan, data: Data, file: str) -> None:
     if "top_k" in lines and max(lenses.top_k) > count:
         problems.add(lines["top_k"], f"top_k is {max(lenses.top_k)}, but there are only {count} classes")
     for name, groups in lenses.groupings.items():
-        tell(lines[f"grouping {name}"], lambda g: Grouping(g).group_of(probe), groups)
+        check_at(lines[f"grouping {name}"], lambda g: Grouping(g).group_of(probe), groups)
     for label in lenses.labels:
-        tell(lines["labels"], probe.class_index, label)
+        check_at(lines["labels"], probe.class_index, label)
     first = next(iter(lenses.groupings.values()), {})
     if lenses.likert_of is not None and lenses.likert_of not in first:
-        tell(lines["likert_of"], probe.class_index, lenses.likert_of)
+        check_at(lines["likert_of"], probe.class_index, lenses.likert_of)
     if plan.training.network == "cnn" and data.train.inputs.ndim not in (3, 4):
         shape = data.train.inputs.shape[1:]
         problems.add(lines["model"], f"a cnn needs images, and these inputs have shape {shape}; use network: mlp")
@@ -116,7 +116,7 @@ def _warped(images: Images, rng: np.random.Generator) -> Images:
 
 
 def _from_file(path: Path) -> tuple[Images, Labels, tuple[object, ...]]:
-    from truecal.predictions.readers.files import read_arrays
+    from truecal.predictions import read_arrays
 
     held = read_arrays(path)
     missing = [name for name in ("inputs", "labels") if name not in held]

@@ -11,8 +11,7 @@ import numpy as np
 
 from truecal.breakdown.beyond_top import entropy
 from truecal.breakdown.likert import likert
-from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.kd_tree import KDTree
+from truecal.estimate import GeneralizedECE, KDTree
 from truecal.lens import Grouping, TopK
 from truecal.predictions import Predictions
 from truecal.scores import brier, log_loss
@@ -80,7 +79,7 @@ def _among(judge: GeneralizedECE, preds: Predictions, label: object, lens: str) 
 def _facts(preds: Predictions, plan: LensPlan) -> Iterator[Number]:
     n = len(preds)
     ks = _ks(preds, plan)
-    top = TopK(max(ks))(preds)
+    top = TopK(max(ks)).sample(preds)
     yield Number("top-1", "all", "accuracy", float((top.labels < 1).mean()), n)
     for k in ks:
         if k > 1:

@@ -23,7 +23,7 @@ from truecal.study.run.run import prepare_worker
 from truecal.train.recipe import Recipe
 
 Logits = NDArray[np.float32]
-Told = Callable[[int, int, str], object]  # models done, models in all, what was done last
+Progress = Callable[[int, int, str], object]  # models done, models in all, what was done last
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """What a model said about the rows to choose by and about the rows to judge."""
+    """The logits of the rows to choose by and about the rows to judge."""
 
     validation: Logits
     test: Logits
@@ -53,7 +53,7 @@ def jobs(plan: Plan) -> list[Job]:
 
 
 def outputs_of_all(
-    plan: Plan, data: Data, folder: str | PathLike[str], *, workers: int = 1, told: Told | None = None
+    plan: Plan, data: Data, folder: str | PathLike[str], *, workers: int = 1, progress: Progress | None = None
 ) -> dict[Job, Outputs]:
     """Logits of every model, from the cache in `folder` or trained now; neither workers nor interruptions change a bit of them."""
     kept = BatchCache(folder)
@@ -65,13 +65,13 @@ def outputs_of_all(
         arrays = kept.read(keys[job])
         if arrays.keys() >= {"validation", "test"}:
             found[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
-    tell = told if told is not None else lambda *_: None
-    tell(len(found), len(asked), "taken from earlier runs" if found else "starting")
+    report = progress if progress is not None else lambda *_: None
+    report(len(found), len(asked), "taken from earlier runs" if found else "starting")
     missing = [job for job in asked if job not in found]
     for job, outputs in _trained(missing, plan.training, data, workers):
         kept.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
         found[job] = outputs
-        tell(len(found), len(asked), str(job))
+        report(len(found), len(asked), str(job))
     return {job: found[job] for job in asked}
 
 

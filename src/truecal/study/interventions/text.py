@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 
 from truecal.lab.table import Table
-from truecal.study.interventions.compare import Comparison, Summed
 from truecal.study.interventions.config import BASELINE
+from truecal.study.interventions.summary import Compared, Summed
 
 ARROWS = {"lower": "↓", "higher": "↑", "": ""}
 Wanted = Callable[[Summed], str | None]  # the column a number belongs to, or None
 
 
-def tables(found: Comparison) -> dict[str, Table]:
+def tables(found: Compared) -> dict[str, Table]:
     """Title -> table with one row per intervention: mean ± standard deviation over the seeds, and an arrow where it changed."""
     first = next(iter(found.plan.lenses.groupings), "")
     shown = {
@@ -27,7 +27,7 @@ def tables(found: Comparison) -> dict[str, Table]:
     return {title: table for title, table in shown.items() if len(table.columns) > 1}
 
 
-def verdict(found: Comparison) -> list[str]:
+def verdict(found: Compared) -> list[str]:
     """Does what lowers the usual error lower the others? One line per intervention, then sentences for all."""
     lines, helped, everywhere, harmful = [], [], [], []
     for kind in found.choice.strengths:
@@ -37,9 +37,9 @@ def verdict(found: Comparison) -> list[str]:
         usual = next(s for s in own if s.lens == "traditional")
         others = [s for s in own if s is not usual]
         words = [
-            f"{name} {', '.join(_name(s) for s in others if s.verdict == said)}"
-            for said, name in (("lower", "lower"), ("higher", "HIGHER"), ("", "no clear change"))
-            if any(s.verdict == said for s in others)
+            f"{name} {', '.join(_name(s) for s in others if s.verdict == verdict_word)}"
+            for verdict_word, name in (("lower", "lower"), ("higher", "HIGHER"), ("", "no clear change"))
+            if any(s.verdict == verdict_word for s in others)
         ]
         lines.append(f"{kind}: usual error {usual.verdict or 'not clearly changed'}; {'; '.join(words)}")
         if usual.verdict == "lower":
@@ -56,11 +56,11 @@ def verdict(found: Comparison) -> list[str]:
     return lines + _order(found) + _labels(found, helped)
 
 
-def _errors(found: Comparison, kind: str) -> list[Summed]:
+def _errors(found: Compared, kind: str) -> list[Summed]:
     return [s for s in found.summary if s.intervention == kind and s.metric in ("error", "inter-interval")]
 
 
-def _order(found: Comparison) -> list[str]:
+def _order(found: Compared) -> list[str]:
     """Whether the usual error puts the interventions in the order of the other errors."""
     from scipy.stats import kendalltau
 
@@ -79,7 +79,7 @@ def _order(found: Comparison) -> list[str]:
     ]
 
 
-def _labels(found: Comparison, helped: list[str]) -> list[str]:
+def _labels(found: Compared, helped: list[str]) -> list[str]:
     """Errors among the rows of one label, beside what they would be for outputs that are the truth."""
     own = [s for kind in helped for s in _errors(found, kind) if s.selection != "all" and s.if_calibrated is not None]
     if not own:
@@ -97,17 +97,17 @@ def _counted(names: list[str]) -> str:
     return f"{len(names)} ({', '.join(names)})" if names else "0"
 
 
-def text(found: Comparison) -> str:
+def text(found: Compared) -> str:
     """All tables, the answer and the notes."""
     return _joined(found, lambda title, table: f"{title}\n\n{table.text()}", "\n\n")
 
 
-def markdown(found: Comparison) -> str:
+def markdown(found: Compared) -> str:
     """The same as Markdown."""
     return _joined(found, lambda title, table: f"## {title}\n\n{table.markdown()}", "\n\n")
 
 
-def _joined(found: Comparison, show: Callable[[str, Table], str], gap: str) -> str:
+def _joined(found: Compared, show: Callable[[str, Table], str], gap: str) -> str:
     rows, seeds = found.rows, len(found.plan.seeds)
     same = "" if rows["test originals"] == rows["test"] else f" (made from {rows['test originals']} originals)"
     head = (
@@ -122,7 +122,7 @@ def _joined(found: Comparison, show: Callable[[str, Table], str], gap: str) -> s
     return gap.join(parts)
 
 
-def _table(found: Comparison, wanted: Wanted, *, difference: bool = False) -> Table:
+def _table(found: Compared, wanted: Wanted, *, difference: bool = False) -> Table:
     cells: dict[str, dict[str, str]] = {}
     names: list[str] = []
     floor: dict[str, str] = {}
@@ -155,7 +155,7 @@ def _cell(one: Summed, difference: bool) -> str:
     return f"{one.mean:.4f}{spread} {ARROWS[one.verdict]}".rstrip()
 
 
-def _strengths(found: Comparison) -> Table:
+def _strengths(found: Compared) -> Table:
     rows = []
     for kind, strength in found.choice.strengths.items():
         tried = [t for t in found.choice.tried if t.intervention == kind]

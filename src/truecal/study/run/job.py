@@ -18,13 +18,12 @@ import numpy as np
 from truecal.errors import InputError, TruecalWarning
 from truecal.lens import AllLabels, ClassWise, Lens, OneClass, TopLabel
 from truecal.predictions import Predictions
-from truecal.profile import Profile
 from truecal.select import small_selection
-from truecal.study.run.grid import Found, diagram, measure_lens
-from truecal.study.run.grid_names import Metric, metrics_of
-from truecal.study.run.grid_scores import measure_scores
-from truecal.study.run.rows import Rows, class_named, load_rows, make_selection
+from truecal.study.metrics.measured import Found, diagram, measure_lens
+from truecal.study.metrics.names import metrics_of
+from truecal.study.metrics.scores import measure_scores
 from truecal.study.spec.files import Source
+from truecal.study.spec.rows import Rows, class_named, load_rows, make_selection
 from truecal.study.spec.spec import RECALIBRATORS, Options, Spec
 from truecal.study.spec.split import held_out
 from truecal.study.store import VERSION
@@ -178,22 +177,15 @@ def _measured(preds: Predictions | None, options: Options) -> Iterator[tuple[str
         for name, metrics in (("", scores), *((name, metrics_of(options.metrics, name)) for name in options.lenses)):
             yield name, [Found(metric, float("nan"), 0) for metric in metrics], []
         return
-    top: Profile | None = TopLabel()(preds) if scores or "top-label" in options.lenses else None
+    top = TopLabel().sample(preds)
     if scores:
-        assert top is not None
-        yield "", measure_scores(preds, top, scores, intervals=bool(options.intervals), level=options.level), []
+        yield "", measure_scores(preds, top.profile, scores, intervals=bool(options.intervals), level=options.level), []
     for name in options.lenses:
         lens = make_lens(name, preds)
+        sample = top if name == "top-label" else lens.sample(preds) if lens.shares(preds) is None else None
         metrics = metrics_of(options.metrics, name)
-        profile = top if name == "top-label" else None if name == "class-wise" else lens(preds)
-        bins = [] if profile is None else diagram(profile)
-        yield name, _under(preds, lens, metrics, profile, options), bins
-
-
-def _under(
-    preds: Predictions, lens: Lens, metrics: Sequence[Metric], profile: Profile | None, options: Options
-) -> list[Found]:
-    return measure_lens(preds, lens, metrics, profile=profile, intervals=options.intervals, level=options.level)
+        numbers = measure_lens(preds, lens, metrics, sample=sample, intervals=options.intervals, level=options.level)
+        yield name, numbers, [] if sample is None else diagram(sample.profile)
 
 
 def make_lens(name: str, preds: Predictions) -> Lens:

@@ -1,6 +1,6 @@
 """Running a study: jobs that are not done yet, in several processes, each with one model in memory.
 
-Workers judge, and the process that holds the lock writes, in a thread of its own so that nobody waits for the disk. Workers are
+Workers judge, and the process that holds the lock writes, in a thread of its own so that no worker waits for the disk. Workers are
 started with `spawn`, because a fork of a process with threads may hang. They ignore Ctrl-C (the parent decides) and end with
 their parent, so that a killed run leaves no process behind.
 """
@@ -35,22 +35,22 @@ def run_study(
     wait: bool = False,
     progress: Progress | None = None,
 ) -> Store:
-    """Evaluate what the store lacks. A file that cannot be judged does not stop the others; all such are told at the end."""
+    """Evaluate what the store lacks. A file that cannot be judged does not stop the others; all such are listed at the end."""
     with store.locked(wait=wait):
         jobs = plan(spec)
         files = {job.name: str(job.source.path) for job in jobs}
         store.begin({"name": spec.name, "study": spec.written, "jobs": [job.name for job in jobs], "files": files})
         done = set(store.done())
         todo = [job for job in jobs if job.name not in done]
-        tell = progress or (lambda done, total: None)
-        tell(len(done), len(jobs))
+        report = progress or (lambda done, total: None)
+        report(len(done), len(jobs))
         failed = []
         asked = workers if workers is not None else spec.workers
         count = min(asked if asked is not None else _cores(), len(todo))
         for number, refusal in enumerate(_work(todo, store, count), start=1):
             if refusal is not None:
                 failed.append(refusal)
-            tell(len(done) + number, len(jobs))
+            report(len(done) + number, len(jobs))
     if failed:
         raise InputError(
             "\n".join(

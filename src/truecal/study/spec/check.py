@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import FileError, InputError
-from truecal.predictions.readers.files import FRAME_FORMATS
-from truecal.predictions.readers.frames import matching
-from truecal.study.run.rows import index_labels, subset_positions
+from truecal.predictions import FRAME_FORMATS, matching
 from truecal.study.spec.document import Problems
 from truecal.study.spec.files import Source
+from truecal.study.spec.rows import index_labels, subset_positions
 from truecal.study.spec.spec import Columns, Options
 from truecal.study.store import polars
 from truecal.types import Indices

@@ -45,7 +45,7 @@ class Source:
         """Files that agree in this were made on the same rows."""
         return self.dataset, self.severity, self.seed
 
-    def said(self) -> str:
+    def described(self) -> str:
         seed = f", seed {self.seed}" if self.seed else ""
         severity = f", severity {self.severity:g}" if self.severity else ""
         return f"{self.model!r} on {self.dataset!r}{severity}{seed}"
@@ -75,7 +75,9 @@ def read_sources(problems: Problems, items: dict[str, Entry], folder: Path) -> l
         other = first.setdefault(source.who, source)
         if other is not source:
             same = "this file" if other.path == source.path else str(other.path)
-            problems.add(source.line, f"{source.said()} is there twice: {source.path} and {same} (line {other.line})")
+            problems.add(
+                source.line, f"{source.described()} is there twice: {source.path} and {same} (line {other.line})"
+            )
     return found
 
 

@@ -1,6 +1,6 @@
-"""Reading a study file: everything that is wrong with it is said at once, with its line.
+"""Reading a study file: everything that is wrong with it is listed at once, with its line.
 
-Prediction files themselves are looked at in `spec_files` (which there are) and `spec_check` (whether they fit together).
+Prediction files themselves are looked at in `files` (which there are) and `check` (whether they fit together).
 """
 
 import math
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from truecal.errors import InputError
-from truecal.study.run.grid_names import GRID, parse_metric
-from truecal.study.run.rows import make_selection
+from truecal.study.metrics.names import GRID, parse_metric
 from truecal.study.spec.check import check_files
 from truecal.study.spec.document import Entry, Problems, read_document
 from truecal.study.spec.files import read_sources, to_number
+from truecal.study.spec.rows import make_selection
 from truecal.study.spec.spec import LENSES, RECALIBRATORS, Columns, Options, Selected, Spec, Split
 
 _KEYS = (

@@ -1,10 +1,10 @@
-"""The study file as values: what is evaluated, and how. `spec_read` makes them."""
+"""The study file as values: what is evaluated, and how. `read` makes them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from truecal.study.run.grid_names import GRID
+from truecal.study.metrics.names import GRID
 from truecal.study.spec.files import Source
 
 RECALIBRATORS = {

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from truecal.estimate.estimator import check_bins
+from truecal.checks import check_whole
+from truecal.estimate import Statistic, alike, collapse
 from truecal.profile import Profile
 from truecal.types import Float64s
-from truecal.uncertainty.bootstrap.cells import alike, collapse
-from truecal.uncertainty.tests.verdict import Statistic, Verdict, against_redraws
+from truecal.uncertainty.tests.verdict import Verdict, redraw_test, verdict_of
 
 
 def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | np.random.Generator = 0) -> Verdict:
@@ -34,8 +34,8 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
         def size(cells: Profile) -> Float64s:
             return np.abs(_z(cells))
 
-        p = np.atleast_1d(against_redraws(profile, size, method=method, resamples=resamples, rng=rng).p_value)
-    return _dressed(profile, verdict, p, method)
+        p = np.atleast_1d(redraw_test(profile, size, method=method, resamples=resamples, rng=rng).p_value)
+    return verdict_of(profile, verdict, p, method)
 
 
 def hosmer_lemeshow(
@@ -53,27 +53,22 @@ def hosmer_lemeshow(
     >>> round(verdict.statistic, 6), round(verdict.p_value, 4)
     (5.0, 0.0821)
     """
-    check_bins(bins)
+    check_whole(bins, "bins")
     method = f"Hosmer-Lemeshow test, {bins} bins"
     if resamples is not None:
-        return against_redraws(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
+        return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
     from scipy.special import chdtrc
 
     found = _signed(profile, _chi_square(bins))
     freedom = np.empty(profile.batch)
     for place, part in alike(profile):
         freedom[place] = len(_starts(collapse(part), bins))
-    return _dressed(profile, found, np.maximum(chdtrc(freedom, found), np.finfo(float).tiny), method)
+    p = np.maximum(chdtrc(freedom, found), np.finfo(float).tiny)
+    return verdict_of(profile, found, p, method)
 
 
 def _signed(profile: Profile, statistic: Statistic) -> Float64s:
     return np.concatenate([statistic(collapse(part)) for _, part in alike(profile)])
-
-
-def _dressed(profile: Profile, found: Float64s, p: Float64s, method: str) -> Verdict:
-    if profile.single:
-        return Verdict(float(found[0]), float(p[0]), "perfectly calibrated", method)
-    return Verdict(found, p, "perfectly calibrated", method)
 
 
 def _z(cells: Profile) -> Float64s:

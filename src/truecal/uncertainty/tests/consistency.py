@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from truecal.errors import InputError
-from truecal.estimate import Estimator, SweepECE
+from truecal.estimate import Estimator, SweepECE, check_estimator
 from truecal.profile import Profile
-from truecal.uncertainty.tests.verdict import Verdict, against_redraws
+from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
 
 def consistency_test(
@@ -27,7 +26,6 @@ def consistency_test(
     0.001
     """
     estimator = SweepECE() if estimator is None else estimator
-    if not isinstance(estimator, Estimator):
-        raise InputError(f"estimator must be one of truecal's, such as tc.SweepECE(), not {estimator!r}")
+    check_estimator(estimator)
     method = f"consistency resampling of {type(estimator).__name__}"
-    return against_redraws(profile, estimator.values, method=method, resamples=resamples, rng=rng)
+    return redraw_test(profile, estimator.values, method=method, resamples=resamples, rng=rng)

@@ -4,10 +4,11 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.estimate.estimator import check_choice
+from truecal.checks import check_choice
+from truecal.estimate import Statistic
 from truecal.profile import Profile
 from truecal.types import Float64s
-from truecal.uncertainty.tests.verdict import Statistic, Verdict, against_redraws
+from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
 
 def kuiper(
@@ -32,7 +33,7 @@ def kuiper(
     check_choice(statistic, ("kuiper", "ks"), "statistic")
     name = "Kuiper" if statistic == "kuiper" else "Kolmogorov-Smirnov"
     method = f"{name} test on cumulative differences"
-    return against_redraws(profile, _range(statistic == "kuiper"), method=method, resamples=resamples, rng=rng)
+    return redraw_test(profile, _range(statistic == "kuiper"), method=method, resamples=resamples, rng=rng)
 
 
 def _range(both: bool) -> Statistic:

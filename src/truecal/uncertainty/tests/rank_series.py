@@ -2,14 +2,13 @@
 
 import numpy as np
 
+from truecal.checks import generator_of
 from truecal.errors import InputError
-from truecal.estimate import RankSeries
-from truecal.lens import Lens
+from truecal.estimate import ClusteredSeries, RankSeries, Units
+from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
-from truecal.uncertainty.bootstrap.rows import Units, default_lens, rows_of
-from truecal.uncertainty.clustered import ClusteredSeries
-from truecal.uncertainty.tests.verdict import Verdict, check_resamples
+from truecal.uncertainty.tests.verdict import CALIBRATED, Verdict, verdict_of
 
 
 def rank_series_test(
@@ -31,21 +30,24 @@ def rank_series_test(
     >>> rank_series_test(tc.Profile.from_arrays(c, rng.random(1000) < c**1.3)).p_value
     0.001
     """
-    check_resamples(resamples)
-    generator = np.random.default_rng(rng)
     if isinstance(data, Predictions):
+        check_lens(lens)
         lens = default_lens(data) if lens is None else lens
-        lens.refuse_pooled()
-        if data.clusters is not None:
-            if lens.shares(data) is not None:
-                raise InputError("with clusters, test one class at a time: tc.OneClass(name)")
-            (rows,) = rows_of(lens, data)
-            units = Units.of(data, blocks=None, rng=generator)
-            return ClusteredSeries.of(rows, units).test(resamples=resamples, rng=generator)
-        data = lens(data)
+        if lens.shares(data) is None:
+            sample = lens.sample(data)
+            sample.refuse_pooled()
+            if not sample.independent:
+                generator = generator_of(rng)
+                series = ClusteredSeries.of(sample, Units.of(sample, generator))
+                return Verdict(
+                    *series.test(resamples=resamples, rng=generator), CALIBRATED, "rank-series test, clustered"
+                )
+            data = sample.profile
+        elif data.clusters is not None:
+            raise InputError("with clusters, test one class at a time: tc.OneClass(name)")
+        else:
+            data = lens(data)
     elif lens is not None:
         raise InputError("a lens needs Predictions: a Profile is already one lens's view")
-    statistic, p = RankSeries().tested(data, resamples=resamples, rng=generator)
-    if data.single:
-        return Verdict(float(statistic[0]), float(p[0]), "perfectly calibrated", "rank-series test")
-    return Verdict(statistic, p, "perfectly calibrated", "rank-series test")
+    redrawn = RankSeries().test(data, resamples=resamples, rng=rng)
+    return verdict_of(data, redrawn.statistic, redrawn.p_value, "rank-series test")

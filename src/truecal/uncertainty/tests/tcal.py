@@ -4,7 +4,7 @@ import numpy as np
 
 from truecal.profile import Profile
 from truecal.types import Float64s
-from truecal.uncertainty.tests.verdict import Verdict, against_redraws
+from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
 
 def tcal_test(profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Verdict:
@@ -23,7 +23,7 @@ def tcal_test(profile: Profile, *, resamples: int = 999, rng: int | np.random.Ge
     >>> tcal_test(tc.Profile.from_arrays(c, rng.random(2000) < c**1.5)).p_value
     0.001
     """
-    return against_redraws(profile, _largest, method="T-Cal multi-scale test", resamples=resamples, rng=rng)
+    return redraw_test(profile, _largest, method="T-Cal multi-scale test", resamples=resamples, rng=rng)
 
 
 def scales(n: float) -> list[int]:

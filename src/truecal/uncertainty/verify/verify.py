@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.lens import Lens, OneClass, TopLabel
+from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.uncertainty.measurement import measure
 from truecal.uncertainty.verify.binned_error import BinnedError
@@ -121,14 +121,13 @@ def verify(
         raise InputError("verify takes rows as independent; keep one row per cluster")
     if preds.weights is not None and not bool((preds.weights == np.rint(preds.weights)).all()):
         raise InputError("verify needs rows or counts; importance weights are not supported")
-    lens = lens or (OneClass() if preds.binary else TopLabel())
-    lens.refuse_pooled()
+    check_lens(lens)
+    lens = default_lens(preds) if lens is None else lens
     shares = lens.shares(preds)
-    parts = (
-        [p.take(np.array([i])) for p in lens.profiles(preds) for i in range(p.batch)]
-        if shares is not None
-        else [lens(preds)]
-    )
+    samples = list(lens.samples(preds))
+    for sample in samples:
+        sample.refuse_pooled()
+    parts = [sample.profile for sample in samples]
     if all(int(p.distinct[0]) * _ROWS_PER_OUTPUT <= float(p.total[0]) for p in parts):
         weights = np.ones(1) if shares is None else shares
         return _binned([BinnedError.of(p) for p in parts], weights.tolist(), threshold, level, lens.describe(preds))

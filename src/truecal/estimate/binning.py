@@ -1,0 +1,37 @@
+"""Which rows share a bin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from truecal.checks import check_choice, check_whole
+from truecal.profile import Cut, Profile
+from truecal.types import Indices
+
+MOST_BINS = 1_000_000  # more bins than this are a mistake, and would only cost memory
+
+
+@dataclass(frozen=True)
+class Binning:
+    """`bins` of equal width or equal mass."""
+
+    bins: int
+    scheme: Literal["width", "mass"]
+    ties: Literal["keep", "split"] = "keep"
+    closed: Literal["left", "right"] = "left"
+
+    def check(self) -> None:
+        """Refuse options that make no sense."""
+        check_whole(self.bins, "bins", 1, MOST_BINS)
+        check_choice(self.scheme, ("width", "mass"), "scheme")
+        check_choice(self.ties, ("keep", "split"), "ties")
+        check_choice(self.closed, ("left", "right"), "closed")
+
+    def cut(self, profile: Profile) -> Cut:
+        return self.cuts(profile, self.bins)
+
+    def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
+        """The cuts for other numbers of bins by the same rule: one after the other, or a column of one for each dataset."""
+        if self.scheme == "width":
+            return profile.width_cut(bins, self.closed)
+        return profile.mass_cut(bins, self.ties)

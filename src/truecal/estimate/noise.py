@@ -1,0 +1,39 @@
+"""What noise adds to a mean absolute gap: |gap + noise| is larger than |gap| on average."""
+
+import numpy as np
+
+from truecal.estimate.bins import Bins
+from truecal.types import Float64s
+
+
+def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:
+    """E|gap + noise| for normal noise of the given variance: the mean of a folded normal."""
+    from scipy.special import ndtr
+
+    spread = np.sqrt(variance)
+    noisy = spread > 0
+    ratio = np.abs(gap) / np.where(noisy, spread, 1.0)
+    folded = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + np.abs(gap) * (1 - 2 * ndtr(-ratio))
+    return np.where(noisy, folded, np.abs(gap))
+
+
+def debiased_absolute(gap: Float64s, variance: Float64s) -> Float64s:
+    """2 |gap| - E|gap + noise| for normal noise of the given variance."""
+    return 2 * np.abs(gap) - folded_mean(gap, variance)
+
+
+def debiased_gaps(bins: Bins) -> Float64s:
+    """The absolute gap of every bin with the bias of its own noise removed (Kumar et al. 2019, appendix G.3)."""
+    several = np.where(bins.count >= 2, bins.count, 2.0)
+    return debiased_absolute(bins.gap, bins.rate * (1 - bins.rate) / several)
+
+
+def over_usable(bins: Bins, terms: Float64s) -> tuple[Float64s, Float64s]:
+    """Mean of the terms over bins of at least two rows, which can be debiased, and the share of the data in them.
+
+    Where no bin has two rows, the plain mean square of the gaps.
+    """
+    share = np.where(bins.count >= 2, bins.share, 0.0)
+    covered = share.sum(axis=1)
+    mean = (share * terms).sum(axis=1) / np.where(covered > 0, covered, 1.0)
+    return np.where(covered > 0, mean, (bins.share * bins.gap**2).sum(axis=1)), covered

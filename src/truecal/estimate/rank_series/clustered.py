@@ -1,0 +1,157 @@
+"""The rank series of rows that come in clusters: estimate, interval and test that count clusters, not rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.checks import check_whole, generator_of
+from truecal.estimate.estimate import Interval
+from truecal.estimate.pivot import Pivot
+from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
+from truecal.estimate.resampling.units import Units, incidence, one_sided
+from truecal.lens import Sample
+from truecal.types import Float64s
+
+_MOST_TERMS = 64
+_CELLS = 1024  # not more than the rank series joins by itself, so that its cells are these
+_GATE, _MOST_JENSEN = 1.645, 0.25  # as in the rank series of independent rows
+
+
+@dataclass(frozen=True)
+class ClusteredSeries:
+    r"""Root-mean-square calibration error with whole clusters left out.
+
+    As in :class:`RankSeries`, beta_j = sum of phi_j(c) (y - c) / n on polynomials orthonormal in the rank of c. Outcomes of
+    one cluster are correlated, so their products do not have mean zero noise: with s_g the sum of phi (y - c) over cluster g,
+
+        theta_k = sum_{j<=k} sum_{g != h} s_gj s_hj / n^2 / (1 - sum_g (n_g / n)^2)
+
+    leaves out all products within a cluster. Its variance is that of :class:`Pivot`, with V = sum_g s_g s_g' / n^2 about the
+    cluster means in the place of the covariance under independence, but not less than the latter: outcomes that are all alike
+    say nothing about how clusters differ. J clusters pay for max(3, sqrt(J)/2) terms, and quantiles are Student's with J - 1
+    degrees of freedom.
+    """
+
+    sums: Float64s  # (J, K) s_g
+    share: Float64s  # (J,) n_g / n
+    chosen: int  # number of terms of least risk
+    theta: Float64s  # (K,)
+    noise: float
+    spread: float
+    value: float  # norm 2
+    shape: float  # mean|m| / rms(m) of the fitted curve
+    covariance: Float64s  # (K, K) of beta
+    least: Float64s  # (K, K) the same if rows were independent and calibrated
+
+    @classmethod
+    def of(cls, sample: Sample, units: Units) -> "ClusteredSeries":
+        units.refuse_one()
+        cells, matrix = incidence(sample, units, _CELLS)
+        ranks = rank_cells(cells)
+        phi = rank_basis(ranks).functions(ranks)[0]
+        phi = phi[: int(min(_MOST_TERMS, max(3, np.sqrt(units.count) // 2)))]
+        score = cells.scores[0].astype(np.float64)
+        residual = np.concatenate([-score, 1 - score])  # of a zero and of a one in every cell
+        both = np.concatenate([phi, phi], axis=1)
+        n = float(matrix.sum())
+        sums = np.asarray(matrix.T @ (both * residual).T) / n
+        share = np.asarray(matrix.sum(axis=0)) / n
+        beta = sums.sum(axis=0)
+        distinct = 1 - float((share**2).sum())
+        about = sums - share[:, None] * beta
+        covariance = about.T @ about / distinct
+        theta = np.cumsum(beta**2 - (sums**2).sum(axis=0)) / distinct
+        best = int(np.argmin(-theta + 2 * np.cumsum(covariance.diagonal())))
+        kept = slice(0, best + 1)
+        gap = beta[kept] @ phi[kept]
+        weight = cells.weights[0] / n if cells.weights is not None else np.full(cells.rows, 1 / n)
+        second = float((weight * gap**2).sum())
+        chance = weight * score * (1 - score) / (units.count if one_sided(sample.profile) else n)
+        least = (phi * chance) @ phi.T
+        noise, spread, shape = 4 * float(max(covariance.diagonal().mean(), least.diagonal().mean())), 0.0, 1.0
+        if second > 0:
+            noise = 4 * max(float(beta[kept] @ v[kept, kept] @ beta[kept]) for v in (covariance, least)) / second
+            surplus = np.concatenate([gap**2 - second] * 2)
+            spread = float(((matrix.T @ surplus / n) ** 2).sum()) / second**2
+            shape = float((weight * np.abs(gap)).sum() / np.sqrt(second))
+        power = float(theta[best])
+        value = np.sqrt(max(power, 0.0))
+        if power > _GATE * np.sqrt(2 * (covariance[kept, kept] ** 2).sum()):
+            value *= 1 + min((noise / power + spread) / 8, _MOST_JENSEN)
+        return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance, least)
+
+    @property
+    def clusters(self) -> int:
+        return len(self.share)
+
+    @property
+    def power(self) -> float:
+        return float(self.theta[self.chosen])
+
+    def estimate(self, norm: float) -> tuple[float, float]:
+        """The error and its signed power, as :class:`RankSeries` would state them."""
+        value = self.value * (self.shape if norm == 1 else 1.0)
+        return value, value**norm if value > 0 else min(self.power, 0.0)
+
+    @property
+    def pivot(self) -> Pivot:
+        floor = 2 * max(float((v**2).sum()) for v in (self.covariance, self.least))
+        return Pivot(*(np.array([x]) for x in (float(self.theta[-1]), floor, self.noise, self.spread)))
+
+    def interval(self, level: float, norm: float = 2) -> Interval:
+        """Confidence interval for the true error; contains the value."""
+        from scipy.special import ndtr, stdtrit
+
+        student = float(stdtrit(self.clusters - 1, 0.5 + level / 2))
+        low, high = self.pivot.interval(float(2 * ndtr(student) - 1)) if student < 8 else (np.zeros(1), np.ones(1))
+        scale = self.shape if norm == 1 else 1.0
+        value, _ = self.estimate(norm)
+        return Interval(
+            min(float(low[0]) * scale, value),
+            min(max(float(high[0]) * scale, value), 1.0),
+            level,
+            "clustered rank series",
+        )
+
+    def test(self, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> tuple[float, float]:
+        """Statistic and p-value: are all clusters consistent with calibration?
+
+        The statistic is that of :class:`RankSeries`. Under calibration s_g has mean zero, so a whole cluster's sign may be turned
+        (the wild bootstrap of Liu 1988).
+        """
+        check_whole(resamples, "resamples")
+        generator = generator_of(rng)
+        squares = self.sums.T @ self.sums
+        if not (squares.diagonal() > 0).any():
+            return 0.0, 1.0
+        statistic = float(largest_sum(self.sums.sum(axis=0), squares))
+        reached = 0
+        step = max(1, (1 << 22) // self.clusters)
+        for start in range(0, resamples, step):
+            signs = generator.integers(0, 2, (min(step, resamples - start), self.clusters)) * 2.0 - 1
+            turned = largest_sum(signs @ self.sums, squares)
+            reached += int(np.count_nonzero(turned >= statistic - 1e-12 * abs(statistic)))
+        return statistic, (1 + reached) / (1 + resamples)
+
+
+class JointSigns:
+    """One test of calibration for many datasets on the same clusters (or runs of rows in time).
+
+    The statistic is the weighted sum of :meth:`ClusteredSeries.test`'s; a cluster's sign is turned in all datasets at once.
+    """
+
+    def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
+        self.units = units.whole()
+        self._signs = rng.integers(0, 2, (resamples, self.units.count)) * 2.0 - 1
+        self._found, self._turned = 0.0, np.zeros(resamples)
+
+    def add(self, series: ClusteredSeries, share: float) -> None:
+        """One more dataset, its series made of `units`."""
+        squares = series.sums.T @ series.sums
+        if (squares.diagonal() > 0).any():
+            self._found += share * float(largest_sum(series.sums.sum(axis=0), squares))
+            self._turned += share * largest_sum(self._signs @ series.sums, squares)
+
+    def p_value(self) -> float:
+        reached = np.count_nonzero(self._turned >= self._found - 1e-12 * abs(self._found))
+        return float(1 + reached) / (1 + len(self._turned))

@@ -1,0 +1,167 @@
+"""The fit behind the rank series: a series in the rank of the score for every dataset, its length chosen by estimated risk.
+
+Equation numbers are those of the derivation in docs/methods/rank-series.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.estimate.pivot import Pivot
+from truecal.estimate.rank_series.basis import Basis, Cells, most_cells, rank_basis, rank_cells
+from truecal.profile import Profile
+from truecal.types import Float64s, Indices
+
+_PART = 1 << 15  # cells worked on together: what is touched again and again stays in cache
+_LARGEST_LEVERAGE = 0.95
+_FEW = 16  # terms: most datasets keep fewer
+_EVEN = 1e-12  # risks this close are equal
+_GATE = 1.645  # the Jensen correction applies only to an error that stands out of the noise
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The selected series of every dataset of a part of a batch."""
+
+    cells: Cells
+    basis: Basis
+    beta: Float64s  # (m, K) coefficients
+    chosen: Float64s  # (m, K) 1 for the terms kept
+    theta: Float64s  # (K, m) the estimate of the squared error with every number of terms ...
+    risk: Float64s  # (K, m) ... and what choosing that number is estimated to cost
+    power: Float64s  # (m,) theta at the chosen number of terms
+    gap: Float64s  # (m, G) fitted outcome rate minus score
+    noise: Float64s  # (m,) b: the variance of theta grows by b * theta ...
+    spread: Float64s  # (m,) e: ... + e * theta^2
+    value: Float64s  # (m,) root, Jensen-corrected
+
+    def leverage(self) -> Float64s:
+        """How much every row of a cell weighs in its own fit with the chosen terms, shape (m, G)."""
+        return (self.chosen[:, None, :] @ self.basis.by_dataset() ** 2)[:, 0] / safe(self.cells.count)
+
+
+def fits(profile: Profile) -> Iterator[Fit]:
+    """The fits of a batch, in parts that bound the memory; that of a single dataset is made once and kept with its profile."""
+    if profile.batch == 1:
+        yield profile.once("rank series", fit_series)
+        return
+    step = max(1, _PART // most_cells(profile))
+    if step >= profile.batch:
+        yield fit_series(profile)
+        return
+    for start in range(0, profile.batch, step):
+        yield fit_series(profile.take(slice(start, start + step)))
+
+
+def fit_series(profile: Profile) -> Fit:
+    """All in units in which a cell counts by the root of its rows: residuals r, fits and waves are plain vectors then.
+
+    With e = r - fit, v the spread of residuals within a cell and h the leverage, the rows of a cell contribute
+    (e r + v) / (1 - h) to the sum of r_i (r_i - m_{-i}), and (e^2 + v) / (1 - h)^2 to that of (r_i - m_{-i})^2.
+    """
+    cells = rank_cells(profile)
+    basis = rank_basis(cells)
+    waves, n = basis.waves, cells.n
+    mass = safe(cells.count)
+    r = cells.residual / np.sqrt(mass)
+    within = cells.square - r * r
+    squares = cells.square.sum(axis=1)
+    beta = np.vecdot(waves, r)  # (K, m)
+    theta, risk = np.empty_like(beta), np.empty_like(beta)
+    left, scratch = r.copy(), np.empty_like(r)
+    own, inverse, least = np.zeros_like(mass), np.empty_like(mass), (1 - _LARGEST_LEVERAGE) * mass
+    for k, wave in enumerate(waves):
+        left -= np.multiply(wave, beta[k, :, None], out=scratch)
+        own += np.multiply(wave, wave, out=inverse)
+        np.subtract(mass, own, out=inverse)
+        total = squares
+        if (heavy := inverse < least).any():
+            inverse[heavy] = np.inf  # cells that all but fit themselves say nothing
+            total = np.vecdot(cells.square, ~heavy)
+        np.divide(mass, inverse, out=inverse)
+        np.multiply(left, r, out=scratch)
+        scratch += within
+        theta[k] = (total - np.vecdot(scratch, inverse)) / n  # mean of r_i m_{-i}
+        np.multiply(left, left, out=scratch)
+        scratch += within
+        inverse *= inverse
+        length = (np.vecdot(scratch, inverse) - total) / n + 2 * theta[k]  # mean of m_{-i}^2
+        risk[k] = -theta[k] + 2 * np.maximum(length - theta[k], 0.0)
+    best = (risk <= risk.min(axis=0) + _EVEN).argmax(axis=0)  # of equally good series the shortest, however sums round
+    chosen = (np.arange(len(waves)) <= best[:, None]).astype(float)
+    gap = ((beta.T * chosen)[:, None, :] @ basis.by_dataset())[:, 0] / np.sqrt(mass)
+    power = theta[best, np.arange(len(best))]
+
+    share = cells.share
+    rate = np.clip(cells.score + gap, 0.0, 1.0)
+    variance = rate * (1 - rate)
+    square = gap * gap
+    second, fourth = np.vecdot(share, square), np.vecdot(share, square * square)
+    flat = second <= 0
+    positive = np.where(flat, 1.0, second)
+    noise = np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / positive) / n
+    spread = np.where(flat, 0.0, (fourth / positive**2 - 1) / n)
+
+    stands_out = power > _GATE * np.sqrt(2 * _least_span(cells, basis, best, power))
+    jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)
+    value = np.sqrt(np.maximum(power, 0.0))
+    value = np.minimum(np.where(stands_out, value * jensen, value), 1.0)
+    return Fit(cells, basis, beta.T / np.sqrt(n)[:, None], chosen, theta, risk, power, gap, noise, spread, value)
+
+
+def safe(count: Float64s) -> Float64s:
+    """Counts to divide by."""
+    return np.where(count > 0, count, 1.0)
+
+
+def _least_span(cells: Cells, basis: Basis, best: Indices, power: Float64s) -> Float64s:
+    """||V||_F^2 of the chosen terms under calibration, shape (m,): exact where it decides whether the error stands out.
+
+    The waves have unit length, so ||V||_F is at most the largest chance of a cell times the root of their number, over n; an error
+    beyond the gate at that bound needs no more, nor does one that is not positive.
+    """
+    span = (cells.chance.max(axis=1) / cells.n) ** 2 * (best + 1)
+    open_ = (power > 0) & (power <= _GATE * np.sqrt(2 * span))
+    for some in (open_ & (best < _FEW), open_ & (best >= _FEW)):  # two groups: one long series would make all as long
+        if some.any():
+            at = np.flatnonzero(some)
+            most = int(best[at].max()) + 1
+            kept = (np.arange(most) <= best[at, None])[:, :, None]
+            waves = basis.by_dataset(at)[:, :most] * kept
+            span[at] = (covariance_of(waves, cells.chance[at], cells.n[at]) ** 2).sum(axis=(1, 2))
+    return span
+
+
+def covariance_of(waves: Float64s, variance: Float64s, n: Float64s) -> Float64s:
+    """Covariance of beta when the outcomes of a row of each cell have the given variance, shape (m, K, K)."""
+    total = np.zeros((len(variance), waves.shape[1], waves.shape[1]))
+    for start in range(0, waves.shape[2], 128):  # small products stay on one thread: waking another costs more
+        part = waves[:, :, start : start + 128]
+        total += (part * variance[:, None, start : start + 128]) @ part.transpose(0, 2, 1)
+    return total / n[:, None, None]
+
+
+def shape_of(fit: Fit, norm: float) -> Float64s:
+    """mean|m| / rms(m) for norm 1."""
+    if norm == 2:
+        return np.ones(len(fit.value))
+    rms = np.sqrt((fit.cells.share * fit.gap**2).sum(axis=1))
+    return np.where(rms > 0, (fit.cells.share * np.abs(fit.gap)).sum(axis=1) / np.where(rms > 0, rms, 1.0), 1.0)
+
+
+def value_of(fit: Fit, norm: float) -> Float64s:
+    """The error of every dataset of a fit."""
+    return fit.value * shape_of(fit, norm)
+
+
+def pivot_of(fit: Fit) -> Pivot:
+    """The estimate with all terms, without selection, and its variance at any truth."""
+    rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
+    leverage = fit.leverage()
+    shrunk = (rate + leverage / 2) / (1 + leverage)
+    spans = [
+        (covariance_of(fit.basis.by_dataset(), variance, fit.cells.n) ** 2).sum(axis=(1, 2))
+        for variance in (fit.cells.chance, shrunk * (1 - shrunk))
+    ]
+    return Pivot(fit.theta[-1], 2 * np.maximum(*spans), fit.noise, fit.spread)

@@ -1,0 +1,40 @@
+"""Resampling one dataset: draws of rows, outcomes redrawn from the scores, and the distribution of an estimate over them."""
+
+from truecal.estimate.resampling.bootstrap import FEW_RESAMPLES, METHODS, Bootstrap, Method, bootstrap_cells
+from truecal.estimate.resampling.cells import (
+    CELLS,
+    alike,
+    cell_places,
+    collapse,
+    in_parts,
+    profile_of,
+    refuse_batch,
+)
+from truecal.estimate.resampling.draws import check_block, multinomial, unit_counts
+from truecal.estimate.resampling.fixed_bins import in_fixed_bins
+from truecal.estimate.resampling.redraw import REDRAWS, Redrawn, Statistic, against_redraws, redraw, redrawn
+
+__all__ = [
+    "CELLS",
+    "FEW_RESAMPLES",
+    "METHODS",
+    "REDRAWS",
+    "Bootstrap",
+    "Method",
+    "Redrawn",
+    "Statistic",
+    "against_redraws",
+    "alike",
+    "bootstrap_cells",
+    "cell_places",
+    "check_block",
+    "collapse",
+    "in_fixed_bins",
+    "in_parts",
+    "multinomial",
+    "profile_of",
+    "redraw",
+    "redrawn",
+    "refuse_batch",
+    "unit_counts",
+]

@@ -1,0 +1,57 @@
+"""What noise adds to a mean absolute error over bins, when many bins are judged together.
+
+|gap + noise| is larger than |gap| on average, the more so the smaller the gap. The size of the gaps is not known bin by bin where
+bins hold few rows, but over all bins of all datasets it is: the mean square of the gaps has an unbiased estimate. So every bin is
+taken to have a gap of that size.
+"""
+
+import numpy as np
+
+from truecal.estimate.bins import Bins
+from truecal.estimate.noise import folded_mean
+from truecal.types import Float64s
+
+
+class Folded:
+    """Collects the bins of datasets one by one, then corrects the estimate and its resamples."""
+
+    def __init__(self, resamples: int) -> None:
+        self._weights: list[Float64s] = []
+        self._variances: list[Float64s] = []
+        self._square = 0.0  # mean square of the gaps as found
+        self._squares = np.zeros(resamples)  # the same in every resample
+
+    def add(self, share: float, bins: Bins, drawn: list[Bins], *, together: bool) -> None:
+        """One dataset of the given share: its bins, and those of its resamples. `together`: outcomes of one unit are correlated."""
+        filled = bins.weight[0] > 0
+        weight, gap, n = bins.share[0, filled], bins.gap[0, filled], bins.count[0, filled]
+        score = bins.score_sum[0, filled] / bins.weight[0, filled]
+        rate = (n * bins.rate[0, filled] + score) / (n + 1)  # one row more, as the scores say
+        variance = rate * (1 - rate) / (1 - n / (n + 1) ** 2) / n  # the former is too small by this factor
+        if together:
+            variance = variance * _shared(weight, variance, filled, drawn)
+        self._weights.append(share * weight)
+        self._variances.append(variance)
+        self._square += share * float(weight @ gap**2)
+        self._squares += share * np.concatenate([(part.share * part.gap**2).sum(axis=1) for part in drawn])
+
+    def deviations(self, powers: Float64s) -> Float64s:
+        """What estimation adds to the truth in every resample, given their plain estimates."""
+        weight, variance = np.concatenate(self._weights), np.concatenate(self._variances)
+        size = self._square - float(weight @ variance)  # mean square of the true gaps
+        moved = self._squares - self._squares.mean()
+        found, *drawn = (_bias(s, weight, variance) for s in (size, *(size + moved)))
+        corrected = powers - np.array(drawn)
+        return np.asarray(corrected - corrected.mean() + found)
+
+
+def _bias(square: float, weight: Float64s, variance: Float64s) -> float:
+    gap = np.full(len(variance), np.sqrt(max(square, 0.0) / weight.sum()))
+    return float(weight @ (folded_mean(gap, variance) - gap))
+
+
+def _shared(weight: Float64s, variance: Float64s, filled: object, drawn: list[Bins]) -> float:
+    """How many times the variance of independent rows the gaps have when units are drawn; at least 1."""
+    gaps = np.concatenate([part.gap[:, filled] for part in drawn])  # type: ignore[index]
+    alone = float(weight**2 @ variance)
+    return max(1.0, float(weight**2 @ gaps.var(axis=0)) / alone) if alone > 0 else 1.0

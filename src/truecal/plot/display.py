@@ -1,0 +1,48 @@
+"""What a display is: computed numbers in, `plot(ax=)` draws them, `frame()` returns them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from truecal.errors import InputError
+from truecal.frame import Frame
+from truecal.plot.canvas import new_axes
+
+Numbers = Frame | Mapping[str, Iterable[Any]]  # what a display can be made from
+
+
+class Display(ABC):
+    """A picture of the rows of a frame; after `plot`, `figure_` and `ax_` are what it was drawn on.
+
+    The constructor takes numbers that were computed before (any mapping of columns); a classmethod `from_...` computes them.
+    """
+
+    def __init__(self, numbers: Numbers, *needed: str) -> None:
+        self._frame = Frame.of(numbers)
+        missing = [name for name in needed if name not in self._frame]
+        if missing:
+            raise InputError(
+                f"the numbers to draw have no column {missing[0]!r}; they have {', '.join(self._frame.columns)}"
+            )
+        if not len(self._frame):
+            raise InputError("there is nothing to draw: the columns are empty")
+        self.figure_: Any = None
+        self.ax_: Any = None
+
+    def frame(self) -> Frame:
+        """The numbers of the picture, one row per thing drawn."""
+        return self._frame
+
+    @abstractmethod
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on `ax`, or on a new figure."""
+
+    def _open(self, ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> Any:
+        """The axes to draw on, kept with their figure."""
+        self.figure_, self.ax_ = new_axes(ax, size=size)
+        return self.ax_
+
+
+def columns(frame: Frame, *names: str) -> list[list[Any]]:
+    """Columns as lists of plain values."""
+    return [frame[name].tolist() for name in names]

@@ -1,0 +1,1 @@
+"""Maps of one score, lifted to any number of classes."""

@@ -1,0 +1,119 @@
+"""What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias), also in torch."""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truecal.errors import InputError, MissingExtraError
+from truecal.recalibrate.contract import Recalibrator
+from truecal.recalibrate.outputs import class_logits
+from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits, affine_loss, scaled_softmax
+from truecal.types import Float64s, Floats, Indices
+
+if TYPE_CHECKING:
+    import torch
+
+
+class SoftmaxScaling(Recalibrator):
+    """A recalibrator of the form softmax(scale * z + bias), where z are logits or the logarithms of probabilities."""
+
+    @abstractmethod
+    def _affine(self) -> tuple[float | Float64s, float | Float64s]:
+        """The scale and the bias that were learned."""
+
+    def _apply(self, outputs: Floats) -> Float64s:
+        scale, bias = self._affine()
+        return scaled_softmax(class_logits(outputs, self.input), scale, bias)
+
+    def _labelled(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
+        data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
+        if data.has_zeros:
+            own = np.take_along_axis(data.logits, labels[:, None], axis=1)[:, 0]
+            if (own <= LOG_ZERO).any():
+                row = int(np.flatnonzero(own <= LOG_ZERO)[0])
+                raise InputError(
+                    f"row {row} gives its true class {self._named([labels[row]])} a probability of exactly 0, "
+                    'which no scaling can raise: pass the logits (input="logits"), or probabilities of higher precision'
+                )
+        return data
+
+    def _warn_smoothed(self) -> None:
+        why = (
+            f"class {self._named(self.unseen_)} never occurs in y"
+            if self.unseen_
+            else "the data can be separated perfectly"
+        )
+        self._warn(f"{why}, so the likelihood has no finite optimum; targets were smoothed by Laplace's rule")
+
+    def to_torch(self) -> "torch.nn.Module":
+        """A torch module from the same input to the recalibrated probabilities, for serving the fixed model."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "classes_")
+        try:
+            import torch
+        except ImportError as error:
+            raise MissingExtraError.of("torch", "torch") from error
+
+        scale, bias = self._affine()
+        logs, single = self.input == "probs", self.n_features_in_ == 1
+
+        class ScaledSoftmax(torch.nn.Module):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__()
+                self.register_buffer("scale", torch.as_tensor(scale, dtype=torch.float64))
+                self.register_buffer("bias", torch.as_tensor(bias, dtype=torch.float64))
+
+            def forward(self, outputs: Any) -> Any:
+                if single:
+                    outputs = outputs.reshape(-1, 1)
+                    outputs = torch.cat([1 - outputs if logs else torch.zeros_like(outputs), outputs], dim=1)
+                logits = torch.log(outputs) if logs else outputs
+                value = self.scale.to(logits.dtype) * logits + self.bias.to(logits.dtype)
+                return torch.softmax(torch.where(torch.isneginf(logits), logits, value), dim=1)
+
+        return ScaledSoftmax()
+
+
+def maximise_likelihood(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s, bool]:
+    """L-BFGS with the analytic gradient over scales (one shared by all classes, or K) and K biases.
+
+    Returns scale, bias and whether Laplace's targets were needed. The problem is convex. Scales are optimised as
+    multiples of `start`, so that logits of any size give a well-conditioned problem. The bias is defined up to a
+    constant; its mean is 0.
+    """
+    if (np.bincount(data.labels, minlength=data.logits.shape[1]) == 0).any():
+        data = data.smoothed()  # the bias of a class that never occurs would fall without end
+    parameters = _lbfgs(data, start)
+    if parameters is None:
+        data = data.smoothed()
+        parameters = _lbfgs(data, start)
+        assert parameters is not None  # smoothed targets cannot be separated
+    scale, bias = parameters
+    return scale, bias - bias.mean(), bool(data.smoothing)
+
+
+def _lbfgs(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s] | None:
+    """The optimum, or None as soon as some parameters put every label strictly first: then there is none."""
+    from scipy.optimize import Bounds, minimize
+
+    scales = len(start)
+
+    def loss(theta: Float64s) -> tuple[float, Float64s]:
+        value, by_scale, by_bias, separated = affine_loss(data, start * theta[:scales], theta[scales:])
+        if separated and not data.smoothing:
+            raise StopIteration
+        by_scale = by_scale * start
+        return value, np.concatenate([by_scale if scales > 1 else by_scale.sum(keepdims=True), by_bias])
+
+    theta = np.concatenate([np.ones(scales), np.zeros(data.logits.shape[1])])
+    low = np.full(len(theta), -np.inf)
+    if scales == 1:
+        low[0] = 1e-6  # a temperature is positive
+    options: Any = {"maxiter": 2000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9}
+    try:
+        optimum = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=Bounds(low, np.inf), options=options)
+    except StopIteration:
+        return None
+    return start * optimum.x[:scales], optimum.x[scales:]

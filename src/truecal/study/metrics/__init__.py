@@ -1,0 +1,1 @@
+"""What a study computes: names of metrics, and their numbers."""

@@ -1,0 +1,146 @@
+"""All metrics of one lens: its samples are sorted once, and every estimator reads the same profiles.
+
+The numbers are those of the estimators called one by one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.estimate import Binning, Bins, Estimate, combined
+from truecal.lens import Lens, Sample
+from truecal.predictions import Predictions
+from truecal.profile import Profile
+from truecal.study.metrics.names import Metric
+from truecal.types import Float64s
+from truecal.uncertainty import bootstrap, measure
+
+Intervals = bool | Literal["bootstrap"]
+_DIAGRAM_BINS = 15
+_RESAMPLES, _RESAMPLES_OF_BINS = 200, 1000
+_SEED = 0  # of every bootstrap
+
+
+@dataclass(frozen=True)
+class Found:
+    """One number with what the store keeps beside it."""
+
+    metric: Metric
+    value: float
+    n: int
+    low: float | None = None
+    high: float | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def measure_lens(
+    preds: Predictions,
+    lens: Lens,
+    metrics: Sequence[Metric],
+    *,
+    sample: Sample | None = None,
+    intervals: Intervals = True,
+    level: float = 0.95,
+) -> list[Found]:
+    """Every metric under a lens; `sample` is what the lens sees where that is there already.
+
+    Intervals are those of independent rows: by formula for the rank series, by the bootstrap for others if asked for. Where rows
+    come in clusters :func:`truecal.measure` counts those. A metric that cannot be had from these rows is nan, with the reason as
+    its warning.
+    """
+    if not metrics:
+        return []
+    shares = lens.shares(preds)
+    if shares is None:
+        only = lens.sample(preds) if sample is None else sample
+        if only.unit == "clusters" and intervals:
+            return [_clustered(preds, lens, only, metric, intervals, level) for metric in metrics]
+        return [_alone(only.profile, metric, only.independent and intervals, level) for metric in metrics]
+    powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
+    notes: dict[Metric, list[str]] = {metric: [] for metric in metrics}
+    n = 0
+    for part in lens.profiles(preds):
+        n = _rows(part)
+        for metric in metrics:
+            estimate, reasons = _estimate(part, metric, level)
+            power = np.full(part.batch, np.nan) if estimate is None else np.atleast_1d(estimate.power)
+            powers[metric].append(power)
+            notes[metric] += [text for text in reasons if text not in notes[metric]]
+    found = []
+    for metric in metrics:
+        estimator = metric.estimator()
+        power = combined(np.concatenate(powers[metric]), shares, estimator.power_norm)
+        found.append(Found(metric, float(estimator.root(power)), n, warnings=tuple(notes[metric])))
+    return found
+
+
+def _alone(profile: Profile, metric: Metric, intervals: Intervals, level: float) -> Found:
+    """A metric of one dataset, with its interval."""
+    estimate, notes = _estimate(profile, metric, level)
+    if estimate is None:
+        return Found(metric, float("nan"), _rows(profile), warnings=notes)
+    low, high = None, None
+    if intervals and estimate.interval is not None:
+        low, high = float(estimate.interval.low), float(estimate.interval.high)
+    elif intervals == "bootstrap":
+        low, high = _bootstrapped(profile, metric, level)
+    return Found(metric, float(estimate.value), _rows(profile), low, high, notes)
+
+
+def _clustered(
+    preds: Predictions, lens: Lens, sample: Sample, metric: Metric, intervals: Intervals, level: float
+) -> Found:
+    """A metric of rows in clusters: :func:`truecal.measure` where an interval is wanted or the value itself counts clusters."""
+    if intervals != "bootstrap" and not metric.by_formula:
+        return _alone(sample.profile, metric, False, level)
+    try:
+        estimate = measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
+    except InputError as error:
+        return Found(metric, float("nan"), len(preds), warnings=(str(error),))
+    interval = estimate.interval
+    low, high = (None, None) if interval is None else (float(interval.low), float(interval.high))
+    return Found(metric, float(estimate.value), estimate.n, low, high, estimate.warnings)
+
+
+def _estimate(profile: Profile, metric: Metric, level: float) -> tuple[Estimate | None, tuple[str, ...]]:
+    """The estimate, or None; and its warnings, or why there is none."""
+    try:
+        estimate = metric.estimator(level).complete(profile)
+    except InputError as error:
+        return None, (str(error),)
+    return estimate, estimate.warnings
+
+
+def _rows(profile: Profile) -> int:
+    return round(float(profile.total.max())) if profile.counted else profile.rows
+
+
+def _bootstrapped(profile: Profile, metric: Metric, level: float) -> tuple[float | None, float | None]:
+    estimator = metric.estimator()
+    resamples = _RESAMPLES_OF_BINS if estimator.fixed_cut(profile) is not None else _RESAMPLES
+    try:
+        interval = bootstrap(estimator, profile, resamples=resamples, level=level, rng=_SEED).interval()
+    except InputError:
+        return None, None  # too few rows; the value, or its warning, says so
+    return float(interval.low), float(interval.high)
+
+
+def diagram(profile: Profile) -> list[dict[str, Any]]:
+    """The bins of the reliability diagrams of one dataset that hold data, equal mass and equal width."""
+    rows: list[dict[str, Any]] = []
+    for scheme in ("mass", "width"):
+        cut = Binning(_DIAGRAM_BINS, scheme, "keep", "left").cut(profile)
+        bins = Bins.of(profile, cut)
+        k = np.flatnonzero(bins.weight[0] > 0)
+        place = cut.below[0]
+        if scheme == "mass":
+            low, high = profile.scores[0, place[k]], profile.scores[0, place[k + 1] - 1]
+        else:
+            low, high = k / _DIAGRAM_BINS, (k + 1) / _DIAGRAM_BINS
+        columns = [a.tolist() for a in (k, low, high, bins.counts, bins.mean_score, bins.mean_outcome)]
+        names = ("bin", "low", "high", "count", "confidence", "outcome")
+        rows += [{"scheme": scheme, **dict(zip(names, row, strict=True))} for row in zip(*columns, strict=True)]
+    return rows

@@ -1,0 +1,132 @@
+"""From a prediction file to the rows that are judged: columns found, classes chosen before the softmax, rows selected."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.errors import InputError
+from truecal.predictions import Predictions, check_classes, check_labels, matching, read_arrays, read_frame
+from truecal.select import Selection, by_column, by_label, by_output
+from truecal.study.spec.spec import Columns, Selected
+from truecal.types import Indices
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked predictions and what the file held: logits, or probabilities."""
+
+    preds: Predictions
+    outputs: NDArray[Any]
+
+
+def load_rows(path: Path, columns: Columns, subset: tuple[object, ...] | None = None) -> Rows:
+    """Read one file. With a subset of classes, only rows whose label is in it and only the logits of its classes are kept."""
+    outputs, raw, others, stars = _npz(path, columns) if path.suffix.lower() == ".npz" else _table(path, columns)
+    names = columns.classes if columns.classes is not None or not _is_text(raw) else stars
+    count = 2 if outputs.ndim == 1 else outputs.shape[1]
+    labels, classes = index_labels(raw, len(outputs), names, count)
+    if subset is not None:
+        outputs, labels, classes, others = _subset(outputs, labels, classes, others, subset)
+    build = Predictions.from_logits if columns.kind == "logits" else Predictions.from_probs
+    return Rows(replace(build(outputs, labels, columns=others), classes=classes), outputs)
+
+
+def index_labels(
+    raw: NDArray[Any], rows: int, names: tuple[object, ...] | None, count: int
+) -> tuple[Indices, tuple[object, ...] | None]:
+    """Labels as columns, and the classes' names. Numeric labels are columns unless the names are numbers too."""
+    classes = check_classes(names, count)
+    numbered = classes is not None and not all(isinstance(name, (int, float)) for name in classes)
+    by_position = numbered and not _is_text(raw)
+    return check_labels(raw, rows, None if by_position else classes, count), classes
+
+
+def _is_text(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind not in "iubf"
+
+
+def _npz(path: Path, columns: Columns) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]], None]:
+    held = read_arrays(path)
+    outputs, labels = held[str(columns.outputs)], held[columns.label]
+    kept = {
+        name: a for name, a in held.items() if a.shape == labels.shape and name not in (columns.outputs, columns.label)
+    }
+    return outputs, labels, kept, None
+
+
+def _table(
+    path: Path, columns: Columns
+) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]], tuple[str, ...] | None]:
+    frame = read_frame(path)
+    names, stars = matching(frame.columns, columns.outputs, "predictions")
+    for name in (*names, columns.label):
+        nulls = frame[name].null_count()
+        if nulls:
+            raise InputError(f"column {name!r} has {nulls} missing values; drop or fill those rows")
+    outputs = frame[names[0]].to_numpy() if len(names) == 1 else frame.select(names).to_numpy()
+    kept = {name: frame[name].to_numpy() for name in frame.columns if name not in {*names, columns.label}}
+    return outputs, frame[columns.label].to_numpy(), kept, None if stars is None else tuple(stars)
+
+
+def _subset(
+    outputs: NDArray[Any],
+    labels: Indices,
+    classes: tuple[object, ...] | None,
+    others: dict[str, NDArray[Any]],
+    subset: tuple[object, ...],
+) -> tuple[NDArray[Any], Indices, tuple[object, ...], dict[str, NDArray[Any]]]:
+    if outputs.ndim != 2:
+        raise InputError("a subset of classes needs one column of logits per class")
+    at = subset_positions(subset, classes, outputs.shape[1])
+    place = np.full(outputs.shape[1], -1, np.intp)
+    place[at] = np.arange(len(at))
+    kept = place[labels] >= 0
+    if not kept.any():
+        raise InputError("no row has a label in the subset of classes")
+    names = tuple(index if classes is None else classes[index] for index in at)
+    return outputs[kept][:, at], place[labels[kept]], names, {name: a[kept] for name, a in others.items()}
+
+
+def subset_positions(subset: tuple[object, ...], classes: tuple[object, ...] | None, count: int) -> list[int]:
+    """The columns of some classes, given by name, or by column where they have no names."""
+    position = {str(name): i for i, name in enumerate(range(count) if classes is None else classes)}
+    missing = [name for name in subset if str(name) not in position]
+    if missing:
+        raise InputError(f"there is no class {missing[0]!r} among the {count} classes")
+    return [position[str(name)] for name in subset]
+
+
+def make_selection(selected: Selected, preds: Predictions | None = None) -> Selection:
+    """The selection of truecal.select that a study file describes; class names are found among those of `preds`."""
+    given = dict(selected.arguments)
+    if selected.kind == "by_label":
+        return by_label(*(class_named(name, preds) for name in _listed(given.get("classes", ()))))
+    if selected.kind == "by_output":
+        return by_output(class_named(given.pop("class", None), preds), **_limits(given))
+    values = _listed(given.pop("values", ()))
+    if "column" not in given:
+        raise InputError("by_column needs 'column', the name of the column")
+    return by_column(str(given.pop("column")), *values, **_limits(given))
+
+
+def class_named(word: object, preds: Predictions | None) -> object:
+    """The class a study file means: in YAML '1', 1 and the name of a class may all be the same word."""
+    if preds is None or word is None:
+        return word
+    known = preds.classes or range(preds.class_count)
+    return {str(name): name for name in known}.get(str(word), word)
+
+
+def _listed(values: Any) -> tuple[Any, ...]:
+    return values if isinstance(values, tuple) else (values,)
+
+
+def _limits(given: dict[str, Any]) -> dict[str, Any]:
+    for name in ("low", "high"):
+        value = given.get(name, 0.0)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise InputError(f"{name} must be a number, not {value!r}")
+    return given

@@ -1,1 +1,0 @@
-"""Resampling: how an estimate would vary on other rows of the same kind."""
