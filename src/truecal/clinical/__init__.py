@@ -1,6 +1,8 @@
-"""What a clinical reviewer and a decision maker ask."""
+"""What a clinical reviewer and a decision maker ask: `tc.clinical`, flexible curves, net benefit, sample size, weights."""
 
-from truecal.clinical.distance import curve_distance
-from truecal.clinical.line import calibration_line
+from truecal.clinical.curve.band import FlexibleCurve, flexible_curve
+from truecal.clinical.quantity import Quantity
+from truecal.clinical.result import Clinical, Sites
+from truecal.clinical.validation import clinical
 
-__all__ = ["calibration_line", "curve_distance"]
+__all__ = ["Clinical", "FlexibleCurve", "Quantity", "Sites", "clinical", "flexible_curve"]

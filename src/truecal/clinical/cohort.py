@@ -5,11 +5,12 @@ w_i psi_i / W (W the total weight), its variance is that of the sum of these rea
 clusters are given, rows otherwise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.checks import check_between
 from truecal.errors import InputError
 from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
@@ -41,14 +42,26 @@ class Cohort:
     def of(cls, preds: Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> "Cohort":
         """The rows that a lens judges; with `prevalence`, events and non-events are weighted to that share of events."""
         lens = default_lens(preds) if lens is None else lens
-        index = lens.index(preds)
-        n = len(preds)
-        outcomes = (preds.labels == index).astype(np.float64)
-        weights = np.ones(n) if preds.weights is None else preds.weights
-        units = None if preds.clusters is None else np.unique(preds.clusters, return_inverse=True)[1].astype(np.intp)
-        counted = bool((weights == np.floor(weights)).all())
-        scores = preds.class_probs(index).astype(np.float64)
-        made = cls(scores, outcomes, weights, units, counted, False, lens.describe(preds))
+        if lens.several or lens.shares(preds) is not None:
+            raise InputError("a clinical summary judges one risk per row; give a lens such as OneClass('malignant')")
+        sample = lens.sample(preds)
+        if sample.pooled:
+            raise InputError("a clinical summary judges one risk per row; give a lens such as OneClass('malignant')")
+        weights = np.ones(len(sample)) if sample.weights is None else sample.weights
+        units = None if sample.units is None else np.unique(sample.units, return_inverse=True)[1].astype(np.intp)
+        made = cls(
+            sample.scores.astype(np.float64),
+            sample.outcomes.astype(np.float64),
+            weights,
+            units,
+            bool((weights == np.floor(weights)).all()),
+            False,
+            lens.describe(preds),
+        )
+        if made.patients < 2:
+            raise InputError(
+                "all rows belong to one cluster: it cannot tell how much another would differ; give at least two"
+            )
         made.refuse_one_class("the cohort")
         return made if prevalence is None else made.at_prevalence(prevalence)
 
@@ -65,10 +78,6 @@ class Cohort:
 
     def at_prevalence(self, prevalence: float) -> "Cohort":
         """The same rows weighted so that events have the share they have in the target population."""
-        from dataclasses import replace
-
-        from truecal.checks import check_between
-
         check_between(prevalence, "prevalence", 0, 1)
         share = self.prevalence
         factor = np.where(self.outcomes == 1, prevalence / share, (1 - prevalence) / (1 - share))
@@ -121,7 +130,9 @@ class Cohort:
     def reactions(self, influence: Float64s) -> Float64s:
         """(units, k) how the estimate reacts to each independent unit, from (n,) or (n, k) influence values of the rows."""
         psi = influence[:, None] if influence.ndim == 1 else influence
-        if self.stratified:  # the share of events is known: only what varies within events and within non-events is error
+        if (
+            self.stratified
+        ):  # the share of events is known: only what varies within events and within non-events is error
             psi = psi.copy()
             for rows in (self.outcomes == 1, self.outcomes == 0):
                 psi[rows] -= self.weights[rows] @ psi[rows] / self.weights[rows].sum()
@@ -132,11 +143,12 @@ class Cohort:
         factor = np.sqrt(self.weights) if self.counted else self.weights
         return psi * factor[:, None] / total
 
-    def covariance(self, influence: Float64s) -> Float64s:
-        """Covariance matrix of k estimates with these influence values: sum over units of reaction' reaction, times J/(J-1)."""
+    def covariance(self, influence: Float64s, fitted: int = 1) -> Float64s:
+        """Covariance matrix of k estimates with these influence values: the sum of reaction' reaction over J units, times
+        J / (J - fitted), `fitted` the number of parameters that took their part of the scatter."""
         each = self.reactions(influence)
-        return np.asarray(each.T @ each) * (self.patients / max(self.patients - 1, 1))
+        return np.asarray(each.T @ each) * (self.patients / max(self.patients - fitted, 1))
 
-    def standard_error(self, influence: Float64s) -> float:
+    def standard_error(self, influence: Float64s, fitted: int = 1) -> float:
         """Standard error of one estimate with these influence values."""
-        return float(np.sqrt(self.covariance(influence)[0, 0]))
+        return float(np.sqrt(self.covariance(influence, fitted)[0, 0]))

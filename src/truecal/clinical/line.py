@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.quantity import Quantity, quantity
@@ -50,7 +51,7 @@ def logit(p: Float64s) -> Float64s:
     return np.asarray(np.log(p) - np.log1p(-p))
 
 
-def _judged(cohort: Cohort, inner: Float64s) -> Cohort:
+def _judged(cohort: Cohort, inner: NDArray[np.bool_]) -> Cohort:
     if not (cohort.weights[inner] > 0).any():
         raise InputError("every score is exactly 0 or 1: none has a logit, so there is no intercept and no slope")
     return cohort.take(inner)
@@ -73,4 +74,6 @@ def _slope(rows: Cohort, z: Float64s, events: Float64s, others: Float64s, level:
     fit = fit_logistic(design, rows.outcomes, rows.weights)
     bread = np.linalg.inv(fit.information / rows.weights.sum())
     influence = (design * (rows.outcomes - fit.probs)[:, None]) @ bread[1]
-    return quantity(float(fit.coefficients[1]), rows.standard_error(influence), rows.df, level=level, method="sandwich")
+    return quantity(
+        float(fit.coefficients[1]), rows.standard_error(influence, 2), rows.df, level=level, method="sandwich"
+    )

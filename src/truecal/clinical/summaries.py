@@ -70,19 +70,10 @@ def c_statistic(cohort: Cohort, level: float) -> Quantity:
         influence = np.where(event, (placement - value) / share, (placement - value) / (1 - share))
         se = cohort.standard_error(influence)
         return quantity(value, se, cohort.df, level=level, scale="logit", method="logit, DeLong")
-    groups = cohort.outcomes if cohort.units is None else cohort.units
-    fewest = min(_distinct(groups, event, cohort), _distinct(groups, ~event, cohort))
+    fewest = min(cohort.take(event).patients, cohort.take(~event).patients)
     reach = 1 - ((1 - level) / 2) ** (1 / fewest)
     low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
     return Quantity(value, low, high, level, None, "binomial bound")
-
-
-def _distinct(groups: Float64s, rows: Float64s, cohort: Cohort) -> int:
-    """Independent units among some rows."""
-    kept = rows & (cohort.weights > 0)
-    if cohort.units is not None:
-        return len(np.unique(groups[kept]))
-    return int(cohort.weights[kept].sum()) if cohort.counted else int(np.count_nonzero(kept))
 
 
 def _placements(cohort: Cohort) -> Float64s:

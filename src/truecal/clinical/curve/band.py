@@ -8,16 +8,17 @@ from numpy.typing import ArrayLike
 
 from truecal.checks import check_choice, check_level, generator_of
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.curve.loess import NODES, fit_loess
+from truecal.clinical.curve.loess import fit_loess
 from truecal.clinical.curve.spline import SplineCurve, fit_spline, sigmoid
 from truecal.clinical.line import logit
 from truecal.clinical.quantity import student
+from truecal.frame import Frame
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.types import Float64s
 
 Kind = Literal["spline", "loess"]
-_DRAWS = 20_000  # of the largest standardised error of a curve
+_DRAWS = 5000  # of the largest standardised error of a curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +45,10 @@ class FlexibleCurve:
         low, high = (np.interp(s, self.score, edge) for edge in (self.lowest, self.highest))
         return bool(((low <= r + 1e-12) & (r <= high + 1e-12)).all())
 
-    def frame(self) -> dict[str, list[float]]:
+    def frame(self) -> Frame:
+        """One row per score."""
         names = ("score", "outcome", "low", "high", "lowest", "highest")
-        return {name: getattr(self, name).tolist() for name in names}
+        return Frame({name: getattr(self, name) for name in names})
 
 
 def flexible_curve(
@@ -114,39 +116,44 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
         edge = outcome.copy()
         if count:
             edge[smooth] = sigmoid(logit(np.clip(outcome[smooth], 1e-300, 1 - 1e-16)) + factor * se[smooth])
-        edge[cell >= 0] = [
-            _binomial_end(outcome[i], se[i], curve.df, factor) for i in np.flatnonzero(cell >= 0)
-        ]
+        edge[cell >= 0] = [_binomial_end(outcome[i], se[i], curve.df, factor) for i in np.flatnonzero(cell >= 0)]
         edges.append(edge)
     knots = f"{len(curve.knots)} knots" if len(curve.knots) else "straight line" if count else "one rate per score"
-    return FlexibleCurve(points, outcome, *edges, level, "spline", f"restricted cubic spline of the log odds, {knots}")
+    method = f"restricted cubic spline of the log odds, {knots}"
+    return FlexibleCurve(points, outcome, edges[0], edges[1], edges[2], edges[3], level, "spline", method)
 
 
 def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
     """An end of a Clopper-Pearson interval for as many independent rows as would give the standard error."""
-    from scipy.special import btdtri, ndtr
+    from scipy.special import betaincinv, ndtr
 
     tail = float(ndtr(-abs(factor)))
     rows = rate * (1 - rate) / se**2 if se > 0 else df + 1
     ones = rate * rows
     if factor < 0:
-        return 0.0 if rate == 0 else float(btdtri(ones, rows - ones + 1, tail))
-    return 1.0 if rate == 1 else float(btdtri(ones + 1, rows - ones, 1 - tail))
+        return 0.0 if rate == 0 else float(betaincinv(ones, rows - ones + 1, tail))
+    return 1.0 if rate == 1 else float(betaincinv(ones + 1, rows - ones, 1 - tail))
 
 
-def _loess_band(
-    cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator
-) -> FlexibleCurve:
+def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:
     curve = fit_loess(cohort, points, span=span)
     se = np.sqrt(curve.covariance.diagonal())
     one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, level, rng)
     edges = [np.clip(curve.values + factor * se, 0.0, 1.0) for factor in (-one, one, -all_, all_)]
-    return FlexibleCurve(points, curve.values, *edges, level, "loess", f"local quadratic regression, span {span:g}")
+    return FlexibleCurve(
+        points,
+        curve.values,
+        edges[0],
+        edges[1],
+        edges[2],
+        edges[3],
+        level,
+        "loess",
+        f"local quadratic regression, span {span:g}",
+    )
 
 
-def critical(
-    jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator
-) -> float:
+def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator) -> float:
     """The quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for errors e with this covariance (Student's)."""
     values, vectors = np.linalg.eigh(covariance)
     kept = values > values.max() * 1e-12

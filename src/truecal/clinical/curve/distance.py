@@ -1,6 +1,6 @@
 """Distances of the flexible curve from the diagonal (ICI, E50, E90, Emax), with intervals that allow for noise in the curve."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from truecal.clinical.curve.spline import SplineCurve
 from truecal.clinical.quantity import Quantity
 from truecal.types import Float64s
 
-_POINTS = 100  # scores of equal mass at which drawn curves are compared with the diagonal
+_POINTS = 100  # scores, each standing for 1 % of the rows, at which drawn curves are compared with the diagonal
 _DRAWS = 600  # curves drawn around each assumed truth
 _DENIED = 0.1  # p-value below which a straight line on the log odds is not a truth to be tried
 _RAY = np.concatenate([[0.0], np.geomspace(0.08, 6.0, 17)])  # assumed truths, as multiples of the fitted gap
@@ -53,11 +53,15 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     if not curve.converged:
         method = "the outcomes are separated: the curve has no standard error"
         return CurveDistance(*(Quantity(float(v), 0.0, 1.0, level, None, method) for v in value))
-    points, weight = _points(cohort)
+    points = _points(cohort)
     noise = _noise(curve, rng)
-    observed = distances((curve.at(points) - points)[None], weight)[:, 0]
-    rays = [_along(curve, step, noise, points, weight) for step in _shapes(curve)]
-    return CurveDistance(*(_invert(float(value[i]), float(observed[i]), [r[:, i] for r in rays], level) for i in range(4)))
+    observed = _quick((curve.at(points) - points)[None])[:, 0]
+    rays = [_along(curve, step, noise, points) for step in _shapes(curve)]
+    ici, e50, e90, emax = (
+        _invert(float(value[i]), float(observed[i]), [ray[:, i] for ray in rays], level) for i in range(4)
+    )
+    least = max(emax.low, ici.low, e90.low)  # the largest distance is not below their mean or their 90th percentile
+    return CurveDistance(ici, e50, e90, replace(emax, low=least))
 
 
 def _shapes(curve: SplineCurve) -> list[Float64s]:
@@ -75,27 +79,32 @@ def _shapes(curve: SplineCurve) -> list[Float64s]:
     return [step, plain] if chdtrc(extra, excess) > _DENIED else [step]
 
 
-def _along(curve: SplineCurve, step: Float64s, noise: Float64s, points: Float64s, weight: Float64s) -> Float64s:
+def _along(curve: SplineCurve, step: Float64s, noise: Float64s, points: Float64s) -> Float64s:
     """Distances of the truths on a ray (first column) and of curves drawn about each: (truths, 4, 1 + draws)."""
     found = []
     for factor in _RAY:
         truth = curve.calibrated + factor * step
-        found.append(distances(curve.drawn(points, np.vstack([truth, truth + noise])) - points, weight))
+        found.append(_quick(curve.drawn(points, np.vstack([truth, truth + noise])) - points))
     return np.stack(found)
 
 
-def _points(cohort: Cohort) -> tuple[Float64s, Float64s]:
-    """At most 100 of the scores, standing for all of them, with their weights; the lowest and the highest are among them."""
-    scores, place = np.unique(cohort.scores[cohort.weights > 0], return_inverse=True)
-    weight = np.bincount(place, cohort.weights[cohort.weights > 0], len(scores))
-    if len(scores) <= _POINTS:
-        return scores, weight
-    middle = (np.cumsum(weight) - weight / 2) / weight.sum()
-    group = np.minimum((middle * _POINTS).astype(np.intp), _POINTS - 1)
-    ends = np.concatenate([[0], np.flatnonzero(np.diff(group)) + 1, [len(scores)]])
-    kept = (ends[:-1] + ends[1:] - 1) // 2
-    kept[0], kept[-1] = 0, len(scores) - 1
-    return scores[kept], np.add.reduceat(weight, ends[:-1])
+def _points(cohort: Cohort) -> Float64s:
+    """100 scores that stand for equal shares of the rows (equal ones where scores are tied), then the lowest and the highest."""
+    order = np.argsort(cohort.scores)
+    order = order[cohort.weights[order] > 0]
+    reached = np.cumsum(cohort.weights[order])
+    middle = (np.arange(_POINTS) + 0.5) / _POINTS * reached[-1]
+    places = np.minimum(np.searchsorted(reached, middle), len(order) - 1)
+    return cohort.scores[order[np.concatenate([places, [0, len(order) - 1]])]]
+
+
+def _quick(gap: Float64s) -> Float64s:
+    """:func:`distances` of gaps (r, 102) at the points that stand for all rows: (4, r)."""
+    size = np.abs(gap)
+    ranked = np.sort(size[:, :_POINTS], axis=1)
+    return np.stack(
+        [ranked.mean(axis=1), ranked[:, _POINTS // 2 - 1], ranked[:, _POINTS * 9 // 10 - 1], size.max(axis=1)]
+    )
 
 
 def _noise(curve: SplineCurve, rng: np.random.Generator) -> Float64s:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.line import logit
@@ -129,7 +130,7 @@ def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
         count -= 1
 
 
-def _knots(cohort: Cohort, inner: Float64s, count: int) -> Float64s:
+def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
     if count < 3:
         return np.array([])
     z, weight = logit(cohort.scores[inner]), cohort.weights[inner]
@@ -158,4 +159,6 @@ def _with_cells(cohort: Cohort, cells: Float64s, fit: LogisticFit | None, knots:
         influence[rows, count + j] = (cohort.outcomes[rows] - rates[j]) / share
     coefficients = np.zeros(0) if fit is None else fit.coefficients
     converged = fit is None or fit.converged
-    return SplineCurve(knots, coefficients, cells, rates, cohort.covariance(influence), cohort.df, converged)
+    return SplineCurve(
+        knots, coefficients, cells, rates, cohort.covariance(influence, max(count, 1)), cohort.df, converged
+    )
