@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.breakdown import subgroups as subgroups
     from truecal.clinical import clinical as clinical
     from truecal.clinical import flexible_curve as flexible_curve
+    from truecal.clinical import net_benefit as net_benefit
     from truecal.errors import FileError as FileError
     from truecal.errors import InputError as InputError
     from truecal.errors import MissingExtraError as MissingExtraError
@@ -99,7 +100,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
 # Where each public name is at home.
 _HOMES = {
     "truecal.breakdown": "beyond_top group_confidence likert subgroups",
-    "truecal.clinical": "clinical flexible_curve",
+    "truecal.clinical": "clinical flexible_curve net_benefit",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
     "truecal.estimate": "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
     "IsotonicError KDTree KernelDensityECE LabelBinnedECE Lp Mahalanobis NearestECE RankSeries SmoothECE SweepECE TotalVariation "

@@ -140,17 +140,8 @@ def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng
     se = np.sqrt(curve.covariance.diagonal())
     one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, level, rng)
     edges = [np.clip(curve.values + factor * se, 0.0, 1.0) for factor in (-one, one, -all_, all_)]
-    return FlexibleCurve(
-        points,
-        curve.values,
-        edges[0],
-        edges[1],
-        edges[2],
-        edges[3],
-        level,
-        "loess",
-        f"local quadratic regression, span {span:g}",
-    )
+    method = f"local quadratic regression, span {span:g}"
+    return FlexibleCurve(points, curve.values, edges[0], edges[1], edges[2], edges[3], level, "loess", method)
 
 
 def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator) -> float:

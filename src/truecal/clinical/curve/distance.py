@@ -11,7 +11,7 @@ from truecal.types import Float64s
 
 _POINTS = 100  # scores, each standing for 1 % of the rows, at which drawn curves are compared with the diagonal
 _DRAWS = 600  # curves drawn around each assumed truth
-_DENIED = 0.1  # p-value below which a straight line on the log odds is not a truth to be tried
+_DENIED = 0.1  # p-value below which a simpler gap is not a truth to be tried
 _RAY = np.concatenate([[0.0], np.geomspace(0.08, 6.0, 17)])  # assumed truths, as multiples of the fitted gap
 
 
@@ -65,18 +65,23 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
 
 
 def _shapes(curve: SplineCurve) -> list[Float64s]:
-    """Gaps that may be the true ones, as parameters less those of the diagonal: the fitted one, and its best straight line."""
+    """Gaps that may be the true ones, as parameters less those of the diagonal: the fitted one, and the simpler ones nearest to it
+    (a straight line on the log odds, a shift, a change of slope) that the data do not deny."""
     from scipy.special import chdtrc
 
     step = curve.parameters - curve.calibrated
-    line = curve.line
-    extra = len(step) - line.shape[1]
-    if extra <= 0:
-        return [step]
     precision = np.linalg.pinv(curve.covariance, hermitian=True)
-    plain = line @ np.linalg.lstsq(line.T @ precision @ line, line.T @ precision @ step, rcond=None)[0]
-    excess = float((step - plain) @ precision @ (step - plain))
-    return [step, plain] if chdtrc(extra, excess) > _DENIED else [step]
+    found = [step]
+    for directions in curve.simpler:
+        extra = len(step) - directions.shape[1]
+        if extra <= 0:
+            continue
+        weighted = directions.T @ precision
+        plain = directions @ np.linalg.lstsq(weighted @ directions, weighted @ step, rcond=None)[0]
+        excess = float((step - plain) @ precision @ (step - plain))
+        if chdtrc(extra, excess) > _DENIED:
+            found.append(plain)
+    return found
 
 
 def _along(curve: SplineCurve, step: Float64s, noise: Float64s, points: Float64s) -> Float64s:
@@ -120,7 +125,7 @@ def _invert(value: float, observed: float, rays: list[Float64s], level: float) -
     half = (1 - level) / 2
     low, high = 1.0, 0.0
     for ray in rays:
-        exact, drawn = ray[:, 0], ray[:, 1:]
+        exact, drawn = np.where(ray[:, 0] < 1e-12, 0.0, ray[:, 0]), ray[:, 1:]  # the diagonal is exactly 0 off
         scale = float(np.median(drawn[0]))  # what noise alone looks like
         spent = half * (1 + np.exp(-exact / max(scale, 1e-300)))
         largest = np.array([np.quantile(row, 1 - share) for row, share in zip(drawn, spent, strict=True)])

@@ -49,16 +49,18 @@ class SplineCurve:
         return np.concatenate([line, self.cells])
 
     @property
-    def line(self) -> Float64s:
-        """(k, 2) the directions of a straight line: on the log odds, or on the scores where all have rates of their own."""
+    def simpler(self) -> tuple[Float64s, ...]:
+        """(k, m) directions of simpler gaps: straight lines, shifts, changes of slope; on the log odds, or on the scores where all
+        have rates of their own. Cells beside a spline are free in each."""
         count = len(self.coefficients)
-        columns = np.zeros((count + len(self.cells), 2 + (len(self.cells) if count else 0)))
+        free = np.zeros((count + len(self.cells), len(self.cells) if count else 0))
+        line = np.zeros((count + len(self.cells), 2))
         if count == 0:
-            columns[:, 0], columns[:, 1] = 1.0, self.cells
-            return columns
-        columns[0, 0] = columns[1, 1] = 1.0
-        columns[count:, 2:] = np.eye(len(self.cells))
-        return columns
+            line[:, 0], line[:, 1] = 1.0, self.cells - self.cells.mean()
+        else:
+            line[0, 0] = line[1, 1] = 1.0
+            free[count:] = np.eye(len(self.cells))
+        return tuple(np.hstack([part, free]) for part in (line, line[:, :1], line[:, 1:]))
 
     def cell_of(self, scores: Float64s) -> Indices:
         """Number of the cell of each score, -1 where the spline holds."""
