@@ -77,7 +77,7 @@ def sample_size(
 
     >>> found = sample_size(prevalence=0.1, c_statistic=0.8)
     >>> found.rows, found.events
-    (9177, 918)
+    (4287, 429)
     """
     check_level(level)
     p = _risks(risks, prevalence, c_statistic)

@@ -8,6 +8,9 @@ from truecal.plot.lab.power import PowerDisplay
 from truecal.plot.model.abstention import AbstentionDisplay
 from truecal.plot.model.before_after import BeforeAfterDisplay
 from truecal.plot.model.class_wise import ClassWiseDisplay
+from truecal.plot.model.decision import DecisionDisplay
+from truecal.plot.model.flexible import FlexibleDisplay
+from truecal.plot.model.forest import ForestDisplay
 from truecal.plot.model.granularity import GranularityDisplay
 from truecal.plot.model.likert import LikertDisplay
 from truecal.plot.model.reliability import ReliabilityDisplay
@@ -30,7 +33,10 @@ __all__ = [
     "BinTrendDisplay",
     "ClassWiseDisplay",
     "CostMapDisplay",
+    "DecisionDisplay",
     "ErrorCalibrationDisplay",
+    "FlexibleDisplay",
+    "ForestDisplay",
     "GranularityDisplay",
     "InOutDisplay",
     "LikertDisplay",

@@ -68,7 +68,7 @@ def flexible_curve(
     kind : "spline", logistic regression on a restricted cubic spline of the log odds (Harrell 2015); or "loess", local quadratic
         regression of the outcome (Austin and Steyerberg 2014), as R's `val.prob.ci.2` draws them.
     lens : what is judged; default the positive class.
-    at : the scores at which to give the curve; default 101 from the lowest to the highest.
+    at : the scores at which to give the curve; default 101 from their 1st to their 99th percentile.
     span : of loess, the share of the rows used at each score.
     level, rng : of both bands; seed of the draws behind the simultaneous one.
 
@@ -90,9 +90,13 @@ def flexible_curve(
 
 
 def grid_of(cohort: Cohort) -> Float64s:
-    """101 scores from the lowest to the highest of a cohort."""
-    scores = cohort.scores[cohort.weights > 0]
-    return np.linspace(scores.min(), scores.max(), 101)
+    """101 scores from the 1st to the 99th percentile of a cohort: beyond them a curve rests on a handful of rows."""
+    order = np.argsort(cohort.scores)
+    order = order[cohort.weights[order] > 0]
+    reached = np.cumsum(cohort.weights[order])
+    ends = np.minimum(np.searchsorted(reached, np.array([0.01, 0.99]) * reached[-1]), len(order) - 1)
+    first, last = cohort.scores[order[ends]]
+    return np.linspace(float(first), float(last), 101)
 
 
 def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.random.Generator) -> FlexibleCurve:
@@ -110,7 +114,9 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
         jacobian[smooth, :count] = curve.design(points[smooth])
     jacobian[np.flatnonzero(cell >= 0), count + cell[cell >= 0]] = 1.0
     one, all_ = student(curve.df, level), critical(jacobian, curve.covariance, curve.df, level, rng)
-    se = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", jacobian, curve.covariance, jacobian), 0.0))
+    se = np.sqrt(
+        np.max([np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial)], axis=0)
+    )
     edges = []
     for factor in (-one, one, -all_, all_):
         edge = outcome.copy()
@@ -137,11 +143,16 @@ def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
 
 def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:
     curve = fit_loess(cohort, points, span=span)
-    se = np.sqrt(curve.covariance.diagonal())
+    # half an event and half a non-event more, shared out like the rows: a tail without events still has some scatter
+    rate = (np.clip(curve.values, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)
+    chance = rate * (1 - rate)
+    se = np.sqrt(np.maximum(curve.covariance.diagonal(), chance / curve.local))
     one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, level, rng)
-    edges = [np.clip(curve.values + factor * se, 0.0, 1.0) for factor in (-one, one, -all_, all_)]
+    edges = [sigmoid(logit(rate) + factor * se / chance) for factor in (-one, one, -all_, all_)]
+    low, lowest = (np.minimum(edges[i], np.clip(curve.values, 0, 1)) for i in (0, 2))
+    high, highest = (np.maximum(edges[i], np.clip(curve.values, 0, 1)) for i in (1, 3))
     method = f"local quadratic regression, span {span:g}"
-    return FlexibleCurve(points, curve.values, edges[0], edges[1], edges[2], edges[3], level, "loess", method)
+    return FlexibleCurve(points, curve.values, low, high, lowest, highest, level, "loess", method)
 
 
 def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator) -> float:

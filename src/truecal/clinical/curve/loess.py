@@ -7,8 +7,7 @@ import numpy as np
 from truecal.clinical.cohort import Cohort
 from truecal.types import Float64s
 
-NODES = 100  # scores of equal mass at which the curve's errors are kept; straight lines join them
-_EXACT = 2000  # up to so many different scores the curve is computed at each of them
+_EXACT = 500  # up to so many different scores the curve is computed at each of them, else straight lines join as many
 _BLOCK = 1 << 22  # numbers held at a time while neighbours are weighted
 
 
@@ -19,7 +18,7 @@ class LoessCurve:
     At a score the nearest share `span` of the rows is weighted by (1 - (d/h)^3)^3, d the distance and h that of the farthest of
     them, and a polynomial of the given degree is fitted by least squares. The curve is linear in the outcomes. `values` are
     those at `nodes`, `covariance` theirs, summed over patients. A straight line is reproduced exactly, so the curve of
-    a calibrated model scatters about the diagonal itself.
+    a calibrated model scatters about the diagonal itself. `local` is the number of rows that a node's value amounts to.
     """
 
     cohort: Cohort
@@ -28,60 +27,38 @@ class LoessCurve:
     nodes: Float64s
     values: Float64s
     covariance: Float64s
+    local: Float64s
     df: float
-    converged: bool = True
-
-    @property
-    def parameters(self) -> Float64s:
-        return self.values
-
-    @property
-    def calibrated(self) -> Float64s:
-        return self.nodes
 
     def at(self, scores: Float64s) -> Float64s:
         """The curve at any scores: computed at each where there are few, else on the lines between many nodes."""
         different, place = np.unique(scores, return_inverse=True)
         if len(different) > _EXACT:
-            places = np.linspace(0, len(different) - 1, _EXACT).astype(np.intp)
-            different, scores = different[places], scores
+            different = different[np.linspace(0, len(different) - 1, _EXACT).astype(np.intp)]
             return np.interp(scores, different, smooth(self.cohort, different, self.span, self.degree)[0])
         return np.asarray(smooth(self.cohort, different, self.span, self.degree)[0][place])
-
-    def drawn(self, scores: Float64s, parameters: Float64s) -> Float64s:
-        """The curves of several vectors of node values (r, k) at the same scores (n,): (r, n)."""
-        place = np.clip(np.searchsorted(self.nodes, scores, "right") - 1, 0, max(len(self.nodes) - 2, 0))
-        after = np.minimum(place + 1, len(self.nodes) - 1)
-        width = self.nodes[after] - self.nodes[place]
-        share = np.divide(scores - self.nodes[place], width, out=np.zeros(len(scores)), where=width > 0)
-        return np.asarray(parameters[:, place] * (1 - share) + parameters[:, after] * share)
 
 
 def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: int = 2) -> LoessCurve:
     """The curve of a cohort and the covariance of its values at the nodes."""
-    values, influence = smooth(cohort, nodes, span, degree, residuals=True)
-    return LoessCurve(cohort, span, degree, nodes, values, cohort.covariance(influence), cohort.df)
+    values, pulls = smooth(cohort, nodes, span, degree)
+    residual = cohort.outcomes - np.interp(cohort.scores, nodes, values)
+    weights = np.where(cohort.weights > 0, cohort.weights, 1.0)  # the pull of a row without weight is 0
+    influence = pulls * (residual * cohort.weights.sum() / weights)[:, None]
+    each = pulls**2 / (weights[:, None] if cohort.counted else 1.0)
+    return LoessCurve(
+        cohort, span, degree, nodes, values, cohort.covariance(influence), 1 / each.sum(axis=0), cohort.df
+    )
 
 
-def smooth(
-    cohort: Cohort, at: Float64s, span: float, degree: int, *, residuals: bool = False
-) -> tuple[Float64s, Float64s]:
-    """The curve at the scores `at`; with `residuals` also the influence (n, k) of every row on each of these values."""
-    total = cohort.weights.sum()
-    values = np.empty(len(at))
+def smooth(cohort: Cohort, at: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
+    """The curve at the scores `at`, and (n, k) by how much each value rises when the outcome of a row does."""
+    pulls = np.empty((len(cohort.scores), len(at)))
     step = max(1, _BLOCK // len(cohort.scores))
-    pulls = np.empty((len(cohort.scores), len(at))) if residuals else np.empty((0, 0))
     for start in range(0, len(at), step):
         part = slice(start, start + step)
-        pull = _pull(cohort, at[part], span, degree)
-        values[part] = pull @ cohort.outcomes
-        if residuals:
-            pulls[:, part] = pull.T
-    if not residuals:
-        return values, pulls
-    residual = cohort.outcomes - np.interp(cohort.scores, at, values)
-    weights = np.where(cohort.weights > 0, cohort.weights, 1.0)  # the pull of a row without weight is 0
-    return values, pulls * (residual * total / weights)[:, None]
+        pulls[:, part] = _pull(cohort, at[part], span, degree).T
+    return cohort.outcomes @ pulls, pulls
 
 
 def _pull(cohort: Cohort, at: Float64s, span: float, degree: int) -> Float64s:

@@ -26,7 +26,9 @@ class SplineCurve:
 
     Scores of exactly 0 and 1 have no log odds; they, and all scores where there are at most five different ones, have their
     observed rate instead ("cells"). `covariance` is that of the coefficients followed by the rates of the cells, by the sandwich
-    formula summed over patients. `df` are its degrees of freedom. `converged` is False where the outcomes can be separated.
+    formula summed over patients; `binomial` is what it would be if rows were independent and the curve true, which bands are not
+    narrower than: few events in a tail say little about their own scatter. `df` are the degrees of freedom. `converged` is
+    False where the outcomes can be separated.
     """
 
     knots: Float64s
@@ -34,6 +36,7 @@ class SplineCurve:
     cells: Float64s
     rates: Float64s
     covariance: Float64s
+    binomial: Float64s
     df: float
     converged: bool
 
@@ -148,11 +151,23 @@ def _with_cells(cohort: Cohort, cells: Float64s, fit: LogisticFit | None, knots:
     total = cohort.weights.sum()
     count = 0 if fit is None else len(fit.coefficients)
     influence = np.zeros((len(cohort.scores), count + len(cells)))
+    binomial = np.zeros((count + len(cells), count + len(cells)))
     if fit is not None:
         inner = (cohort.scores > 0) & (cohort.scores < 1)
         design = spline_basis(logit(cohort.scores[inner]), knots)
         bread = np.linalg.pinv(fit.information / total, hermitian=True)
-        influence[inner, :count] = (design * (cohort.outcomes[inner] - fit.probs)[:, None]) @ bread
+        spread = fit.probs * (1 - fit.probs)
+        # a row draws the curve to itself: its residual is that share too small (the jackknife's correction)
+        pull = (
+            spread
+            * np.einsum("ij,ij->i", design @ bread, design)
+            / total
+            * (1 if cohort.counted else cohort.weights[inner])
+        )
+        residual = (cohort.outcomes[inner] - fit.probs) / np.maximum(1 - pull, 0.1)
+        influence[inner, :count] = (design * residual[:, None]) @ bread
+        chance = cohort.weights[inner] ** (1 if cohort.counted else 2) * spread
+        binomial[:count, :count] = bread @ ((design * chance[:, None]).T @ design) @ bread / total**2
     rates = np.zeros(len(cells))
     for j, score in enumerate(cells):
         rows = cohort.scores == score
@@ -161,6 +176,5 @@ def _with_cells(cohort: Cohort, cells: Float64s, fit: LogisticFit | None, knots:
         influence[rows, count + j] = (cohort.outcomes[rows] - rates[j]) / share
     coefficients = np.zeros(0) if fit is None else fit.coefficients
     converged = fit is None or fit.converged
-    return SplineCurve(
-        knots, coefficients, cells, rates, cohort.covariance(influence, max(count, 1)), cohort.df, converged
-    )
+    covariance = cohort.covariance(influence, max(count, 1))
+    return SplineCurve(knots, coefficients, cells, rates, covariance, binomial, cohort.df, converged)
