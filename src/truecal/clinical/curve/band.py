@@ -114,9 +114,7 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
         jacobian[smooth, :count] = curve.design(points[smooth])
     jacobian[np.flatnonzero(cell >= 0), count + cell[cell >= 0]] = 1.0
     one, all_ = student(curve.df, level), critical(jacobian, curve.covariance, curve.df, level, rng)
-    se = np.sqrt(
-        np.max([np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial)], axis=0)
-    )
+    se = _steady(*(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial)))
     edges = []
     for factor in (-one, one, -all_, all_):
         edge = outcome.copy()
@@ -145,14 +143,30 @@ def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng
     curve = fit_loess(cohort, points, span=span)
     # half an event and half a non-event more, shared out like the rows: a tail without events still has some scatter
     rate = (np.clip(curve.values, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)
-    chance = rate * (1 - rate)
-    se = np.sqrt(np.maximum(curve.covariance.diagonal(), chance / curve.local))
+    se = _steady(curve.covariance.diagonal(), rate * (1 - rate) / curve.local)
     one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, level, rng)
-    edges = [sigmoid(logit(rate) + factor * se / chance) for factor in (-one, one, -all_, all_)]
-    low, lowest = (np.minimum(edges[i], np.clip(curve.values, 0, 1)) for i in (0, 2))
-    high, highest = (np.maximum(edges[i], np.clip(curve.values, 0, 1)) for i in (1, 3))
+    low, high, lowest, highest = (_edge(curve.values, rate, se, factor) for factor in (-one, one, -all_, all_))
     method = f"local quadratic regression, span {span:g}"
     return FlexibleCurve(points, curve.values, low, high, lowest, highest, level, "loess", method)
+
+
+def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float64s:
+    """The outer one of two edges: value + factor se, and Wilson's for a rate with that standard error, which is skewed near 0 and 1
+    as rates are."""
+    share = factor**2 * se**2 / (rate * (1 - rate))  # z^2 / n
+    wilson = (rate + share / 2 + np.sign(factor) * np.sqrt(share * (rate * (1 - rate) + share / 4))) / (1 + share)
+    outer = np.maximum if factor > 0 else np.minimum
+    return np.clip(outer(value + factor * se, wilson), 0.0, 1.0)
+
+
+def _steady(variance: Float64s, binomial: Float64s) -> Float64s:
+    """Standard errors that are not below those of independent rows times the design effect of the whole curve.
+
+    In a tail with few events the scatter between patients is estimated from next to nothing, and mostly too low.
+    """
+    counted = binomial > 0
+    effect = max(1.0, float(np.median(variance[counted] / binomial[counted]))) if counted.any() else 1.0
+    return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))
 
 
 def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator) -> float:
