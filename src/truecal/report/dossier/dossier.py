@@ -128,7 +128,8 @@ def _summary(found: Clinical, source: str | None, clustered: bool) -> str:
     origin = f" of {source}" if source else ""
     return (
         f"{found.rows:,} rows{origin}, {people}{found.events:,} events ({found.prevalence:.1%}); {found.lens}. "
-        f"O/E ratio {found.oe}, calibration slope {found.slope}, ICI {found.ici}, c-statistic {found.c_statistic} (intervals at {found.level:.0%})."
+        f"O/E ratio {found.oe}, calibration slope {found.slope}, ICI {found.ici}, c-statistic {found.c_statistic} "
+        f"(intervals at {found.level:.0%})."
     )
 
 
@@ -196,10 +197,16 @@ def _origin(source: str | None, origin: Provenance) -> list[tuple[str, str]]:
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     top = element("thead", element("tr", *(element("th", escaped(name), scope="col") for name in head)))
     lines = [
-        element("tr", element("th", escaped(first), scope="row"), *(element("td", escaped(cell)) for cell in rest))
+        element("tr", element("th", escaped(first), scope="row"), *(_cell(cell) for cell in rest))
         for first, *rest in rows
     ]
     return element("table", element("caption", escaped(caption)), top, element("tbody", *lines))
+
+
+def _cell(text: str) -> str:
+    """A cell; a number with its interval stays on one line."""
+    number = len(text) <= 30 and text[:1] in "-0123456789"
+    return element("td", escaped(text), class_="number") if number else element("td", escaped(text))
 
 
 def _figure(caption: str, display: Any, size: tuple[float, float]) -> str:
