@@ -1,23 +1,23 @@
 """The laboratory: whole benchmarks of the papers against the time numpy needs to draw and sort the same data.
 
-The floor draws the scores and outcomes of every dataset and sorts the scores, on as many processes, in the same run. Ours
-draws and sorts too, and then puts all estimators to the data.
+The floor draws the scores (with numpy's own Beta) and outcomes of every dataset and sorts the scores, on as many processes, in
+the same run. Ours draws and sorts too, and then puts all estimators to the data.
 """
 
 import os
 import resource
-from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Callable
 
 import numpy as np
 
 from benchmarks.harness import Row, peak_extra_bytes, seconds_together
-from truecal.lab import PAPER_WORLDS, World, trials
-from truecal.lab.papers import peng
+from truecal.lab import PAPER_WORLDS, Run, trials
+from truecal.lab.papers.peng import benchmark as peng
 from truecal.lab.trials.batches import batch_sizes
 from truecal.lab.trials.estimators import RANK_SERIES, peng_estimators, roelofs_estimators
 from truecal.lab.trials.trials import Estimators
+from truecal.lab.worlds.paper_worlds import PRINTED, PrintedWorld
+from truecal.parallel import Pool, unheard
 
 WORKERS = max(1, os.cpu_count() or 1)
 _LIMIT_GIB = 2.0
@@ -35,34 +35,38 @@ def rows() -> list[Row]:
 
 def _against_floor(what: str, estimators: Estimators | Callable[[str], Estimators], *, m: int) -> Row:
     def ours() -> object:
-        return trials(estimators, PAPER_WORLDS, n=peng.SIZES, m=m, workers=WORKERS, progress=False)
+        return trials(estimators, PAPER_WORLDS, n=peng.SIZES, m=m, run=Run(WORKERS, progress=unheard))
 
-    taken, floor = seconds_together(ours, lambda: _draw_and_sort_all(PAPER_WORLDS, m), repeat=2)
+    taken, floor = seconds_together(ours, lambda: _draw_and_sort_all(m), repeat=2)
     return Row(what, taken, taken / floor, f"drawing and sorting it with numpy on {WORKERS} processes", bound=4.0)
 
 
-def _draw_and_sort_all(worlds: Mapping[str, World], m: int) -> None:
+def _draw_and_sort_all(m: int) -> None:
     jobs = [
         (world, n, size, number)
-        for world in worlds.values()
+        for world in PRINTED.values()
         for n in peng.SIZES
         for number, size in enumerate(batch_sizes(n, m))
     ]
     jobs.sort(key=lambda job: -job[1] * job[2])
-    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        list(pool.map(_draw_and_sort, *zip(*jobs, strict=True)))
+    with Pool(WORKERS) as pool:
+        list(pool.each(_draw_and_sort, jobs))
 
 
-def _draw_and_sort(world: World, n: int, size: int, seed: int) -> float:
-    scores, _ = world.draw(n, size, rng=seed)
-    return float(np.sort(scores, axis=1)[0, 0])
+def _draw_and_sort(job: tuple[PrintedWorld, int, int, int]) -> float:
+    """With numpy's own sampler of the Beta, not ours."""
+    world, n, size, seed = job
+    rng = np.random.default_rng(seed)
+    rest = rng.beta(world.beta, world.alpha, (size, n))
+    outcomes = rng.random((size, n)) < world.world.curve(1.0 - rest)  # type: ignore[operator]
+    return float(np.sort(1.0 - rest, axis=1)[0, 0]) + float(outcomes[0, 0])
 
 
 def _memory(*, m: int) -> Row:
     """Peak memory of this process and all workers together, in GiB, as the ratio to one GiB."""
 
     def work() -> object:
-        return trials(peng_estimators, PAPER_WORLDS, n=peng.SIZES, m=m, workers=WORKERS, progress=False)
+        return trials(peng_estimators, PAPER_WORLDS, n=peng.SIZES, m=m, run=Run(WORKERS, progress=unheard))
 
     (taken,) = seconds_together(work, repeat=1)
     parent = peak_extra_bytes(work)

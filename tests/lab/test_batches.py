@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from truecal.errors import InputError, TruecalError
 from truecal.estimate import BinnedECE, Estimator, SweepECE
 from truecal.estimate.estimator import Findings
-from truecal.lab import PAPER_WORLDS, Discrete, Power, Uniform, World
-from truecal.lab.trials.batches import Cell, batch_sizes, run, seed_number
+from truecal.lab import PAPER_WORLDS, Beta, Discrete, Power, Uniform, World
+from truecal.lab.trials.batches import Cell, answers_of, batch_sizes, seed_number
 from truecal.lab.trials.cache import BatchCache
-from truecal.lab.trials.content import digest, stream_key
+from truecal.lab.trials.content import digest, name_words
 from truecal.lab.trials.measures import Value
+from truecal.lab.trials.run import Run
 
 EW, SWEEP = Value(BinnedECE(norm=2)), Value(SweepECE())
 WORLD = PAPER_WORLDS["resnet110_c10"]
@@ -71,7 +72,7 @@ def test_batches_hold_every_dataset_once_and_little_memory(n, m):
 
 
 def test_workers_do_not_change_the_numbers():
-    alone, together = run(cells(), rng=3, workers=1), run(cells(), rng=3, workers=2)
+    alone, together = answers_of(cells(), rng=3, run=Run(workers=1)), answers_of(cells(), rng=3, run=Run(workers=2))
     for one, two in zip(alone, together, strict=True):
         for a, b in zip(one, two, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -80,15 +81,22 @@ def test_workers_do_not_change_the_numbers():
 
 
 def test_a_cell_gives_the_same_numbers_alone_or_in_company():
-    company = run(cells(), rng=1)
-    np.testing.assert_array_equal(company[1][0], run(cells()[1:], rng=1)[0][0])
-    only_sweep = Cell("another name", WORLD, 300, 40, (SWEEP,))
-    np.testing.assert_array_equal(company[0][1], run([only_sweep], rng=1)[0][0])
+    company = answers_of(cells(), rng=1)
+    np.testing.assert_array_equal(company[1][0], answers_of(cells()[1:], rng=1)[0][0])
+    only_sweep = Cell("skewed", WORLD, 300, 40, (SWEEP,))
+    np.testing.assert_array_equal(company[0][1], answers_of([only_sweep], rng=1)[0][0])
+
+
+def test_streams_come_from_names_and_not_from_the_bits_of_a_world():
+    moved = World(Beta(np.nextafter(WORLD.scores.alpha, 9), WORLD.scores.beta), WORLD.curve)
+    first, again = (answers_of([Cell("a", world, 300, 40, (EW,))], rng=1)[0][0] for world in (WORLD, moved))
+    np.testing.assert_allclose(again, first, atol=1e-9)
+    assert not np.allclose(answers_of([Cell("b", WORLD, 300, 40, (EW,))], rng=1)[0][0], first)
 
 
 def test_the_numbers_are_those_of_plain_draws():
     # One batch, drawn here by hand from the documented stream.
-    stream = np.random.SeedSequence(5, spawn_key=(*stream_key(WORLD), 300, 0)).spawn(2)[0]
+    stream = np.random.SeedSequence(5, spawn_key=(*name_words("skewed"), 300, 0)).spawn(2)[0]
     scores, outcomes = WORLD.draw(300, 40, rng=np.random.default_rng(stream))
     naive = []
     for c, y in zip(scores, outcomes, strict=True):
@@ -96,14 +104,14 @@ def test_the_numbers_are_those_of_plain_draws():
         count = np.bincount(inside, minlength=15)
         gap = np.bincount(inside, c - y, 15)
         naive.append(np.sqrt(np.sum(gap[count > 0] ** 2 / count[count > 0]) / 300))
-    np.testing.assert_allclose(run(cells(), rng=5)[0][0][0], naive, atol=1e-12)
+    np.testing.assert_allclose(answers_of(cells(), rng=5)[0][0][0], naive, atol=1e-12)
 
 
 def test_worlds_seeds_and_sizes_have_streams_of_their_own():
-    first = run([Cell("a", WORLD, 300, 40, (EW,))], rng=0)[0][0]
-    other_seed = run([Cell("a", WORLD, 300, 40, (EW,))], rng=1)[0][0]
+    first = answers_of([Cell("a", WORLD, 300, 40, (EW,))], rng=0)[0][0]
+    other_seed = answers_of([Cell("a", WORLD, 300, 40, (EW,))], rng=1)[0][0]
     assert not np.array_equal(first, other_seed)
-    assert stream_key(WORLD) != stream_key(PAPER_WORLDS["resnet110_c100"])
+    assert name_words("resnet110_c10") != name_words("resnet110_c100")
     generator = np.random.default_rng(4)
     assert seed_number(generator) != seed_number(generator)
     assert seed_number(7) == 7
@@ -112,10 +120,10 @@ def test_worlds_seeds_and_sizes_have_streams_of_their_own():
 def test_what_is_cached_is_not_computed_again(tmp_path):
     log = tmp_path / "log"
     cell = Cell("w", WORLD, 1000, 600, (Counted(str(log)),))
-    first = run([cell], cache=tmp_path / "cache")
+    first = answers_of([cell], run=Run(cache=tmp_path / "cache"))
     asked = len(log.read_text())
     assert asked == len(batch_sizes(1000, 600)) + 1  # the pilot, then every batch once
-    again = run([cell], cache=tmp_path / "cache")
+    again = answers_of([cell], run=Run(cache=tmp_path / "cache"))
     assert len(log.read_text()) == asked + 1  # the pilot alone
     np.testing.assert_array_equal(first[0][0], again[0][0])
 
@@ -135,31 +143,33 @@ def test_an_interrupted_run_loses_at_most_the_batch_under_way(tmp_path, monkeypa
 
     monkeypatch.setattr(BatchCache, "add", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run([cell], cache=tmp_path / "cache")
+        answers_of([cell], run=Run(cache=tmp_path / "cache"))
     monkeypatch.undo()
     asked = len(log.read_text())
-    whole = run([cell], cache=tmp_path / "cache")
+    whole = answers_of([cell], run=Run(cache=tmp_path / "cache"))
     assert len(log.read_text()) - asked == batches - 2 + 1
-    np.testing.assert_array_equal(whole[0][0], run([cell])[0][0])
+    np.testing.assert_array_equal(whole[0][0], answers_of([cell])[0][0])
 
 
 def test_another_measure_is_added_to_what_is_there(tmp_path):
     folder = tmp_path / "cache"
-    run([Cell("w", WORLD, 300, 40, (EW,))], cache=folder)
-    both = run([Cell("w", WORLD, 300, 40, (EW, SWEEP))], cache=folder)
+    answers_of([Cell("w", WORLD, 300, 40, (EW,))], run=Run(cache=folder))
+    both = answers_of([Cell("w", WORLD, 300, 40, (EW, SWEEP))], run=Run(cache=folder))
     (file,) = folder.rglob("*.npz")
     with np.load(file, allow_pickle=False) as stored:
         assert set(stored.files) == {digest(EW), digest(SWEEP)}
-    np.testing.assert_array_equal(both[0][1], run([Cell("w", WORLD, 300, 40, (SWEEP,))])[0][0])
+    np.testing.assert_array_equal(both[0][1], answers_of([Cell("w", WORLD, 300, 40, (SWEEP,))])[0][0])
 
 
 def test_a_damaged_cache_file_is_computed_anew(tmp_path):
     folder = tmp_path / "cache"
-    first = run([Cell("w", WORLD, 300, 40, (EW,))], cache=folder)
+    first = answers_of([Cell("w", WORLD, 300, 40, (EW,))], run=Run(cache=folder))
     (file,) = folder.rglob("*.npz")
     for damage in (b"", b"not a zip", file.read_bytes()[:50]):
         file.write_bytes(damage)
-        np.testing.assert_array_equal(run([Cell("w", WORLD, 300, 40, (EW,))], cache=folder)[0][0], first[0][0])
+        np.testing.assert_array_equal(
+            answers_of([Cell("w", WORLD, 300, 40, (EW,))], run=Run(cache=folder))[0][0], first[0][0]
+        )
     assert not list(folder.rglob("*.part"))
 
 
@@ -173,11 +183,11 @@ def test_content_tells_worlds_apart_and_names_no_lambda():
 
 def test_plain_functions_work_alone_but_not_across_processes_or_in_a_cache(tmp_path):
     cell = Cell("mine", World(Uniform(), lambda c: c**2), 100, 10, (EW,))
-    assert run([cell])[0][0].shape == (1, 10)
+    assert answers_of([cell])[0][0].shape == (1, 10)
     with pytest.raises(InputError, match="picklable"):
-        run([cell], workers=2)
+        answers_of([cell], run=Run(workers=2))
     with pytest.raises(InputError, match="plain function"):
-        run([cell], cache=tmp_path)
+        answers_of([cell], run=Run(cache=tmp_path))
 
 
 def test_worlds_and_measures_survive_pickling():
@@ -190,13 +200,17 @@ def test_worlds_and_measures_survive_pickling():
     [
         (Cell("w", WORLD, 0, 10, (EW,)), {}, "n >= 1"),
         (Cell("w", WORLD, 10, 1, (EW,)), {}, "m >= 2"),
-        (Cell("w", WORLD, 10, 10, (EW,)), {"workers": 0}, "workers must be at least 1"),
         (Cell("w", WORLD, 10, 10, (EW,)), {"rng": -1}, "rng must be a number >= 0"),
     ],
 )
 def test_bad_requests_are_refused(cell, options, message):
     with pytest.raises(InputError, match=message):
-        run([cell], **options)
+        answers_of([cell], **options)
+
+
+def test_a_run_without_workers_is_refused():
+    with pytest.raises(InputError, match="workers must be a whole number of at least 1"):
+        Run(workers=0)
 
 
 @pytest.mark.parametrize(("silent", "message"), [(False, "too many ones"), (True, "no finite number")])
@@ -204,7 +218,7 @@ def test_an_estimator_that_cannot_work_fails_before_anything_is_run(tmp_path, si
     log = tmp_path / "log"
     measures = (Counted(str(log)), Value(Fragile(silent=silent)))
     with pytest.raises(InputError, match=f"nothing was run: Fragile.*'w', n=300.*{message}"):
-        run([Cell("w", WORLD, 300, 4000, measures)], cache=tmp_path / "cache")
+        answers_of([Cell("w", WORLD, 300, 4000, measures)], run=Run(cache=tmp_path / "cache"))
     assert len(log.read_text()) == 1  # the pilot
     assert not list((tmp_path / "cache").rglob("*.npz"))
 
@@ -212,4 +226,4 @@ def test_an_estimator_that_cannot_work_fails_before_anything_is_run(tmp_path, si
 def test_an_estimator_that_fails_on_rare_draws_says_where():
     rare = World(Uniform(), lambda c: np.full_like(c, 0.5))
     with pytest.raises(TruecalError, match=r"Fragile.*n=50, batch \d+ of seed 0 failed: too many ones"):
-        run([Cell("w", rare, 50, 20_000, (Value(Fragile(above=0.7)),))])
+        answers_of([Cell("w", rare, 50, 20_000, (Value(Fragile(above=0.7)),))])

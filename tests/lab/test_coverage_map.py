@@ -8,7 +8,7 @@ import pytest
 
 from truecal.cli.main import main
 from truecal.errors import InputError
-from truecal.lab import PAPER_WORLDS, Uniform, World
+from truecal.lab import PAPER_WORLDS, Run, Uniform, World
 from truecal.lab.trials import peer_intervals
 from truecal.lab.trials.coverage_map import (
     CANDIDATES,
@@ -65,7 +65,7 @@ def test_the_groups_have_ten_worlds_of_the_stated_errors():
 
 def test_worlds_do_not_depend_on_each_other_nor_on_workers():
     whole = coverage_map(n=[60], m=3, candidates=FAST)
-    assert coverage_map(n=[60], m=3, candidates=FAST, workers=2) == whole
+    assert coverage_map(n=[60], m=3, candidates=FAST, run=Run(workers=2)) == whole
     name = "resnet110_c10"
     alone = coverage_map({"papers": {name: PAPER_WORLDS[name]}}, n=[60], m=3, candidates=FAST)
     assert alone == [cell for cell in whole if (cell.group, cell.world) == ("papers", name)]
@@ -99,9 +99,8 @@ def test_an_interval_may_leave_out_large_datasets():
         {"n": []},
         {"n": [1]},
         {"rng": -1},
-        {"workers": 0},
         {"candidates": []},
-        {"groups": {"mine": {"uniform": World(Uniform())}}, "workers": 2},
+        {"groups": {"mine": {"uniform": World(Uniform())}}, "run": Run(workers=2)},
     ],
 )
 def test_bad_input_is_refused(wrong):

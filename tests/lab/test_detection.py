@@ -15,10 +15,13 @@ from truecal.lab import (
     coverage,
     power,
     power_curve,
+    power_of_test,
     samples_needed,
     type_one,
 )
-from truecal.lab.papers.roelofs_power import figure_8
+from truecal.lab.papers.experiment import Setting
+from truecal.lab.papers.roelofs.power import figure_8
+from truecal.lab.trials import detection
 from truecal.lab.trials.detection import Rate, detect
 
 
@@ -80,7 +83,7 @@ def test_simulated_critical_values_keep_their_level_on_fresh_data():
 
 @pytest.mark.slow
 def test_roelofs_figure_8_rank_series_above_sweep_above_equal_width():
-    table = figure_8(m=200, n=(10_000,), errors=(0.0125,)).table
+    table = figure_8(Setting(200), n=(10_000,), errors=(0.0125,)).table
     found = {r["estimator"]: r["power"] for r in table.records()}
     assert found["RankSeries"] > found["EMsweep"] > found["EW"]
 
@@ -97,7 +100,7 @@ def test_roelofs_section_5_4_small_samples_see_only_large_errors():
 def test_the_own_test_and_the_estimate_agree_roughly():
     world = World(Uniform(), Power(1.25))
     by_estimate = power(RankSeries(), world, n=500, m=200)
-    by_test = power(RankSeries(), world, n=500, m=200, own_test=True)
+    by_test = power_of_test(RankSeries(), world, n=500, m=200)
     assert abs(by_estimate.rate - by_test.rate) < 0.2
 
 
@@ -127,17 +130,21 @@ def test_a_world_keeps_its_scores_when_its_error_is_scaled():
     ("call", "message"),
     [
         (lambda: coverage(BinnedECE(), World(Uniform())), "offers no interval"),
-        (lambda: coverage(RankSeries(), World(Uniform()), level=1.0), "level must be"),
-        (lambda: power(RankSeries(), World(Uniform()), alpha=0.0), "alpha must be"),
-        (lambda: power(RankSeries(), World(Uniform()), alpha=-0.1), "alpha must be"),
-        (lambda: power(BinnedECE(), World(Uniform()), own_test=True), "no test of its own"),
+        (lambda: coverage(RankSeries(), World(Uniform()), level=1.0), "level must lie"),
+        (lambda: power(RankSeries(), World(Uniform()), alpha=0.0), "alpha must lie"),
+        (lambda: power(RankSeries(), World(Uniform()), alpha=-0.1), "alpha must lie"),
         (lambda: type_one(RankSeries(), World(Uniform()), alpha=0.001, resamples=99), "use more"),
-        (lambda: samples_needed(RankSeries(), error=0.0), "error must be"),
-        (lambda: samples_needed(RankSeries(), error=0.1, target=1.0), "target must be"),
+        (lambda: samples_needed(RankSeries(), error=0.0), "error must lie"),
+        (lambda: samples_needed(RankSeries(), error=0.1, target=1.0), "target must lie"),
         (lambda: samples_needed(RankSeries(), error=0.9), "at most"),
-        (lambda: samples_needed(RankSeries(), error=0.005, m=20, largest=200), "too small"),
     ],
 )
 def test_bad_requests_are_refused_before_any_work(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_an_error_too_small_to_be_found_is_said(monkeypatch):
+    monkeypatch.setattr(detection, "LARGEST", 200)
+    with pytest.raises(InputError, match="too small"):
+        samples_needed(RankSeries(), error=0.005, m=20)

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import beta as scipy_beta
 
 from truecal.errors import InputError
-from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Empirical, Power, Uniform, World, fit_world
+from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Empirical, Power, Uniform, World, fit_world, goodness
 from truecal.lab.worlds.fit_beta import fit_beta, resolution_of
 from truecal.lab.worlds.fit_curve import candidates, fit_curve, fit_curves
 from truecal.lens import TopLabel
@@ -196,14 +196,14 @@ class TestRealNetwork:
         assert fit_curves(c, rest, y, np.ones(c.size))[0].name == "logflip_logflip_b0_b1"
 
     def test_the_empirical_world_looks_like_the_data(self, fit):
-        assert abs(fit.goodness(fit.empirical_world, m=60).z) < 3
-        assert abs(fit.goodness(fit.empirical_world, norm=1, m=60).z) < 3
-        assert fit.goodness(m=60).z < -5  # the Beta world does not: it must be said
+        assert abs(goodness(fit, fit.empirical_world, m=60).z) < 3
+        assert abs(goodness(fit, fit.empirical_world, norm=1, m=60).z) < 3
+        assert goodness(fit, m=60).z < -5  # the Beta world does not: it must be said
 
 
 def test_goodness_of_a_true_fit():
     fit = fit_world(drawn(PAPER_WORLDS["resnet110_c100"], 5000, seed=9))
-    good = fit.goodness(m=50)
+    good = goodness(fit, m=50)
     assert abs(good.z) < 3.5
     assert good.standard_error == pytest.approx(good.simulated_std / np.sqrt(50))
 

@@ -136,8 +136,8 @@ class TestCommandLine:
             (("paper", "nope"), "unknown experiment 'nope'"),
             (("paper", "roelofs-tab1", "--data", "mars"), "--data takes WORLD=FILE"),
             (("power", "--world", "mars"), "unknown world 'mars'"),
-            (("power", "--alpha", "0"), "alpha must be"),
-            (("power", "--error", "2"), "error must be"),
+            (("power", "--alpha", "0"), "alpha must lie"),
+            (("power", "--error", "2"), "error must lie"),
             (("bias", "missing.csv"), "no file missing.csv"),
         ],
     )

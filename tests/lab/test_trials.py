@@ -17,8 +17,9 @@ from truecal.lab import (
     table_of,
     trials,
 )
-from truecal.lab.papers import peng, roelofs
-from truecal.lab.papers.experiment import Run
+from truecal.lab.papers.experiment import Setting
+from truecal.lab.papers.peng import benchmark as peng
+from truecal.lab.papers.roelofs import bias as roelofs
 
 
 def test_a_trial_does_its_sums():
@@ -89,7 +90,7 @@ def test_bad_requests_are_refused(call, message):
 
 @pytest.mark.slow
 def test_roelofs_figure_4():
-    table = roelofs.figure_4(m=1000).table
+    table = roelofs.figure_4(Setting(1000)).table
     differences = np.abs(table.column("difference"))
     assert len(differences) == 36
     assert differences.max() < 0.4
@@ -98,7 +99,7 @@ def test_roelofs_figure_4():
 
 @pytest.mark.slow
 def test_roelofs_figure_1_a_calibrated_model_looks_bad():
-    table = roelofs.figure_1(m=5000).table
+    table = roelofs.figure_1(Setting(5000)).table
     shares = np.array(table.column("share"))
     assert shares.sum() == pytest.approx(1.0)
     low = np.array(table.column("ece_low_percent"))
@@ -108,7 +109,7 @@ def test_roelofs_figure_1_a_calibrated_model_looks_bad():
 @pytest.mark.slow
 def test_peng_uncalibrated_means():
     # The paper: mean bias KNN -0.115, SWEEP -0.281, DEBIASED -0.521, EW -1.210; mean |bias| KNN 0.183, SWEEP 0.364.
-    found = peng.benchmark("uncalibrated", m=100, how=Run(progress=False))
+    found = peng.benchmark("uncalibrated", Setting(100))
     percent = {name: np.array([100 * t.bias for t in found if t.estimator_name == name]) for name in peng.ESTIMATORS}
     mean = {name: abs(values.mean()) for name, values in percent.items()}
     absolute = {name: np.abs(values).mean() for name, values in percent.items()}

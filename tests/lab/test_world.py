@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from truecal.errors import InputError
-from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Identity, Mixture, Power, Uniform, World, dataset_of
+from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Identity, Mixture, Power, Steps, Uniform, World, dataset_of
 
 # True errors in percent (norm 2, norm 1), from an independent computation with the printed parameters.
 TRUE_ERRORS = {
@@ -160,3 +160,41 @@ def test_impossible_worlds_are_refused_by_name(make, message):
 
 def test_every_paper_world_knows_its_dataset():
     assert {dataset_of(name) for name in PAPER_WORLDS} == {"CIFAR-10", "CIFAR-100", "ImageNet"}
+
+
+class TestMapsThatMergeScores:
+    """Steps: the truth of a merged output is the mean of the curve over all scores shown as it."""
+
+    world = World(Uniform(), Power(2)).recalibrated(Steps((0.5, 0.8), (0.2, 0.5, 0.9)))
+
+    def test_the_true_error_by_hand(self):
+        # E[c^2 | low <= c < high] = (high^3 - low^3) / (3 (high - low))
+        ends = np.array([0.0, 0.5, 0.8, 1.0])
+        means = np.diff(ends**3) / 3 / np.diff(ends)
+        for norm in (1, 2):
+            by_hand = np.sum(np.diff(ends) * np.abs(np.array([0.2, 0.5, 0.9]) - means) ** norm) ** (1 / norm)
+            assert self.world.true_error(norm) == pytest.approx(by_hand, abs=1e-9)
+
+    def test_the_true_error_by_simulation(self):
+        shown, outcomes = self.world.draw(400_000, rng=0)
+        gaps = [(np.mean(shown == v), v - outcomes[shown == v].mean()) for v in (0.2, 0.5, 0.9)]
+        simulated = np.sqrt(sum(share * gap**2 for share, gap in gaps))
+        assert simulated == pytest.approx(self.world.true_error(), abs=0.003)
+
+    def test_equal_values_are_one_output(self):
+        merged = World(Uniform(), Power(2)).recalibrated(Steps((0.25, 0.75), (0.4, 0.7, 0.4)))
+        outer = (0.25**3 + 1 - 0.75**3) / 3 / 0.5
+        inner = (0.75**3 - 0.25**3) / 3 / 0.5
+        assert merged.true_error(1) == pytest.approx(0.5 * abs(0.4 - outer) + 0.5 * abs(0.7 - inner), abs=1e-9)
+
+    def test_calibrated_outcomes_and_scaled_errors(self):
+        assert self.world.with_calibrated_outcomes().true_error() == pytest.approx(0.0, abs=1e-9)
+        assert self.world.with_error(0.01).true_error() == pytest.approx(0.01, abs=1e-9)
+
+    def test_a_map_that_does_not_say_what_it_merges_is_refused(self):
+        with pytest.raises(InputError, match="must be given as Steps"):
+            World(Uniform(), recalibration=lambda c: np.where(c < 0.5, 0.2, 0.7))
+        with pytest.raises(InputError, match="one value more than edges"):
+            Steps((0.5,), (0.1,))
+        with pytest.raises(InputError, match="must rise"):
+            Steps((0.5, 0.5), (0.1, 0.2, 0.3))

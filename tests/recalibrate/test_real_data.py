@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal.lab.papers import kumar_real as paper_kumar
+from truecal.lab.papers.kumar import real as paper_kumar
 from truecal.recalibrate import (
     BetaCalibration,
     BiasCorrectedTemperature,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal.cli.estimators import lens_option, make_estimator, make_lens, seed_option
-from truecal.cli.output import answer, output_options, working
+from truecal.cli.output import answer, output_options
 from truecal.cli.source import Source, column_options, input_options, load
 from truecal.names import ESTIMATORS
 
 if TYPE_CHECKING:
     from truecal.lab.table import Table
     from truecal.lab.worlds.fit_world import WorldFit
-    from truecal.profile import Profile
+    from truecal.predictions import Predictions
 
 _worlds_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
 
@@ -62,14 +62,15 @@ def worlds(as_json: bool, out: str | None) -> None:
 @input_options
 def fit(source: Source, lens: str, as_json: bool, out: str | None) -> None:
     """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
+    from truecal.lab import goodness
     from truecal.lab.table import Table
 
-    found = _fit(source, lens)
+    results = _fit(source, lens)
     rows = tuple(
-        (c.name, c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error) for c in found.curves
+        (c.name, c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error) for c in results.curves
     )
     table = Table(("curve", "aic", "b0", "b0_se", "b1", "b1_se"), rows)
-    beta, check = found.beta, found.goodness()
+    beta, check = results.beta, goodness(results)
     facts = {
         "alpha": beta.scores.alpha,
         "alpha_se": beta.alpha_standard_error,
@@ -78,7 +79,7 @@ def fit(source: Source, lens: str, as_json: bool, out: str | None) -> None:
         "scores_of_0": beta.zeros,
         "scores_of_1": beta.ones,
         "resolution": beta.resolution,
-        "true_error": found.world.true_error(),
+        "true_error": results.world.true_error(),
         "ece_on_data": check.on_data,
         "ece_simulated": check.simulated,
         "ece_simulated_std": check.simulated_std,
@@ -106,19 +107,19 @@ def bias(
     out: str | None,
 ) -> None:
     """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
-    from truecal.lab import how_biased
+    from truecal.lab import Run, how_biased
 
     preds = load(source)
-    found = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=seed, workers=_workers(workers), cache=cache)
-    best = found.fit.best
+    results = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=seed, run=Run(_workers(workers), cache))
+    best = results.fit.best
     facts = {
         "curve": best.name,
-        "true_error": found.world.true_error(),
-        "ece_on_data": found.goodness.on_data,
-        "ece_simulated": found.goodness.simulated,
-        "ece_simulated_std": found.goodness.simulated_std,
+        "true_error": results.world.true_error(),
+        "ece_on_data": results.goodness.on_data,
+        "ece_simulated": results.goodness.simulated,
+        "ece_simulated_std": results.goodness.simulated_std,
     }
-    _answer("lab bias", found.table, as_json, out, facts=facts, text=str(found))
+    _answer("lab bias", results.table, as_json, out, facts=facts, text=str(results))
 
 
 @lab.command()
@@ -152,7 +153,7 @@ def power(
     Scores and the direction of the error are those of the predictions in FILE, or of --world; without either, scores are
     uniform and P(y) = c^d, as in Roelofs et al., section 5.4.
     """
-    from truecal.lab import PAPER_WORLDS, samples_needed
+    from truecal.lab import PAPER_WORLDS, Run, samples_needed
     from truecal.lab.table import Table
 
     given = bool(source.file)
@@ -161,7 +162,7 @@ def power(
     place = PAPER_WORLDS[world] if world is not None else None
     if given:
         place = _fit(source, lens).empirical_world
-    found = samples_needed(
+    results = samples_needed(
         make_estimator(estimator, bins=None, scheme=None, norm=None),
         error=error,
         world=place,
@@ -169,13 +170,14 @@ def power(
         alpha=alpha,
         m=m,
         rng=seed,
-        workers=_workers(workers),
-        cache=cache,
+        run=Run(_workers(workers), cache),
     )
-    table = Table(("n", "power", "power_se"), tuple((n, d.rate, d.standard_error) for n, d in found.tried.items()))
-    said = f"an error of {error:g} is found with probability {target:g} from about n = {found.n} rows on ({estimator})"
-    facts = {"n": found.n, "error": error, "target": target, "alpha": alpha, "estimator": estimator}
-    _answer("lab power", table, as_json, out, facts=facts, text=f"{said}\n\n{table.text()}")
+    table = Table(("n", "power", "power_se"), tuple((n, d.rate, d.standard_error) for n, d in results.tried.items()))
+    words = (
+        f"an error of {error:g} is found with probability {target:g} from about n = {results.n} rows on ({estimator})"
+    )
+    facts = {"n": results.n, "error": error, "target": target, "alpha": alpha, "estimator": estimator}
+    _answer("lab power", table, as_json, out, facts=facts, text=f"{words}\n\n{table.text()}")
 
 
 for _parameter in power.params:  # here FILE may be left out
@@ -211,7 +213,7 @@ def paper(
     out: str | None,
 ) -> None:
     """Do an experiment of a paper again, and write its table and figure; without a name, list the experiments."""
-    from truecal.lab.papers.experiment import Run
+    from truecal.lab import Run
     from truecal.lab.papers.papers import PAPERS
     from truecal.lab.papers.papers import paper as redo
     from truecal.lab.table import Table
@@ -220,24 +222,22 @@ def paper(
         listed = tuple((known, entry.quick, entry.full) for known, entry in PAPERS.items())
         _answer("lab paper", Table(("experiment", "quick", "full"), listed), as_json, out)
         return
-    how = Run(rng=seed, workers=_workers(workers), cache=cache)
-    found = redo(name, full=full, profiles=_top_labels(data, source), how=how)
-    written = [str(path) for path in found.write(folder, table_format=table_format)]
-    text = f"{found.title}\n\n{found.table.text()}\n\nwritten: {', '.join(written)}"
-    _answer("lab paper", found.table, as_json, out, facts={"title": found.title, "written": written}, text=text)
+    with Run(_workers(workers), cache).kept() as run:
+        results = redo(name, full=full, data=_given(data, source), rng=seed, run=run)
+    written = [str(path) for path in results.write(folder, table_format=table_format)]
+    text = f"{results.title}\n\n{results.table.text()}\n\nwritten: {', '.join(written)}"
+    _answer("lab paper", results.table, as_json, out, facts={"title": results.title, "written": written}, text=text)
 
 
-def _top_labels(data: tuple[str, ...], source: Source) -> "dict[str, Profile]":
-    """The top-label profiles of WORLD=FILE pairs."""
-    from truecal.lens import TopLabel
-
-    found = {}
+def _given(data: tuple[str, ...], source: Source) -> "dict[str, Predictions]":
+    """The predictions of NAME=FILE pairs."""
+    given = {}
     for pair in data:
-        world, between, file = pair.partition("=")
+        name, between, file = pair.partition("=")
         if not between or not file:
             raise click.UsageError(f"--data takes WORLD=FILE, not {pair!r}")
-        found[world] = TopLabel()(load(replace(source, file=file)))
-    return found
+        given[name] = load(replace(source, file=file))
+    return given
 
 
 @lab.command()
@@ -276,38 +276,36 @@ def coverage(
     Four groups of ten worlds: fitted to real networks, the same recalibrated (true error 0) and nearly so (0.02), and others.
     The text has one line per interval, group and n; --json one row per world.
     """
+    from truecal.lab import Run
     from truecal.lab.trials.coverage_map import CANDIDATES, SIZES, cell_table, coverage_map, summary
     from truecal.lab.trials.peer_intervals import peer_candidates
 
     datasets = m or (200 if full else 20)
     judged = list(CANDIDATES)
     if peers:
-        found, absent = peer_candidates(datasets)
-        judged += found
+        others, absent = peer_candidates(datasets)
+        judged += others
         if absent:
             click.echo(f"truecal: not installed, left out: {', '.join(absent)}", err=True)
     n = tuple(sorted(set(sizes))) or (SIZES if full else (100, 1000))
-    with working("coverage: the first worlds") as told:
-        cells = coverage_map(
-            n=n, m=datasets, level=level, candidates=judged, rng=seed, workers=_workers(workers), told=told
-        )
+    cells = coverage_map(n=n, m=datasets, level=level, candidates=judged, rng=seed, run=Run(_workers(workers)))
     facts = {"level": level, "n": list(n), "m": datasets}
     _answer("lab coverage", cell_table(cells), as_json, out, facts=facts, text=summary(cells).text())
 
 
 def _fit(source: Source, lens: str) -> "WorldFit":
     from truecal.lab import fit_world
-    from truecal.lens import OneClass, TopLabel
+    from truecal.lens import default_lens
 
     preds = load(source)
-    judged = make_lens(lens, preds) or (OneClass() if preds.binary else TopLabel())
+    judged = make_lens(lens, preds) or default_lens(preds)
     return fit_world(judged(preds))
 
 
 def _workers(asked: int | None) -> int:
-    from os import cpu_count
+    from truecal.parallel import cores
 
-    return asked or cpu_count() or 1
+    return asked or cores()
 
 
 def _answer(

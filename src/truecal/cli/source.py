@@ -54,11 +54,6 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("file", metavar="FILE")(column_options(command))
 
 
-def independent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same without --cluster, for a verb that takes rows as independent."""
-    return click.argument("file", metavar="FILE")(_receiving(command, [o for o in _COLUMNS if o is not _CLUSTER]))
-
-
 def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a verb that can also scan: FILE may be a pattern, a folder or several files; --engine and --drop-null."""
     return click.argument("file", metavar="FILE...", nargs=-1, required=True)(

@@ -1,6 +1,6 @@
 """The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
 
-from truecal.lab.papers.experiment import Experiment, Run
+from truecal.lab.papers.experiment import Experiment
 from truecal.lab.trials.coverage_map import MapCell, coverage_map
 from truecal.lab.trials.detection import (
     Coverage,
@@ -9,12 +9,15 @@ from truecal.lab.trials.detection import (
     coverage,
     power,
     power_curve,
+    power_of_test,
     samples_needed,
     type_one,
 )
+from truecal.lab.trials.goodness import Goodness, goodness
 from truecal.lab.trials.how_biased import HowBiased, how_biased
+from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import Trial, bias, table_of, trials
-from truecal.lab.worlds.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power
+from truecal.lab.worlds.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power, Steps
 from truecal.lab.worlds.fit_world import WorldFit, fit_world
 from truecal.lab.worlds.multiclass import DirichletWorld, TopLabelWorld
 from truecal.lab.worlds.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
@@ -35,6 +38,7 @@ __all__ = [
     "Discrete",
     "Empirical",
     "Experiment",
+    "Goodness",
     "HowBiased",
     "Identity",
     "Logistic",
@@ -44,6 +48,7 @@ __all__ = [
     "Run",
     "SamplesNeeded",
     "Scores",
+    "Steps",
     "TopLabelWorld",
     "Trial",
     "Uniform",
@@ -54,9 +59,11 @@ __all__ = [
     "coverage_map",
     "dataset_of",
     "fit_world",
+    "goodness",
     "how_biased",
     "power",
     "power_curve",
+    "power_of_test",
     "samples_needed",
     "table_of",
     "trials",

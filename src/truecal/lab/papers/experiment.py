@@ -1,58 +1,47 @@
-"""An experiment of a paper, done again: a tidy table, a figure drawn from it, and how the run was made."""
+"""An experiment of a paper, done again: what it is given, and the table and figure it makes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truecal.errors import InputError, MissingExtraError
 from truecal.lab.table import Table
-from truecal.lab.trials.batches import Cell, run
+from truecal.lab.trials.batches import Cell, answers_of
+from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import Estimators, Trial, trials
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import Seed, World
+from truecal.predictions import Predictions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class Run:
-    """Seed, number of processes, cache folder and progress bar of a run; only the seed changes the numbers."""
+class Setting:
+    """How many simulated datasets (or resamples), the seed, the run, and given predictions by name."""
 
+    m: int
     rng: Seed = 0
-    workers: int = 1
-    cache: str | PathLike[str] | None = None
-    progress: bool = True
+    run: Run = field(default_factory=Run)
+    data: Mapping[str, Predictions] = field(default_factory=dict)
 
     def trials(
-        self,
-        estimators: Estimators | Callable[[str], Estimators],
-        worlds: Mapping[str, World],
-        *,
-        n: Sequence[int],
-        m: int,
+        self, estimators: Estimators | Callable[[str], Estimators], worlds: Mapping[str, World], *, n: Sequence[int]
     ) -> list[Trial]:
-        """:func:`trials`, run this way."""
-        return trials(
-            *(estimators, worlds),
-            n=n,
-            m=m,
-            rng=self.rng,
-            workers=self.workers,
-            cache=self.cache,
-            progress=self.progress,
-        )
+        """`trials` with this number of datasets and this seed."""
+        return trials(estimators, worlds, n=n, m=self.m, rng=self.rng, run=self.run)
 
     def answers(self, cells: Sequence[Cell]) -> list[list[Array]]:
-        """:func:`run`, run this way."""
-        return run(cells, rng=self.rng, workers=self.workers, cache=self.cache, progress=self.progress)
+        """`answers_of` with this seed."""
+        return answers_of(cells, rng=self.rng, run=self.run)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What an experiment found. `draw` fills an empty matplotlib figure from the table."""
+    """The result of an experiment. `draw` fills an empty matplotlib figure from the table."""
 
     name: str
     title: str

@@ -1,6 +1,6 @@
-"""What a world, an estimator or a measure is, as a digest.
+"""What a world, an estimator or a measure is, as a digest: equal content has the same place in the cache.
 
-Equal content gives the same stream of random numbers and the same place in the cache, in every process, on every day.
+Random streams are not taken from content, whose last bits may differ between machines, but from names.
 """
 
 import dataclasses
@@ -32,10 +32,10 @@ def digest(thing: object) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def stream_key(thing: object) -> tuple[int, ...]:
-    """Four 32-bit words of the digest, to seed a stream of its own; all zero for something without a digest."""
-    name = digest(thing)
-    return (0, 0, 0, 0) if name is None else tuple(int(name[8 * i : 8 * i + 8], 16) for i in range(4))
+def name_words(name: str) -> tuple[int, ...]:
+    """Four 32-bit words from a name, to give it random streams of its own."""
+    words = hashlib.sha256(name.encode()).digest()
+    return tuple(int.from_bytes(words[4 * i : 4 * i + 4], "big") for i in range(4))
 
 
 @cache

@@ -4,26 +4,26 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import astuple, dataclass, fields
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from math import sqrt
-from multiprocessing import get_context
 from types import MappingProxyType
 from zlib import crc32
 
 import numpy as np
 
+from truecal.checks import check_level, check_whole
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, Estimator, RankSeries, SweepECE
 from truecal.lab.table import Table
-from truecal.lab.trials.batches import one_thread_each
+from truecal.lab.trials.run import Run
 from truecal.lab.worlds.curves import GLM, Power
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta, Discrete, Mixture, Uniform
 from truecal.lab.worlds.world import World
+from truecal.parallel import Step
 from truecal.profile import Profile
 from truecal.uncertainty import bootstrap, debiased_interval
 
@@ -87,11 +87,11 @@ class _Bootstrapped:
     estimator: Estimator
 
     def __call__(self, profile: Profile, level: float) -> Ends:
-        found = [
+        results = [
             bootstrap(self.estimator, profile.take(np.array([i])), resamples=200, level=level, rng=i).interval()
             for i in range(profile.batch)
         ]
-        return np.array([float(i.low) for i in found]), np.array([float(i.high) for i in found])
+        return np.array([float(i.low) for i in results]), np.array([float(i.high) for i in results])
 
 
 @dataclass(frozen=True)
@@ -146,35 +146,36 @@ def coverage_map(
     level: float = 0.9,
     candidates: Iterable[Candidate] = CANDIDATES,
     rng: int = 0,
-    workers: int = 1,
-    told: Callable[[str], object] = str,
+    run: Run | None = None,
 ) -> list[MapCell]:
     """Every interval in every world at every n, on the same datasets.
 
     Each world has random streams of its own, so neither the other worlds nor the number of workers change its numbers.
-    `told` hears which world is done. Worlds of your own (`groups`) run in this process: their curves may be plain functions.
+    Worlds of your own (`groups`) run in this process: their curves may be plain functions. There is no cache.
 
     >>> from truecal.lab import Uniform, World
     >>> found = coverage_map({"calibrated": {"uniform": World(Uniform())}}, n=[200], m=50, candidates=CANDIDATES[:2])
     >>> [(cell.interval, cell.covered > 0.8) for cell in found]
     [('rank series (default)', True), ('debiased, 15 bins', True)]
     """
-    asked = tuple(candidates)
-    if m < 1 or not 0 < level < 1:
-        raise InputError(
-            f"a coverage map needs m >= 1 datasets and a level between 0 and 1, not m={m}, level={level!r}"
-        )
-    if not n or min(n) < 2 or not asked or rng < 0 or workers < 1:
-        raise InputError("a coverage map needs sizes of 2 rows or more, an interval, a seed >= 0 and a worker")
-    if groups is not None and workers > 1:
+    asked, run = tuple(candidates), run or Run()
+    check_level(level)
+    check_whole(m, "m")
+    check_whole(rng, "rng", 0)
+    if not n or min(n) < 2 or not asked:
+        raise InputError("a coverage map needs sizes of 2 rows or more and an interval")
+    if groups is not None and run.workers > 1:
         raise InputError("worlds of your own run with workers=1")
-    places = [(group, name) for group, some in (map_worlds() if groups is None else groups).items() for name in some]
+    worlds = map_worlds() if groups is None else groups
+    places = [(group, name) for group, named in worlds.items() for name in named]
     jobs = [_Job(group, name, tuple(n), m, level, asked, rng) for group, name in places]
-    found: dict[tuple[str, str], list[MapCell]] = {}
-    for done, (job, cells) in enumerate(_done(jobs, groups, workers), start=1):
-        found[job.group, job.name] = cells
-        told(f"coverage: {done} of {len(jobs)} worlds")
-    return [cell for place in places for cell in found[place]]
+    cells: dict[int, list[MapCell]] = {}
+    work = _run_known if groups is None else partial(_run_given, groups)
+    with run.kept() as kept, kept.reporting("coverage") as progress:
+        for place, made in kept.processes.each(work, jobs):
+            cells[place] = made
+            progress(Step("coverage of worlds", len(cells), len(jobs)))
+    return [cell for place in range(len(jobs)) for cell in cells[place]]
 
 
 @dataclass(frozen=True)
@@ -190,41 +191,27 @@ class _Job:
     rng: int
 
     def cells(self, world: World) -> list[MapCell]:
-        found = []
+        results = []
         for size in self.sizes:
             datasets = max(1, min(self.m, _MOST_ROWS // size))
             stream = np.random.SeedSequence([self.rng, crc32(f"{self.group}/{self.name}".encode()), size])
             profile = Profile.from_arrays(*world.draw(size, datasets, rng=stream))
             for candidate in self.candidates:
                 if candidate.most_rows is None or size <= candidate.most_rows:
-                    some = profile.take(np.arange(max(1, min(datasets, round(self.m * candidate.share)))))
-                    found.append(_judge(candidate, some, self.level, self.group, self.name, world))
-        return found
+                    part = profile.take(np.arange(max(1, min(datasets, round(self.m * candidate.share)))))
+                    results.append(_judge(candidate, part, self.level, self.group, self.name, world))
+        return results
 
 
 _known_worlds = cache(map_worlds)
 
 
-def _run(job: _Job) -> list[MapCell]:
+def _run_known(job: _Job) -> list[MapCell]:
     return job.cells(_known_worlds()[job.group][job.name])
 
 
-def _done(
-    jobs: Sequence[_Job], groups: Mapping[str, Mapping[str, World]] | None, workers: int
-) -> Iterator[tuple[_Job, list[MapCell]]]:
-    """Jobs and their cells, in the order in which they finish."""
-    if workers == 1:
-        worlds = map_worlds() if groups is None else groups
-        yield from ((job, job.cells(worlds[job.group][job.name])) for job in jobs)
-        return
-    with one_thread_each(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(_run, job): job for job in jobs}
-        try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+def _run_given(groups: Mapping[str, Mapping[str, World]], job: _Job) -> list[MapCell]:
+    return job.cells(groups[job.group][job.name])
 
 
 def _judge(candidate: Candidate, profile: Profile, level: float, group: str, name: str, world: World) -> MapCell:
@@ -255,8 +242,8 @@ def _lines(cells: Sequence[MapCell]) -> Iterator[tuple[str, str, dict[int, list[
     """Interval, group, and the cells of the group's worlds by n; intervals in the order they were asked for."""
     order = {cell.interval: i for i, cell in reversed(list(enumerate(cells)))}
     ranked = sorted(cells, key=lambda cell: (order[cell.interval], cell.group, cell.n))
-    for (interval, group), some in groupby(ranked, key=lambda cell: (cell.interval, cell.group)):
-        yield interval, group, {n: list(here) for n, here in groupby(some, key=lambda cell: cell.n)}
+    for (interval, group), part in groupby(ranked, key=lambda cell: (cell.interval, cell.group)):
+        yield interval, group, {n: list(here) for n, here in groupby(part, key=lambda cell: cell.n)}
 
 
 def _spread(here: Sequence[MapCell]) -> tuple[float, float, str, float]:

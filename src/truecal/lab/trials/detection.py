@@ -1,21 +1,23 @@
-"""How often an interval holds the truth, a test cries wolf, a miscalibration is found; and how much data that takes."""
+"""How often an interval holds the truth, a test raises a false alarm, a miscalibration is found; and how many rows that takes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
-from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
 
+from truecal.checks import check_between, check_level
 from truecal.errors import InputError
 from truecal.estimate import Estimator
-from truecal.lab.trials.batches import Cell, run
+from truecal.lab.trials.batches import Cell, answers_of
 from truecal.lab.trials.measures import Bounds, PValue, Value
+from truecal.lab.trials.run import Run
 from truecal.lab.worlds.curves import Power
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Uniform
 from truecal.lab.worlds.world import Seed, World
 
+LARGEST = 1_000_000  # rows: an error that takes more to be found is too small to be looked for by simulation
 NULL_PER_REAL = 4  # calibrated datasets per real one: the critical value must not be the weak spot
 
 
@@ -83,8 +85,7 @@ def coverage(
     m: int = 1000,
     level: float = 0.9,
     rng: Seed = 0,
-    workers: int = 1,
-    cache: str | PathLike[str] | None = None,
+    run: Run | None = None,
 ) -> Coverage:
     """Share of m datasets whose interval at this level holds the true error.
 
@@ -93,20 +94,11 @@ def coverage(
     >>> 0.8 < found.rate <= 1.0
     True
     """
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, not {level!r}")
-    asked = at_level(estimator, level)
-    if asked is None:
-        raise InputError(f"{type(estimator).__name__} offers no interval, so it has no coverage")
-    cell = Cell("world", world, n, m, (Bounds(asked),))
-    ((bounds,),) = run([cell], rng=rng, workers=workers, cache=cache)
+    check_level(level)
+    cell = Cell("world", world, n, m, (Bounds(estimator.at_level(level)),))
+    ((bounds,),) = answers_of([cell], rng=rng, run=run)
     truth = world.true_error(estimator.power_norm)
     return Coverage(int(held(bounds, truth).sum()), m, level, truth, float(np.mean(bounds[2] - bounds[1])))
-
-
-def at_level(estimator: Estimator, level: float) -> Estimator | None:
-    """The same estimator with its interval at this level; None if it has no interval."""
-    return replace(estimator, level=level) if hasattr(estimator, "level") else None  # type: ignore[call-arg]
 
 
 def held(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
@@ -123,8 +115,7 @@ def type_one(
     alpha: float = 0.05,
     resamples: int = 199,
     rng: Seed = 0,
-    workers: int = 1,
-    cache: str | PathLike[str] | None = None,
+    run: Run | None = None,
 ) -> Detection:
     """Share of m datasets with these scores and calibrated outcomes in which the estimator's own test says otherwise.
 
@@ -134,18 +125,35 @@ def type_one(
     True
     """
     null = world.with_calibrated_outcomes()
-    return power(
-        estimator,
-        null,
-        n=n,
-        m=m,
-        alpha=alpha,
-        own_test=True,
-        resamples=resamples,
-        rng=rng,
-        workers=workers,
-        cache=cache,
-    )
+    return power_of_test(estimator, null, n=n, m=m, alpha=alpha, resamples=resamples, rng=rng, run=run)
+
+
+def power_of_test(
+    estimator: Estimator,
+    world: World,
+    *,
+    n: int = 1000,
+    m: int = 1000,
+    alpha: float = 0.05,
+    resamples: int = 199,
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> Detection:
+    """Share of m datasets in which the estimator's own test of calibration has p <= alpha.
+
+    Unlike `power`, which knows the world, this is what a user has who knows only the data.
+
+    >>> import truecal as tc
+    >>> world = tc.lab.World(tc.lab.Uniform(), tc.lab.Power(1.2))
+    >>> tc.lab.power_of_test(tc.RankSeries(), world, n=1000, m=100).rate > 0.8
+    True
+    """
+    check_between(alpha, "alpha", 0, 1)
+    if (resamples + 1) * alpha < 1:
+        raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
+    cell = Cell("world", world, n, m, (PValue(estimator, resamples),))
+    ((p_values,),) = answers_of([cell], rng=rng, run=run)
+    return Detection(int(np.sum(p_values[0] <= alpha)), m, alpha)
 
 
 def power(
@@ -155,35 +163,24 @@ def power(
     n: int = 1000,
     m: int = 1000,
     alpha: float = 0.05,
-    own_test: bool = False,
-    resamples: int = 199,
     rng: Seed = 0,
-    workers: int = 1,
-    cache: str | PathLike[str] | None = None,
+    run: Run | None = None,
 ) -> Detection:
     """Probability of finding out that this world is miscalibrated, at type I error alpha (Roelofs et al., section 5.4).
 
     The estimate itself is the statistic, and its critical value the (1 - alpha) quantile over 4 m datasets with the same
-    scores and calibrated outcomes. With own_test=True the estimator's test is asked instead, which simulates nothing
-    beforehand and resamples every dataset.
+    scores and calibrated outcomes. `power_of_test` asks the estimator's own test instead.
 
     >>> import truecal as tc
     >>> world = tc.lab.World(tc.lab.Uniform(), tc.lab.Power(1.2))
     >>> tc.lab.power(tc.RankSeries(), world, n=1000, m=200).rate > 0.8
     True
     """
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must be between 0 and 1, not {alpha!r}")
-    if own_test:
-        if (resamples + 1) * alpha < 1:
-            raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
-        cell = Cell("world", world, n, m, (PValue(estimator, resamples),))
-        ((p_values,),) = run([cell], rng=rng, workers=workers, cache=cache)
-        return Detection(int(np.sum(p_values[0] <= alpha)), m, alpha)
+    check_between(alpha, "alpha", 0, 1)
     question = (Value(estimator),)
     null = world.with_calibrated_outcomes()
     cells = [Cell("calibrated", null, n, NULL_PER_REAL * m, question), Cell("world", world, n, m, question)]
-    (calibrated,), (real,) = run(cells, rng=rng, workers=workers, cache=cache)
+    (calibrated,), (real,) = answers_of(cells, rng=rng, run=run)
     return detect(calibrated[0], real[0], alpha)
 
 
@@ -205,10 +202,8 @@ def samples_needed(
     target: float = 0.8,
     alpha: float = 0.05,
     m: int = 400,
-    largest: int = 1_000_000,
     rng: Seed = 0,
-    workers: int = 1,
-    cache: str | PathLike[str] | None = None,
+    run: Run | None = None,
 ) -> SamplesNeeded:
     """How many rows it takes to find a miscalibration of this size with probability `target`, at type I error alpha.
 
@@ -220,31 +215,33 @@ def samples_needed(
     >>> 100 < found.n < 500
     True
     """
-    if not 0 < error < 1:
-        raise InputError(f"error must be between 0 and 1, not {error!r}")
-    if not 0 < target < 1:
-        raise InputError(f"target must be between 0 and 1, not {target!r}")
+    check_between(error, "error", 0, 1)
+    check_between(target, "target", 0, 1)
     if world is None:
         world = World(Uniform(), power_curve(error, norm=estimator.power_norm))
     else:
         world = world.with_error(error, norm=estimator.power_norm)
     tried: dict[int, Detection] = {}
 
-    def reached(n: int) -> bool:
-        tried[n] = power(estimator, world, n=n, m=m, alpha=alpha, rng=rng, workers=workers, cache=cache)
-        return tried[n].rate >= target
+    with (run or Run()).kept() as kept:
 
-    low, high = 0, 64
-    while not reached(high):
-        if high >= largest:
-            raise InputError(f"power {target} is not reached at n={high}; an error of {error} is too small for that")
-        low, high = high, 2 * high
-    while low and high > 1.1 * low:
-        middle = round(sqrt(low * high))
-        if reached(middle):
-            high = middle
-        else:
-            low = middle
+        def reached(n: int) -> bool:
+            tried[n] = power(estimator, world, n=n, m=m, alpha=alpha, rng=rng, run=kept)
+            return tried[n].rate >= target
+
+        low, high = 0, 64
+        while not reached(high):
+            if high >= LARGEST:
+                raise InputError(
+                    f"power {target} is not reached at n={high}; an error of {error} is too small for that"
+                )
+            low, high = high, 2 * high
+        while low and high > 1.1 * low:
+            middle = round(sqrt(low * high))
+            if reached(middle):
+                high = middle
+            else:
+                low = middle
     return SamplesNeeded(high, target, error, dict(sorted(tried.items())))
 
 

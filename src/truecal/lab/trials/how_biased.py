@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
 from typing import Literal
 
+from truecal.checks import check_choice
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lab.table import Table
 from truecal.lab.trials.estimators import all_estimators
+from truecal.lab.trials.goodness import Goodness, goodness
+from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import Trial, table_of, trials
-from truecal.lab.worlds.fit_world import Goodness, WorldFit, fit_world
-from truecal.lab.worlds.score_distributions import Beta
+from truecal.lab.worlds.fit_world import WorldFit, fit_world
 from truecal.lab.worlds.world import Seed, World
-from truecal.lens import Lens, OneClass, TopLabel
+from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 
@@ -34,10 +35,9 @@ class HowBiased:
 
     def __str__(self) -> str:
         best = self.fit.best
-        scores = self.world.scores
-        kind = f"Beta({scores.alpha:.3g}, {scores.beta:.3g})" if isinstance(scores, Beta) else "as in your data"
         lines = [
-            f"fitted world: scores {kind}, curve {best.name} (b0 {best.curve.b0:.3g}, b1 {best.curve.b1:.3g}), "
+            f"fitted world: scores {self.world.scores.describe()}, "
+            f"curve {best.name} (b0 {best.curve.b0:.3g}, b1 {best.curve.b1:.3g}), "
             f"true error {self.world.true_error():.4f}",
             f"check: ECE on your data {self.goodness.on_data:.4f}, on data simulated from it "
             f"{self.goodness.simulated:.4f} +- {self.goodness.simulated_std:.4f}",
@@ -57,8 +57,7 @@ def how_biased(
     lens: Lens | None = None,
     scores: Literal["empirical", "beta"] = "empirical",
     rng: Seed = 0,
-    workers: int = 1,
-    cache: str | PathLike[str] | None = None,
+    run: Run | None = None,
 ) -> HowBiased:
     """Fit a world to the data and put every estimator to m datasets of n rows from it (n: as many as the data has).
 
@@ -77,23 +76,19 @@ def how_biased(
     if isinstance(preds, Profile):
         profile = preds
     elif isinstance(preds, Predictions):
-        if lens is None:
-            lens = OneClass() if preds.binary else TopLabel()
-        profile = lens(preds)
+        profile = (lens or default_lens(preds))(preds)
     else:
         raise InputError(f"how_biased takes Predictions or a Profile, not {type(preds).__name__}")
-    if scores not in ("empirical", "beta"):
-        raise InputError(f"scores must be 'empirical' or 'beta', not {scores!r}")
+    check_choice(scores, ("empirical", "beta"), "scores")
     fit = fit_world(profile)
     world = fit.world if scores == "beta" else fit.empirical_world
     size = round(float(profile.size[0])) if n is None else n
-    found = trials(
+    made = trials(
         all_estimators() if estimators is None else estimators,
         {"fitted": world},
         n=[size],
         m=m,
         rng=rng,
-        workers=workers,
-        cache=cache,
+        run=run,
     )
-    return HowBiased(fit, world, fit.goodness(world, m=m, rng=rng), tuple(found))
+    return HowBiased(fit, world, goodness(fit, world, m=m, rng=rng), tuple(made))

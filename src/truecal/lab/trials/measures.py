@@ -51,6 +51,12 @@ class Bounds:
         return np.stack([np.broadcast_to(part, profile.batch) for part in _parts(estimate)]).astype(np.float64)
 
 
+def has_interval(estimator: Estimator) -> bool:
+    """Whether the estimator has an interval by formula, which simulations can afford."""
+    few = Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
+    return estimator(few).interval is not None
+
+
 @dataclass(frozen=True)
 class PValue:
     """The p-value of the estimator's own test of calibration."""

@@ -26,17 +26,17 @@ Interval = Callable[[Array, npt.NDArray[np.int64], float], tuple[float, float]]
 def _calzone(c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, float]:
     """Quantiles of the 1000 resampled values of its equal-width ECE (10 bins) that `bootstrap` returns."""
     metrics = import_module("calzone.metrics").CalibrationMetrics
-    found = metrics(class_to_calculate=1, num_bins=10).bootstrap(
+    results = metrics(class_to_calculate=1, num_bins=10).bootstrap(
         y, np.stack([1 - c, c], axis=1), metrics=["ECE-H"], n_samples=1000
     )
-    low, high = np.quantile(found["ECE-H"], [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(results["ECE-H"], [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
 def _relplot(c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, float]:
     """Its smooth ECE plus and minus the half-width it prints beside it, always stated at 95 %."""
-    found = import_module("relplot.diagrams").prepare_rel_diagram(c, y, plot_confidence_band=False)
-    return float(found["ce"] - found["ce_ci_width"]), float(found["ce"] + found["ce_ci_width"])
+    results = import_module("relplot.diagrams").prepare_rel_diagram(c, y, plot_confidence_band=False)
+    return float(results["ce"] - results["ce_ci_width"]), float(results["ce"] + results["ce_ci_width"])
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class _UncertaintyCalibration:
     whole: float  # 1 or 100: what alpha is a part of
 
     def __call__(self, c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, float]:
-        found = import_module("calibration").get_calibration_error_uncertainties
-        low, _, high = found(c, y, p=2, alpha=self.whole * (1 - level))
+        interval_of = import_module("calibration").get_calibration_error_uncertainties
+        low, _, high = interval_of(c, y, p=2, alpha=self.whole * (1 - level))
         return float(low), float(high)
 
 
@@ -111,8 +111,8 @@ def peer_candidates(m: int, peers: Sequence[Peer] = PEERS) -> tuple[list[Candida
     ([], ['nobody'])
     """
     here = [peer for peer in peers if find_spec(peer.module) is not None]
-    found = [
+    results = [
         Candidate(peer.name, peer.norm, PeerEnds(peer.interval), min(1.0, peer.datasets / m), MOST_ROWS)
         for peer in here
     ]
-    return found, list(dict.fromkeys(peer.package for peer in peers if peer not in here))
+    return results, list(dict.fromkeys(peer.package for peer in peers if peer not in here))

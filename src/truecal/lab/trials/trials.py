@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from os import PathLike
 
 import numpy as np
 
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lab.table import Table
-from truecal.lab.trials.batches import Cell, run
+from truecal.lab.trials.batches import Cell, answers_of
 from truecal.lab.trials.measures import Value
+from truecal.lab.trials.run import Run
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import Seed, World
 
@@ -84,8 +84,7 @@ def bias(
     n: int = 1000,
     m: int = 300,
     rng: Seed = 0,
-    workers: int = 1,
-    cache: str | PathLike[str] | None = None,
+    run: Run | None = None,
 ) -> Trial:
     """Bias, spread and RMSE of one estimator on m datasets of n rows (Roelofs et al., equation 7).
 
@@ -94,7 +93,7 @@ def bias(
     >>> -0.01 < trial.bias < 0.0, trial.standard_error < 0.003
     (True, True)
     """
-    (trial,) = trials({repr(estimator): estimator}, {"world": world}, n=[n], m=m, rng=rng, workers=workers, cache=cache)
+    (trial,) = trials({repr(estimator): estimator}, {"world": world}, n=[n], m=m, rng=rng, run=run)
     return trial
 
 
@@ -105,9 +104,7 @@ def trials(
     n: Sequence[int],
     m: int = 300,
     rng: Seed = 0,
-    workers: int = 1,
-    cache: str | PathLike[str] | None = None,
-    progress: bool = True,
+    run: Run | None = None,
 ) -> list[Trial]:
     """Every estimator in every world at every n. All estimators of a cell see the same datasets.
 
@@ -134,19 +131,19 @@ def trials(
         for size in n:
             cells.append(Cell(name, world, size, m, tuple(Value(e) for e in chosen.values())))
             named.append(chosen)
-    answers = run(cells, rng=rng, workers=workers, cache=cache, progress=progress)
+    answers = answers_of(cells, rng=rng, run=run)
     truth: dict[tuple[int, float], float] = {}
-    found: list[Trial] = []
+    result: list[Trial] = []
     for cell, chosen, values in zip(cells, named, answers, strict=True):
         for (estimator_name, estimator), value in zip(chosen.items(), values, strict=True):
             key = (id(cell.world), estimator.power_norm)
             if key not in truth:
                 truth[key] = cell.world.true_error(estimator.power_norm)
-            found.append(Trial(estimator_name, cell.name, cell.n, truth[key], value[0]))
-    return found
+            result.append(Trial(estimator_name, cell.name, cell.n, truth[key], value[0]))
+    return result
 
 
-def table_of(found: Sequence[Trial]) -> Table:
+def table_of(made: Sequence[Trial]) -> Table:
     """Trials as a tidy table, one row each, every number with its Monte-Carlo standard error."""
     columns = ("world", "estimator", "n", "m", "truth", "mean", "bias", "bias_se", "std", "std_se", "rmse", "rmse_se")
     return Table(
@@ -156,6 +153,6 @@ def table_of(found: Sequence[Trial]) -> Table:
                 *(t.world_name, t.estimator_name, t.n, t.m, t.truth, t.mean),
                 *(t.bias, t.standard_error, t.std, t.std_standard_error, t.rmse, t.rmse_standard_error),
             )
-            for t in found
+            for t in made
         ),
     )

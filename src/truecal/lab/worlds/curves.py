@@ -26,6 +26,32 @@ class Curve(ABC):
         scores = np.asarray(c, dtype=np.float64)
         return self.at(scores, 1.0 - scores)
 
+    def merged(self) -> "list[Stretches]":
+        """The stretches of c that share one value of the curve, grouped by value; empty for a curve that merges nothing.
+
+        Refuses a curve that is neither strictly increasing nor able to say what it merges.
+        """
+        # Looked at where float64 can tell neighbours apart; beyond, any map saturates and that is legal.
+        if np.any(np.diff(self(np.linspace(0.001, 0.999, 999))) <= 0):
+            raise InputError(
+                "the recalibration is not strictly increasing: a map that merges scores must be given as Steps, which says "
+                "which of them share an output"
+            )
+        return []
+
+
+# Intervals [low, high) of c, the last one closed at 1.
+Stretches = tuple[tuple[float, float], ...]
+
+
+def as_curve(given: "Curve | Callable[[Array], Array]", name: str) -> Curve:
+    """A curve as it is, a plain function as `AnyCurve`."""
+    if isinstance(given, Curve):
+        return given
+    if not callable(given):
+        raise InputError(f"{name} must be a Curve or a function of an array of scores, not {given!r}")
+    return AnyCurve(given)
+
 
 @dataclass(frozen=True)
 class Identity(Curve):
@@ -134,3 +160,35 @@ class AnyCurve(Curve):
         if values.shape != np.shape(c):
             raise InputError(f"the curve turned scores of shape {np.shape(c)} into shape {values.shape}")
         return values
+
+
+@dataclass(frozen=True)
+class Steps(Curve):
+    """values[k] between the k-th and the next edge: the map of histogram binning, or of isotonic regression.
+
+    `edges` are the inner ones, one fewer than values; an edge belongs to the stretch above it. Scores with the same value are one
+    output, and what is true of them is the mean over all of them.
+
+    >>> Steps((0.5,), (0.2, 0.7))([0.1, 0.5, 0.9])
+    array([0.2, 0.7, 0.7])
+    """
+
+    edges: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.edges) + 1:
+            raise InputError(f"Steps need one value more than edges, not {len(self.values)} and {len(self.edges)}")
+        ends = np.array([0.0, *self.edges, 1.0])
+        if not np.all(np.diff(ends) > 0):
+            raise InputError(f"the edges of Steps must rise and lie strictly between 0 and 1, not {self.edges}")
+
+    def at(self, c: Array, rest: Array) -> Array:
+        return np.asarray(self.values)[np.searchsorted(self.edges, c, side="right")]
+
+    def merged(self) -> list[Stretches]:
+        ends = (0.0, *self.edges, np.inf)
+        groups: dict[float, Stretches] = {}
+        for value, low, high in zip(self.values, ends[:-1], ends[1:], strict=True):
+            groups[value] = (*groups.get(value, ()), (low, high))
+        return list(groups.values())

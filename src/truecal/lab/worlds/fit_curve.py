@@ -40,19 +40,20 @@ class CurveFit:
 
 def candidates() -> list[tuple[Function, Function, Terms]]:
     """Every link, transform and set of terms that can rise inside [0, 1]; a constant curve is offered once per link."""
-    found: list[tuple[Function, Function, Terms]] = []
+    results: list[tuple[Function, Function, Terms]] = []
     for link, inner in product(get_args(Function), repeat=2):
         if link in ("logit", inner):
-            found += [(link, inner, "b1"), (link, inner, "b0_b1")]
+            results += [(link, inner, "b1"), (link, inner, "b0_b1")]
         if link == inner:
-            found.append((link, inner, "b0"))
-    return found
+            results.append((link, inner, "b0"))
+    return results
 
 
 def fit_curves(c: Array, rest: Array, outcomes: Array, weights: Array) -> list[CurveFit]:
     """All candidates, best AIC first. `outcomes` may be the mean outcome of several rows at one score."""
     fits = [fit_curve(link, inner, terms, c, rest, outcomes, weights) for link, inner, terms in candidates()]
-    return sorted(fits, key=lambda fit: fit.aic)
+    # The three constant curves are one and the same: rounding must not decide their order.
+    return sorted(fits, key=lambda fit: round(fit.aic, 6))
 
 
 def fit_curve(
@@ -94,7 +95,11 @@ def _start(link: Function, sign: list[float]) -> Array:
 def _maximise(
     link: Function, X: Array, y: Array, w: Array, low: Array, high: Array, b: Array
 ) -> tuple[Array, float, Array]:
-    """Newton ascent inside the box; coefficients held at a bound that the gradient pushes against are left out."""
+    """Newton ascent inside the box; coefficients held at a bound that the gradient pushes against are left out.
+
+    Ascent ends at a decrement where the next full steps, which converge quadratically, reach the rounding error: two of them
+    are taken without asking whether the value still rises, since that comparison would be one of rounding errors.
+    """
     value, gradient, hessian = _log_likelihood(link, X, y, w, b)
     for _ in range(200):
         held = ((b <= low) & (gradient < 0)) | ((b >= high) & (gradient > 0))
@@ -115,6 +120,15 @@ def _maximise(
         else:
             break
         b, (value, gradient, hessian) = trial, new
+    for _ in range(2):
+        free = (b > low) & (b < high)
+        if free.any():
+            step = np.zeros_like(b)
+            step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
+            last = np.clip(b + step, low, high)
+            new = _log_likelihood(link, X, y, w, last)
+            if new[0] > value - 1e-9 * max(1.0, abs(value)):
+                b, (value, gradient, hessian) = last, new
     return b, value, hessian
 
 

@@ -10,30 +10,10 @@ from truecal.lab.worlds.fit_beta import BetaFit, fit_beta
 from truecal.lab.worlds.fit_curve import CurveFit, fit_curves
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Discrete, Empirical
-from truecal.lab.worlds.world import Seed, World
+from truecal.lab.worlds.world import World
 
 if TYPE_CHECKING:
     from truecal.profile import Profile
-
-
-@dataclass(frozen=True)
-class Goodness:
-    """Does the world look like the data? Equal-width ECE on the data, and averaged over simulated data of that size."""
-
-    on_data: float
-    simulated: float
-    simulated_std: float
-    m: int
-
-    @property
-    def standard_error(self) -> float:
-        """Monte-Carlo error of `simulated`."""
-        return float(self.simulated_std / np.sqrt(self.m))
-
-    @property
-    def z(self) -> float:
-        """How many simulated standard deviations the data is away."""
-        return (self.on_data - self.simulated) / self.simulated_std if self.simulated_std else float("nan")
 
 
 @dataclass(frozen=True)
@@ -65,19 +45,6 @@ class WorldFit:
             if fit.name == name:
                 return fit
         raise InputError(f"unknown curve {name!r}: use one of {', '.join(fit.name for fit in self.curves)}")
-
-    def goodness(
-        self, world: World | None = None, *, norm: float = 2, bins: int = 15, m: int = 200, rng: Seed = 0
-    ) -> Goodness:
-        """ECE on the data against its average over m datasets of `world` (Figure 5c and Table 3 of the paper)."""
-        from truecal.estimate import BinnedECE
-        from truecal.lab.trials.trials import bias
-
-        estimator = BinnedECE(bins=bins, scheme="width", norm=norm)
-        rows = round(float(self.profile.size[0]))
-        trial = bias(estimator, world or self.world, n=rows, m=m, rng=rng)
-        on_data = float(np.ravel(estimator.values(self.profile))[0])
-        return Goodness(on_data, trial.mean, trial.std, m)
 
 
 def fit_world(profile: "Profile", *, resolution: float | None = None) -> WorldFit:

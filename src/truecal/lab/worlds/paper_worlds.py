@@ -1,6 +1,7 @@
 """The ten worlds that Roelofs et al. fitted to real networks, as printed (rounded) in their Tables 1 and 2."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from truecal.errors import InputError
@@ -8,18 +9,36 @@ from truecal.lab.worlds.curves import GLM, Function
 from truecal.lab.worlds.score_distributions import Beta
 from truecal.lab.worlds.world import World
 
-_ROWS: tuple[tuple[str, float, float, Function, Function, float, float], ...] = (
-    # name, alpha, beta (Table 1), link, transform, b0, b1 (Table 2, the row with the lowest AIC)
-    ("resnet110_c10", 2.7752, 0.0478, "logflip", "logflip", -0.24, 0.30),
-    ("resnet110_SD_c10", 2.1714, 0.0394, "logit", "logflip", -0.27, -0.35),
-    ("resnet_wide32_c10", 2.3806, 0.0379, "logit", "logit", 0.00, 0.26),
-    ("densenet40_c10", 1.9824, 0.0397, "logit", "logflip", 0.00, -0.26),
-    ("resnet110_c100", 1.1823, 0.1081, "logflip", "logflip", -0.11, 0.28),
-    ("resnet110_SD_c100", 1.1233, 0.1147, "logit", "logit", -0.88, 0.49),
-    ("resnet_wide32_c100", 1.0611, 0.0650, "logflip", "logflip", -0.13, 0.21),
-    ("densenet40_c100", 1.0805, 0.0808, "logit", "logit", -0.97, 0.34),
-    ("resnet152_imgnet", 1.1359, 0.2069, "logflip", "logflip", -0.12, 0.58),
-    ("densenet161_imgnet", 1.1928, 0.2206, "log", "log", -0.03, 1.27),
+
+@dataclass(frozen=True)
+class PrintedWorld:
+    """A Beta as in Table 1, and the row of Table 2 with the lowest AIC."""
+
+    alpha: float
+    beta: float
+    link: Function
+    transform: Function
+    b0: float
+    b1: float
+
+    @property
+    def world(self) -> World:
+        return World(Beta(self.alpha, self.beta), GLM(self.link, self.transform, self.b0, self.b1))
+
+
+PRINTED: Mapping[str, PrintedWorld] = MappingProxyType(
+    {
+        "resnet110_c10": PrintedWorld(2.7752, 0.0478, "logflip", "logflip", -0.24, 0.30),
+        "resnet110_SD_c10": PrintedWorld(2.1714, 0.0394, "logit", "logflip", -0.27, -0.35),
+        "resnet_wide32_c10": PrintedWorld(2.3806, 0.0379, "logit", "logit", 0.00, 0.26),
+        "densenet40_c10": PrintedWorld(1.9824, 0.0397, "logit", "logflip", 0.00, -0.26),
+        "resnet110_c100": PrintedWorld(1.1823, 0.1081, "logflip", "logflip", -0.11, 0.28),
+        "resnet110_SD_c100": PrintedWorld(1.1233, 0.1147, "logit", "logit", -0.88, 0.49),
+        "resnet_wide32_c100": PrintedWorld(1.0611, 0.0650, "logflip", "logflip", -0.13, 0.21),
+        "densenet40_c100": PrintedWorld(1.0805, 0.0808, "logit", "logit", -0.97, 0.34),
+        "resnet152_imgnet": PrintedWorld(1.1359, 0.2069, "logflip", "logflip", -0.12, 0.58),
+        "densenet161_imgnet": PrintedWorld(1.1928, 0.2206, "log", "log", -0.03, 1.27),
+    }
 )
 
 DATASETS = MappingProxyType({"c10": "CIFAR-10", "c100": "CIFAR-100", "imgnet": "ImageNet"})
@@ -51,9 +70,7 @@ class _Worlds(Mapping[str, World]):
         return len(self._worlds)
 
 
-PAPER_WORLDS: Mapping[str, World] = _Worlds(
-    {name: World(Beta(alpha, beta), GLM(g, t, b0, b1)) for name, alpha, beta, g, t, b0, b1 in _ROWS}
-)
+PAPER_WORLDS: Mapping[str, World] = _Worlds({name: printed.world for name, printed in PRINTED.items()})
 
 
 def dataset_of(world_name: str) -> str:

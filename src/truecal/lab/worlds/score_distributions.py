@@ -2,37 +2,54 @@
 
 Each distribution draws c together with 1-c, and integrates a function of both: near 1 the float64 c has lost what 1-c
 still knows (a Beta(2.8, 0.05) puts 17 % of its mass where c rounds to exactly 1.0).
+
+Scores are functions of uniform random numbers that are continuous in the parameters of the distribution. So two runs with
+the same seed, one on a machine whose fitted parameters differ in the last bit, draw the same data to within rounding.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from truecal.errors import InputError
+from truecal.lab.worlds.beta_quantiles import beta_from_uniforms
 from truecal.lab.worlds.quadrature import Array, Integrand, Piece, integrate
 
 if TYPE_CHECKING:
     from truecal.profile import Profile
 
 
-@runtime_checkable
-class Scores(Protocol):
+class Scores(ABC):
     """A distribution of scores on [0, 1]."""
+
+    @property
+    def uniforms(self) -> int:
+        """Uniform random numbers behind one score."""
+        return 1
+
+    @abstractmethod
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        """Scores c and their complements 1-c, from numbers in [0, 1) of shape (uniforms, ...): one score for each column."""
+
+    @abstractmethod
+    def expectation(self, integrand: Integrand) -> float:
+        """E[integrand(c, 1-c)], to about 1e-12."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The distribution in words."""
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Independent scores c and their complements 1-c, both of this shape."""
-        ...
-
-    def expectation(self, integrand: Integrand) -> float:
-        """E[integrand(c, 1-c)], to about 1e-12."""
-        ...
+        return self.from_uniforms(rng.random((self.uniforms, *shape)))
 
 
 @dataclass(frozen=True)
-class Beta:
+class Beta(Scores):
     """Beta(alpha, beta): density proportional to c^(alpha-1) (1-c)^(beta-1).
 
     >>> round(Beta(2.7752, 0.0478).expectation(lambda c, rest: c), 6)  # alpha / (alpha + beta)
@@ -47,13 +64,11 @@ class Beta:
             if not (isfinite(value) and value > 0):
                 raise InputError(f"Beta needs {name} > 0, not {value!r}")
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        # The end with the smaller exponent is the crowded one: draw the distance to it, so that it keeps its precision.
-        if self.alpha < self.beta:
-            c = rng.beta(self.alpha, self.beta, shape)
-            return c, 1.0 - c
-        rest = rng.beta(self.beta, self.alpha, shape)
-        return 1.0 - rest, rest
+    def describe(self) -> str:
+        return f"Beta({self.alpha:.3g}, {self.beta:.3g})"
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        return beta_from_uniforms(self.alpha, self.beta, u[0])
 
     def expectation(self, integrand: Integrand) -> float:
         return integrate((self._half(near_one=False), self._half(near_one=True)), integrand)
@@ -76,7 +91,7 @@ class Beta:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Scores):
     """Uniform scores between low and high.
 
     >>> round(Uniform(0.25, 0.75).expectation(lambda c, rest: c * rest), 10)
@@ -90,9 +105,11 @@ class Uniform:
         if not 0.0 <= self.low < self.high <= 1.0:
             raise InputError(f"Uniform needs 0 <= low < high <= 1, not low={self.low!r}, high={self.high!r}")
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        c = rng.random(shape)
-        c *= self.high - self.low
+    def describe(self) -> str:
+        return f"uniform on [{self.low:g}, {self.high:g}]"
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        c = u[0] * (self.high - self.low)
         c += self.low
         return c, 1.0 - c
 
@@ -103,7 +120,7 @@ class Uniform:
 
 
 @dataclass(frozen=True, eq=False)
-class Discrete:
+class Discrete(Scores):
     """Finitely many scores with their probabilities: verbal confidences, rounded scores, the scores of a real model.
 
     >>> Discrete([0.5, 0.9, 1.0], [0.2, 0.3, 0.5]).expectation(lambda c, rest: c)
@@ -140,11 +157,14 @@ class Discrete:
     def _arrays(self) -> tuple[Array, Array]:
         return np.asarray(self.values), np.asarray(self.probabilities)
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    def describe(self) -> str:
+        return f"as {self._arrays[0].size} given ones, with repeats"
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         values, chances = self._arrays
         cuts = np.cumsum(chances)
         # searchsorted over u * total never lands past the end, nor on a score of probability zero
-        c = values[np.searchsorted(cuts, rng.random(shape) * cuts[-1], side="right")]
+        c = values[np.searchsorted(cuts, u[0] * cuts[-1], side="right")]
         return c, 1.0 - c
 
     def expectation(self, integrand: Integrand) -> float:
@@ -153,7 +173,7 @@ class Discrete:
 
 
 @dataclass(frozen=True, eq=False)
-class Empirical:
+class Empirical(Scores):
     """Scores like these, without repeating them: a rank is drawn and the score interpolated between its neighbours.
 
     >>> round(Empirical([0.2, 0.4, 0.9]).expectation(lambda c, rest: c), 10)  # half in [0.2, 0.4], half in [0.4, 0.9]
@@ -169,9 +189,12 @@ class Empirical:
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    def describe(self) -> str:
+        return f"spread like {np.size(self.values)} given ones"
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         values = np.asarray(self.values)
-        place = rng.random(shape) * (values.size - 1)
+        place = u[0] * (values.size - 1)
         below = place.astype(np.intp)
         c = values[below]
         c += (place - below) * (values[below + 1] - c)
@@ -185,7 +208,7 @@ class Empirical:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Scores):
     """A score comes from parts[k] with probability shares[k].
 
     >>> spiked = Mixture((Uniform(), Discrete([1.0])), (0.75, 0.25))
@@ -202,12 +225,22 @@ class Mixture:
         if min(self.shares) < 0 or abs(sum(self.shares) - 1.0) > 1e-9:
             raise InputError(f"the shares of a Mixture must be >= 0 and sum to 1, not {self.shares}")
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        part = np.searchsorted(np.cumsum(self.shares)[:-1], rng.random(shape), side="right")
-        c, rest = np.empty(shape), np.empty(shape)
+    @property
+    def uniforms(self) -> int:
+        return 1 + max(part.uniforms for part in self.parts)
+
+    def describe(self) -> str:
+        return " or ".join(
+            f"{part.describe()} ({share:.0%})" for part, share in zip(self.parts, self.shares, strict=True)
+        )
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        # The first number chooses the part, the others place the score in it.
+        part = np.searchsorted(np.cumsum(self.shares)[:-1], u[0], side="right")
+        c, rest = np.empty(part.shape), np.empty(part.shape)
         for k, scores in enumerate(self.parts):
-            here = part == k
-            c[here], rest[here] = scores.draw(rng, (int(here.sum()),))
+            chosen = part == k
+            c[chosen], rest[chosen] = scores.from_uniforms(u[1 : 1 + scores.uniforms, chosen])
         return c, rest
 
     def expectation(self, integrand: Integrand) -> float:

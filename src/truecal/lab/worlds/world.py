@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from truecal.errors import InputError
-from truecal.lab.worlds.curves import GLM, AnyCurve, Blend, Curve, Identity, transform
-from truecal.lab.worlds.quadrature import Array
+from truecal.lab.worlds.curves import GLM, Blend, Curve, Identity, Stretches, as_curve, transform
+from truecal.lab.worlds.quadrature import Array, Integrand
 from truecal.lab.worlds.score_distributions import Scores
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
@@ -19,9 +20,10 @@ Seed = int | np.random.Generator | np.random.SeedSequence | None
 class World:
     """Raw scores c ~ `scores`, outcomes y ~ Bernoulli(`curve`(c)), and the model shows the score `recalibration`(c).
 
-    The true calibration error is E[|recalibration(c) - curve(c)|^p]^(1/p) (Roelofs et al., equation 1): a recalibration
-    must be strictly increasing, so that the shown score still tells which raw score it came from.
-    `curve` and `recalibration` may be plain functions of an array; a curve that leaves [0, 1] is refused here.
+    The true calibration error is E[|s - P(y = 1 | s)|^p]^(1/p) over shown scores s (Roelofs et al., equation 1). A strictly
+    increasing recalibration keeps P(y = 1 | s) = curve(c); `Steps` merge scores, and P(y = 1 | s) is then the mean of the curve
+    over all c shown as s. `curve` and `recalibration` may be plain functions of an array; a curve that leaves [0, 1] is refused
+    here.
 
     >>> from truecal.lab import Power, Uniform, World
     >>> world = World(scores=Uniform(), curve=Power(2))
@@ -40,14 +42,10 @@ class World:
         if not isinstance(self.scores, Scores):
             raise InputError(f"scores must be a distribution such as Beta(2, 0.5) or Uniform(), not {self.scores!r}")
         for name in ("curve", "recalibration"):
-            given = getattr(self, name)
-            if not isinstance(given, Curve):
-                if not callable(given):
-                    raise InputError(f"{name} must be a Curve or a function of an array of scores, not {given!r}")
-                object.__setattr__(self, name, AnyCurve(given))
-            self.scores.expectation(_refuse_outside_unit_interval(getattr(self, name), name))
-        if not isinstance(self.recalibration, Identity):
-            self._refuse_merging_map()
+            curve = as_curve(getattr(self, name), name)
+            object.__setattr__(self, name, curve)
+            self.scores.expectation(_refuse_outside_unit_interval(curve, name))
+        self._map.merged()  # refuses a map that merges scores without saying which
 
     def draw(self, n: int, m: int = 1, *, rng: Seed = 0) -> tuple[Array, npt.NDArray[np.bool_]]:
         """m independent datasets of n rows: shown scores and outcomes, each of shape (m, n)."""
@@ -61,7 +59,12 @@ class World:
         """E[|shown score - P(y = 1 | shown score)|^norm]^(1/norm), by quadrature (absolute accuracy about 1e-9)."""
         if not (isfinite(norm) and norm >= 1):
             raise InputError(f"norm must be a finite number >= 1, not {norm!r}")
-        moment = self.scores.expectation(lambda c, rest: np.abs(self._gap(c, rest)) ** norm)
+        merged = self._map.merged()
+        if merged:
+            parts = [self._merged_gap(stretches) for stretches in merged]
+            moment = sum(mass * abs(gap) ** norm for mass, gap in parts)
+        else:
+            moment = self.scores.expectation(lambda c, rest: np.abs(self._gap(c, rest)) ** norm)
         return float(moment ** (1.0 / norm))
 
     def accuracy(self) -> float:
@@ -69,7 +72,7 @@ class World:
         return self.scores.expectation(self._curve.at)
 
     def recalibrated(self, recalibration: Curve | Callable[[Array], Array]) -> "World":
-        """The same raw scores and outcomes, shown through a strictly increasing map (a push-forward of the world)."""
+        """The same raw scores and outcomes, shown through a map: strictly increasing, or `Steps` (a push-forward of the world)."""
         return replace(self, recalibration=recalibration)
 
     def perfectly_recalibrated(self) -> "World":
@@ -118,13 +121,11 @@ class World:
 
     @property
     def _curve(self) -> Curve:
-        assert isinstance(self.curve, Curve)
-        return self.curve
+        return cast(Curve, self.curve)
 
     @property
     def _map(self) -> Curve:
-        assert isinstance(self.recalibration, Curve)
-        return self.recalibration
+        return cast(Curve, self.recalibration)
 
     def _gap(self, c: Array, rest: Array) -> Array:
         return self._map.at(c, rest) - self._curve.at(c, rest)
@@ -140,13 +141,18 @@ class World:
 
         return self.scores.expectation(integrand)
 
-    def _refuse_merging_map(self) -> None:
-        # Looked at where float64 can tell neighbours apart; beyond, any map saturates and that is legal.
-        shown = self._map(np.linspace(0.001, 0.999, 999))
-        if np.any(np.diff(shown) <= 0):
-            raise InputError(
-                "the recalibration is not strictly increasing: merged scores would not have the curve's truth any more"
-            )
+    def _merged_gap(self, stretches: Stretches) -> tuple[float, float]:
+        """P(c in these stretches), and the mean of shown score - curve there."""
+
+        def within(integrand: Integrand) -> Integrand:
+            def cut(c: Array, rest: Array) -> Array:
+                inside = np.any([(low <= c) & (c < high) for low, high in stretches], axis=0)
+                return np.where(inside, integrand(c, rest), 0.0)
+
+            return cut
+
+        mass = self.scores.expectation(within(lambda c, rest: np.ones_like(c)))
+        return mass, self.scores.expectation(within(self._gap)) / mass if mass else 0.0
 
 
 def _refuse_outside_unit_interval(curve: Curve, name: str) -> Callable[[Array, Array], Array]:

@@ -18,7 +18,7 @@ from multiprocessing import get_context, parent_process
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.lab.trials.batches import one_thread_each
+from truecal.parallel import one_thread_each
 from truecal.study.run.job import Job, Records, evaluate, plan
 from truecal.study.spec.spec import Spec
 from truecal.study.store import Store

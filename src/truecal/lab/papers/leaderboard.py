@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truecal.lab.papers.drawing import panels
-from truecal.lab.papers.experiment import Experiment, Run
+from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.table import Field, Table
 from truecal.lab.trials.batches import Cell
-from truecal.lab.trials.detection import at_level, held
+from truecal.lab.trials.detection import held
 from truecal.lab.trials.estimators import all_estimators
-from truecal.lab.trials.measures import Bounds
+from truecal.lab.trials.measures import Bounds, has_interval
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.world import World
 
@@ -31,19 +31,19 @@ def world_groups() -> dict[str, dict[str, World]]:
     }
 
 
-def leaderboard(*, m: int = 100, n: tuple[int, ...] = SIZES, how: Run | None = None) -> Experiment:
+def leaderboard(setting: Setting, *, n: tuple[int, ...] = SIZES) -> Experiment:
     """Mean |bias|, mean RMSE and coverage of the 90 % interval by group of worlds; best mean |bias| overall first.
 
     Coverage is that of the estimator's own interval, for those that have one. SmoothECE measures another quantity than
     the l1 error it is compared with here (a smoothed one, at most as large): its rank says how far it is from that.
     """
-    how = how or Run()
+    m = setting.m
     rows: list[tuple[Field, ...]] = []
     for group, worlds in world_groups().items():
-        found = how.trials(all_estimators(), worlds, n=n, m=m)
-        covered = _coverage(worlds, m, n, how)
+        results = setting.trials(all_estimators(), worlds, n=n)
+        covered = _coverage(worlds, n, setting)
         for name in all_estimators():
-            part = [t for t in found if t.estimator_name == name]
+            part = [t for t in results if t.estimator_name == name]
             bias = np.array([100 * t.bias for t in part])
             error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
             rmse = float(np.mean([100 * t.rmse for t in part]))
@@ -67,16 +67,16 @@ def leaderboard(*, m: int = 100, n: tuple[int, ...] = SIZES, how: Run | None = N
     return Experiment("leaderboard", f"estimators by mean |bias|, n = {', '.join(map(str, n))}", table, draw)
 
 
-def _coverage(worlds: dict[str, World], m: int, n: tuple[int, ...], how: Run) -> dict[str, float]:
+def _coverage(worlds: dict[str, World], n: tuple[int, ...], setting: Setting) -> dict[str, float]:
     """Share of 90 % intervals that hold the truth, over all worlds and sizes, for estimators with an interval."""
-    able = {name: asked for name, e in all_estimators().items() if (asked := at_level(e, LEVEL)) is not None}
+    able = {name: e.at_level(LEVEL) for name, e in all_estimators().items() if has_interval(e)}
     cells = [
-        Cell(world_name, world, size, m, tuple(Bounds(e) for e in able.values()))
+        Cell(world_name, world, size, setting.m, tuple(Bounds(e) for e in able.values()))
         for world_name, world in worlds.items()
         for size in n
     ]
     hits = np.zeros(len(able))
-    for cell, answers in zip(cells, how.answers(cells), strict=True):
+    for cell, answers in zip(cells, setting.answers(cells), strict=True):
         for k, (bounds, estimator) in enumerate(zip(answers, able.values(), strict=True)):
             hits[k] += held(bounds, cell.world.true_error(estimator.power_norm)).mean()
     return dict(zip(able, (hits / len(cells)).tolist(), strict=True))

@@ -9,13 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from truecal.lab.papers.drawing import lines
-from truecal.lab.papers.experiment import Experiment, Run
+from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.table import Field, Table
 from truecal.lab.trials.estimators import EW
-from truecal.lab.worlds.curves import GLM
 from truecal.lab.worlds.fit_world import WorldFit, fit_world
-from truecal.lab.worlds.paper_worlds import PAPER_WORLDS, dataset_of
-from truecal.lab.worlds.score_distributions import Beta
+from truecal.lab.worlds.paper_worlds import PAPER_WORLDS, PRINTED, dataset_of
+from truecal.lens import TopLabel
 from truecal.profile import Profile
 
 if TYPE_CHECKING:
@@ -43,35 +42,33 @@ def evaluation_size(world_name: str) -> int:
     return 25_000 if dataset_of(world_name) == "ImageNet" else 10_000
 
 
-def _fits(profiles: Mapping[str, Profile], how: Run) -> dict[str, tuple[str, WorldFit]]:
-    found = {}
+def _fits(setting: Setting) -> dict[str, tuple[str, WorldFit]]:
+    results = {}
     for name, world in PAPER_WORLDS.items():
-        if name in profiles:
-            found[name] = ("given data", fit_world(profiles[name]))
+        if name in setting.data:
+            results[name] = ("given data", fit_world(TopLabel()(setting.data[name])))
         else:
-            scores, outcomes = world.draw(evaluation_size(name), 1, rng=how.rng)
-            found[name] = ("simulated", fit_world(Profile.from_arrays(scores[0], outcomes[0])))
-    return found
+            scores, outcomes = world.draw(evaluation_size(name), 1, rng=setting.rng)
+            results[name] = ("simulated", fit_world(Profile.from_arrays(scores[0], outcomes[0])))
+    return results
 
 
-def table_1(*, profiles: Mapping[str, Profile] | None = None, m: int = 1, how: Run | None = None) -> Experiment:
+def table_1(setting: Setting) -> Experiment:
     """The Beta of every dataset."""
     rows: list[tuple[Field, ...]] = []
-    for name, (source, fit) in _fits(profiles or {}, how or Run()).items():
-        paper, beta = PAPER_WORLDS[name].scores, fit.beta
-        assert isinstance(paper, Beta)
+    for name, (source, fit) in _fits(setting).items():
+        printed, beta = PRINTED[name], fit.beta
         ours = (beta.scores.alpha, beta.alpha_standard_error, beta.scores.beta, beta.beta_standard_error, beta.ones)
-        rows.append((name, source, *ours, paper.alpha, paper.beta))
+        rows.append((name, source, *ours, printed.alpha, printed.beta))
     columns = ("world", "data", "alpha", "alpha_se", "beta", "beta_se", "scores_of_1", "paper_alpha", "paper_beta")
     return _experiment("roelofs-tab1", "Beta fits", Table(columns, tuple(rows)), "alpha", "paper_alpha")
 
 
-def table_2(*, profiles: Mapping[str, Profile] | None = None, m: int = 1, how: Run | None = None) -> Experiment:
+def table_2(setting: Setting) -> Experiment:
     """Every candidate curve of every dataset, best AIC first."""
     rows: list[tuple[Field, ...]] = []
-    for name, (source, fit) in _fits(profiles or {}, how or Run()).items():
-        paper = PAPER_WORLDS[name].curve
-        assert isinstance(paper, GLM)
+    for name, (source, fit) in _fits(setting).items():
+        paper = PRINTED[name]
         for place, c in enumerate(fit.curves, start=1):
             ours = (c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error)
             same = (c.curve.link, c.curve.transform) == (paper.link, paper.transform)
@@ -81,13 +78,12 @@ def table_2(*, profiles: Mapping[str, Profile] | None = None, m: int = 1, how: R
     return _experiment("roelofs-tab2", "calibration curves by AIC", Table(columns, tuple(rows)), "b1", "paper_b1")
 
 
-def table_3(*, profiles: Mapping[str, Profile] | None = None, m: int = 1000, how: Run | None = None) -> Experiment:
+def table_3(setting: Setting) -> Experiment:
     """Equal-width ECE on the data, and averaged over m datasets simulated from the printed worlds."""
-    how, given = how or Run(), profiles or {}
     rows: list[tuple[Field, ...]] = []
     for name, (paper_data, paper_simulated) in TABLE_3.items():
-        (trial,) = how.trials({"EW": EW}, {name: PAPER_WORLDS[name]}, n=[evaluation_size(name)], m=m)
-        on_data = 100 * float(EW.values(given[name])[0]) if name in given else float("nan")
+        (trial,) = setting.trials({"EW": EW}, {name: PAPER_WORLDS[name]}, n=[evaluation_size(name)])
+        on_data = 100 * float(EW.values(TopLabel()(setting.data[name]))[0]) if name in setting.data else float("nan")
         rows.append((name, on_data, paper_data, 100 * trial.mean, 100 * trial.standard_error, paper_simulated))
     columns = ("world", "ece_percent", "paper_ece", "simulated_percent", "simulated_se", "paper_simulated")
     table = Table(columns, tuple(rows))

@@ -2,7 +2,7 @@
 
 Each returns a tidy table: a list of records with the same keys. From a shell:
 
-    python -m truecal.lab.papers.kumar_real fig3a --data vgg16_cifar10_probs.npz
+    python -m truecal.lab.papers.kumar.real fig3a --data vgg16_cifar10_probs.npz
 
 The data is an .npz file with `probs` (n, K) and `labels` (n,) of held-out rows; the paper uses the 10,000 test images
 of CIFAR-10 and a VGG16 network. Every function takes `repeats`, which --quick makes smaller, and a seed.
@@ -58,12 +58,12 @@ def _mean_interval(values: Float64s) -> tuple[float, float, float]:
 def _platt_confidence(fit: Predictions, others: Sequence[Predictions]) -> list[tuple[Float64s, Float64s]]:
     """Platt-scaled top-label confidences and whether they came true. The sigmoid is in the log odds, as in the paper."""
     platt = BetaCalibration(parameters=2, multiclass="top-label").fit(fit.probs, fit.labels)
-    found = []
+    results = []
     for part in others:
         top = part.probs.argmax(axis=1)
         confidence = platt.predict_proba(part.probs)[np.arange(len(part)), top]
-        found.append((confidence, (part.labels == top).astype(np.float64)))
-    return found
+        results.append((confidence, (part.labels == top).astype(np.float64)))
+    return results
 
 
 def _bin_sums(of: Indices, c: Float64s, y: Float64s, draws: Any, bins: int) -> tuple[Float64s, Float64s, Float64s]:
@@ -98,8 +98,8 @@ def fig2(
             noise = np.where(counts > 1, rate * (1 - rate) / np.maximum(counts - 1, 1.0), 0.0)
             for name, terms in (("plugin", (score - rate) ** 2), ("debiased", (score - rate) ** 2 - noise)):
                 values = np.sqrt(np.maximum((shares * terms).sum(axis=1), 0.0))
-                found = values if len(ends) == 1 else np.quantile(values, [_TAIL, 1 - _TAIL])
-                record |= {name + end: float(v) for end, v in zip(ends, found, strict=True)}
+                results = values if len(ends) == 1 else np.quantile(values, [_TAIL, 1 - _TAIL])
+                record |= {name + end: float(v) for end, v in zip(ends, results, strict=True)}
         table.append(record)
     return table
 
@@ -115,13 +115,13 @@ def _recalibrate_and_measure(preds: Predictions, bins: Sequence[int], repeats: i
     table = []
     for count in bins:
         for name, maker in makers.items():
-            found = []
+            results = []
             for rows in samples:
                 classes = marginals(maker(count).fit(preds.probs[rows], preds.labels[rows]).recalibrate(preds))
                 error = float(marginal_errors(classes, np.ones((1, len(preds))))[0][0])
                 loss = sum(float(((outputs[of] - y) ** 2).mean()) for outputs, of, y in classes)
-                found.append((error, loss))
-            errors, losses = np.array(found).T
+                results.append((error, loss))
+            errors, losses = np.array(results).T
             mean, low, high = _mean_interval(errors)
             table.append(
                 {
@@ -184,8 +184,8 @@ def fig4(
         classes = marginals(after)
         truth = float(marginal_errors(classes, np.ones((1, len(judge))))[0][0])
         for n in sizes:
-            found = [_resampled_marginal(classes, random.integers(0, len(judge), n)) for _ in range(repeats)]
-            table += _deviations(count, n, np.array(found).T, truth)
+            results = [_resampled_marginal(classes, random.integers(0, len(judge), n)) for _ in range(repeats)]
+            table += _deviations(count, n, np.array(results).T, truth)
     return table
 
 
@@ -234,8 +234,8 @@ def fig12(
 
         truth = absolute(np.arange(len(c)))[0]
         for n in sizes:
-            found = [absolute(random.integers(0, len(c), n)) for _ in range(repeats)]
-            table += _deviations(count, n, np.array(found).T, truth)
+            results = [absolute(random.integers(0, len(c), n)) for _ in range(repeats)]
+            table += _deviations(count, n, np.array(results).T, truth)
     return table
 
 
@@ -283,7 +283,7 @@ def _shown(value: object) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table of one figure."""
-    parser = argparse.ArgumentParser(prog="truecal.lab.papers.kumar_real", description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="truecal.lab.papers.kumar.real", description=__doc__.split("\n", 1)[0])
     parser.add_argument("figure", choices=FIGURES)
     parser.add_argument("--data", type=Path, default=DATA, help="an .npz file with probs and labels")
     parser.add_argument("--quick", action="store_true", help="a tenth of the repeats")

@@ -10,7 +10,7 @@ import numpy as np
 
 from truecal.estimate import BinnedECE, DebiasedECE, Estimator, LabelBinnedECE, SweepECE
 from truecal.lab.papers.drawing import bars, heat, lines, panels, shared_legend
-from truecal.lab.papers.experiment import Experiment, Run
+from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.table import Field, Table
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.estimators import EM_SWEEP, EW, EW_SWEEP, RANK_SERIES, roelofs_estimators
@@ -43,11 +43,11 @@ FIGURE_4: Mapping[int, tuple[float, ...]] = MappingProxyType(
 )
 
 
-def figure_1(*, m: int = 1_000_000, how: Run | None = None) -> Experiment:
+def figure_1(setting: Setting) -> Experiment:
     """What the usual ECE says of 200 rows from a perfectly calibrated model with the scores of resnet110_c10."""
-    how = how or Run()
+    m = setting.m
     world = replace(PAPER_WORLDS["resnet110_c10"], curve=Identity())
-    (trial,) = how.trials({"EW": EW}, {"calibrated": world}, n=[200], m=m)
+    (trial,) = setting.trials({"EW": EW}, {"calibrated": world}, n=[200])
     percent = 100 * trial.values
     counts, edges = np.histogram(percent, bins=60)
     rows = [
@@ -70,12 +70,11 @@ def figure_1(*, m: int = 1_000_000, how: Run | None = None) -> Experiment:
     return Experiment("roelofs-fig1", title, table, draw)
 
 
-def figure_4(*, m: int = 1000, how: Run | None = None) -> Experiment:
+def figure_4(setting: Setting) -> Experiment:
     """Bias of the equal-width binned error by number of bins and n, beside the printed figure."""
-    how = how or Run()
     grid = {str(b): BinnedECE(bins=b, scheme="width", norm=2) for b in BINS}
-    found = how.trials(grid, {"resnet110_c10": PAPER_WORLDS["resnet110_c10"]}, n=SIZES, m=m)
-    ours = {(int(t.estimator_name), t.n): t for t in found}
+    results = setting.trials(grid, {"resnet110_c10": PAPER_WORLDS["resnet110_c10"]}, n=SIZES)
+    ours = {(int(t.estimator_name), t.n): t for t in results}
     rows: list[tuple[Field, ...]] = []
     for b, printed in FIGURE_4.items():
         for n, paper in zip(SIZES, printed, strict=True):
@@ -94,50 +93,45 @@ def figure_4(*, m: int = 1000, how: Run | None = None) -> Experiment:
     return Experiment("roelofs-fig4", "bias of equal-width ECE, resnet110_c10", table, draw)
 
 
-def figure_6(*, m: int = 1000, how: Run | None = None) -> Experiment:
+def figure_6(setting: Setting) -> Experiment:
     """Bias by n of the six estimators, and of RankSeries, in the ten worlds."""
-    how = how or Run()
     estimators = {**roelofs_estimators(), "RankSeries": RANK_SERIES}
-    found = how.trials(estimators, PAPER_WORLDS, n=LONG_SIZES, m=m)
+    results = setting.trials(estimators, PAPER_WORLDS, n=LONG_SIZES)
 
     def draw(figure: "Figure") -> None:
         figure.set_size_inches(16, 7)
         for axes, name in zip(panels(figure, len(PAPER_WORLDS), columns=5), PAPER_WORLDS, strict=True):
-            curves = _by_n(found, name)
+            curves = _by_n(results, name)
             lines(axes, curves, title=name, x="samples", y="bias (%)", log_x=True, zero=True, legend=False)
         shared_legend(figure, axes)
 
-    return Experiment("roelofs-fig6", "bias by sample size, ten worlds", table_of(found), draw)
+    return Experiment("roelofs-fig6", "bias by sample size, ten worlds", table_of(results), draw)
 
 
-def figure_7(*, m: int = 1000, how: Run | None = None) -> Experiment:
+def figure_7(setting: Setting) -> Experiment:
     """Average estimate against the true error as T = c^d leaves the diagonal, at n = 200 and 5000."""
-    how = how or Run()
     distributions: dict[str, Scores] = {"Uniform": Uniform(), "Beta(1.1, 0.1)": Beta(1.1, 0.1)}
     exponents = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0)
     worlds = {f"{s} d={d:g}": World(scores, Power(d)) for s, scores in distributions.items() for d in exponents}
-    found = how.trials({"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}, worlds, n=(200, 5000), m=m)
+    results = setting.trials({"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}, worlds, n=(200, 5000))
 
     def draw(figure: "Figure") -> None:
         for axes, estimator in zip(panels(figure, 3), ("EW", "EMsweep", "RankSeries"), strict=True):
             curves = {}
             for scores in distributions:
                 for n in (200, 5000):
-                    part = [t for t in found if (t.estimator_name, t.n) == (estimator, n)]
+                    part = [t for t in results if (t.estimator_name, t.n) == (estimator, n)]
                     part = [t for t in part if t.world_name.startswith(scores)]
                     curves[f"{scores}, n={n}"] = ([100 * t.truth for t in part], [100 * t.mean for t in part])
             axes.axline((0, 0), slope=1, color="green", linewidth=0.8)
             lines(axes, curves, title=estimator, x="true error (%)", y="average estimate (%)", legend=False)
         shared_legend(figure, axes)
 
-    return Experiment("roelofs-fig7", "average estimate against the true error", table_of(found), draw)
+    return Experiment("roelofs-fig7", "average estimate against the true error", table_of(results), draw)
 
 
-def bins_and_samples(
-    world_name: str, name: str, *, spread: bool = False, m: int = 1000, how: Run | None = None
-) -> Experiment:
+def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bool = False) -> Experiment:
     """Bias (Figures 9-11) or standard deviation (12-14) by number of bins and n; -1 bins stands for the sweep."""
-    how = how or Run()
     grid: dict[str, Estimator] = {}
     for b in BINS:
         for scheme in ("width", "mass"):
@@ -145,15 +139,15 @@ def bins_and_samples(
             grid[f"LB {scheme} {b}"] = LabelBinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
             grid[f"DEBIAS {scheme} {b}"] = DebiasedECE(bins=b, scheme=scheme, norm=2, ties="split")
     grid |= {"SWEEP width -1": EW_SWEEP, "SWEEP mass -1": EM_SWEEP}
-    found = how.trials(grid, {world_name: PAPER_WORLDS[world_name]}, n=SIZES, m=m)
+    results = setting.trials(grid, {world_name: PAPER_WORLDS[world_name]}, n=SIZES)
     rows: list[tuple[Field, ...]] = []
-    for t in found:
+    for t in results:
         metric, by, number = t.estimator_name.split()
         rows.append((world_name, metric, by, int(number), t.n, t.m, 100 * t.bias, 100 * t.standard_error))
         rows[-1] += (100 * t.std, 100 * t.std_standard_error)
     columns = ("world", "metric", "scheme", "bins", "n", "m", "bias_percent", "bias_se", "std_percent", "std_se")
     table = Table(columns, tuple(rows))
-    quantity, said = ("std_percent", "standard deviation") if spread else ("bias_percent", "bias")
+    quantity, words = ("std_percent", "standard deviation") if spread else ("bias_percent", "bias")
 
     def draw(figure: "Figure") -> None:
         figure.set_size_inches(12, 12)
@@ -168,12 +162,12 @@ def bins_and_samples(
                 *(axes, numbers),
                 rows=[str(b) for b in bins],
                 columns=[str(n) for n in SIZES],
-                title=f"{metric}, equal {scheme}: {said} (%)",
+                title=f"{metric}, equal {scheme}: {words} (%)",
                 x="samples",
                 y="bins",
             )
 
-    return Experiment(name, f"{said} by bins and samples, {world_name}", table, draw)
+    return Experiment(name, f"{words} by bins and samples, {world_name}", table, draw)
 
 
 figure_9 = partial(bins_and_samples, "resnet110_c10", "roelofs-fig9")
@@ -198,15 +192,15 @@ class SweepBins:
         return self.estimator.sweep(profile)[0].astype(np.float64)[None, :]
 
 
-def figure_15(*, m: int = 1000, how: Run | None = None) -> Experiment:
+def figure_15(setting: Setting) -> Experiment:
     """Equal-mass error by number of bins, and the number the sweep chooses, in an uncalibrated and a calibrated world."""
-    how = how or Run()
+    m = setting.m
     worlds = {"uncalibrated": World(Uniform(), Logistic(10, -5)), "calibrated": World(Uniform(), Identity())}
     sizes, bins = (200, 1000, 5000), (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
     grid = tuple(Value(BinnedECE(bins=b, scheme="mass", norm=2, ties="split")) for b in bins)
     cells = [Cell(w, world, n, m, (*grid, SweepBins(EM_SWEEP))) for w, world in worlds.items() for n in sizes]
     rows: list[tuple[Field, ...]] = []
-    for cell, answers in zip(cells, how.answers(cells), strict=True):
+    for cell, answers in zip(cells, setting.answers(cells), strict=True):
         truth = 100 * cell.world.true_error()
         chosen = answers[-1][0]
         for b, values in zip(bins, answers, strict=False):
@@ -230,10 +224,10 @@ def figure_15(*, m: int = 1000, how: Run | None = None) -> Experiment:
     return Experiment("roelofs-fig15", "bins chosen by the equal-mass sweep", table, draw)
 
 
-def _by_n(found: list[Trial], world_name: str) -> dict[str, tuple[list[float], list[float], list[float]]]:
+def _by_n(results: list[Trial], world_name: str) -> dict[str, tuple[list[float], list[float], list[float]]]:
     """Bias in percent over n, one line per estimator, with two standard errors as its band."""
     curves: dict[str, tuple[list[float], list[float], list[float]]] = {}
-    for t in found:
+    for t in results:
         if t.world_name == world_name:
             xs, ys, band = curves.setdefault(t.estimator_name, ([], [], []))
             xs.append(t.n)

@@ -12,7 +12,7 @@ import numpy as np
 
 from truecal.estimate import BinnedECE, DebiasedECE, Estimator
 from truecal.lab.papers.drawing import Line, lines, panels
-from truecal.lab.papers.experiment import Experiment, Run
+from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.table import Field, Table
 from truecal.lab.trials.batches import Cell
 from truecal.lab.worlds.curves import GLM
@@ -53,11 +53,11 @@ class SquaredError:
 
     def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
         z = self.low + (np.arange(_POINTS) + 0.5) / _POINTS * (self.high - self.low)
-        found = [
+        results = [
             self._error(z, scores.astype(np.float64), outcomes)
             for scores, outcomes in zip(profile.scores, profile.outcomes, strict=True)
         ]
-        return np.array(found)[None, :]
+        return np.array(results)[None, :]
 
     def _error(self, z: Array, scores: Array, outcomes: Array) -> float:
         output = self._recalibrator().fit(scores, outcomes.astype(np.int64)).predict_proba(z)[:, 1]
@@ -76,15 +76,15 @@ class SquaredError:
         return scaling if self.kind == "scaling" else ScalingBinning(bins=self.bins, input="probs", scaling=scaling)
 
 
-def appendix_e_a(*, m: int = 1000, how: Run | None = None) -> Experiment:
+def appendix_e_a(setting: Setting) -> Experiment:
     """(A) 1/error^2 of both calibrators over n at 10 bins (Figure 8), and over bins at n = 2000 (Figure 9)."""
-    how = how or Run()
+    m = setting.m
     settings = [(n, 10) for n in (500, 1000, 2000, 4000)] + [(2000, b) for b in (5, 20, 40)]
     kinds: tuple[Kind, ...] = ("histogram binning", "scaling-binning")
     world = World(Uniform(), TRUTH)
     cells = [Cell("a=2, c=1", world, n, m, tuple(SquaredError(kind, b) for kind in kinds)) for n, b in settings]
     rows: list[tuple[Field, ...]] = []
-    for (n, b), answers in zip(settings, how.answers(cells), strict=True):
+    for (n, b), answers in zip(settings, setting.answers(cells), strict=True):
         for kind, errors in zip(kinds, answers, strict=True):
             rows.append((kind, n, b, m, float(errors.mean()), float(errors.std(ddof=1) / m**0.5)))
     table = Table(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), tuple(rows))
@@ -107,23 +107,23 @@ def appendix_e_a(*, m: int = 1000, how: Run | None = None) -> Experiment:
 def ratios(table: Table) -> dict[tuple[str, str], float]:
     """From the table of (A): how much n 1000 -> 2000 divides, and bins 5 -> 20 multiplies, each squared error."""
     error = {(r["calibrator"], r["n"], r["bins"]): float(r["squared_error"]) for r in table.records()}
-    found: dict[tuple[str, str], float] = {}
+    results: dict[tuple[str, str], float] = {}
     for kind in ("histogram binning", "scaling-binning"):
-        found[kind, "n 1000 to 2000"] = error[kind, 1000, 10] / error[kind, 2000, 10]
-        found[kind, "bins 5 to 20"] = error[kind, 2000, 20] / error[kind, 2000, 5]
-    return found
+        results[kind, "n 1000 to 2000"] = error[kind, 1000, 10] / error[kind, 2000, 10]
+        results[kind, "bins 5 to 20"] = error[kind, 2000, 20] / error[kind, 2000, 5]
+    return results
 
 
-def appendix_e_b(*, m: int = 1000, how: Run | None = None) -> Experiment:
+def appendix_e_b(setting: Setting) -> Experiment:
     """(B) Noise of +-0.02 on uniform [0.25, 0.75] scores: binning measures and averages out what scaling cannot see."""
-    how = how or Run()
+    m = setting.m
     kinds: tuple[Kind, ...] = ("scaling", "scaling-binning")
     sizes = (500, 1000, 2000, 3000, 5000)
     world = World(Uniform(0.25, 0.75), TRUTH)
     questions = tuple(SquaredError(kind, 10, 0.25, 0.75, NOISE) for kind in kinds)
     cells = [Cell("a=2, c=1, noise", world, n, m, questions) for n in sizes]
     rows: list[tuple[Field, ...]] = []
-    for n, answers in zip(sizes, how.answers(cells), strict=True):
+    for n, answers in zip(sizes, setting.answers(cells), strict=True):
         for kind, errors in zip(kinds, answers, strict=True):
             rows.append((kind, n, 10, m, float(errors.mean()), float(errors.std(ddof=1) / m**0.5)))
     table = Table(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), tuple(rows))
@@ -138,12 +138,12 @@ def appendix_e_b(*, m: int = 1000, how: Run | None = None) -> Experiment:
     return Experiment("kumar-e-b", "scaling-binning against the scaling it bins", table, draw)
 
 
-def figure_2(*, m: int = 200, how: Run | None = None) -> Experiment:
+def figure_2(setting: Setting) -> Experiment:
     """The binned error of a recalibrated model grows with the number of bins towards (and past) the true error.
 
     The models are the Platt-scaled worlds of resnet110_c10 and resnet_wide32_c100; n = 25,000 as in the paper.
     """
-    how = how or Run()
+    m = setting.m
     bins = (2, 4, 8, 15, 32, 64, 128)
     worlds = {name: PAPER_WORLDS[name].platt_scaled() for name in ("resnet110_c10", "resnet_wide32_c100")}
     grid: dict[str, Estimator] = {}
@@ -151,7 +151,7 @@ def figure_2(*, m: int = 200, how: Run | None = None) -> Experiment:
         grid[f"plugin {b}"] = BinnedECE(bins=b, scheme="mass", norm=2)
         grid[f"debiased {b}"] = DebiasedECE(bins=b, norm=2)
     rows: list[tuple[Field, ...]] = []
-    for t in how.trials(grid, worlds, n=[25_000], m=m):
+    for t in setting.trials(grid, worlds, n=[25_000]):
         kind, b_text = t.estimator_name.split()
         low, high = np.quantile(t.values, (0.05, 0.95))
         ours = (100 * t.mean, 100 * t.standard_error, 100 * float(low), 100 * float(high))

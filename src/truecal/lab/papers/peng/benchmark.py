@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truecal.lab.papers.drawing import Line, lines, panels, shared_legend
-from truecal.lab.papers.experiment import Experiment, Run
+from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.table import Field, Table
 from truecal.lab.trials.estimators import peng_estimators
 from truecal.lab.trials.trials import Trial
@@ -46,22 +46,22 @@ def world_groups() -> dict[str, dict[str, World]]:
     }
 
 
-def benchmark(group: str, *, m: int = 250, how: Run | None = None) -> list[Trial]:
+def benchmark(group: str, setting: Setting) -> list[Trial]:
     """Every estimator at every n in the ten worlds of one group."""
-    return (how or Run()).trials(peng_estimators, world_groups()[group], n=SIZES, m=m)
+    return setting.trials(peng_estimators, world_groups()[group], n=SIZES)
 
 
-def means(*, m: int = 250, how: Run | None = None) -> Experiment:
+def means(setting: Setting) -> Experiment:
     """Mean bias and mean |bias| over worlds and sizes, by group and estimator, beside the paper's."""
     rows: list[tuple[Field, ...]] = []
     for group in world_groups():
-        found = benchmark(group, m=m, how=how)
+        results = benchmark(group, setting)
         for name in ESTIMATORS:
-            part = [t for t in found if t.estimator_name == name]
+            part = [t for t in results if t.estimator_name == name]
             bias = np.array([100 * t.bias for t in part])
             error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
             paper = [float("nan") if p is None else p for p in PAPER_MEANS.get((group, name), (None, None))]
-            rows.append((group, name, m, float(bias.mean()), error, float(np.abs(bias).mean()), *paper))
+            rows.append((group, name, setting.m, float(bias.mean()), error, float(np.abs(bias).mean()), *paper))
     columns = ("worlds", "estimator", "m", "mean_bias", "mean_bias_se", "mean_abs_bias", "paper_bias", "paper_abs_bias")
     table = Table(columns, tuple(rows))
 
@@ -76,28 +76,28 @@ def means(*, m: int = 250, how: Run | None = None) -> Experiment:
     return Experiment("peng-means", "mean |bias| over ten worlds and seven sizes", table, draw)
 
 
-def figure_2(*, m: int = 250, how: Run | None = None) -> Experiment:
+def figure_2(setting: Setting) -> Experiment:
     """SWEEP and DEBIASED trade bias on uncalibrated for bias on recalibrated worlds."""
-    return _bias_by_n("peng-fig2", ("uncalibrated", "recalibrated"), ("SWEEP", "DEBIASED"), m, how)
+    return _bias_by_n("peng-fig2", ("uncalibrated", "recalibrated"), ("SWEEP", "DEBIASED"), setting)
 
 
-def figure_8(*, m: int = 250, how: Run | None = None) -> Experiment:
+def figure_8(setting: Setting) -> Experiment:
     """Bias by n on uncalibrated worlds."""
-    return _bias_by_n("peng-fig8", ("uncalibrated",), ESTIMATORS, m, how)
+    return _bias_by_n("peng-fig8", ("uncalibrated",), ESTIMATORS, setting)
 
 
-def figure_9(*, m: int = 250, how: Run | None = None) -> Experiment:
+def figure_9(setting: Setting) -> Experiment:
     """Bias by n on recalibrated worlds."""
-    return _bias_by_n("peng-fig9", ("recalibrated",), ESTIMATORS, m, how)
+    return _bias_by_n("peng-fig9", ("recalibrated",), ESTIMATORS, setting)
 
 
-def figure_7(*, m: int = 250, how: Run | None = None) -> Experiment:
+def figure_7(setting: Setting) -> Experiment:
     """Bias on recalibrated against bias on uncalibrated worlds: the origin is where an estimator should be."""
     groups = ("uncalibrated", "recalibrated")
-    found = {group: benchmark(group, m=m, how=how) for group in groups}
+    results = {group: benchmark(group, setting) for group in groups}
     rows: list[tuple[Field, ...]] = []
-    for raw, fixed in zip(*(found[group] for group in groups), strict=True):
-        place = (raw.estimator_name, raw.world_name, dataset_of(raw.world_name), raw.n, m)
+    for raw, fixed in zip(*(results[group] for group in groups), strict=True):
+        place = (raw.estimator_name, raw.world_name, dataset_of(raw.world_name), raw.n, setting.m)
         rows.append((*place, 100 * raw.bias, 100 * raw.standard_error, 100 * fixed.bias, 100 * fixed.standard_error))
     columns = ("estimator", "world", "dataset", "n", "m", "uncalibrated_bias", "uncalibrated_se")
     table = Table((*columns, "recalibrated_bias", "recalibrated_se"), tuple(rows))
@@ -117,19 +117,19 @@ def figure_7(*, m: int = 250, how: Run | None = None) -> Experiment:
     return Experiment("peng-fig7", "bias on recalibrated against bias on uncalibrated worlds", table, draw)
 
 
-def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], m: int, how: Run | None) -> Experiment:
+def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], setting: Setting) -> Experiment:
     """Bias over n, averaged over the worlds of each dataset, with the spread between worlds as band."""
     rows: list[tuple[Field, ...]] = []
     for group in groups:
-        found = benchmark(group, m=m, how=how)
+        results = benchmark(group, setting)
         for dataset in DATASETS.values():
             for estimator in estimators:
                 for n in SIZES:
-                    part = [t for t in found if (t.estimator_name, t.n) == (estimator, n)]
+                    part = [t for t in results if (t.estimator_name, t.n) == (estimator, n)]
                     part = [t for t in part if dataset_of(t.world_name) == dataset]
                     bias = np.array([100 * t.bias for t in part])
                     error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
-                    rows.append((group, dataset, estimator, n, m, float(bias.mean()), error, float(bias.std())))
+                    rows.append((group, dataset, estimator, n, setting.m, float(bias.mean()), error, float(bias.std())))
     columns = ("worlds", "dataset", "estimator", "n", "m", "bias_percent", "bias_se", "std_between_worlds")
     table = Table(columns, tuple(rows))
 

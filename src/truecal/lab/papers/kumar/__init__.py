@@ -1,0 +1,1 @@
+"""Kumar, Liang and Ma, "Verified uncertainty calibration" (2019)."""

@@ -1,0 +1,1 @@
+"""Roelofs, Cain, Shlens and Mozer, "Mitigating bias in calibration error estimation" (2022)."""
