@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal.cli.clinical import answer_clinical
 from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
 from truecal.cli.output import answer, number, output_options, p_shown, table, working
 from truecal.cli.scan import ScanRecord, is_scan, scan_estimates, scanned
@@ -45,6 +46,9 @@ class MeasureRecord:
 @click.option(
     "--max-error", type=click.FloatRange(0, 1), help="Gate: exit 1 unless the error is below this, at --level."
 )
+@click.option(
+    "--clinical", is_flag=True, help="O/E, intercept, slope, ICI, c-statistic and Brier score, with intervals."
+)
 @output_options
 @by_option
 @scan_options
@@ -58,6 +62,7 @@ def measure(
     level: float,
     seed: int,
     max_error: float | None,
+    clinical: bool,
     as_json: bool,
     out: str | None,
 ) -> int:
@@ -69,6 +74,11 @@ def measure(
     With --max-error this is a gate: it passes (exit 0) only if the upper end of the interval is at most that, so that too little
     data fails as well as too large an error (exit 1).
     """
+    if clinical:
+        if max_error is not None:
+            raise InputError("--max-error judges the calibration error; leave out --clinical")
+        answer_clinical(source, lens, level, seed, as_json=as_json, out=out)
+        return 0
     everything = estimator == "all"
     if everything and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")

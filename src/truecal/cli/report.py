@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal.cli.clinical import make_dossier
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
 from truecal.cli.output import answer, working
 from truecal.cli.scan import is_scan, scanned
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     help="The error that would still be acceptable; the verdict is phrased against it.",
 )
 @click.option("--fast", is_flag=True, help="Leave out what takes seconds: recalibration and the simulated bias.")
+@click.option(
+    "--dossier",
+    type=click.Choice(["tripod-ai"]),
+    help="Instead write a dossier that prints: the items of a reporting guideline on calibration, with the numbers.",
+)
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
 @click.option("--out", metavar="FILE", default="report.html", show_default=True, help="Where to write the page.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
@@ -40,6 +46,7 @@ def report(
     seed: int,
     tolerance: float,
     fast: bool,
+    dossier: str | None,
     title: str,
     out: str,
     as_json: bool,
@@ -57,23 +64,27 @@ def report(
 
     if lens == "class-wise":
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
-    rows = None if is_scan(source) else load(source)
-    data = scanned(source, lens) if rows is None else rows
-    with working() as say:
-        path: Path = write_report(
-            data,
-            out,
-            lens=None if rows is None else make_lens(lens, rows),
-            by=None if rows is None else source.by,
-            tolerance=tolerance,
-            level=level,
-            title=title,
-            source=source.name,
-            command=shlex.join(["truecal", *sys.argv[1:]]),
-            fast=fast,
-            rng=seed,
-            progress=say,
-        )
+    command = shlex.join(["truecal", *sys.argv[1:]])
+    if dossier is not None:
+        path: Path = make_dossier(source, dossier, out, lens, level, seed, command)
+    else:
+        rows = None if is_scan(source) else load(source)
+        data = scanned(source, lens) if rows is None else rows
+        with working() as say:
+            path = write_report(
+                data,
+                out,
+                lens=None if rows is None else make_lens(lens, rows),
+                by=None if rows is None else source.by,
+                tolerance=tolerance,
+                level=level,
+                title=title,
+                source=source.name,
+                command=command,
+                fast=fast,
+                rng=seed,
+                progress=say,
+            )
     size = path.stat().st_size
     content = document("report-written", source=source.name, path=str(path), bytes=size)
     answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
