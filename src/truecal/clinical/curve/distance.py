@@ -60,7 +60,7 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     ici, e50, e90, emax = (
         _invert(float(value[i]), float(observed[i]), [ray[:, i] for ray in rays], level) for i in range(4)
     )
-    # the largest distance is not below their mean or 90th percentile; where it may be 0, so it stays, or 0 would be missed too often
+    # the largest distance is not below their mean or 90th percentile; where it may be 0 it stays, or 0 would be missed too often
     least = max(emax.low, ici.low, e90.low) if emax.low > 0 else 0.0
     return CurveDistance(ici, e50, e90, replace(emax, low=least))
 
