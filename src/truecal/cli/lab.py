@@ -84,7 +84,7 @@ def fit(source: Source, lens: str, as_json: bool, out: str | None) -> None:
         "ece_simulated_std": check.simulated_std,
     }
     text = "\n".join(f"{name:<18} {value:.6g}" for name, value in facts.items())
-    _answer("lab fit", table, as_json, out, facts=facts, text=f"{text}\n\n{table.text()}")
+    _answer("lab fit", table, as_json, out, facts=facts, text=f"{text}\n\n{table.to_text()}")
 
 
 @lab.command()
@@ -176,7 +176,7 @@ def power(
         f"an error of {error:g} is found with probability {target:g} from about n = {results.n} rows on ({estimator})"
     )
     facts = {"n": results.n, "error": error, "target": target, "alpha": alpha, "estimator": estimator}
-    _answer("lab power", table, as_json, out, facts=facts, text=f"{words}\n\n{table.text()}")
+    _answer("lab power", table, as_json, out, facts=facts, text=f"{words}\n\n{table.to_text()}")
 
 
 for _parameter in power.params:  # here FILE may be left out
@@ -224,7 +224,7 @@ def paper(
     with Run(_workers(workers), cache).kept() as run:
         results = redo(name, full=full, data=_given(data, source), rng=seed, run=run)
     written = [str(path) for path in results.write(folder, table_format=table_format)]
-    text = f"{results.title}\n\n{results.table.text()}\n\nwritten: {', '.join(written)}"
+    text = f"{results.title}\n\n{results.table.to_text()}\n\nwritten: {', '.join(written)}"
     _answer("lab paper", results.table, as_json, out, facts={"title": results.title, "written": written}, text=text)
 
 
@@ -289,7 +289,7 @@ def coverage(
     n = tuple(sorted(set(sizes))) or (SIZES if full else (100, 1000))
     cells = coverage_map(n=n, m=datasets, level=level, candidates=judged, rng=seed, run=Run(_workers(workers)))
     facts = {"level": level, "n": list(n), "m": datasets}
-    _answer("lab coverage", cell_table(cells), as_json, out, facts=facts, text=summary(cells).text())
+    _answer("lab coverage", cell_table(cells), as_json, out, facts=facts, text=summary(cells).to_text())
 
 
 def _fit(source: Source, lens: str) -> "WorldFit":
@@ -319,6 +319,6 @@ def _answer(
     """The table, and what is to be said besides; numbers that are missing become null in JSON."""
     from truecal.report.records import document
 
-    rows = [{key: None if value != value else value for key, value in row.items()} for row in table.records()]
+    rows = [{key: None if value != value else value for key, value in row.items()} for row in table]
     content = {**(facts or {}), "rows": rows}
-    answer(document(verb, **content), table.text() if text is None else text, as_json=as_json, out=out)
+    answer(document(verb, **content), table.to_text() if text is None else text, as_json=as_json, out=out)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truecal.errors import InputError, MissingExtraError
-from truecal.lab.table import Table
+from truecal.frame import Frame
 from truecal.lab.trials.batches import Cell, answers_of
 from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import Estimators, Trial, trials
@@ -45,7 +45,7 @@ class Experiment:
 
     name: str
     title: str
-    table: Table
+    table: Frame
     draw: Callable[["Figure"], None]
 
     def figure(self) -> "Figure":

@@ -18,6 +18,7 @@ import numpy as np
 
 from truecal.errors import FileError, TruecalError
 from truecal.estimate import debiased_absolute
+from truecal.frame import Frame
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.recalibrate.bin_choice import choose_bins, marginal_errors, marginals
@@ -77,7 +78,7 @@ def _bin_sums(of: Indices, c: Float64s, y: Float64s, draws: Any, bins: int) -> t
 
 def fig2(
     preds: Predictions, *, bins: Sequence[int] = (2, 5, 10, 15, 20, 30, 50, 100), repeats: int = 1000, rng: int = 0
-) -> Table:
+) -> Frame:
     """Figure 2: the binned error of a Platt-scaled model grows with the number of bins.
 
     1000 rows fit Platt scaling of the top label, 1000 choose equal-mass bins, 8000 measure the binned l2 error (the
@@ -104,7 +105,7 @@ def fig2(
     return table
 
 
-def _recalibrate_and_measure(preds: Predictions, bins: Sequence[int], repeats: int, rng: int) -> Table:
+def _recalibrate_and_measure(preds: Predictions, bins: Sequence[int], repeats: int, rng: int) -> Frame:
     """The protocol of Figures 3a and 3b: recalibrate on 1000 rows drawn with replacement, judge on all rows."""
     makers: dict[str, Callable[[int], Recalibrator]] = {
         "histogram binning": lambda b: HistogramBinning(bins=b, normalize=False),
@@ -138,7 +139,7 @@ def _recalibrate_and_measure(preds: Predictions, bins: Sequence[int], repeats: i
 
 def fig3a(
     preds: Predictions, *, bins: Sequence[int] = (10, 20, 40, 60, 80, 100), repeats: int = 100, rng: int = 0
-) -> Table:
+) -> Frame:
     """Figure 3a: scaling-binning has a lower squared marginal calibration error than histogram binning.
 
     1000 rows drawn with replacement recalibrate each class, with one set for all steps; the error is that of all rows
@@ -157,7 +158,7 @@ def fig3a(
 
 def fig3b(
     preds: Predictions, *, bins: Sequence[int] = (5, 10, 15, 20, 30, 40, 60, 80, 100), repeats: int = 100, rng: int = 0
-) -> Table:
+) -> Frame:
     """Figure 3b: squared calibration error against mean squared error (summed over classes), over numbers of bins."""
     return _recalibrate_and_measure(preds, bins, repeats, rng)
 
@@ -169,7 +170,7 @@ def fig4(
     sizes: Sequence[int] = (250, 500, 1000, 2000, 3000),
     repeats: int = 1000,
     rng: int = 0,
-) -> Table:
+) -> Frame:
     """Figure 4: the debiased estimate of the squared marginal error is closer to the truth than the plug-in.
 
     3000 rows fit a scaling-binning calibrator per class; the error on the other 7000 is the truth. Of these, n rows are
@@ -195,7 +196,7 @@ def _resampled_marginal(classes: Sequence[tuple[Float64s, Indices, Float64s]], r
     return float(plugin[0]), float(debiased[0])
 
 
-def _deviations(bins: int, n: int, both: Float64s, truth: float) -> Table:
+def _deviations(bins: int, n: int, both: Float64s, truth: float) -> Frame:
     table = []
     for name, values in zip(("plugin", "debiased"), both, strict=True):
         mean, low, high = _mean_interval((values - truth) ** 2)
@@ -212,7 +213,7 @@ def fig12(
     sizes: Sequence[int] = (250, 500, 1000, 2000, 3000),
     repeats: int = 1000,
     rng: int = 0,
-) -> Table:
+) -> Frame:
     """Figures 12 and 13: the same for the l1 error (ECE) of the top label of a Platt-scaled model, with debiasing G.3.
 
     Figure 12 is on ImageNet, Figure 13 on CIFAR-10: the data decides. 3000 rows fit Platt scaling and equal-mass bins.
@@ -241,7 +242,7 @@ def fig12(
 
 def fig17(
     preds: Predictions, *, bins: Sequence[int] = tuple(range(10, 101, 5)), repeats: int = 100, rng: int = 0
-) -> Table:
+) -> Frame:
     """Figure 17: mean squared error against 90 % upper bounds on the calibration error, plug-in and debiased, over
     bins.
 
@@ -270,7 +271,7 @@ FIGURES: dict[str, Callable[..., Table]] = {
 }
 
 
-def text(table: Table) -> str:
+def text(table: Frame) -> str:
     """A table aligned for reading."""
     rows = [list(table[0]), *([_shown(v) for v in record.values()] for record in table)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from truecal.estimate import BinnedECE, DebiasedECE, Estimator
+from truecal.frame import Frame
 from truecal.lab.papers.drawing import Line, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.table import Field, Table
 from truecal.lab.trials.batches import Cell
+from truecal.lab.trials.trials import Field, tidy
 from truecal.lab.worlds.curves import GLM
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
@@ -87,10 +88,10 @@ def appendix_e_a(setting: Setting) -> Experiment:
     for (n, b), answers in zip(settings, setting.answers(cells), strict=True):
         for kind, errors in zip(kinds, answers, strict=True):
             rows.append((kind, n, b, m, float(errors.mean()), float(errors.std(ddof=1) / m**0.5)))
-    table = Table(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), tuple(rows))
+    table = tidy(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), rows)
 
     def draw(figure: "Figure") -> None:
-        records = table.records()
+        records = table
         for column, (kind, by) in enumerate((kind, by) for by in ("n", "bins") for kind in kinds):
             axes = figure.add_subplot(2, 2, column + 1)
             part = [
@@ -104,9 +105,9 @@ def appendix_e_a(setting: Setting) -> Experiment:
     return Experiment("kumar-e-a", "squared calibration error of the calibrators", table, draw)
 
 
-def ratios(table: Table) -> dict[tuple[str, str], float]:
+def ratios(table: Frame) -> dict[tuple[str, str], float]:
     """From the table of (A): how much n 1000 -> 2000 divides, and bins 5 -> 20 multiplies, each squared error."""
-    error = {(r["calibrator"], r["n"], r["bins"]): float(r["squared_error"]) for r in table.records()}
+    error = {(r["calibrator"], r["n"], r["bins"]): float(r["squared_error"]) for r in table}
     results: dict[tuple[str, str], float] = {}
     for kind in ("histogram binning", "scaling-binning"):
         results[kind, "n 1000 to 2000"] = error[kind, 1000, 10] / error[kind, 2000, 10]
@@ -126,12 +127,12 @@ def appendix_e_b(setting: Setting) -> Experiment:
     for n, answers in zip(sizes, setting.answers(cells), strict=True):
         for kind, errors in zip(kinds, answers, strict=True):
             rows.append((kind, n, 10, m, float(errors.mean()), float(errors.std(ddof=1) / m**0.5)))
-    table = Table(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), tuple(rows))
+    table = tidy(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), rows)
 
     def draw(figure: "Figure") -> None:
         curves: dict[str, Line] = {}
         for kind in kinds:
-            part = [r for r in table.records() if r["calibrator"] == kind]
+            part = [r for r in table if r["calibrator"] == kind]
             curves[kind] = ([float(r["n"]) for r in part], [float(r["squared_error"]) for r in part])
         lines(figure.subplots(), curves, x="samples to recalibrate", y="squared calibration error")
 
@@ -157,10 +158,10 @@ def figure_2(setting: Setting) -> Experiment:
         ours = (100 * t.mean, 100 * t.standard_error, 100 * float(low), 100 * float(high))
         rows.append((t.world_name, kind, int(b_text), t.n, m, 100 * t.truth, *ours))
     columns = ("world", "estimator", "bins", "n", "m", "truth_percent", "mean_percent", "mean_se", "low_90", "high_90")
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
 
     def draw(figure: "Figure") -> None:
-        records = table.records()
+        records = table
         for axes, name in zip(panels(figure, 2, columns=2, share_y=False), worlds, strict=True):
             curves: dict[str, Line] = {}
             for kind in ("plugin", "debiased"):

@@ -13,9 +13,8 @@ import numpy as np
 
 from truecal.lab.papers.drawing import Line, lines, panels, shared_legend
 from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.table import Field, Table
 from truecal.lab.trials.estimators import peng_estimators
-from truecal.lab.trials.trials import Trial
+from truecal.lab.trials.trials import Field, Trial, tidy
 from truecal.lab.worlds.paper_worlds import DATASETS, PAPER_WORLDS, dataset_of
 from truecal.lab.worlds.world import World
 
@@ -63,10 +62,10 @@ def means(setting: Setting) -> Experiment:
             paper = [float("nan") if p is None else p for p in PAPER_MEANS.get((group, name), (None, None))]
             rows.append((group, name, setting.m, float(bias.mean()), error, float(np.abs(bias).mean()), *paper))
     columns = ("worlds", "estimator", "m", "mean_bias", "mean_bias_se", "mean_abs_bias", "paper_bias", "paper_abs_bias")
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
 
     def draw(figure: "Figure") -> None:
-        records = table.records()
+        records = table
         for axes, group in zip(panels(figure, 3), world_groups(), strict=True):
             part = [r for r in records if r["worlds"] == group]
             axes.bar([str(r["estimator"]) for r in part], [float(r["mean_abs_bias"]) for r in part])
@@ -100,10 +99,10 @@ def figure_7(setting: Setting) -> Experiment:
         place = (raw.estimator_name, raw.world_name, dataset_of(raw.world_name), raw.n, setting.m)
         rows.append((*place, 100 * raw.bias, 100 * raw.standard_error, 100 * fixed.bias, 100 * fixed.standard_error))
     columns = ("estimator", "world", "dataset", "n", "m", "uncalibrated_bias", "uncalibrated_se")
-    table = Table((*columns, "recalibrated_bias", "recalibrated_se"), tuple(rows))
+    table = tidy((*columns, "recalibrated_bias", "recalibrated_se"), rows)
 
     def draw(figure: "Figure") -> None:
-        records = table.records()
+        records = table
         for axes, dataset in zip(panels(figure, 3), DATASETS.values(), strict=True):
             axes.axhline(0, color="green", linewidth=0.8)
             axes.axvline(0, color="green", linewidth=0.8)
@@ -131,12 +130,12 @@ def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], 
                     error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
                     rows.append((group, dataset, estimator, n, setting.m, float(bias.mean()), error, float(bias.std())))
     columns = ("worlds", "dataset", "estimator", "n", "m", "bias_percent", "bias_se", "std_between_worlds")
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
 
     def draw(figure: "Figure") -> None:
         if len(groups) > 1:
             figure.set_size_inches(10, 8)
-        records = table.records()
+        records = table
         kinds = [(group, dataset) for group in groups for dataset in DATASETS.values()]
         for axes, (group, dataset) in zip(panels(figure, len(kinds), share_y=False), kinds, strict=True):
             curves: dict[str, Line] = {}

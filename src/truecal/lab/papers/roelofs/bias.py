@@ -11,11 +11,10 @@ import numpy as np
 from truecal.estimate import BinnedECE, DebiasedECE, Estimator, LabelBinnedECE, SweepECE
 from truecal.lab.papers.drawing import bars, heat, lines, panels, shared_legend
 from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.table import Field, Table
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.estimators import EM_SWEEP, EW, EW_SWEEP, RANK_SERIES, roelofs_estimators
 from truecal.lab.trials.measures import Value
-from truecal.lab.trials.trials import Trial, table_of
+from truecal.lab.trials.trials import Field, Trial, table_of, tidy
 from truecal.lab.worlds.curves import Identity, Logistic, Power
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
@@ -54,7 +53,7 @@ def figure_1(setting: Setting) -> Experiment:
         (float(low), float(high), int(count), float(count / m))
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
-    table = Table(("ece_low_percent", "ece_high_percent", "datasets", "share"), tuple(rows))
+    table = tidy(("ece_low_percent", "ece_high_percent", "datasets", "share"), rows)
     floor = np.quantile(percent, 0.05)
     title = f"a calibrated model, n = 200: mean ECE {trial.mean:.2%}, 95 % of samples above {floor:.1f} %"
 
@@ -80,14 +79,14 @@ def figure_4(setting: Setting) -> Experiment:
         for n, paper in zip(SIZES, printed, strict=True):
             bias = 100 * ours[b, n].bias
             rows.append((b, n, bias, 100 * ours[b, n].standard_error, paper, bias - paper))
-    table = Table(("bins", "n", "bias_percent", "bias_se", "paper_percent", "difference"), tuple(rows))
+    table = tidy(("bins", "n", "bias_percent", "bias_se", "paper_percent", "difference"), rows)
 
     def draw(figure: "Figure") -> None:
         left, right = panels(figure, 2, columns=2)
         labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES], "x": "samples", "y": "bins"}
         shape = (len(BINS), len(SIZES))
         for axes, name, title in ((left, "bias_percent", "ours"), (right, "paper_percent", "as printed")):
-            numbers = np.reshape(np.array(table.column(name), dtype=float), shape)
+            numbers = np.reshape(np.array(table[name], dtype=float), shape)
             heat(axes, numbers.tolist(), title=f"bias (%), {title}", **labels)  # type: ignore[arg-type]
 
     return Experiment("roelofs-fig4", "bias of equal-width ECE, resnet110_c10", table, draw)
@@ -146,12 +145,12 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
         rows.append((world_name, metric, by, int(number), t.n, t.m, 100 * t.bias, 100 * t.standard_error))
         rows[-1] += (100 * t.std, 100 * t.std_standard_error)
     columns = ("world", "metric", "scheme", "bins", "n", "m", "bias_percent", "bias_se", "std_percent", "std_se")
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
     quantity, words = ("std_percent", "standard deviation") if spread else ("bias_percent", "bias")
 
     def draw(figure: "Figure") -> None:
         figure.set_size_inches(12, 12)
-        records = table.records()
+        records = table
         metrics = ("BIN", "LB", "DEBIAS", "SWEEP")
         kinds = [(metric, scheme) for metric in metrics for scheme in ("width", "mass")]
         for axes, (metric, scheme) in zip(panels(figure, 8, columns=2, share_y=False), kinds, strict=True):
@@ -208,10 +207,10 @@ def figure_15(setting: Setting) -> Experiment:
             settled = (float(chosen.mean()), float(chosen.std()) / m**0.5)
             rows.append((cell.name, cell.n, b, m, truth, mean, error, *settled))
     columns = ("world", "n", "bins", "m", "truth_percent", "mean_percent", "mean_se", "sweep_bins", "sweep_bins_se")
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
 
     def draw(figure: "Figure") -> None:
-        records = table.records()
+        records = table
         for axes, name in zip(panels(figure, 2, columns=2, share_y=False), worlds, strict=True):
             curves = {}
             for n in sizes:

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from truecal.frame import Frame
 from truecal.lab.papers.drawing import lines
 from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.table import Field, Table
 from truecal.lab.trials.estimators import EW
+from truecal.lab.trials.trials import Field, tidy
 from truecal.lab.worlds.fit_world import WorldFit, fit_world
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS, PRINTED, dataset_of
 from truecal.lens import TopLabel
@@ -61,7 +62,7 @@ def table_1(setting: Setting) -> Experiment:
         ours = (beta.scores.alpha, beta.alpha_standard_error, beta.scores.beta, beta.beta_standard_error, beta.ones)
         rows.append((name, source, *ours, printed.alpha, printed.beta))
     columns = ("world", "data", "alpha", "alpha_se", "beta", "beta_se", "scores_of_1", "paper_alpha", "paper_beta")
-    return _experiment("roelofs-tab1", "Beta fits", Table(columns, tuple(rows)), "alpha", "paper_alpha")
+    return _experiment("roelofs-tab1", "Beta fits", tidy(columns, rows), "alpha", "paper_alpha")
 
 
 def table_2(setting: Setting) -> Experiment:
@@ -75,7 +76,7 @@ def table_2(setting: Setting) -> Experiment:
             printed = (paper.b0, paper.b1) if same and (c.terms == "b0_b1" or not paper.b0) else (float("nan"),) * 2
             rows.append((name, source, place, c.name, *ours, *printed))
     columns = ("world", "data", "place", "curve", "aic", "b0", "b0_se", "b1", "b1_se", "paper_b0", "paper_b1")
-    return _experiment("roelofs-tab2", "calibration curves by AIC", Table(columns, tuple(rows)), "b1", "paper_b1")
+    return _experiment("roelofs-tab2", "calibration curves by AIC", tidy(columns, rows), "b1", "paper_b1")
 
 
 def table_3(setting: Setting) -> Experiment:
@@ -86,14 +87,14 @@ def table_3(setting: Setting) -> Experiment:
         on_data = 100 * float(EW.values(TopLabel()(setting.data[name]))[0]) if name in setting.data else float("nan")
         rows.append((name, on_data, paper_data, 100 * trial.mean, 100 * trial.standard_error, paper_simulated))
     columns = ("world", "ece_percent", "paper_ece", "simulated_percent", "simulated_se", "paper_simulated")
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
     return _experiment("roelofs-tab3", "ECE on simulated data", table, "simulated_percent", "paper_simulated")
 
 
-def _experiment(name: str, title: str, table: Table, ours: str, paper: str) -> Experiment:
+def _experiment(name: str, title: str, table: Frame, ours: str, paper: str) -> Experiment:
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        pairs = [(float(r[paper]), float(r[ours])) for r in table.records() if r[paper] == r[paper]]
+        pairs = [(float(r[paper]), float(r[ours])) for r in table if r[paper] == r[paper]]
         axes.axline(pairs[0], slope=1, color="green", linewidth=0.8) if len(pairs) == 1 else axes.axline(
             (0, 0), slope=1
         )
