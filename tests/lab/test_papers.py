@@ -95,7 +95,7 @@ def test_the_true_error_of_a_recalibrator_against_brute_force():
     scores, outcomes = world.draw(500, 1, rng=0)
     measure = SquaredError("histogram binning", 5)
     exact = measure(Profile.from_arrays(scores, outcomes), np.random.SeedSequence(0))[0, 0]
-    fitted = measure._recalibrator().fit(scores[0], outcomes[0].astype(int))
+    fitted = measure.recalibrator().fit(scores[0], outcomes[0].astype(int))
     fresh, happened = world.draw(400_000, 1, rng=1)
     output = fitted.predict_proba(fresh[0])[:, 1]
     values, group = np.unique(output, return_inverse=True)

@@ -50,7 +50,7 @@ def leaderboard(setting: Setting, *, n: tuple[int, ...] = SIZES) -> Experiment:
             share = covered.get(name, float("nan"))
             rows.append((group, name, m, float(np.abs(bias).mean()), float(bias.mean()), error, rmse, share))
     columns = ("worlds", "estimator", "m", "mean_abs_bias", "mean_bias", "mean_bias_se", "mean_rmse", "coverage_90")
-    overall = {name: np.mean([float(r[3]) for r in rows if r[1] == name]) for name in all_estimators()}
+    overall = {name: np.mean([float(r[3] or 0) for r in rows if r[1] == name]) for name in all_estimators()}
     order = sorted(overall, key=lambda name: overall[name])
     groups = list(world_groups())
     rows.sort(key=lambda row: (groups.index(str(row[0])), order.index(str(row[1]))))

@@ -43,28 +43,37 @@ FIGURE_4: Mapping[int, tuple[float, ...]] = MappingProxyType(
 
 
 def figure_1(setting: Setting) -> Experiment:
-    """What the usual ECE says of 200 rows from a perfectly calibrated model with the scores of resnet110_c10."""
-    m = setting.m
+    """A perfectly calibrated model with the scores of resnet110_c10: the diagram of one sample of 200, the ECE of many."""
     world = replace(PAPER_WORLDS["resnet110_c10"], curve=Identity())
     (trial,) = setting.trials({"EW": EW}, {"calibrated": world}, n=[200])
     percent = 100 * trial.values
     counts, edges = np.histogram(percent, bins=60)
-    rows = [
-        (float(low), float(high), int(count), float(count / m))
+    rows: list[tuple[Field, ...]] = [
+        ("ECE of samples", float(low), float(high), int(count), float(count / setting.m), None, None)
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
-    table = tidy(("ece_low_percent", "ece_high_percent", "datasets", "share"), rows)
+    bins = EW(Profile.from_arrays(*(part[0] for part in world.draw(200, 1, rng=setting.rng)))).bins
+    assert bins is not None
+    for k, (weight, score, rate) in enumerate(
+        zip(bins.weight[0], bins.score_sum[0] / bins.safe[0], bins.rate[0], strict=True)
+    ):
+        if weight:
+            rows.append(
+                ("one sample", k / 15, (k + 1) / 15, int(weight), float(weight) / 200, float(score), float(rate))
+            )
+    table = tidy(("panel", "low", "high", "count", "share", "mean_score", "mean_outcome"), rows)
     floor = np.quantile(percent, 0.05)
     title = f"a calibrated model, n = 200: mean ECE {trial.mean:.2%}, 95 % of samples above {floor:.1f} %"
 
     def draw(figure: "Figure") -> None:
-        bars(
-            figure.subplots(),
-            list(edges),
-            [row[3] for row in rows],
-            x="ECE (%), 15 equal-width bins",
-            y="share of samples",
-        )
+        left, right = panels(figure, 2, columns=2, share_y=False)
+        part = [r for r in table if r["panel"] == "one sample"]
+        left.bar([r["low"] for r in part], [r["mean_outcome"] for r in part], width=1 / 15, align="edge", alpha=0.6)
+        left.plot([r["mean_score"] for r in part], [r["mean_outcome"] for r in part], "k.")
+        left.axline((0, 0), slope=1, color="green", linewidth=0.8)
+        left.set(title="one sample", xlabel="score", ylabel="share correct")
+        shares = [float(row[4]) for row in rows[:60]]  # type: ignore[arg-type]
+        bars(right, list(edges), shares, x="ECE (%), 15 equal-width bins", y="share of samples")
 
     return Experiment("roelofs-fig1", title, table, draw)
 
@@ -83,11 +92,12 @@ def figure_4(setting: Setting) -> Experiment:
 
     def draw(figure: "Figure") -> None:
         left, right = panels(figure, 2, columns=2)
-        labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES], "x": "samples", "y": "bins"}
+        labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES]}
         shape = (len(BINS), len(SIZES))
         for axes, name, title in ((left, "bias_percent", "ours"), (right, "paper_percent", "as printed")):
             numbers = np.reshape(np.array(table[name], dtype=float), shape)
-            heat(axes, numbers.tolist(), title=f"bias (%), {title}", **labels)  # type: ignore[arg-type]
+            limit = float(np.abs(table["paper_percent"].astype(float)).max())
+            heat(axes, numbers.tolist(), title=f"bias (%), {title}", limit=limit, **labels)  # type: ignore[arg-type]
 
     return Experiment("roelofs-fig4", "bias of equal-width ECE, resnet110_c10", table, draw)
 
@@ -153,6 +163,7 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
         records = table
         metrics = ("BIN", "LB", "DEBIAS", "SWEEP")
         kinds = [(metric, scheme) for metric in metrics for scheme in ("width", "mass")]
+        limit = float(np.abs(table[quantity].astype(float)).max())
         for axes, (metric, scheme) in zip(panels(figure, 8, columns=2, share_y=False), kinds, strict=True):
             part = [r for r in records if (r["metric"], r["scheme"]) == (metric, scheme)]
             bins = list(dict.fromkeys(r["bins"] for r in part))
@@ -162,8 +173,7 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
                 rows=[str(b) for b in bins],
                 columns=[str(n) for n in SIZES],
                 title=f"{metric}, equal {scheme}: {words} (%)",
-                x="samples",
-                y="bins",
+                limit=limit,
             )
 
     return Experiment(name, f"{words} by bins and samples, {world_name}", table, draw)
