@@ -55,7 +55,7 @@ def shuffled_parts(n: int, shares: Sequence[float], rng: np.random.Generator) ->
 
 def platt(c: Array, y: Array, fit: Groups) -> Array:
     """All confidences after a sigmoid in their log odds, fitted on some rows."""
-    scaling = BetaCalibration(parameters=2, input="probs").fit(c[fit], y[fit].astype(np.int64))
+    scaling = BetaCalibration(parameters=2, input="probs", clip=1e-7).fit(c[fit], y[fit].astype(np.int64))
     return np.asarray(scaling.predict_proba(c)[:, 1], dtype=np.float64)
 
 

@@ -27,7 +27,7 @@ _COLUMNS = ("bins", "method", "repeats", "squared_error", "low_90", "high_90", "
 
 def _maker(method: str, bins: int, *, top: bool) -> Recalibrator:
     if top:
-        scaling = BetaCalibration(parameters=2, input="probs")
+        scaling = BetaCalibration(parameters=2, input="probs", clip=1e-7)
         histogram: Recalibrator = HistogramBinning(bins=bins, input="probs")
         return histogram if method == METHODS[0] else ScalingBinning(bins=bins, input="probs", scaling=scaling)
     if method == METHODS[0]:

@@ -40,7 +40,11 @@ def metrics() -> dict[str, Estimator]:
 def _recalibrator(method: str) -> Recalibrator:
     if method == "histogram":
         return HistogramBinning(bins=15, scheme="width", input="probs")
-    return BetaCalibration(parameters=2, input="probs") if method == "scaling" else IsotonicCalibration(input="probs")
+    return (
+        BetaCalibration(parameters=2, input="probs", clip=1e-7)
+        if method == "scaling"
+        else IsotonicCalibration(input="probs")
+    )
 
 
 @dataclass(frozen=True)
