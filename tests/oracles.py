@@ -96,7 +96,7 @@ def debiased_power(c, y, bins, norm=2, correction="kumar", scheme="mass", ties="
 
 def sweep(c, y, scheme="mass", norm=2, ties="keep"):
     best = 1
-    for b in range(2, len(set(np.asarray(c).tolist())) + 1):
+    for b in range(2, len(c) + 1 if len(set(np.asarray(c).tolist())) > 1 else 2):
         rates = [ys.mean() for _, ys in bins_of(c, y, b, scheme, ties) if len(ys)]
         if any(later < earlier - 1e-12 for earlier, later in pairwise(rates)):
             break

@@ -1,1 +1,116 @@
-"""One vocabulary: what estimators, lenses, recalibrators and metrics are called on the command line, in files and on pages."""
+"""One vocabulary: what estimators, lenses and recalibrators are called on the command line, in study files, JSON and on pages.
+
+Words are data: a word stands for a public name of truecal and the arguments to call it with. Whoever uses a word resolves it
+against the package itself (``lens_named("class=dog").of(truecal)``), so that this file depends on nothing that it names.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from truecal.errors import InputError
+
+
+@dataclass(frozen=True)
+class Named:
+    """A public name of truecal, the arguments it is called with, and its title on pages."""
+
+    name: str
+    title: str = ""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+    def of(self, package: Any, **options: object) -> Any:
+        """What the word stands for, made from the package that holds the public names."""
+        return getattr(package, self.name)(**self.arguments, **options)
+
+
+ESTIMATORS = {
+    "rank-series": Named("RankSeries", "Rank series"),
+    "binned": Named("BinnedECE", "Binned (plug-in)"),
+    "label-binned": Named("LabelBinnedECE", "Label-binned"),
+    "debiased": Named("DebiasedECE", "Debiased"),
+    "sweep": Named("SweepECE", "Monotone sweep"),
+    "nearest": Named("NearestECE", "Nearest neighbours"),
+    "kernel-density": Named("KernelDensityECE", "Kernel density"),
+    "smooth": Named("SmoothECE", "Smooth (smECE)"),
+    "isotonic": Named("IsotonicError", "Isotonic (CORP)"),
+}
+LENSES = {
+    "top-label": Named("TopLabel"),
+    "positive": Named("OneClass"),
+    "all-label": Named("AllLabels"),
+    "class-wise": Named("ClassWise"),
+}
+RECALIBRATORS = {
+    "temperature": Named("TemperatureScaling", "Temperature scaling"),
+    "bias-corrected-temperature": Named("BiasCorrectedTemperature", "Bias-corrected temperature scaling"),
+    "vector": Named("VectorScaling", "Vector scaling"),
+    "platt": Named("PlattScaling", "Platt scaling"),
+    "beta": Named("BetaCalibration", "Beta calibration"),
+    "isotonic": Named("IsotonicCalibration", "Isotonic regression"),
+    "histogram": Named("HistogramBinning", "Histogram binning"),
+    "scaling-binning": Named("ScalingBinning", "Scaling-binning"),
+}
+NORMS = {"l1": 1.0, "l2": 2.0, "max": float("inf")}
+_ONE_CLASS = "class="
+
+
+def estimator_named(word: str) -> Named:
+    """The estimator of a word."""
+    return ESTIMATORS[_known(word, ESTIMATORS, "estimator")]
+
+
+def recalibrator_named(word: str) -> Named:
+    """The recalibrator of a word."""
+    return RECALIBRATORS[_known(word, RECALIBRATORS, "recalibrator")]
+
+
+def lens_named(word: str, classes: Mapping[str, object] | None = None) -> Named:
+    """The lens of a word; `classes` finds the class of ``class=NAME`` by its word, where it is not text.
+
+    >>> import truecal as tc
+    >>> lens_named("class-wise").of(tc)
+    ClassWise(weights=None)
+    >>> lens_named("class=3", {"3": 3}).of(tc)
+    OneClass(name=3)
+    """
+    name = class_of(word)
+    if name is not None:
+        return Named("OneClass", arguments={"name": (classes or {}).get(name, name)})
+    return LENSES[_known(word, LENSES, "lens", also=("class=NAME",))]
+
+
+def class_of(word: str) -> str | None:
+    """The class that a lens of the form ``class=NAME`` judges; None for the other lenses."""
+    name = word.removeprefix(_ONE_CLASS)
+    return name if name and name != word else None
+
+
+def word_of(name: str, words: Mapping[str, Named]) -> str:
+    """The word of a public name; the name itself where it has none.
+
+    >>> word_of("SweepECE", ESTIMATORS)
+    'sweep'
+    """
+    return next((word for word, named in words.items() if named.name == name), name)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest known words as the end of a message; empty where none is near.
+
+    >>> did_you_mean("confidense", ["confidence", "label"])
+    "; did you mean 'confidence'?"
+    """
+    lower = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), lower, n=2, cutoff=0.7)
+    return f"; did you mean {' or '.join(repr(lower[name]) for name in near)}?" if near else ""
+
+
+def _known(word: str, words: Mapping[str, Named], what: str, also: tuple[str, ...] = ()) -> str:
+    if word in words:
+        return word
+    listed = [*words, *also]
+    raise InputError(
+        f"there is no {what} {word!r}; use {', '.join(listed[:-1])} or {listed[-1]}{did_you_mean(word, words)}"
+    )

@@ -165,8 +165,3 @@ def test_an_engine_that_is_not_installed_is_named_with_its_extra(truecal, logs, 
     ran = truecal("measure", logs, "--engine", "duckdb")
     assert ran.code == 2
     assert "pip install 'truecal[duckdb]'" in ran.err
-
-
-def test_verify_does_not_offer_what_it_refuses(truecal):
-    assert "--cluster" not in truecal("verify", "--help").out
-    assert "--cluster" in truecal("measure", "--help").out

@@ -46,14 +46,12 @@ def test_the_best_model_is_named_and_the_worse_ones(page):
 
 
 def test_many_pairs_get_enough_resamples():
-    from truecal.report.comparison.content import gather_comparison
+    from truecal.report.comparison.content import ComparisonSetting, gather_comparison
 
     models = {str(k): binary(300, seed=0) for k in range(4)}
-    found = gather_comparison(
-        models, reference=None, lens=None, level=0.95, resamples=99, title="", command=None, rng=0
-    )
-    assert found["reproduce"]["options"]["resamples"] == 240
-    assert "no other model is shown to be worse" in found["sentence"]
+    found = gather_comparison(models, ComparisonSetting(resamples=99))
+    assert found.reproduce.options["resamples"] == 240
+    assert "no other model is shown to be worse" in found.sentence
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 from tests.report.examples import binary, multiclass
 from truecal.lens import OneClass, TopLabel
 from truecal.predictions import Predictions
-from truecal.report.model.content import gather
+from truecal.report.model.content import Setting, gather
+from truecal.report.records import plain
 
 GOLDEN = Path(__file__).with_name("golden.json")
 EXAMPLES = {"binary": (binary, (1500,), OneClass()), "classes": (multiclass, (800, 4), TopLabel())}
@@ -22,19 +23,9 @@ def numbers(name, *, nudged=False):
     """What the page of an example shows, without the time, the versions and the cells it is computed from."""
     make, sizes, lens = EXAMPLES[name]
     preds = make(*sizes)
-    content = gather(
-        last_bits_moved(preds) if nudged else preds,
-        lens=lens,
-        by="site" if name == "binary" else None,
-        tolerance=0.02,
-        level=0.95,
-        title="golden",
-        source=None,
-        command=None,
-        fast=False,
-        rng=0,
-        progress=str,
-    )
+    by = "site" if name == "binary" else None
+    judged = last_bits_moved(preds) if nudged else preds
+    content = plain(gather(judged, Setting(title="golden"), lens=lens, by=by))
     kept = ("verdict", "mean_score", "mean_outcome", "estimates", "classes", "groups", "likert", "bias")
     remedies = {**content["recalibration"], "curves": thin(content["recalibration"]["curves"])}
     shown = {key: content[key] for key in kept} | {"curves": thin(content["curves"]), "recalibration": remedies}

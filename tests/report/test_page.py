@@ -125,13 +125,13 @@ def test_per_class_rows(tmp_path):
     from truecal.report.model.breakdown import per_class
 
     preds = multiclass(1000, 4)
-    rows = {row["name"]: row for row in per_class(preds, level=0.95).rows}
+    rows = {row.name: row for row in per_class(preds, level=0.95).rows}
     for k in range(4):
         row, gap = rows[str(k)], preds.probs[:, k] - (preds.labels == k)
-        assert row["labels"] == (preds.labels == k).sum()
-        assert row["difference"] == pytest.approx(gap.mean(), abs=1e-12)
-        assert row["high"] - row["difference"] == pytest.approx(1.959964 * gap.std(ddof=1) / np.sqrt(1000), rel=1e-6)
-        assert row["error"] == tc.DebiasedECE(correction="exact")(tc.OneClass(k)(preds)).value
+        assert row.labels == (preds.labels == k).sum()
+        assert row.difference == pytest.approx(gap.mean(), abs=1e-12)
+        assert row.high - row.difference == pytest.approx(1.959964 * gap.std(ddof=1) / np.sqrt(1000), rel=1e-6)
+        assert row.error == tc.DebiasedECE(correction="exact")(tc.OneClass(k)(preds)).value
 
 
 def test_groups(tmp_path):
@@ -197,8 +197,8 @@ def test_recalibration_of_many_rows_uses_a_sample():
     from truecal.report.model.recalibration import recalibration
 
     found = recalibration(multiclass(700, 3000), lens=tc.TopLabel(), level=0.95, rng=0)
-    assert found["sampled"] == 333
-    assert found["rows"][0]["recalibrator"] == "uncalibrated"
+    assert found.sampled == 333
+    assert found.rows[0].recalibrator == "uncalibrated"
 
 
 def test_the_fingerprint_names_the_data(tmp_path):

@@ -12,7 +12,8 @@ from truecal.cli.main import main
 from truecal.profile import Sketch
 from truecal.report import report
 from truecal.report.model.cells import MOST_BINS, cells_of
-from truecal.report.model.content import gather
+from truecal.report.model.content import Setting, gather
+from truecal.report.records import plain
 from truecal.scan import scan
 
 
@@ -25,8 +26,7 @@ def crowded(n=40_000):
 
 def content_of(data, **options):
     """All that a page of these data says."""
-    asked = {"lens": None, "by": None, "title": "", "source": None, "command": None, "fast": True, **options}
-    return gather(data, tolerance=0.02, level=0.95, rng=0, **asked)
+    return plain(gather(data, Setting(fast=True), **options))
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,12 @@ from scipy.stats import binomtest
 from truecal.errors import InputError
 from truecal.lens import ClassWise
 from truecal.predictions import Predictions
-from truecal.profile import Profile
+from truecal.profile import Profile, Sketch
 from truecal.recalibrate import ScalingBinning, choose_bins
 from truecal.uncertainty.verify.binned_error import BinnedError
 from truecal.uncertainty.verify.bounds import rows_needed, upper_bound
+from truecal.uncertainty.verify.cells import OutputCells
+from truecal.uncertainty.verify.limit import largest_p
 from truecal.uncertainty.verify.verify import verify
 
 Array = NDArray[np.float64]
@@ -147,7 +149,7 @@ def test_class_wise_promises_combine_classes() -> None:
     after = fixed.recalibrate(Predictions.from_probs(probs[20_000:], labels[20_000:]))
     result = verify(after, 0.02, lens=ClassWise())
     assert result.verdict == "promised"
-    assert result.outputs == 10
+    assert result.outputs == 30
     assert "3 classes" in result.lens
     before = Predictions.from_probs(probs, labels)
     with pytest.raises(InputError, match="continuous"):
@@ -158,11 +160,13 @@ def test_continuous_outputs_are_measured_with_a_warning() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(20_000)
     result = verify(Predictions.from_probs(p, rng.random(20_000) < p), 0.05)
-    assert result.verdict == "promised"
+    assert result.verdict == "supported"
+    assert not result  # no finite sample can promise it
+    assert any("smooth" in assumption for assumption in result.assumes)
     assert result.outputs is None
     assert result.explicit is None
     assert result.well_balanced is None
-    assert "continuous" in result.warnings[0]
+    assert "ScalingBinning" in result.warnings[0]
     off = Predictions.from_probs(p, rng.random(20_000) < p**2)
     assert verify(off, 0.05).verdict == "exceeded"
     unsure = verify(Predictions.from_probs(p[:300], rng.random(300) < p[:300]), 0.02)
@@ -177,10 +181,64 @@ def test_bad_calls() -> None:
         verify(preds, 2.0)
     with pytest.raises(InputError, match="level must lie"):
         verify(preds, 0.02, 0.4)
-    with pytest.raises(InputError, match="independent"):
-        verify(Predictions.from_probs(preds.probs, preds.labels, clusters=np.arange(100) // 2))
-    with pytest.raises(InputError, match="importance weights"):
-        verify(Predictions.from_probs(preds.probs, preds.labels, weights=np.full(100, 0.5)))
+    clustered = Predictions.from_probs(preds.probs, preds.labels, clusters=np.arange(100) // 2)
+    with pytest.raises(InputError, match="rows that are independent"):
+        verify(clustered, outputs=np.unique(preds.probs))
+    with pytest.raises(InputError, match=r"output 0\.\d+ occurs but is not among the outputs given"):
+        verify(preds, outputs=[0.5])
+
+
+def test_clusters_and_importance_weights_support_but_do_not_promise() -> None:
+    preds = binned(20_000, 0.0)
+    clustered = Predictions.from_probs(preds.probs, preds.labels, clusters=np.arange(20_000) // 2)
+    result = verify(clustered, 0.05)
+    assert result.verdict == "supported"
+    assert any("clusters" in assumption for assumption in result.assumes)
+    assert (
+        verify(Predictions.from_probs(preds.probs, preds.labels, weights=np.full(20_000, 0.5)), 0.05).verdict
+        == "supported"
+    )
+
+
+def test_a_sketch_of_few_outputs_is_promised_like_its_rows() -> None:
+    preds = binned(20_000, 0.0)
+    of_rows, of_sketch = verify(preds, 0.03), verify(Sketch.from_arrays(preds.probs, preds.labels), 0.03)
+    assert (of_sketch.verdict, of_sketch.high) == (of_rows.verdict, of_rows.high)
+
+
+def test_outputs_never_seen_are_not_promised_away() -> None:
+    """Always right at 1.0 says nothing about outputs that did not occur; knowing that there are none does."""
+    right = Predictions.from_probs(np.ones(20), np.ones(20, int))
+    assert verify(right, 0.001).verdict == "not enough data"
+    many = Predictions.from_probs(np.ones(2000), np.ones(2000, int))
+    assert verify(many, 0.03).verdict == "not enough data"
+    assert verify(many, 0.03, outputs=[1.0]).verdict == "promised"
+
+
+RARE = {
+    "confident": ([0.5, 0.9, 0.99, 0.999, 0.9999], [0.2] * 5, [-0.02] * 5),
+    "rare": ([0.2, 0.5, 0.8, 0.95], [0.3, 0.3995, 0.3, 0.0005], [0, 0, 0, -0.9]),
+    "rare, half": ([0.2, 0.5, 0.8, 0.95], [0.3, 0.3995, 0.3, 0.0005], [0, 0, 0, -0.5]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RARE)
+@pytest.mark.parametrize("n", [200, 20_000])
+def test_promises_hold_near_the_ends_and_on_rare_outputs(name: str, n: int) -> None:
+    """True error 0.3 % above the threshold, 300 datasets: promised in at most 5 % (+ chance)."""
+    s, shares, off = (np.array(part, float) for part in RARE[name])
+    rng = np.random.default_rng(0)
+    rates = s + off
+    threshold = 0.997 * float(np.sqrt(shares @ off**2))
+    false = 0
+    for _ in range(300):
+        counts = rng.multinomial(n, shares)
+        cells = OutputCells(
+            s, counts.astype(float), rng.binomial(counts, rates).astype(float), np.ones(len(s)), float(n)
+        )
+        false += largest_p(cells, threshold, stop=0.05) <= 0.05
+    assert binomtest(false, 300, 0.05, alternative="greater").pvalue > 0.005
 
 
 @pytest.mark.slow

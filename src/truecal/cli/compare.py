@@ -51,13 +51,13 @@ def compare(
     Give one FILE with the columns of every model (--model a='pa_*' --model b='pb_*'), or one FILE per model, all with the same
     rows in the same order.
     """
-    from truecal.report.records import document
-    from truecal.uncertainty import compare_many
+    import truecal as tc
+    from truecal.report import document
 
     preds = _from_columns(source, files, models) if models else _from_files(source, files)
     first = next(iter(preds.values()))
     with working("resampling"):
-        found = compare_many(
+        found = tc.compare_many(
             first.labels,
             {name: p.probs for name, p in preds.items()},
             reference=reference,

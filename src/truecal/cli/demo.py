@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,16 +20,15 @@ _TOLERANCE = 0.02
 @click.option("--out", metavar="FILE", default="truecal-demo.html", show_default=True, help="Where the report goes.")
 def demo(out: str) -> None:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
-    from truecal import scores
+    import truecal as tc
     from truecal.cli.output import number, table
     from truecal.report.model.verdict import judge
-    from truecal.uncertainty.measurement import measure
 
     rows, verdicts = [], []
     kept: dict[str, Predictions] = {}
     for data, model, preds in _predictions():
-        found = scores.summary(preds)
-        est = measure(preds)
+        found = tc.scores.summary(preds)
+        est = tc.measure(preds)
         assert est.interval is not None
         rows.append(
             [
@@ -73,9 +72,9 @@ def _predictions() -> Iterator[tuple[str, str, "Predictions"]]:
         from sklearn.preprocessing import StandardScaler
     except ImportError as error:
         raise MissingExtraError.of("scikit-learn", "sklearn") from error
-    from truecal.predictions import Predictions
+    import truecal as tc
 
-    models: dict[str, Any] = {
+    models = {
         "naive Bayes": GaussianNB(),
         "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
         "random forest": RandomForestClassifier(200, random_state=0),
@@ -85,32 +84,31 @@ def _predictions() -> Iterator[tuple[str, str, "Predictions"]]:
         train_x, test_x, train_y, test_y = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
         for name, model in models.items():
             probs = model.fit(train_x, train_y).predict_proba(test_x)
-            yield data, name, Predictions.from_probs(probs[:, 1] if probs.shape[1] == 2 else probs, test_y)
+            yield data, name, tc.Predictions.from_probs(probs[:, 1] if probs.shape[1] == 2 else probs, test_y)
 
 
 def _all_estimators(preds: "Predictions") -> str:
-    from truecal import estimate as e
+    import truecal as tc
     from truecal.cli.output import number, table
-    from truecal.uncertainty.measurement import measure
 
     chosen = {
-        "rank series (default)": e.RankSeries(),
-        "rank series, absolute": e.RankSeries(norm=1),
-        "equal width, 15 bins": e.BinnedECE(),
-        "equal mass, 15 bins": e.BinnedECE(scheme="mass"),
-        "label-binned, 15 bins": e.LabelBinnedECE(),
-        "debiased, 15 bins": e.DebiasedECE(),
-        "debiased, absolute": e.DebiasedECE(norm=1),
-        "monotone sweep": e.SweepECE(),
-        "monotone sweep, absolute": e.SweepECE(norm=1),
-        "nearest neighbours": e.NearestECE(),
-        "kernel density": e.KernelDensityECE(),
-        "smooth (smECE)": e.SmoothECE(),
-        "isotonic (CORP)": e.IsotonicError(),
+        "rank series (default)": tc.RankSeries(),
+        "rank series, absolute": tc.RankSeries(norm=1),
+        "equal width, 15 bins": tc.BinnedECE(),
+        "equal mass, 15 bins": tc.BinnedECE(scheme="mass"),
+        "label-binned, 15 bins": tc.LabelBinnedECE(),
+        "debiased, 15 bins": tc.DebiasedECE(),
+        "debiased, absolute": tc.DebiasedECE(norm=1),
+        "monotone sweep": tc.SweepECE(),
+        "monotone sweep, absolute": tc.SweepECE(norm=1),
+        "nearest neighbours": tc.NearestECE(),
+        "kernel density": tc.KernelDensityECE(),
+        "smooth (smECE)": tc.SmoothECE(),
+        "isotonic (CORP)": tc.IsotonicError(),
     }
     rows = []
     for name, estimator in chosen.items():
-        est = measure(preds, estimator=estimator)
+        est = tc.measure(preds, estimator=estimator)
         kind = {1.0: "mean absolute", 2.0: "root mean square"}[est.norm]
         rows.append(
             [name, kind, number(float(est.value)), _interval(est), "-" if est.bins is None else str(est.bins.filled)]

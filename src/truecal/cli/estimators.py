@@ -1,4 +1,4 @@
-"""Names of estimators and lenses on the command line."""
+"""Estimators and lenses on the command line: their options, and what the words given stand for."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -7,24 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal.errors import InputError
+from truecal.names import ESTIMATORS, LENSES, estimator_named, lens_named
 
 if TYPE_CHECKING:
     from truecal.estimate import Estimator
     from truecal.lens import Lens
     from truecal.predictions import Predictions
 
-ESTIMATORS = {
-    "rank-series": "RankSeries",
-    "binned": "BinnedECE",
-    "label-binned": "LabelBinnedECE",
-    "debiased": "DebiasedECE",
-    "sweep": "SweepECE",
-    "nearest": "NearestECE",
-    "kernel-density": "KernelDensityECE",
-    "smooth": "SmoothECE",
-    "isotonic": "IsotonicError",
-}
-LENSES = ("auto", "top-label", "positive", "class-wise")
+
+AUTO = "auto"  # the lens that suits the predictions
 
 
 def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,10 +43,10 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 lens_option = click.option(
     "--lens",
-    default="auto",
+    default=AUTO,
     show_default=True,
     metavar="LENS",
-    help="What is judged: auto (positive class of two, else top label), top-label, positive, class-wise, or class=NAME.",
+    help=f"What is judged: auto (positive class of two, else top label), {', '.join(LENSES)}, or class=NAME.",
 )
 level_option = click.option(
     "--level",
@@ -71,20 +62,20 @@ def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str
     """The estimator of a name with the settings given; a setting it does not have is refused."""
     import truecal
 
-    kind = getattr(truecal, ESTIMATORS[name])
+    named = estimator_named(name)
     given = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
     wanted = {option: value for option, value in given.items() if value is not None}
-    known = {field.name for field in fields(kind)}
+    known = {field.name for field in fields(getattr(truecal, named.name))}
     for option in wanted:
         if option not in known:
             raise InputError(f"the {name} estimator has no --{option}")
-    made: Estimator = kind(**wanted)
+    made: Estimator = named.of(truecal, **wanted)
     return made
 
 
-def all_estimators() -> "dict[str, Estimator]":
-    """Every estimator with its defaults, by its name on the command line."""
-    return {name: make_estimator(name, bins=None, scheme=None, norm=None) for name in ESTIMATORS}
+def all_estimators() -> "list[Estimator]":
+    """Every estimator with its defaults."""
+    return [make_estimator(name, bins=None, scheme=None, norm=None) for name in ESTIMATORS]
 
 
 def make_lens(name: str, preds: "Predictions") -> "Lens | None":
@@ -94,20 +85,10 @@ def make_lens(name: str, preds: "Predictions") -> "Lens | None":
 
 def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":
     """The same, where classes are found by their words."""
-    from truecal.lens import ClassWise, OneClass, TopLabel
+    import truecal
 
-    if name == "auto":
-        return None
-    if name == "top-label":
-        return TopLabel()
-    if name == "class-wise":
-        return ClassWise()
-    if name == "positive":
-        return OneClass()
-    if name.startswith("class="):
-        wanted = name.removeprefix("class=")
-        return OneClass(classes.get(wanted, wanted))
-    raise InputError(f"there is no lens {name!r}; use {', '.join(LENSES)} or class=NAME")
+    lens: Lens | None = None if name == AUTO else lens_named(name, classes).of(truecal)
+    return lens
 
 
 def _norm(text: str) -> float:

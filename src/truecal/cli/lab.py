@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli.estimators import ESTIMATORS, lens_option, make_estimator, make_lens, seed_option
+from truecal.cli.estimators import lens_option, make_estimator, make_lens, seed_option
 from truecal.cli.output import answer, output_options
 from truecal.cli.source import Source, column_options, input_options, load
+from truecal.names import ESTIMATORS
 
 if TYPE_CHECKING:
     from truecal.frame import Frame

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")(command)
 
 
-def answer(document: dict[str, Any], text: str, *, as_json: bool, out: str | None) -> None:
+def answer(document: Mapping[str, object], text: str, *, as_json: bool, out: str | None) -> None:
     """Print the answer, or write it to `out`."""
     said = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) if as_json else text
     if out is None:

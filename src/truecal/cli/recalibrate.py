@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli.columns import choose_predictions
 from truecal.cli.output import answer, number, table, working
 from truecal.cli.source import Loaded, Source, as_file, input_options, load_all, open_columns, outputs_of
 from truecal.errors import FileError, InputError
+from truecal.predictions.readers.columns import choose_predictions
 from truecal.study.spec.spec import RECALIBRATORS
 
 if TYPE_CHECKING:

@@ -52,8 +52,8 @@ def report(
     The page opens offline, holds sums and no rows of the data, and recomputes the binned error in the browser as you move its
     controls.
     """
+    from truecal.report import document
     from truecal.report import report as write_report
-    from truecal.report.records import document
 
     if lens == "class-wise":
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")

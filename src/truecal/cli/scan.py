@@ -2,17 +2,18 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from glob import has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from truecal.cli.estimators import lens_of
 from truecal.cli.output import working
-from truecal.cli.source import Source, choose_from, class_names
+from truecal.cli.source import Source, class_names
 from truecal.errors import InputError
+from truecal.names import class_of
 
 if TYPE_CHECKING:
     from truecal.estimate import Estimate, Estimator
@@ -28,7 +29,8 @@ def is_scan(source: Source) -> bool:
 
 def scanned(source: Source, lens: str) -> "Scan":
     """One pass over the files; says on stderr what was read."""
-    from truecal.predictions.readers.frames import matching
+    from truecal.predictions import matching
+    from truecal.predictions.readers.columns import choose
     from truecal.scan import scan
     from truecal.scan.sources import files_of, opened
 
@@ -36,12 +38,12 @@ def scanned(source: Source, lens: str) -> "Scan":
     files = files_of([source.file, *source.also])
     schema = opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
-    choice = choose_from(columns, source)
-    wanted = choice.probs if choice.probs is not None else choice.logits
-    assert wanted is not None
+    other = [name for name in (source.weight, *source.by) if name is not None]
+    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other)
+    wanted = choice.outputs
     found = matching(columns, wanted, "predictions")[0]
     alone = len(found) == 1 and not schema[found[0]].is_nested()
-    where: dict[str, Any] = {"logits" if choice.logits is not None else "score" if alone else "probs": wanted}
+    kind = "logits" if choice.logits is not None else "score" if alone else "probs"
     matching(columns, [choice.label], "label")
     classes, by_word = _classes(source, lens, schema[choice.label].is_numeric())
     judge = lens_of(lens, by_word)
@@ -52,12 +54,14 @@ def scanned(source: Source, lens: str) -> "Scan":
             label=choice.label,
             lens=judge,
             weights=source.weight,
-            by=source.by,
+            by=source.by or None,
             classes=classes,
             engine=source.engine,
             drop_null=source.drop_null,
             progress=(lambda done, of: say(f"scanning {source.name}: {done} of {of} files")) if shown else None,
-            **where,
+            score=str(wanted) if kind == "score" else None,
+            probs=wanted if kind == "probs" else None,
+            logits=wanted if kind == "logits" else None,
         )
     if not source.quiet:
         many = "1 file" if len(files) == 1 else f"{len(files)} files"
@@ -65,24 +69,28 @@ def scanned(source: Source, lens: str) -> "Scan":
         click.echo(
             f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True
         )
-    return replace(result, judged=f"class {lens.removeprefix('class=')}") if lens.startswith("class=") else result
+    one = class_of(lens)
+    return result if one is None else replace(result, judged=f"class {one}")
 
 
-def answers(
-    found: "Scan", makers: "dict[str, Estimator]", level: float, seed: int
-) -> "list[tuple[str, str, Estimate]]":
-    """Group (empty where there are none), name of the estimator and estimate, group by group."""
+@dataclass(frozen=True)
+class ScanRecord:
+    """What JSON says about the pass."""
+
+    engine: str
+    rows: int
+    dropped: int
+
+
+def scan_estimates(
+    found: "Scan", estimators: "Sequence[Estimator]", level: float, seed: int
+) -> "list[tuple[str, Estimate]]":
+    """Group (empty where there are none) and estimate, group by group."""
     with working("measuring"):
         if not found.by:
-            return [("", name, found.measure(estimator=e, level=level, rng=seed)) for name, e in makers.items()]
-        each = {name: found.groups(estimator=e, level=level, rng=seed) for name, e in makers.items()}
-    groups = next(iter(each.values()))
-    return [(", ".join(map(str, group)), name, each[name][group]) for group in groups for name in makers]
-
-
-def scan_record(found: "Scan") -> dict[str, Any]:
-    """What JSON says about the pass."""
-    return {"engine": found.engine, "rows": found.rows, "dropped": found.dropped}
+            return [("", found.measure(estimator=e, level=level, rng=seed)) for e in estimators]
+        each = [found.groups(estimator=e, level=level, rng=seed) for e in estimators]
+    return [(", ".join(map(str, group)), by_group[group]) for group in each[0] for by_group in each]
 
 
 def _refuse(source: Source) -> None:
@@ -104,8 +112,8 @@ def _classes(source: Source, lens: str, numeric: bool) -> tuple[Sequence[object]
     """
     names = class_names(source.class_names)
     if names is None:
-        word = lens.removeprefix("class=")
-        return None, {word: int(word)} if word.isdigit() else {}
+        word = class_of(lens)
+        return None, {word: int(word)} if word is not None and word.isdigit() else {}
     if not numeric:
         return names, dict(zip(names, names, strict=True))
     if all(name.lstrip("-").isdigit() for name in names):

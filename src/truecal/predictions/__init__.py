@@ -10,13 +10,15 @@ from truecal.predictions.border import (
     check_weights,
 )
 from truecal.predictions.predictions import Predictions
-from truecal.predictions.readers.files import FRAME_FORMATS, read, read_arrays, read_frame
+from truecal.predictions.readers.files import FRAME_FORMATS, read_arrays, read_frame
 from truecal.predictions.readers.frames import matching
+from truecal.predictions.readers.read import Wanted, read, read_file
 from truecal.predictions.softmax import sigmoid, softmax
 
 __all__ = [
     "FRAME_FORMATS",
     "Predictions",
+    "Wanted",
     "as_array",
     "as_floats",
     "check_classes",
@@ -27,6 +29,7 @@ __all__ = [
     "matching",
     "read",
     "read_arrays",
+    "read_file",
     "read_frame",
     "sigmoid",
     "softmax",

@@ -4,9 +4,11 @@
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from truecal.report.records import OPTIONAL, EstimateRecord, document
 
 if TYPE_CHECKING:
     from truecal.lens import Lens
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from truecal.scan import Scan
     from truecal.study import Store
 
-__all__ = ["report", "report_comparison", "report_study"]
+__all__ = ["OPTIONAL", "EstimateRecord", "document", "report", "report_comparison", "report_study"]
 
 
 def report(
@@ -23,7 +25,7 @@ def report(
     path: str | os.PathLike[str],
     *,
     lens: "Lens | None" = None,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     tolerance: float = 0.02,
     level: float = 0.95,
     title: str = "Calibration report",
@@ -41,7 +43,7 @@ def report(
         that says how far its numbers can be from those of all rows.
     path : where to write.
     lens : what is judged; default the positive class of binary predictions, the top label of more.
-    by : a column of the predictions; adds a table with one row per value.
+    by : a column of the predictions, or several; adds a table with one row per value or combination of values.
     tolerance : the error that would still be acceptable; the verdict is phrased against it.
     level : of every interval.
     title : heading of the page.
@@ -56,24 +58,12 @@ def report(
     ...     tc.report(preds, f"{folder}/report.html", fast=True).stat().st_size < 2_000_000
     True
     """
-    from truecal.report.model.content import gather
+    from truecal.report.model.content import Setting, gather
     from truecal.report.page import render
     from truecal.writing import write_whole
 
-    content = gather(
-        preds,
-        lens=lens,
-        by=by,
-        tolerance=tolerance,
-        level=level,
-        title=title,
-        source=source,
-        command=command,
-        fast=fast,
-        rng=rng,
-        progress=progress or str,
-    )
-    return write_whole(path, render(content))
+    setting = Setting(tolerance, level, title, source, command, fast, rng)
+    return write_whole(path, render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
 
 
 def report_comparison(
@@ -105,14 +95,12 @@ def report_comparison(
     ...     report_comparison({"a": a, "b": b}, f"{folder}/compare.html", resamples=99).name
     'compare.html'
     """
-    from truecal.report.comparison.content import gather_comparison
+    from truecal.report.comparison.content import ComparisonSetting, gather_comparison
     from truecal.report.page import render_comparison
     from truecal.writing import write_whole
 
-    content = gather_comparison(
-        models, reference=reference, lens=lens, level=level, resamples=resamples, title=title, command=command, rng=rng
-    )
-    return write_whole(path, render_comparison(content))
+    setting = ComparisonSetting(reference, level, resamples, title, command, rng)
+    return write_whole(path, render_comparison(gather_comparison(models, setting, lens=lens)))
 
 
 def report_study(

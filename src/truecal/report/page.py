@@ -7,34 +7,35 @@ managed to look like a script could still not run.
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
 from truecal.report.bundle import charting_bundle, inert
+from truecal.report.comparison.content import ComparisonContent
 from truecal.report.comparison.sections import comparison_body
 from truecal.report.html import escaped
+from truecal.report.model.content import Content
 from truecal.report.model.sections import body
-from truecal.report.records import plain
+from truecal.report.records import Absent, plain
 from truecal.report.study.record import StudyContent
 from truecal.report.study.sections import study_body
 
 
-def render(content: dict[str, Any]) -> str:
+def render(content: Content) -> str:
     """The HTML text of a report's content."""
     wanted = ("cells", "curves", "level", "most_bins", "n", "top_label", "head", "absolute")
     scripts = ("theme.js", "rates.js", "measure.js", "charts.js", "curves.js", "tables.js", "page.js")
-    data = {**{name: content[name] for name in wanted}, "remedies": (content["recalibration"] or {}).get("curves")}
-    return _page(content["title"], body(content), data, scripts)
+    remedies = None if isinstance(content.recalibration, Absent | None) else content.recalibration.curves
+    data = {**{name: getattr(content, name) for name in wanted}, "remedies": remedies}
+    return _page(content.title, body(content), data, scripts)
 
 
-def render_comparison(content: dict[str, Any]) -> str:
+def render_comparison(content: ComparisonContent) -> str:
     """The HTML text of a comparison's content."""
-    wanted = {name: content[name] for name in ("models", "curves", "top_label")}
-    return _page(
-        content["title"], comparison_body(content), wanted, ("theme.js", "curves.js", "tables.js", "comparison.js")
-    )
+    data = {name: getattr(content, name) for name in ("models", "curves", "top_label")}
+    return _page(content.title, comparison_body(content), data, ("theme.js", "curves.js", "tables.js", "comparison.js"))
 
 
 def render_study(content: StudyContent) -> str:
@@ -45,7 +46,7 @@ def render_study(content: StudyContent) -> str:
 
 
 def _page(
-    title: str, html: str, data: dict[str, Any], scripts: Sequence[str], *, styles: Sequence[str] = ("page.css",)
+    title: str, html: str, data: Mapping[str, object], scripts: Sequence[str], *, styles: Sequence[str] = ("page.css",)
 ) -> str:
     """A page of words and of scripts that read `data`; everything else is in the HTML already."""
     library = charting_bundle()
@@ -70,7 +71,7 @@ def _page(
             "</head>",
             "<body>",
             html,
-            f'<script type="application/json" id="content">{embedded(data)}</script>',
+            f'<script type="application/json" id="content">{embedded(plain(data))}</script>',
             f"<script>{library}</script>",
             f"<script>{ours}</script>",
             "</body>",

@@ -2,13 +2,13 @@
 
 import hashlib
 import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
-
-from truecal.predictions import Predictions
-from truecal.profile import Profile
+from numpy.typing import NDArray
 
 _PACKAGES = ("truecal", "numpy", "scipy", "scikit-learn", "polars", "vl-convert-python")
 
@@ -24,19 +24,36 @@ def versions() -> dict[str, str]:
     return found
 
 
-def fingerprint(data: Predictions | Profile) -> str:
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """When a page was made, from which data, by which command and options, with which versions."""
+
+    fingerprints: Mapping[str, str]
+    command: str | None
+    options: Mapping[str, object]
+    made: str = field(default_factory=now)
+    versions: Mapping[str, str] = field(default_factory=versions)
+
+    def lines(self, otherwise: str) -> list[tuple[str, str]]:
+        """The last lines of a page's reproducibility box; `otherwise` stands for the command where none is known."""
+        return [
+            ("Command", self.command or otherwise),
+            ("Options", ", ".join(f"{key} = {value}" for key, value in self.options.items() if value is not None)),
+            ("Versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),
+        ]
+
+
+def fingerprint(arrays: Sequence[NDArray[np.generic] | None]) -> str:
     """SHA-256 of what was judged: the same rows in the same order and precision give the same fingerprint.
 
-    >>> import truecal as tc
-    >>> a, b = (tc.Predictions.from_probs([0.5, p], [0, 1]) for p in (0.25, 0.26))
+    >>> a, b = ((np.array([0.5, p]), np.array([0, 1]), None) for p in (0.25, 0.26))
     >>> fingerprint(a) == fingerprint(a), fingerprint(a) == fingerprint(b)
     (True, False)
     """
-    arrays = (
-        (data.probs, data.labels, data.weights)
-        if isinstance(data, Predictions)
-        else (data.scores, data.outcomes, data.weights)
-    )
     digest = hashlib.sha256()
     for array in arrays:
         if array is None:
@@ -45,7 +62,3 @@ def fingerprint(data: Predictions | Profile) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")

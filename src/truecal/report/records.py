@@ -1,34 +1,41 @@
-"""Results as plain records: what `--json` prints and the page embeds, so that both show the same numbers.
+"""Results as records: frozen dataclasses that `--json` prints and pages are drawn from, so that both show the same numbers.
 
-A record holds only dicts, lists, strings, finite numbers, booleans and None, and therefore is valid JSON.
+:func:`plain` is the one way from a record to JSON.
 """
 
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from truecal.estimate import Estimate
-from truecal.estimate.bins import Bins
+from truecal.estimate import Bins, Estimate
 
 SCHEMA_VERSION = 1
+Document: TypeAlias = dict[str, Any]  # what JSON calls an object
+
+OPTIONAL = {"left out of JSON where None": True}  # metadata of a field
 
 
-def document(kind: str, **content: Any) -> dict[str, Any]:
+def document(kind: str, record: object = None, **content: object) -> Document:
     """A record with its name and version in front: {"schema": "truecal.<kind>", "version": 1, ...}."""
-    return {
-        "schema": f"truecal.{kind}",
-        "version": SCHEMA_VERSION,
-        **{key: plain(value) for key, value in content.items()},
-    }
+    inside = {} if record is None else plain(record)
+    return {"schema": f"truecal.{kind}", "version": SCHEMA_VERSION, **inside, **plain(content)}
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: arrays become lists, infinities the words "inf" and "-inf", NaN null."""
+    """A value as JSON can hold it: records become objects, arrays lists, infinities the words "inf" and "-inf", NaN null.
+
+    >>> plain(EstimatorRecord("SweepECE", {"norm": np.inf}))
+    {'name': 'SweepECE', 'options': {'norm': 'inf'}}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        held = {f: getattr(value, f.name) for f in fields(value)}
+        return {f.name: plain(item) for f, item in held.items() if item is not None or f.metadata != OPTIONAL}
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
@@ -39,56 +46,106 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def estimator_record(estimator: object) -> dict[str, Any]:
-    """Name and options of an estimator.
+@dataclass(frozen=True)
+class IntervalRecord:
+    """A confidence interval: its ends, its level and how it was made."""
 
-    >>> import truecal as tc
-    >>> estimator_record(tc.SweepECE(norm=1))
-    {'name': 'SweepECE', 'options': {'scheme': 'mass', 'norm': 1, 'ties': 'keep'}}
-    """
-    options = {f.name: plain(getattr(estimator, f.name)) for f in fields(estimator)} if is_dataclass(estimator) else {}
-    return {"name": type(estimator).__name__, "options": options}
+    low: float
+    high: float
+    level: float
+    method: str
 
 
-def bins_record(bins: Bins, level: float) -> list[dict[str, float]]:
-    """The filled bins of a single dataset, with the interval of each outcome rate."""
+@dataclass(frozen=True)
+class EstimatorRecord:
+    """Name and options of an estimator."""
+
+    name: str
+    options: Mapping[str, object]
+
+    @classmethod
+    def of(cls, estimator: object) -> "EstimatorRecord":
+        """
+        >>> import truecal as tc
+        >>> EstimatorRecord.of(tc.SweepECE(norm=1))
+        EstimatorRecord(name='SweepECE', options={'scheme': 'mass', 'norm': 1, 'ties': 'keep'})
+        """
+        options = (
+            {f.name: getattr(estimator, f.name) for f in fields(estimator)}
+            if is_dataclass(estimator) and not isinstance(estimator, type)
+            else {}
+        )
+        return cls(type(estimator).__name__, options)
+
+
+@dataclass(frozen=True)
+class BinRecord:
+    """A filled bin, with the interval of its outcome rate."""
+
+    count: float
+    mean_score: float
+    mean_outcome: float
+    low: float
+    high: float
+
+
+def bin_records(bins: Bins, level: float) -> tuple[BinRecord, ...]:
+    """The filled bins of a single dataset."""
     low, high = bins.interval(level)
-    columns = {
-        "count": bins.counts,
-        "mean_score": bins.mean_score,
-        "mean_outcome": bins.mean_outcome,
-        "low": low,
-        "high": high,
-    }
-    return [dict(zip(columns, map(float, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows = zip(bins.counts, bins.mean_score, bins.mean_outcome, low, high, strict=True)
+    return tuple(BinRecord(*map(float, row)) for row in rows)
 
 
-def estimate_record(estimate: Estimate, *, level: float = 0.95) -> dict[str, Any]:
+@dataclass(frozen=True)
+class EstimateRecord:
     """Everything an Estimate of a single dataset says."""
-    interval = estimate.interval
-    record = {
-        "metric": estimate.metric,
-        "value": float(estimate.value),
-        "norm": plain(float(estimate.norm)),
-        "power": float(estimate.power),
-        "interval": None
-        if interval is None
-        else {
-            "low": float(interval.low),
-            "high": float(interval.high),
-            "level": interval.level,
-            "method": interval.method,
-        },
-        "p_value": None if estimate.p_value is None else float(estimate.p_value),
-        "n": estimate.n,
-        "effective_n": float(np.max(estimate.effective_n)),
-        "direction": float(estimate.direction),
-        "estimator": estimator_record(estimate.estimator),
-        "lens": estimate.lens,
-        "bins": None if estimate.bins is None else bins_record(estimate.bins, level),
-        "parts": plain(estimate.parts),
-        "warnings": list(estimate.warnings),
-    }
-    if estimate.sketch_error is not None:
-        record |= {"sketch_error": estimate.sketch_error, "sketch_bound": estimate.sketch_bound}
-    return {key: plain(value) for key, value in record.items()}
+
+    metric: str
+    value: float
+    norm: float
+    power: float
+    interval: IntervalRecord | None
+    p_value: float | None
+    n: int
+    effective_n: float
+    direction: float
+    estimator: EstimatorRecord
+    lens: str
+    bins: tuple[BinRecord, ...] | None
+    parts: object
+    warnings: tuple[str, ...]
+    sketch_error: float | None = field(default=None, metadata=OPTIONAL)
+    sketch_bound: str | None = field(default=None, metadata=OPTIONAL)
+    group: str | None = field(default=None, metadata=OPTIONAL)
+
+    @classmethod
+    def of(cls, estimate: Estimate, *, level: float = 0.95, group: str | None = None) -> "EstimateRecord":
+        interval = estimate.interval
+        return cls(
+            metric=estimate.metric,
+            value=float(estimate.value),
+            norm=float(estimate.norm),
+            power=float(estimate.power),
+            interval=None
+            if interval is None
+            else IntervalRecord(float(interval.low), float(interval.high), interval.level, interval.method),
+            p_value=None if estimate.p_value is None else float(estimate.p_value),
+            n=estimate.n,
+            effective_n=float(np.max(estimate.effective_n)),
+            direction=float(estimate.direction),
+            estimator=EstimatorRecord.of(estimate.estimator),
+            lens=estimate.lens,
+            bins=None if estimate.bins is None else bin_records(estimate.bins, level),
+            parts=estimate.parts,
+            warnings=tuple(estimate.warnings),
+            sketch_error=estimate.sketch_error,
+            sketch_bound=estimate.sketch_bound,
+            group=group,
+        )
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A part of a page that could not be computed, and why."""
+
+    absent: str

@@ -33,7 +33,7 @@ class Stops:
 
 def sweep_stops(profile: CellProfile, binning: Binning, norm: float) -> Stops:
     """All numbers of bins at which the sweep of all rows may stop, and the range of the error over them."""
-    fewest, most = _distinct(profile)
+    fewest, most = _most(profile)
     first, low, high = 0, np.inf, -np.inf
     here = boxes(profile, binning, 1)
     for b in range(1, _MOST_BINS):
@@ -49,13 +49,10 @@ def sweep_stops(profile: CellProfile, binning: Binning, norm: float) -> Stops:
     return Stops(first or _MOST_BINS, None, _any_bins(norm, profile))
 
 
-def _distinct(profile: CellProfile) -> tuple[int, float]:
-    """At least and at most so many distinct scores are behind the cells; the sweep does not go beyond their number."""
-    assert profile.weights is not None
-    several = profile.low < profile.high
-    known = int(profile.distinct[0])
-    more = float(profile.weights[0, several].sum()) if profile.counted else float(profile.row_count)
-    return known + int(several.sum()), known + (more if several.any() else 0.0)
+def _most(profile: CellProfile) -> tuple[int, float]:
+    """The sweep does not go beyond the number of rows."""
+    rows = float(profile.total[0]) if profile.counted else float(profile.row_count)
+    return int(rows), rows
 
 
 def _any_bins(norm: float, profile: CellProfile) -> tuple[float, float]:

@@ -1,97 +1,177 @@
-"""The one place that reads prediction files: csv, jsonl and parquet through polars, npz through numpy."""
+"""Opening files: what kind a file is, told from its name or its first bytes, and its rows as a frame or as arrays."""
 
-from collections.abc import Sequence
+import gzip
+import io
+import json
+import re
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.errors import FileError, InputError, MissingExtraError
-from truecal.predictions.predictions import Predictions
+from truecal.errors import FileError, MissingExtraError
+from truecal.names import did_you_mean
 
-FRAME_FORMATS = {".csv": "csv", ".jsonl": "ndjson", ".ndjson": "ndjson", ".parquet": "parquet", ".pq": "parquet"}
+# How the scanning engines call a kind of file, by its ending.
+FRAME_FORMATS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "ndjson",
+    ".ndjson": "ndjson",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_KINDS = {**FRAME_FORMATS, ".json": "json", ".npz": "npz", ".eval": "eval"}
+_PACKED = {".gz": "gz", ".zst": "zst"}
+_MAGIC = ((b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"PAR1", "parquet"))
+_SEPARATORS = (",", ";", "\t", "|")
 
 
-def read(
-    path: str | Path,
-    *,
-    label: str,
-    probs: str | Sequence[str] | None = None,
-    logits: str | Sequence[str] | None = None,
-    weights: str | None = None,
-    clusters: str | None = None,
-    classes: Sequence[object] | None = None,
-) -> Predictions:
-    """Read predictions from a csv, jsonl, parquet or npz file.
-
-    Column names (for npz: array names) are those of :meth:`Predictions.from_frame`.
-    """
+def existing(path: str | Path) -> Path:
+    """The file at a path; what is not there, or is a folder, is refused with the names beside it that are like it."""
+    if not str(path):
+        raise FileError("the name of the file is empty (is a shell variable unset?)")
     file = Path(path)
+    if file.is_dir():
+        raise FileError(f"{file} is a folder; name a file in it, or scan it with tc.scan")
     if not file.is_file():
-        raise FileError(f"there is no file {file}")
-    if file.suffix == ".npz":
-        return _read_npz(
-            file, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
+        beside = [p.name for p in file.parent.iterdir()] if file.parent.is_dir() else []
+        raise FileError(f"there is no file {file}{did_you_mean(file.name, beside)}")
+    return file
+
+
+def kind_of(file: Path) -> str:
+    """csv, ndjson, json, parquet, npz or eval: by the ending of the name, else by the first bytes.
+
+    >>> kind_of(Path("preds.csv.gz")), kind_of(Path("run.eval"))
+    ('csv', 'eval')
+    """
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    last = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else suffixes[-1] if suffixes else ""
+    if last in _KINDS:
+        return _KINDS[last]
+    if suffixes and last not in _PACKED:
+        raise FileError(
+            f"{file}: unknown kind of file; use .csv, .tsv, .json, .jsonl, .parquet, .npz (also .gz or .zst), or an Inspect .eval"
         )
-    return Predictions.from_frame(
-        read_frame(file), label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
-    )
+    return _kind_of_content(_unpacked(file))
+
+
+def _kind_of_content(data: bytes) -> str:
+    head = data[:4096].lstrip()
+    if data.startswith(b"PAR1"):
+        return "parquet"
+    if data.startswith(b"PK\x03\x04"):
+        with ZipFile(io.BytesIO(data)) as archive:
+            return "npz" if all(name.endswith(".npy") for name in archive.namelist()) else "eval"
+    if head.startswith(b"["):
+        return "json"
+    if not head.startswith(b"{"):
+        return "csv"
+    lines = data.lstrip().split(b"\n", 1)
+    several = len(lines) > 1 and lines[1].lstrip().startswith(b"{")
+    return "ndjson" if several or lines[0].rstrip().endswith(b"}") else "json"
 
 
 def read_frame(file: Path) -> Any:
-    """The rows of a csv, jsonl or parquet file as a polars frame."""
-    kind = FRAME_FORMATS.get(file.suffix.lower())
-    if kind is None:
-        raise FileError(f"{file.name}: unknown kind of file; use .csv, .jsonl, .parquet or .npz")
+    """The rows of a csv, tsv, json, jsonl or parquet file, packed or not, as a polars frame."""
     try:
         import polars as pl
     except ImportError as error:
         raise MissingExtraError.of("polars", "files") from error
+    kind = kind_of(file)
     try:
+        if kind == "parquet":
+            return pl.read_parquet(file, glob=False)  # a name with brackets is a name
+        if kind == "csv":
+            return _read_csv(pl, _unpacked(file))
         if kind == "ndjson":
-            with file.open("rb") as opened:
-                return pl.read_ndjson(opened)
-        return getattr(pl, f"read_{kind}")(file, glob=False)  # a name with brackets is a name
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileError(f"{file.name} is not a readable {kind} file: {str(error).splitlines()[0]}") from error
+            return pl.read_ndjson(io.BytesIO(_unpacked(file)), infer_schema_length=None)
+        return pl.DataFrame(_records(file), infer_schema_length=None, strict=False)
+    except (
+        pl.exceptions.PolarsError,
+        OSError,
+        EOFError,
+        ValueError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        if isinstance(error, FileError):
+            raise
+        shown = {"ndjson": "jsonl"}.get(kind, kind)
+        raise FileError(f"{file} is not a readable {shown} file: {str(error).splitlines()[0]}") from error
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """All arrays of an npz file, without pickle."""
-    file = Path(path)
-    if not file.is_file():
-        raise FileError(f"there is no file {file}")
+    file = existing(path)
     try:
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as held:
             return {name: held[name] for name in held.files}
-    except (BadZipFile, OSError, EOFError, ValueError, AttributeError) as error:  # AttributeError: a lone .npy array
-        raise FileError(f"{file.name} is damaged or not an npz file") from error
+    except (BadZipFile, OSError, EOFError, ValueError, AttributeError, RecursionError) as error:
+        # AttributeError: a lone .npy array
+        raise FileError(f"{file} is damaged or not an npz file") from error
 
 
-def _read_npz(
-    file: Path,
-    *,
-    label: str,
-    probs: str | Sequence[str] | None,
-    logits: str | Sequence[str] | None,
-    weights: str | None,
-    clusters: str | None,
-    classes: Sequence[object] | None,
-) -> Predictions:
-    name = probs if probs is not None else logits
-    if (probs is None) == (logits is None) or not isinstance(name, str):
-        raise InputError("name the array of predictions in the npz file: probs= or logits=, one of the two")
-    held = read_arrays(file)
-    missing = [key for key in (name, label, weights, clusters) if key is not None and key not in held]
-    if missing:
-        raise InputError(f"{file.name} has no array {missing[0]!r}; it has {', '.join(held)}")
-    build = Predictions.from_probs if probs is not None else Predictions.from_logits
-    return build(
-        held[name],
-        held[label],
-        weights=None if weights is None else held[weights],
-        clusters=None if clusters is None else held[clusters],
-        classes=classes,
+def read_json(file: Path) -> Any:
+    """The one JSON value of a file."""
+    try:
+        return json.loads(_unpacked(file))
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{file} is not a readable json file: {str(error).splitlines()[0]}") from error
+
+
+def _records(file: Path) -> Any:
+    """The rows of a JSON file: a list of objects, or an object of equally long lists."""
+    value = read_json(file)
+    rows = isinstance(value, list) and all(isinstance(row, dict) for row in value)
+    columns = isinstance(value, dict) and all(isinstance(column, list) for column in value.values())
+    if not (rows or columns):
+        raise FileError(
+            f"{file}: a JSON file of predictions is a list of objects or an object of lists, one per column"
+        )
+    return value
+
+
+def _read_csv(pl: Any, text: bytes) -> Any:
+    """A csv file with the separator its first line uses; numbers with decimal commas where that is a semicolon."""
+    first = text.partition(b"\n")[0].decode("utf-8", "replace")
+    plain = re.sub(r'"[^"]*"', "", first)
+    separator = max(_SEPARATORS, key=plain.count)
+    commas = separator == ";" and re.search(rb";\s*-?\d+,\d+\s*(;|\r?\n|$)", text[:65536]) is not None
+    options = {"decimal_comma": True} if commas else {}
+    return pl.read_csv(io.BytesIO(text), separator=separator, infer_schema_length=10_000, **options)
+
+
+def _unpacked(file: Path) -> bytes:
+    """The bytes of a file, unpacked where it is packed."""
+    data = file.read_bytes()
+    packed = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
+    try:
+        if packed == "gz":
+            return gzip.decompress(data)
+        if packed == "zst":
+            return _unzstd(data)
+    except (OSError, EOFError) as error:
+        raise FileError(f"{file} is damaged: {error}") from error
+    return data
+
+
+def _unzstd(data: bytes) -> bytes:
+    """Text that was packed by zstd, read through polars as lines of one column."""
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise MissingExtraError.of("polars", "files") from error
+    lines = pl.read_csv(
+        io.BytesIO(data),
+        separator="\x01",
+        quote_char=None,
+        has_header=False,
+        infer_schema=False,
+        truncate_ragged_lines=True,
     )
+    return "\n".join(lines.to_series().to_list()).encode()

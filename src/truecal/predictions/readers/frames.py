@@ -1,34 +1,40 @@
-"""Frames of any library, through narwhals."""
+"""Frames of any library, through narwhals: which columns are meant, and their values as arrays."""
 
 from collections.abc import Sequence
 from fnmatch import translate
 from re import compile as pattern
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
+from truecal.names import did_you_mean
+from truecal.predictions.readers.values import outputs_of
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+_MOST_LISTED = 40
 
 
 def matching(columns: Sequence[str], wanted: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
     """Columns named by one name, a list, or a pattern with a star; for a pattern also what the star stood for."""
     if not isinstance(wanted, str):
-        names = list(wanted)
-        missing = [name for name in names if name not in columns]
-        if missing:
-            raise InputError(f"there is no column {missing[0]!r}; the columns are {', '.join(columns)}")
+        names, known = list(wanted), set(columns)
+        for name in names:
+            if name not in known:
+                raise InputError(_no_column(name, columns))
         return names, None
     if wanted in columns:
         return [wanted], None
     if "*" not in wanted:
-        raise InputError(f"there is no column {wanted!r}; the columns are {', '.join(columns)}")
+        raise InputError(_no_column(wanted, columns))
     fits = pattern(translate(wanted))
     names = [name for name in columns if fits.match(name)]
     if not names:
-        raise InputError(f"no column matches {wanted!r} for {what}; the columns are {', '.join(columns)}")
-    before, _, after = wanted.partition("*")
-    stars = [name[len(before) : len(name) - len(after)] for name in names]
+        raise InputError(f"no column matches {wanted!r} for {what}; the columns are {_listed(columns)}")
+    stars = _stars(names, wanted)
     if all(star.isdigit() for star in stars):  # p_0 ... p_10 in the order of the numbers, not of the letters
         order = sorted(range(len(names)), key=lambda i: int(stars[i]))
         return [names[i] for i in order], None
@@ -60,25 +66,79 @@ def columns_of(
     single = [name for name in (label, weights, clusters) if name is not None]
     matching(table.columns, single, "label, weights and clusters")
     for name in [*names, *single]:
-        nulls = table[name].null_count()
-        if nulls:
-            row = int(np.flatnonzero(table[name].is_null().to_numpy())[0])
-            raise InputError(
-                f"column {name!r} has {nulls} missing values, the first in row {row}; drop or fill those rows"
-            )
-    values = table[names[0]].to_numpy() if len(names) == 1 else table.select(names).to_numpy()
-    rest = [name for name in table.columns if name not in {*names, *single}]
+        _refuse_missing(table[name], name)
+    values, events = outputs_of(table, names)
+    labels = table[label].to_numpy()
+    named = class_names(names, wanted, stars or events, labels, classes)
+    used = {*names, *single}
+    rest = [name for name in table.columns if name not in used]
     further = {
         "weights": None if weights is None else table[weights].to_numpy(),
         "clusters": None if clusters is None else table[clusters].to_numpy(),
-        "classes": _named_by_pattern(stars, table[label].to_numpy()) if classes is None else classes,
+        "classes": named,
         "columns": {name: table[name].to_numpy() for name in rest},
     }
-    return values, table[label].to_numpy(), further
+    return values, labels, further
 
 
-def _named_by_pattern(stars: list[str] | None, labels: Any) -> list[str] | None:
-    """Class names taken from the column names, when the labels are names too (numeric labels stay column indices)."""
-    if stars is None or np.asarray(labels).dtype.kind in "iubf":
-        return None
-    return stars
+def class_names(
+    names: Sequence[str],
+    wanted: str | Sequence[str],
+    events: Sequence[str] | None,
+    labels: NDArray[Any],
+    classes: Sequence[object] | None,
+) -> Sequence[object] | None:
+    """The classes of the columns, as given or as their names say; names that contradict each other are refused.
+
+    `events` are the classes that the columns are named after, None where they are numbered. Numeric labels are positions of
+    columns, so that numbered columns must begin at 0 unless classes are given.
+    """
+    numbers = [int(star) for star in _stars(names, wanted)] if _numbered(names, wanted, events) else None
+    if classes is None:
+        if numbers is not None and numbers != list(range(len(numbers))):
+            shown = ", ".join(map(str, numbers[:3])) + (", ..." if len(numbers) > 3 else "")
+            raise InputError(
+                f"the columns {wanted!r} are numbered {shown}, not from 0, so that a label does not say its column; if label "
+                f"{numbers[0]} means {names[0]!r}, say classes=[{shown}] (--class-names {shown.replace(' ', '')})"
+            )
+        return None if events is None or np.asarray(labels).dtype.kind in "iubf" else list(events)
+    given = [str(name) for name in classes]
+    held = list(events) if events is not None else None
+    if numbers is not None and all(name.isdigit() for name in given):
+        held = [str(number) for number in numbers]
+        held = None if numbers == list(range(len(numbers))) else held
+    if held is not None and held != given and len(held) == len(given):
+        at = next(i for i, (a, b) in enumerate(zip(held, given, strict=True)) if a != b)
+        raise InputError(
+            f"the class names contradict the columns: column {names[min(at, len(names) - 1)]!r} is class {given[at]!r} by its "
+            f"place; list the classes in the order of the columns ({', '.join(held[:8])}), or leave them out"
+        )
+    return classes
+
+
+def _numbered(names: Sequence[str], wanted: str | Sequence[str], events: Sequence[str] | None) -> bool:
+    return len(names) > 1 and isinstance(wanted, str) and "*" in wanted and events is None
+
+
+def _stars(names: Sequence[str], wanted: str | Sequence[str]) -> list[str]:
+    """What the star of a pattern stood for in each name."""
+    before, _, after = str(wanted).partition("*")
+    return [name[len(before) : len(name) - len(after)] for name in names]
+
+
+def _refuse_missing(column: "nw.Series[Any]", name: str) -> None:
+    nulls = column.null_count()
+    if nulls:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise InputError(
+            f"column {name!r} has {nulls} missing values, the first in row {row}; drop or fill those rows, or leave them out "
+            "with drop_null=True (--drop-null)"
+        )
+
+
+def _no_column(name: str, columns: Sequence[str]) -> str:
+    return f"there is no column {name!r}; the columns are {_listed(columns)}{did_you_mean(name, columns)}"
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns[:_MOST_LISTED]) + (", ..." if len(columns) > _MOST_LISTED else "")

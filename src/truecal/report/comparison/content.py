@@ -1,35 +1,136 @@
 """Several models on the same rows: what the comparison page says, as one record."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.lens import Lens, OneClass, TopLabel
+from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
-from truecal.report.model.curves import thinned
-from truecal.report.provenance import fingerprint, now, versions
-from truecal.report.records import document
-from truecal.scores import accuracy, brier, log_loss
-from truecal.uncertainty import compare_many
-from truecal.uncertainty.measurement import measure
+from truecal.report.model.curves import CurveRecord, thinned
+from truecal.report.provenance import Provenance, fingerprint
+from truecal.uncertainty import Comparison
 
 MOST_MODELS = 8  # as many curves as can be told apart
 
 
+@dataclass(frozen=True)
+class ComparisonSetting:
+    """What a comparison is asked for besides its data; see :func:`truecal.report_comparison`."""
+
+    reference: str | None = None
+    level: float = 0.95
+    resamples: int = 1000
+    title: str = "Calibration of several models"
+    command: str | None = None
+    rng: int = 0
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """One model: its calibration error with interval, its direction, and what it is worth otherwise."""
+
+    name: str
+    error: float
+    low: float
+    high: float
+    direction: float
+    accuracy: float
+    log_loss: float
+    brier: float
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """Two models: the difference of their errors, with interval and test, alone and adjusted for the number of pairs."""
+
+    a: str
+    b: str
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    adjusted_p: float
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> "PairRow":
+        return cls(
+            comparison.a,
+            comparison.b,
+            float(comparison.difference),
+            float(comparison.interval.low),
+            float(comparison.interval.high),
+            float(comparison.p_value),
+            float(comparison.adjusted_p),
+        )
+
+
+@dataclass(frozen=True)
+class ComparisonContent:
+    """All numbers and words of the comparison page."""
+
+    title: str
+    n: int
+    judged: str
+    top_label: bool
+    level: float
+    models: tuple[ModelRow, ...]
+    pairs: tuple[PairRow, ...]
+    sentence: str
+    curves: Mapping[str, CurveRecord | None]
+    reproduce: Provenance
+
+
 def gather_comparison(
-    models: Mapping[str, Predictions],
-    *,
-    reference: str | None,
-    lens: Lens | None,
-    level: float,
-    resamples: int,
-    title: str,
-    command: str | None,
-    rng: int,
-) -> dict[str, Any]:
+    models: Mapping[str, Predictions], setting: ComparisonSetting, *, lens: Lens | None = None
+) -> ComparisonContent:
     """Errors of every model, differences of every pair, and the curves to overlay."""
+    first = _same_rows(models)
+    level, rng = setting.level, setting.rng
+    judged = default_lens(first) if lens is None else lens
+    if judged.shares(first) is not None:
+        raise InputError("the comparison page judges one quantity; leave out ClassWise()")
+    rows, curves = [], {}
+    for name, preds in models.items():
+        estimate = tc.measure(preds, lens=judged, level=level, rng=rng)
+        assert estimate.interval is not None
+        curves[name] = thinned(estimate.curve)
+        ends = float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
+        quality = tc.scores.accuracy(preds), tc.scores.log_loss(preds), tc.scores.brier(preds)
+        rows.append(ModelRow(name, *ends, float(estimate.direction), *quality))
+    comparisons = tc.compare_many(
+        first.labels,
+        {name: preds.probs for name, preds in models.items()},
+        reference=setting.reference,
+        lens=judged,
+        sample_weight=first.weights,
+        clusters=first.clusters,
+        resamples=setting.resamples,
+        level=level,
+        rng=rng,
+    )
+    pairs = tuple(PairRow.of(comparison) for comparison in comparisons)
+    described = judged.describe(first)
+    options = {"level": level, "lens": described, "resamples": len(comparisons[0].differences), "rng": rng}
+    prints = {name: fingerprint((preds.probs, preds.labels, preds.weights)) for name, preds in models.items()}
+    return ComparisonContent(
+        title=setting.title,
+        n=len(first),
+        judged=described,
+        top_label=judged.outcome_name == "accuracy",
+        level=level,
+        models=tuple(rows),
+        pairs=pairs,
+        sentence=_sentence(rows, pairs, level),
+        curves=curves,
+        reproduce=Provenance(prints, setting.command, options),
+    )
+
+
+def _same_rows(models: Mapping[str, Predictions]) -> Predictions:
+    """The first model, once all are known to judge the same rows."""
     if not 2 <= len(models) <= MOST_MODELS:
         raise InputError(f"two to {MOST_MODELS} models can be compared on one page, not {len(models)}")
     first_name, first = next(iter(models.items()))
@@ -38,80 +139,25 @@ def gather_comparison(
             raise InputError(
                 f"{name} and {first_name} do not hold the same rows in the same order: their labels differ"
             )
-    judged = lens or (OneClass() if first.binary else TopLabel())
-    if judged.shares(first) is not None:
-        raise InputError("the comparison page judges one quantity; leave out ClassWise()")
-    rows, curves = [], {}
-    for name, preds in models.items():
-        estimate = measure(preds, lens=judged, level=level, rng=rng)
-        assert estimate.interval is not None
-        curves[name] = thinned(estimate.curve)
-        rows.append(
-            {
-                "name": name,
-                "error": float(estimate.value),
-                "low": float(estimate.interval.low),
-                "high": float(estimate.interval.high),
-                "direction": float(estimate.direction),
-                "accuracy": accuracy(preds),
-                "log_loss": log_loss(preds),
-                "brier": brier(preds),
-            }
-        )
-    found = compare_many(
-        first.labels,
-        {name: preds.probs for name, preds in models.items()},
-        reference=reference,
-        lens=judged,
-        sample_weight=first.weights,
-        clusters=first.clusters,
-        resamples=resamples,
-        level=level,
-        rng=rng,
-    )
-    pairs = [c.row() for c in found]
-    return document(
-        "comparison",
-        title=title,
-        n=len(first),
-        judged=judged.describe(first),
-        top_label=isinstance(judged, TopLabel),
-        level=level,
-        models=rows,
-        pairs=pairs,
-        sentence=_sentence(rows, pairs, level),
-        curves=curves,
-        reproduce={
-            "made": now(),
-            "versions": versions(),
-            "fingerprints": {name: fingerprint(preds) for name, preds in models.items()},
-            "command": command,
-            "options": {
-                "level": level,
-                "lens": judged.describe(first),
-                "resamples": len(found[0].differences),
-                "rng": rng,
-            },
-        },
-    )
+    return first
 
 
-def _sentence(rows: list[dict[str, Any]], pairs: list[dict[str, Any]], level: float) -> str:
+def _sentence(rows: Sequence[ModelRow], pairs: Sequence[PairRow], level: float) -> str:
     """Which model is best calibrated, and which of the others are shown to be worse.
 
-    >>> rows = [{"name": "a", "error": 0.01}, {"name": "b", "error": 0.05}]
-    >>> _sentence(rows, [{"a": "a", "b": "b", "adjusted_p": 0.01}], 0.95)
+    >>> rows = [ModelRow("a", 0.01, 0, 0.02, 0, 1, 0, 0), ModelRow("b", 0.05, 0.04, 0.06, 0, 1, 0, 0)]
+    >>> _sentence(rows, [PairRow("a", "b", -0.04, -0.05, -0.03, 0.01, 0.01)], 0.95)
     'a has the smallest calibration error. Shown to be worse, at 95% for all pairs together: b.'
     """
-    best = min(rows, key=lambda row: row["error"])["name"]
+    best = min(rows, key=lambda row: row.error).name
     shown = {
         name
         for pair in pairs
-        if best in (pair["a"], pair["b"]) and pair["adjusted_p"] <= 1 - level
-        for name in (pair["a"], pair["b"])
+        if best in (pair.a, pair.b) and pair.adjusted_p <= 1 - level
+        for name in (pair.a, pair.b)
         if name != best
     }
-    worse = [row["name"] for row in rows if row["name"] in shown]
+    worse = [row.name for row in rows if row.name in shown]
     if not worse:
         return f"{best} has the smallest calibration error, but no other model is shown to be worse at {level:.0%}."
     return (

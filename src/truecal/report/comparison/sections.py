@@ -1,26 +1,25 @@
 """The sections of the comparison page as HTML."""
 
-from typing import Any
-
+from truecal.report.comparison.content import ComparisonContent, PairRow
 from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.sections import box, header, section
 from truecal.report.model.verdict import points
 
 
-def comparison_body(content: dict[str, Any]) -> str:
+def comparison_body(content: ComparisonContent) -> str:
     """Everything inside the body element except the scripts."""
     verdict = element(
         "section",
         element("p", "Comparison", class_="badge"),
-        element("p", escaped(content["sentence"]), class_="finding"),
+        element("p", escaped(content.sentence), class_="finding"),
         id="verdict",
         class_="verdict open",
         aria_label="Verdict",
     )
-    facts = [f"{len(content['models'])} models", f"{content['n']:,} predictions each", f"judged: {content['judged']}"]
+    facts = [f"{len(content.models)} models", f"{content.n:,} predictions each", f"judged: {content.judged}"]
     return (
         element("a", "Skip to the verdict", href="#verdict", class_="skip")
-        + header(content["title"], facts)
+        + header(content.title, facts)
         + element(
             "main",
             verdict,
@@ -36,26 +35,23 @@ def comparison_body(content: dict[str, Any]) -> str:
     )
 
 
-def _models(content: dict[str, Any]) -> str:
+def _models(content: ComparisonContent) -> str:
     rows = [
         [
-            Cell(row["name"]),
-            Cell(f"{row['error']:.4f}", row["error"]),
-            Cell(f"{row['low']:.4f} to {row['high']:.4f}", row["low"]),
-            Cell(f"{row['direction']:+.4f}", row["direction"]),
-            Cell(f"{row['accuracy']:.4f}", row["accuracy"]),
-            Cell(
-                row["log_loss"] if isinstance(row["log_loss"], str) else f"{row['log_loss']:.4f}",
-                float(row["log_loss"]),
-            ),
-            Cell(f"{row['brier']:.4f}", row["brier"]),
+            Cell(row.name),
+            Cell(f"{row.error:.4f}", row.error),
+            Cell(f"{row.low:.4f} to {row.high:.4f}", row.low),
+            Cell(f"{row.direction:+.4f}", row.direction),
+            Cell(f"{row.accuracy:.4f}", row.accuracy),
+            Cell(f"{row.log_loss:.4f}", row.log_loss),
+            Cell(f"{row.brier:.4f}", row.brier),
         ]
-        for row in content["models"]
+        for row in content.models
     ]
     head = [
         "Model",
         "Error (rms)",
-        f"{content['level']:.0%} interval",
+        f"{content.level:.0%} interval",
         "Direction",
         "Accuracy",
         "Log loss",
@@ -64,32 +60,32 @@ def _models(content: dict[str, Any]) -> str:
     return table("Models", head, rows, id_="model-table")
 
 
-def _pairs(content: dict[str, Any]) -> str:
+def _pairs(content: ComparisonContent) -> str:
     rows = [
         [
-            Cell(f"{pair['a']} minus {pair['b']}"),
-            Cell(f"{pair['difference']:+.4f}", pair["difference"]),
-            Cell(f"{pair['low']:+.4f} to {pair['high']:+.4f}", pair["low"]),
-            Cell(_p(pair["p_value"]), pair["p_value"]),
-            Cell(_p(pair["adjusted_p"]), pair["adjusted_p"]),
-            Cell(_finding(pair, content["level"])),
+            Cell(f"{pair.a} minus {pair.b}"),
+            Cell(f"{pair.difference:+.4f}", pair.difference),
+            Cell(f"{pair.low:+.4f} to {pair.high:+.4f}", pair.low),
+            Cell(_p(pair.p_value), pair.p_value),
+            Cell(_p(pair.adjusted_p), pair.adjusted_p),
+            Cell(_finding(pair, content.level)),
         ]
-        for pair in content["pairs"]
+        for pair in content.pairs
     ]
     intro = element(
         "p",
         "Rows are resampled for both models alike, so what they have in common cancels. Below 0, the first is better calibrated. "
         "Adjusted p-values allow for the number of pairs (Holm).",
     )
-    head = ["Pair", "Difference", f"{content['level']:.0%} interval", "p-value", "Adjusted", "Finding"]
+    head = ["Pair", "Difference", f"{content.level:.0%} interval", "p-value", "Adjusted", "Finding"]
     return intro + table("Differences of calibration errors", head, rows, page=20, id_="pair-table")
 
 
-def _finding(pair: dict[str, Any], level: float) -> str:
-    if pair["adjusted_p"] > 1 - level:
+def _finding(pair: PairRow, level: float) -> str:
+    if pair.adjusted_p > 1 - level:
         return "not distinguishable"
-    better = pair["a"] if pair["difference"] < 0 else pair["b"]
-    return f"{better} is better by {points(abs(pair['difference']))}"
+    better = pair.a if pair.difference < 0 else pair.b
+    return f"{better} is better by {points(abs(pair.difference))}"
 
 
 def _p(value: float) -> str:
@@ -114,14 +110,12 @@ def _charts() -> str:
     )
 
 
-def _reproduce(content: dict[str, Any]) -> str:
-    made = content["reproduce"]
+def _reproduce(content: ComparisonContent) -> str:
+    made = content.reproduce
     return box(
         [
-            ("Made", made["made"]),
-            *((f"Data, {name}", f"SHA-256 {digest}") for name, digest in made["fingerprints"].items()),
-            ("Command", made["command"] or "truecal.report_comparison(...) from Python"),
-            ("Options", ", ".join(f"{key} = {value}" for key, value in made["options"].items())),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made["versions"].items())),
+            ("Made", made.made),
+            *((f"Data, {name}", f"SHA-256 {digest}") for name, digest in made.fingerprints.items()),
+            *made.lines("truecal.report_comparison(...) from Python"),
         ]
     )

@@ -1,49 +1,65 @@
 """How biased each estimator is on data like these, from datasets simulated in a world fitted to them."""
 
-from typing import Any
+from dataclasses import dataclass
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, DebiasedECE, Estimator, IsotonicError, NearestECE, RankSeries, SweepECE
+from truecal.estimate import Estimator
 from truecal.profile import Profile
+from truecal.report.records import Absent
 
 _DATASETS = 100
 _MOST_ROWS = 10_000
 _FEWEST_ROWS = 100
 _ESTIMATORS: dict[str, Estimator] = {
-    "Rank series": RankSeries(),
-    "Debiased": DebiasedECE(),
-    "Monotone sweep": SweepECE(),
-    "Nearest neighbours": NearestECE(),
-    "Binned, 15 of equal width": BinnedECE(norm=2),
-    "Isotonic (CORP)": IsotonicError(),
+    "Rank series": tc.RankSeries(),
+    "Debiased": tc.DebiasedECE(),
+    "Monotone sweep": tc.SweepECE(),
+    "Nearest neighbours": tc.NearestECE(),
+    "Binned, 15 of equal width": tc.BinnedECE(norm=2),
+    "Isotonic (CORP)": tc.IsotonicError(),
 }
 
 
-def bias(profile: Profile, *, rng: int) -> dict[str, Any]:
-    """Bias and spread of the root-mean-square estimators as a record; with "absent" and the reason where no world can be fitted."""
+@dataclass(frozen=True)
+class BiasRow:
+    """One estimator over the simulated datasets."""
+
+    name: str
+    mean: float
+    bias: float
+    std: float
+    rmse: float
+
+
+@dataclass(frozen=True)
+class BiasRecord:
+    """Every estimator against the known truth; `unlike` where the simulated data differ from the given ones."""
+
+    rows: tuple[BiasRow, ...]
+    truth: float
+    n: int
+    datasets: int
+    unlike: bool
+
+
+def bias(profile: Profile, *, rng: int) -> BiasRecord | Absent:
+    """Bias and spread of the root-mean-square estimators; absent where no world can be fitted."""
     rows = round(float(profile.size[0]))
     if rows < _FEWEST_ROWS:
-        return {"absent": f"{rows} rows are too few to simulate data like them; {_FEWEST_ROWS} are needed."}
-    from truecal.lab import how_biased
-
+        return Absent(f"{rows} rows are too few to simulate data like them; {_FEWEST_ROWS} are needed.")
     size = min(rows, _MOST_ROWS)
     try:
-        found = how_biased(profile, estimators=_ESTIMATORS, n=size, m=_DATASETS, rng=rng)
+        simulated = tc.lab.how_biased(profile, estimators=_ESTIMATORS, n=size, m=_DATASETS, rng=rng)
     except InputError as error:
-        return {"absent": f"No world could be fitted to these data: {error}."}
-    return {
-        "rows": [
-            {
-                "name": trial.estimator_name,
-                "mean": float(trial.values.mean()),
-                "bias": float(trial.bias),
-                "std": float(trial.std),
-                "rmse": float(trial.rmse),
-            }
-            for trial in found.trials
-        ],
-        "truth": float(found.trials[0].truth),
-        "n": size,
-        "datasets": _DATASETS,
-        "unlike": abs(float(found.goodness.z)) > 3,
-    }
+        return Absent(f"No world could be fitted to these data: {error}.")
+    return BiasRecord(
+        rows=tuple(
+            BiasRow(t.estimator_name, float(t.values.mean()), float(t.bias), float(t.std), float(t.rmse))
+            for t in simulated.trials
+        ),
+        truth=float(simulated.trials[0].truth),
+        n=size,
+        datasets=_DATASETS,
+        unlike=abs(float(simulated.goodness.z)) > 3,
+    )

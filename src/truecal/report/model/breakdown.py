@@ -1,14 +1,15 @@
 """Rows of the page per class, per group and per category of a Likert scale."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from truecal.breakdown.likert import likert
-from truecal.breakdown.subgroups import SMALL, Subgroups, subgroups, worst_first
-from truecal.estimate import DebiasedECE, Estimate
-from truecal.lens import ClassWise, Lens
+import truecal as tc
+from truecal.breakdown.likert import Category
+from truecal.breakdown.subgroups import SMALL, Subgroups, worst_first
+from truecal.estimate import Estimate
+from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.scan import Scan
 
@@ -17,14 +18,74 @@ MOST_GROUPS = 200
 
 
 @dataclass(frozen=True)
-class Breakdown:
-    """Rows of a table, and how many were left out of it."""
+class ClassRow:
+    """A class: how often it was the label, the mean probability it was given, their difference with its interval, the error."""
 
-    rows: list[dict[str, Any]]
+    name: str
+    labels: float
+    rate: float
+    mean: float
+    difference: float
+    low: float
+    high: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes with the largest errors, and how many were left out."""
+
+    rows: tuple[ClassRow, ...]
     left_out: int
 
 
-def per_class(preds: Predictions, *, level: float) -> Breakdown:
+@dataclass(frozen=True)
+class GroupRow:
+    """A value of a column; None where it has too few rows to be judged."""
+
+    group: str
+    n: int
+    error: float | None
+    low: float | None
+    high: float | None
+    direction: float | None
+    p_value: float | None
+    adjusted: float | None
+    flagged: bool
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups with the largest errors, what they are values of, and how many were left out."""
+
+    by: str
+    rows: tuple[GroupRow, ...]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class LikertRow:
+    """A word for an interval of confidences, and what happened to the predictions in it."""
+
+    name: str
+    low: float
+    high: float
+    count: int
+    share: float
+    mean_output: float | None
+    mean_outcome: float | None
+    outcome_low: float | None
+    outcome_high: float | None
+    kept: bool | None
+    inter_interval: float | None
+    inter_interval_low: float | None
+    inter_interval_high: float | None
+    within: float | None
+    within_low: float | None
+    within_high: float | None
+
+
+def per_class(preds: Predictions, *, level: float) -> Classes:
     """For every class: how often it was the label, the mean probability it was given, their difference, and the error.
 
     The difference has the normal interval of a mean of n values of p - y. The error is root mean square, from 15 bins of equal
@@ -33,61 +94,82 @@ def per_class(preds: Predictions, *, level: float) -> Breakdown:
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + level / 2))
-    estimator = DebiasedECE(bins=15, norm=2, correction="exact")
-    columns: dict[str, list[np.ndarray]] = {"labels": [], "mean": [], "rate": [], "half": [], "error": []}
-    for part in ClassWise().profiles(preds):
+    estimator = tc.DebiasedECE(bins=15, norm=2, correction="exact")
+    parts: list[np.ndarray] = []
+    for part in tc.ClassWise().profiles(preds):
         whole = part.at_count(np.array([[part.rows]]))
         c, y, cc, cy = (part.sums(name, whole)[:, 0] / part.total for name in ("c", "y", "cc", "cy"))
         variance = np.maximum(y - 2 * cy + cc - (c - y) ** 2, 0.0)
-        found = {
-            "labels": y * part.total,
-            "mean": c,
-            "rate": y,
-            "half": z * np.sqrt(variance / np.maximum(part.size - 1, 1.0)),
-            "error": estimator.values(part),
-        }
-        for name, values in found.items():
-            columns[name].append(values)
-    table = {name: np.concatenate(parts) for name, parts in columns.items()}
-    order = np.argsort(-table["error"], kind="stable")
-    kept = order[:MOST_CLASSES]
-    rows = [
-        {
-            "name": preds.class_name(int(i)),
-            "labels": float(table["labels"][i]),
-            "rate": float(table["rate"][i]),
-            "mean": float(table["mean"][i]),
-            "difference": float(table["mean"][i] - table["rate"][i]),
-            "low": float(table["mean"][i] - table["rate"][i] - table["half"][i]),
-            "high": float(table["mean"][i] - table["rate"][i] + table["half"][i]),
-            "error": float(table["error"][i]),
-        }
-        for i in kept
-    ]
-    return Breakdown(rows, len(order) - len(kept))
+        half = z * np.sqrt(variance / np.maximum(part.size - 1, 1.0))
+        parts.append(np.stack([y * part.total, y, c, c - y, c - y - half, c - y + half, estimator.values(part)]))
+    table = np.concatenate(parts, axis=1)
+    order = np.argsort(-table[-1], kind="stable")
+    rows = tuple(ClassRow(preds.class_name(int(i)), *table[:, i].tolist()) for i in order[:MOST_CLASSES])
+    return Classes(rows, len(order) - len(rows))
 
 
-def per_group(preds: Predictions, by: str, *, lens: Lens, level: float, rng: int) -> Breakdown:
+def per_group(preds: Predictions, by: Sequence[str], *, lens: Lens, level: float, rng: int) -> Groups:
     """One row per value of a column, p-values adjusted for their number."""
-    return _listed(subgroups(preds, by, lens=lens, level=level, rng=rng))
+    return _listed(", ".join(by), tc.subgroups(preds, by, lens=lens, level=level, rng=rng))
 
 
-def per_scanned_group(scan: Scan, overall: Estimate, *, level: float, rng: int) -> Breakdown:
+def per_scanned_group(scan: Scan, overall: Estimate, *, level: float, rng: int) -> Groups:
     """The same from the sketches of a scan."""
-    found = scan.groups(level=level, rng=rng)
-    counts = np.array([estimate.n for estimate in found.values()])
-    names = [", ".join("missing" if value is None else str(value) for value in group) for group in found]
-    judged = [estimate if estimate.n >= SMALL else None for estimate in found.values()]
-    return _listed(worst_first(scan.by, names, counts, judged, level=level, overall=overall))
+    estimates = scan.groups(level=level, rng=rng)
+    counts = np.array([estimate.n for estimate in estimates.values()])
+    names = [", ".join("missing" if value is None else str(value) for value in group) for group in estimates]
+    judged = [estimate if estimate.n >= SMALL else None for estimate in estimates.values()]
+    return _listed(", ".join(scan.by), worst_first(scan.by, names, counts, judged, level=level, overall=overall))
 
 
-def _listed(found: Subgroups) -> Breakdown:
-    frame = found.frame()
-    rows = [dict(zip(frame, values, strict=True)) for values in zip(*frame.values(), strict=True)]
-    return Breakdown(rows[:MOST_GROUPS], max(0, len(rows) - MOST_GROUPS))
+def _listed(by: str, table: Subgroups) -> Groups:
+    columns = zip(table.names, table.counts, table.estimates, table.adjusted, table.flagged, strict=True)
+    rows = [_group_row(*row) for row in columns]
+    return Groups(by, tuple(rows[:MOST_GROUPS]), max(0, len(rows) - MOST_GROUPS))
 
 
-def likert_rows(preds: Predictions, *, level: float, rng: int) -> list[dict[str, Any]]:
+def _group_row(name: str, count: int, estimate: Estimate | None, adjusted: float, flagged: bool) -> GroupRow:
+    interval = None if estimate is None else estimate.interval
+    return GroupRow(
+        group=name,
+        n=int(count),
+        error=None if estimate is None else float(estimate.value),
+        low=None if interval is None else float(interval.low),
+        high=None if interval is None else float(interval.high),
+        direction=None if estimate is None else float(estimate.direction),
+        p_value=None if estimate is None or estimate.p_value is None else float(estimate.p_value),
+        adjusted=None if np.isnan(adjusted) else float(adjusted),
+        flagged=bool(flagged),
+    )
+
+
+def likert_rows(preds: Predictions, *, level: float, rng: int) -> tuple[LikertRow, ...]:
     """Low, medium and high confidence as people would be told them, and what happened in each."""
-    frame = likert(preds, level=level, rng=rng).frame()
-    return [dict(zip(frame, values, strict=True)) for values in zip(*frame.values(), strict=True)]
+    return tuple(_likert_row(category) for category in tc.likert(preds, level=level, rng=rng).categories)
+
+
+def _likert_row(category: Category) -> LikertRow:
+    def ends(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+        if estimate is None:
+            return None, None, None
+        interval = estimate.interval
+        return (
+            float(estimate.value),
+            None if interval is None else float(interval.low),
+            None if interval is None else float(interval.high),
+        )
+
+    return LikertRow(
+        category.name,
+        category.low,
+        category.high,
+        category.count,
+        category.share,
+        category.mean_output,
+        category.mean_outcome,
+        category.outcome_low,
+        category.outcome_high,
+        category.kept,
+        *ends(category.inter_interval),
+        *ends(category.within),
+    )

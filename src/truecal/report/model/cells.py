@@ -5,13 +5,11 @@ the page takes differences of the same prefix sums, so its errors equal :class:`
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from truecal.estimate import SweepECE
+import truecal as tc
 from truecal.profile import Cut, Profile
-from truecal.profile.sketch.profile import CellProfile
 from truecal.types import Float64s, Indices
 
 MOST_BINS = 100  # equal-width edges of 1..100 bins are 3044 places, equal-mass ones as many: a bounded page for any n
@@ -31,21 +29,11 @@ class Cells:
     mass: list[Indices]
     sweep: Indices | None  # borders of the monotone sweep's bins; None where there are too many to show
     scale: float  # sample size per weight, for the intervals of bins
-    alone: int  # cells that hold a single row
 
-    def record(self) -> dict[str, Any]:
-        """As the page embeds it."""
-        return {
-            "weight": self.weight.tolist(),
-            "score": self.score.tolist(),
-            "outcome": self.outcome.tolist(),
-            "low": self.low.tolist(),
-            "high": self.high.tolist(),
-            "width": [border.tolist() for border in self.width],
-            "mass": [border.tolist() for border in self.mass],
-            "sweep": None if self.sweep is None else self.sweep.tolist(),
-            "scale": self.scale,
-        }
+    @property
+    def alone(self) -> int:
+        """How many cells hold a single row."""
+        return int(np.count_nonzero(np.diff(self.weight) == 1))
 
 
 def cells_of(profile: Profile) -> Cells:
@@ -58,15 +46,14 @@ def cells_of(profile: Profile) -> Cells:
     """
     width = [_places(profile.width_cut(b)) for b in range(1, MOST_BINS + 1)]
     mass = [_places(profile.mass_cut(b)) for b in range(1, MOST_BINS + 1)]
-    settled = int(SweepECE().sweep(profile)[0][0])
+    settled = int(tc.SweepECE().sweep(profile)[0][0])
     sweep = _places(profile.mass_cut(settled)) if settled <= _MOST_SWEEP_BINS else None
     borders = np.unique(np.concatenate([*width, *mass, *([] if sweep is None else [sweep])]))
     row, next_row = np.floor(borders).astype(np.intp), np.ceil(borders).astype(np.intp)
     cut = Cut(row[None, :], next_row[None, :], (borders - row)[None, :])
     weight, score, outcome = (profile.sums(name, cut)[0] for name in ("w", "c", "y"))
-    low, high = (
-        (profile.low, profile.high) if isinstance(profile, CellProfile) else (profile.scores[0], profile.scores[0])
-    )
+    # a row of a sketch is a cell that reaches from its lowest to its highest score
+    low, high = (getattr(profile, end, profile.scores[0]) for end in ("low", "high"))
     return Cells(
         weight,
         score,
@@ -77,7 +64,6 @@ def cells_of(profile: Profile) -> Cells:
         [np.searchsorted(borders, rows) for rows in mass],
         None if sweep is None else np.searchsorted(borders, sweep),
         float(profile.size[0] / profile.total[0]),
-        int(np.count_nonzero(np.diff(weight) == 1)),
     )
 
 

@@ -1,6 +1,6 @@
 """What each number on the page is, in words, with its source."""
 
-from typing import Any
+from truecal.report.model.content import Content
 
 # Estimator -> (what it is called on the page, what it does, reference number)
 ESTIMATOR_WORDS = {
@@ -26,16 +26,16 @@ REFERENCES = (
     "Dimitriadis, Gneiting, Jordan (2021): Stable reliability diagrams for probabilistic classifiers. PNAS.",
 )
 
-NORM_WORDS = {1.0: "mean absolute", 2.0: "root mean square", "inf": "maximum"}
+NORM_WORDS = {1.0: "mean absolute", 2.0: "root mean square", float("inf"): "maximum"}
 
 
-def definitions(content: dict[str, Any]) -> list[tuple[str, str]]:
+def definitions(content: Content) -> list[tuple[str, str]]:
     """Terms used on the page and what they mean."""
-    level, tolerance = f"{content['level']:.0%}", f"{100 * content['tolerance']:g} percentage points"
+    level, tolerance = f"{content.level:.0%}", f"{100 * content.tolerance:g} percentage points"
     judged = (
         "The class with the largest probability: its probability is the confidence, and the outcome is whether it was right."
-        if content["top_label"]
-        else f"Judged here: {content['judged']}. Its probability is the confidence; the outcome is whether it happened."
+        if content.top_label
+        else f"Judged here: {content.judged}. Its probability is the confidence; the outcome is whether it happened."
     )
     return [
         ("Confidence and outcome", judged),

@@ -1,47 +1,106 @@
 """What recalibration would bring, on rows the recalibrator was not fitted on."""
 
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from truecal.errors import InputError, TruecalWarning
 from truecal.lens import Lens
 from truecal.predictions import Predictions
-from truecal.report.model.curves import thinned
+from truecal.report.model.curves import CurveRecord, thinned
+from truecal.report.records import Absent
+
+if TYPE_CHECKING:
+    from truecal.recalibrate import Evaluation, Recalibrator
 
 _FOLDS = 5
 _MOST_VALUES = 1_000_000  # probabilities used; beyond, a sample of the rows says enough and saves minutes
 _FEWEST_ROWS = 100
 
 
-def recalibration(preds: Predictions, *, lens: Lens, level: float, rng: int) -> dict[str, Any]:
-    """The cross-fitted comparison as a record; with "absent" and the reason where it cannot be made."""
+@dataclass(frozen=True)
+class RemedyRow:
+    """A recalibrator on held-out rows; changes are those from the model as it is."""
+
+    recalibrator: str
+    log_loss: float
+    log_loss_change_low: float
+    log_loss_change_high: float
+    brier: float
+    brier_change_low: float
+    brier_change_high: float
+    accuracy: float
+    error: float
+    error_low: float | None
+    error_high: float | None
+    equal_width: float
+    sweep: float
+
+
+@dataclass(frozen=True)
+class RecalibrationRecord:
+    """The cross-fitted comparison. `sampled` is the number of rows used where not all were."""
+
+    rows: tuple[RemedyRow, ...]
+    curves: Mapping[str, CurveRecord]
+    winner: str
+    tied: tuple[str, ...]
+    folds: int
+    sampled: int | None
+
+
+def recalibration(preds: Predictions, *, lens: Lens, level: float, rng: int) -> RecalibrationRecord | Absent:
+    """The cross-fitted comparison; absent where it cannot be made."""
     if len(preds) < _FEWEST_ROWS:
-        return {"absent": f"{len(preds)} rows are too few to fit and judge a recalibrator; {_FEWEST_ROWS} are needed."}
+        return Absent(f"{len(preds)} rows are too few to fit and judge a recalibrator; {_FEWEST_ROWS} are needed.")
     try:
         from truecal import recalibrate as r
     except ImportError:
-        return {"absent": "This needs scikit-learn: pip install 'truecal[sklearn]'."}
+        return Absent("This needs scikit-learn: pip install 'truecal[sklearn]'.")
     most = max(2 * _FEWEST_ROWS, _MOST_VALUES // preds.class_count)
     sampled = len(preds) > most
     if sampled:
         preds = preds.take(np.sort(np.random.default_rng(rng).choice(len(preds), most, replace=False)))
-    methods: dict[str, Any] = {"Temperature scaling": r.TemperatureScaling(input="probs")}
+    methods: dict[str, Recalibrator] = {"Temperature scaling": r.TemperatureScaling(input="probs")}
     if preds.class_count <= 100:
         methods["Beta calibration"] = r.BetaCalibration()
         methods["Isotonic regression"] = r.IsotonicCalibration()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruecalWarning)  # of single folds; the table shows what came of them
-            found = r.evaluate(methods, preds, folds=_FOLDS, lens=lens, level=level, rng=rng)
+            evaluation = r.evaluate(methods, preds, folds=_FOLDS, lens=lens, level=level, rng=rng)
     except InputError as error:
-        return {"absent": f"Not possible on these data: {error}."}
-    return {
-        "rows": found.frame(),
-        "curves": {row.name: curve for row in found.rows if (curve := thinned(row.error.curve)) is not None},
-        "winner": found.winner,
-        "tied": list(found.tied),
-        "folds": _FOLDS,
-        "sampled": len(preds) if sampled else None,
-    }
+        return Absent(f"Not possible on these data: {error}.")
+    curves = {row.name: thinned(row.error.curve) for row in evaluation.rows}
+    return RecalibrationRecord(
+        rows=_rows(evaluation),
+        curves={name: curve for name, curve in curves.items() if curve is not None},
+        winner=evaluation.winner,
+        tied=tuple(evaluation.tied),
+        folds=_FOLDS,
+        sampled=len(preds) if sampled else None,
+    )
+
+
+def _rows(evaluation: "Evaluation") -> tuple[RemedyRow, ...]:
+    return tuple(
+        RemedyRow(
+            recalibrator=row.name,
+            log_loss=float(row.log_loss),
+            log_loss_change_low=float(row.log_loss_change.low),
+            log_loss_change_high=float(row.log_loss_change.high),
+            brier=float(row.brier),
+            brier_change_low=float(row.brier_change.low),
+            brier_change_high=float(row.brier_change.high),
+            accuracy=float(row.accuracy),
+            error=float(row.error.value),
+            error_low=None if row.error.interval is None else float(row.error.interval.low),
+            error_high=None if row.error.interval is None else float(row.error.interval.high),
+            equal_width=float(row.equal_width),
+            sweep=float(row.sweep),
+        )
+        for row in evaluation.rows
+    )

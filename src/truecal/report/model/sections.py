@@ -1,8 +1,7 @@
 """The sections of the page, top to bottom, as HTML. Charts are placeholders that the scripts fill."""
 
-from typing import Any
-
 from truecal.report.html import element, escaped, table
+from truecal.report.model.content import Content
 from truecal.report.model.methods import REFERENCES, definitions
 from truecal.report.model.tables import (
     bias_table,
@@ -13,9 +12,10 @@ from truecal.report.model.tables import (
     recalibration_table,
 )
 from truecal.report.model.verdict import percent, points, span_of
+from truecal.report.records import EstimateRecord
 
 
-def body(content: dict[str, Any]) -> str:
+def body(content: Content) -> str:
     """Everything inside the body element except the scripts."""
     sections = [
         ("diagram", "Confidence and reality", _diagram(content)),
@@ -32,7 +32,7 @@ def body(content: dict[str, Any]) -> str:
     links = "".join(element("a", escaped(heading), href=f"#{name}") for name, heading, _ in shown)
     return (
         element("a", "Skip to the verdict", href="#verdict", class_="skip")
-        + header(content["title"], _facts(content))
+        + header(content.title, _facts(content))
         + element(
             "main", _verdict(content), element("nav", links, aria_label="Sections"), *(section(*s) for s in shown)
         )
@@ -58,22 +58,22 @@ def header(title: str, facts: list[str]) -> str:
     return element("header", element("div", heading), toggle)
 
 
-def _facts(content: dict[str, Any]) -> list[str]:
-    facts = [content["source"]] if content["source"] else []
-    facts.append(f"{content['n']:,} predictions")
-    if content["class_count"]:
-        facts.append(f"{content['class_count']:,} classes")
-    return [*facts, f"judged: {content['judged']}", *(["from a sketch"] if content["sketch"] else [])]
+def _facts(content: Content) -> list[str]:
+    facts = [content.source] if content.source else []
+    facts.append(f"{content.n:,} predictions")
+    if content.class_count:
+        facts.append(f"{content.class_count:,} classes")
+    return [*facts, f"judged: {content.judged}", *(["from a sketch"] if content.sketch else [])]
 
 
-def _verdict(content: dict[str, Any]) -> str:
-    verdict = content["verdict"]
+def _verdict(content: Content) -> str:
+    verdict = content.verdict
     words = (
-        element("p", escaped(verdict["badge"]), class_="badge")
-        + element("p", escaped(verdict["sentence"]), class_="finding")
-        + (element("p", escaped(verdict["reading"]), class_="reading") if verdict["reading"] else "")
+        element("p", escaped(verdict.badge), class_="badge")
+        + element("p", escaped(verdict.sentence), class_="finding")
+        + (element("p", escaped(verdict.reading), class_="reading") if verdict.reading else "")
     )
-    notes = "".join(element("li", escaped(text)) for text in content["head"]["warnings"])
+    notes = "".join(element("li", escaped(text)) for text in content.head.warnings)
     warnings = element("ul", notes, class_="warnings", aria_label="Warnings") if notes else ""
     return element(
         "section",
@@ -82,27 +82,27 @@ def _verdict(content: dict[str, Any]) -> str:
         _numbers(content),
         _sketch(content),
         id="verdict",
-        class_=f"verdict {verdict['kind']}",
+        class_=f"verdict {verdict.kind}",
         aria_label="Verdict",
     )
 
 
-def _sketch(content: dict[str, Any]) -> str:
+def _sketch(content: Content) -> str:
     """That the page was built from a sketch, and how far its numbers can be from those of all rows."""
-    sketch = content["sketch"]
-    if not sketch:
+    sketch = content.sketch
+    if sketch is None:
         return ""
-    engine = f", read by {sketch['engine']}" if sketch["engine"] else ""
-    far = f"at most {points(sketch['error'])} from that of all rows (the sketch error, proved)"
-    if sketch["bound"] != "proved":
+    engine = f", read by {sketch.engine}" if sketch.engine else ""
+    far = f"at most {points(sketch.error)} from that of all rows (the sketch error, proved)"
+    if sketch.bound != "proved":
         far = (
-            f"within {points(sketch['error'])} of that of all rows, for every order of the rows of a cell that was tried "
+            f"within {points(sketch.error)} of that of all rows, for every order of the rows of a cell that was tried "
             "(the sketch error; not a proof)"
         )
     return element(
         "p",
         escaped(
-            f"Built from a sketch: {content['n']:,} predictions in {sketch['cells']:,} cells{engine}, not row by row. The "
+            f"Built from a sketch: {content.n:,} predictions in {sketch.cells:,} cells{engine}, not row by row. The "
             f"root-mean-square error above is {far}; the table of estimators has the sketch error of each. Recalibration, single "
             "classes and the scale from low to high need rows and are left out."
         ),
@@ -111,27 +111,27 @@ def _sketch(content: dict[str, Any]) -> str:
     )
 
 
-def _numbers(content: dict[str, Any]) -> str:
-    head, absolute, level = content["head"], content["absolute"], f"{content['level']:.0%}"
-    direction = head["direction"]
-    p = head["p_value"]
+def _numbers(content: Content) -> str:
+    head, absolute, level = content.head, content.absolute, f"{content.level:.0%}"
+    direction = head.direction
+    p = head.p_value
     tendency = "too confident on average" if direction > 0 else "too cautious on average"
-    outcome = "accuracy" if content["top_label"] else "frequency"
+    outcome = "accuracy" if content.top_label else "frequency"
     cards = [
-        ("Root-mean-square error", points(head["value"]), f"{level}: {_span(head)}", "large gaps count more"),
-        ("Mean absolute error", points(absolute["value"]), f"{level}: {_span(absolute)}", "the usual meaning of ECE"),
+        ("Root-mean-square error", points(head.value), f"{level}: {_span(head)}", "large gaps count more"),
+        ("Mean absolute error", points(absolute.value), f"{level}: {_span(absolute)}", "the usual meaning of ECE"),
         ("Direction", ("+" if direction > 0 else "-") + points(abs(direction)), tendency, "opposite gaps cancel"),
         (
             "Test of calibration",
-            "p < 0.001" if p <= 0.001 else f"p = {p:.3f}",
+            "-" if p is None else "p < 0.001" if p <= 0.001 else f"p = {p:.3f}",
             "chance of data this far off",
             "if confidences were right",
         ),
         (
             "Mean confidence",
-            percent(content["mean_score"]),
-            f"{outcome} {percent(content['mean_outcome'])}",
-            f"n = {content['n']:,}",
+            percent(content.mean_score),
+            f"{outcome} {percent(content.mean_outcome)}",
+            f"n = {content.n:,}",
         ),
     ]
     return element(
@@ -149,14 +149,38 @@ def _numbers(content: dict[str, Any]) -> str:
     )
 
 
-def _span(record: dict[str, Any]) -> str:
-    interval = record["interval"]
-    return span_of(interval["low"], interval["high"], "to")
+def _span(record: EstimateRecord) -> str:
+    interval = record.interval
+    return "" if interval is None else span_of(interval.low, interval.high, "to")
 
 
-def _diagram(content: dict[str, Any]) -> str:
-    most = content["most_bins"]
-    sweep_known = content["cells"]["sweep"] is not None
+def _diagram(content: Content) -> str:
+    live = element(
+        "p",
+        element("span", "", id="setting"),
+        element("output", "", id="error", for_="bins scheme norm"),
+        element("span", "", id="reference"),
+        id="live",
+        aria_live="polite",
+    )
+    numbers = element(
+        "details",
+        element("summary", "Numbers behind the diagram"),
+        table(
+            "Bins of the diagram",
+            ["Bin", "Predictions", "Mean confidence", "Outcome rate", "Low", "High"],
+            [],
+            id_="bin-table",
+        ),
+    )
+    without = element(
+        "noscript", element("p", "The diagram needs JavaScript; every number outside it is in the page itself.")
+    )
+    return _controls(content) + live + without + _charts() + numbers
+
+
+def _controls(content: Content) -> str:
+    most, sweep_known = content.most_bins, content.cells.sweep is not None
     schemes = [
         ("width", "Equal width"),
         ("mass", "Equal mass"),
@@ -166,7 +190,7 @@ def _diagram(content: dict[str, Any]) -> str:
         element("label", "Bins ", element("output", "15", id="bins-shown", for_="bins"), for_="bins")
         + f'<input type="range" id="bins" min="1" max="{most}" value="15" step="1">'
     )
-    controls = element(
+    return element(
         "form",
         element("div", bins, class_="control"),
         _choice("scheme", "Binning", schemes, "width"),
@@ -184,15 +208,10 @@ def _diagram(content: dict[str, Any]) -> str:
         id="controls",
         aria_label="How to draw and measure",
     )
-    live = element(
-        "p",
-        element("span", "", id="setting"),
-        element("output", "", id="error", for_="bins scheme norm"),
-        element("span", "", id="reference"),
-        id="live",
-        aria_live="polite",
-    )
-    charts = element(
+
+
+def _charts() -> str:
+    return element(
         "div",
         element(
             "figure",
@@ -215,20 +234,6 @@ def _diagram(content: dict[str, Any]) -> str:
         ),
         class_="charts",
     )
-    numbers = element(
-        "details",
-        element("summary", "Numbers behind the diagram"),
-        table(
-            "Bins of the diagram",
-            ["Bin", "Predictions", "Mean confidence", "Outcome rate", "Low", "High"],
-            [],
-            id_="bin-table",
-        ),
-    )
-    without = element(
-        "noscript", element("p", "The diagram needs JavaScript; every number outside it is in the page itself.")
-    )
-    return controls + live + without + charts + numbers
 
 
 def _choice(name: str, legend: str, options: list[tuple[str, str]], chosen: str) -> str:
@@ -247,7 +252,7 @@ def _boxes(legend: str, options: list[tuple[str, str, bool]]) -> str:
     return element("fieldset", element("legend", escaped(legend)), inputs)
 
 
-def _methods(content: dict[str, Any]) -> str:
+def _methods(content: Content) -> str:
     terms = "".join(element("dt", escaped(term)) + element("dd", escaped(text)) for term, text in definitions(content))
     listed = "".join(element("li", escaped(text)) for text in REFERENCES)
     return (
@@ -262,26 +267,24 @@ def box(rows: list[tuple[str, str]]) -> str:
     )
 
 
-def _reproduce(content: dict[str, Any]) -> str:
-    made = content["reproduce"]
+def _reproduce(content: Content) -> str:
+    made = content.reproduce
     return box(
         [
-            ("Made", made["made"]),
-            ("Data", f"{content['n']:,} predictions, SHA-256 {made['fingerprint']}"),
-            ("Command", made["command"] or "truecal.report(...) from Python"),
-            ("Options", ", ".join(f"{key} = {value}" for key, value in made["options"].items() if value is not None)),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made["versions"].items())),
+            ("Made", made.made),
+            ("Data", f"{content.n:,} predictions, SHA-256 {made.fingerprints['']}"),
+            *made.lines("truecal.report(...) from Python"),
         ]
     )
 
 
-def _privacy(content: dict[str, Any]) -> str:
-    alone = content["cells_of_one"]
+def _privacy(content: Content) -> str:
+    alone = content.cells.alone
     single = f" {alone:,} of them hold a single prediction." if alone else ""
     return element(
         "p",
         escaped(
-            f"This file is complete: it loads nothing and sends nothing. It holds sums over {content['cell_count']:,} cells of "
+            f"This file is complete: it loads nothing and sends nothing. It holds sums over {len(content.cells.low):,} cells of "
             f"neighbouring confidences, not the rows of the data.{single} Class and group names are in it as shown above."
         ),
     )

@@ -1,37 +1,37 @@
 """The tables of results: by estimator, by class, by group."""
 
-from typing import Any
-
 from truecal.report.html import Cell, element, escaped, table
+from truecal.report.model.content import Content
 from truecal.report.model.methods import ESTIMATOR_WORDS, NORM_WORDS
+from truecal.report.records import Absent
 
 _PAGE = 20  # rows of a long table shown at first
 
 
-def estimator_table(content: dict[str, Any]) -> str:
+def estimator_table(content: Content) -> str:
     """Every estimator on the same data."""
     rows = []
-    for record in content["estimates"]:
-        name, does, reference = ESTIMATOR_WORDS[record["estimator"]["name"]]
-        options = record["estimator"]["options"]
+    for record in content.estimates:
+        name, does, reference = ESTIMATOR_WORDS[record.estimator.name]
+        options = record.estimator.options
         scheme = (
-            {"width": ", equal width", "mass": ", equal mass"}.get(options.get("scheme", ""), "")
+            {"width": ", equal width", "mass": ", equal mass"}.get(str(options.get("scheme")), "")
             if "Binned" in name
             else ""
         )
-        interval = record["interval"]
-        bins = None if record["bins"] is None else len(record["bins"])
+        interval = record.interval
+        bins = None if record.bins is None else len(record.bins)
         rows.append(
             [
                 Cell(name + scheme),
-                Cell(NORM_WORDS.get(record["norm"], record["norm"])),
-                Cell(f"{record['value']:.4f}", record["value"]),
+                Cell(NORM_WORDS.get(record.norm, record.norm)),
+                Cell(f"{record.value:.4f}", record.value),
                 Cell(
-                    "" if interval is None else f"{interval['low']:.4f} to {interval['high']:.4f}",
-                    _sorted(None if interval is None else interval["high"]),
+                    "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}",
+                    _sorted(None if interval is None else interval.high),
                 ),
                 Cell("" if bins is None else bins, float(bins or 0)),
-                *([Cell(f"{record['sketch_error']:.1g}", record["sketch_error"])] if content["sketch"] else []),
+                *([] if record.sketch_error is None else [Cell(f"{record.sketch_error:.1g}", record.sketch_error)]),
                 Cell(does + ("" if reference is None else f" [{reference}]")),
             ]
         )
@@ -40,29 +40,29 @@ def estimator_table(content: dict[str, Any]) -> str:
         "Estimators disagree because each has its own bias, above all at small errors and small n. Quote one together with its "
         "name; the first row is the recommended one.",
     )
-    header = ["Estimator", "Average", "Error", f"{content['level']:.0%} interval", "Bins", "What it does"]
-    if content["sketch"]:
+    header = ["Estimator", "Average", "Error", f"{content.level:.0%} interval", "Bins", "What it does"]
+    if content.sketch:
         header.insert(-1, "Sketch error")
     return intro + table("Estimates of the calibration error", header, rows, id_="estimator-table")
 
 
-def class_table(content: dict[str, Any]) -> str:
+def class_table(content: Content) -> str:
     """One row per class; nothing for two classes, where the positive one says it all."""
-    if content["classes"] is None:
+    if content.classes is None:
         return ""
     rows = [
         [
-            Cell(row["name"], title=row["name"] if len(row["name"]) > 60 else ""),
-            Cell(f"{row['labels']:,.10g}", row["labels"]),
-            Cell(f"{row['rate']:.4f}", row["rate"]),
-            Cell(f"{row['mean']:.4f}", row["mean"]),
-            Cell(f"{row['difference']:+.4f}", row["difference"]),
-            Cell(f"{row['low']:+.4f} to {row['high']:+.4f}", row["low"]),
-            Cell(f"{row['error']:.4f}", row["error"]),
+            Cell(row.name, title=row.name if len(row.name) > 60 else ""),
+            Cell(f"{row.labels:,.10g}", row.labels),
+            Cell(f"{row.rate:.4f}", row.rate),
+            Cell(f"{row.mean:.4f}", row.mean),
+            Cell(f"{row.difference:+.4f}", row.difference),
+            Cell(f"{row.low:+.4f} to {row.high:+.4f}", row.low),
+            Cell(f"{row.error:.4f}", row.error),
         ]
-        for row in content["classes"]["rows"]
+        for row in content.classes.rows
     ]
-    left_out = content["classes"]["left_out"]
+    left_out = content.classes.left_out
     intro = element(
         "p",
         escaped(
@@ -77,46 +77,44 @@ def class_table(content: dict[str, Any]) -> str:
         "Frequency",
         "Mean probability",
         "Difference",
-        f"{content['level']:.0%} interval",
+        f"{content.level:.0%} interval",
         "Error",
     ]
     return intro + table("Calibration of every class", header, rows, page=_PAGE, id_="class-table")
 
 
-def group_table(content: dict[str, Any]) -> str:
+def group_table(content: Content) -> str:
     """One row per group, where groups were asked for."""
-    if content["groups"] is None:
+    if content.groups is None:
         return ""
-    groups = content["groups"]
-    rows = []
-    for row in groups["rows"]:
-        judged = row["error"] is not None
-        rows.append(
-            [
-                Cell(row["group"], title=row["group"] if len(row["group"]) > 60 else ""),
-                Cell(f"{row['n']:,}", float(row["n"])),
-                Cell(_number(row["error"]), _sorted(row["error"])),
-                Cell(f"{row['low']:.4f} to {row['high']:.4f}" if judged else "too few rows", _sorted(row["low"])),
-                Cell(f"{row['direction']:+.4f}" if judged else "", _sorted(row["direction"])),
-                Cell(_p(row["p_value"]), _sorted(row["p_value"])),
-                Cell(_p(row["adjusted"]), _sorted(row["adjusted"])),
-                Cell("miscalibrated" if row["flagged"] else ""),
-            ]
-        )
-    left_out = groups["left_out"]
+    groups = content.groups
+    rows = [
+        [
+            Cell(row.group, title=row.group if len(row.group) > 60 else ""),
+            Cell(f"{row.n:,}", float(row.n)),
+            Cell(_number(row.error), _sorted(row.error)),
+            Cell(_span(row.low, row.high) or "too few rows", _sorted(row.low)),
+            Cell("" if row.direction is None else f"{row.direction:+.4f}", _sorted(row.direction)),
+            Cell(_p(row.p_value), _sorted(row.p_value)),
+            Cell(_p(row.adjusted), _sorted(row.adjusted)),
+            Cell("miscalibrated" if row.flagged else ""),
+        ]
+        for row in groups.rows
+    ]
+    left_out = groups.left_out
     intro = element(
         "p",
         escaped(
-            f"One row per value of {groups['by']!r}, rank-series estimate, largest error first. Many tests find something by "
+            f"One row per value of {groups.by!r}, rank-series estimate, largest error first. Many tests find something by "
             "chance, so p-values are adjusted for their number (Holm) and a group is called miscalibrated only on the adjusted one."
             + (f" {left_out:,} groups with smaller errors are not listed." if left_out else "")
         ),
     )
     header = [
-        groups["by"],
+        groups.by,
         "Predictions",
         "Error",
-        f"{content['level']:.0%} interval",
+        f"{content.level:.0%} interval",
         "Direction",
         "p-value",
         "Adjusted",
@@ -125,25 +123,25 @@ def group_table(content: dict[str, Any]) -> str:
     return intro + table("Calibration of every group", header, rows, page=_PAGE, id_="group-table")
 
 
-def likert_table(content: dict[str, Any]) -> str:
+def likert_table(content: Content) -> str:
     """What people would be told, and whether it was kept."""
-    if content["likert"] is None:
+    if content.likert is None:
         return ""
     words = {True: "yes", False: "no", None: "not sure"}
     rows = [
         [
-            Cell(row["name"]),
-            Cell(f"{row['low']:g} to {row['high']:g}", row["low"]),
-            Cell(f"{row['count']:,}", float(row["count"])),
-            Cell("" if row["mean_output"] is None else f"{row['mean_output']:.4f}", _sorted(row["mean_output"])),
-            Cell("" if row["mean_outcome"] is None else f"{row['mean_outcome']:.4f}", _sorted(row["mean_outcome"])),
+            Cell(row.name),
+            Cell(f"{row.low:g} to {row.high:g}", row.low),
+            Cell(f"{row.count:,}", float(row.count)),
+            Cell(_number(row.mean_output), _sorted(row.mean_output)),
+            Cell(_number(row.mean_outcome), _sorted(row.mean_outcome)),
             Cell(
-                "" if row["outcome_low"] is None else f"{row['outcome_low']:.4f} to {row['outcome_high']:.4f}",
-                _sorted(row["outcome_low"]),
+                _span(row.outcome_low, row.outcome_high),
+                _sorted(row.outcome_low),
             ),
-            Cell(words[row["kept"]] if row["count"] else ""),
+            Cell(words[row.kept] if row.count else ""),
         ]
-        for row in content["likert"]
+        for row in content.likert
     ]
     intro = element(
         "p",
@@ -155,43 +153,43 @@ def likert_table(content: dict[str, Any]) -> str:
         "Predictions",
         "Mean confidence",
         "Outcome rate",
-        f"{content['level']:.0%} interval",
+        f"{content.level:.0%} interval",
         "Kept",
     ]
     return intro + table("Confidence in words", header, rows, id_="likert-table")
 
 
-def recalibration_table(content: dict[str, Any]) -> str:
+def recalibration_table(content: Content) -> str:
     """Recalibrators on held-out folds."""
-    found = content["recalibration"]
+    found = content.recalibration
     if found is None:
         return ""
-    if "absent" in found:
-        return element("p", escaped(found["absent"]))
+    if isinstance(found, Absent):
+        return element("p", escaped(found.absent))
     rows = [
         [
-            Cell(row["recalibrator"]),
-            Cell(_number(row["error"]), _sorted(row["error"])),
-            Cell(f"{row['error_low']:.4f} to {row['error_high']:.4f}", _sorted(row["error_low"])),
-            Cell(_number(row["log_loss"]), _sorted(row["log_loss"])),
-            Cell(_number(row["brier"]), _sorted(row["brier"])),
-            Cell(_number(row["accuracy"]), _sorted(row["accuracy"])),
+            Cell(row.recalibrator),
+            Cell(_number(row.error), _sorted(row.error)),
+            Cell(_span(row.error_low, row.error_high), _sorted(row.error_low)),
+            Cell(_number(row.log_loss), _sorted(row.log_loss)),
+            Cell(_number(row.brier), _sorted(row.brier)),
+            Cell(_number(row.accuracy), _sorted(row.accuracy)),
         ]
-        for row in found["rows"]
+        for row in found.rows
     ]
-    others = [name for name in found["tied"] if name != found["winner"]]
+    others = [name for name in found.tied if name != found.winner]
     close = f"; {', '.join(others)}: not significantly worse" if others else ""
-    part = "" if found["sampled"] is None else f" A sample of {found['sampled']:,} rows was used."
+    part = "" if found.sampled is None else f" A sample of {found.sampled:,} rows was used."
     intro = element(
         "p",
         escaped(
-            f"Each method was fitted on {found['folds'] - 1} of {found['folds']} parts of the rows and judged on the other, in "
-            f"turn. Lowest log loss: {found['winner']}{close}.{part}"
+            f"Each method was fitted on {found.folds - 1} of {found.folds} parts of the rows and judged on the other, in "
+            f"turn. Lowest log loss: {found.winner}{close}.{part}"
         ),
     )
-    header = ["Method", "Error", f"{content['level']:.0%} interval", "Log loss", "Brier score", "Accuracy"]
+    header = ["Method", "Error", f"{content.level:.0%} interval", "Log loss", "Brier score", "Accuracy"]
     chart = ""
-    if found["curves"]:
+    if found.curves:
         caption = (
             "Curves before and after, on rows the method was not fitted on. On the dashed line confidence is right."
         )
@@ -200,33 +198,33 @@ def recalibration_table(content: dict[str, Any]) -> str:
     return intro + table("Recalibration on held-out folds", header, rows, id_="recalibration-table") + chart
 
 
-def bias_table(content: dict[str, Any]) -> str:
+def bias_table(content: Content) -> str:
     """Bias of the estimators in a world fitted to the data."""
-    found = content["bias"]
+    found = content.bias
     if found is None:
         return ""
-    if "absent" in found:
-        return element("p", escaped(found["absent"]))
+    if isinstance(found, Absent):
+        return element("p", escaped(found.absent))
     rows = [
         [
-            Cell(row["name"]),
-            Cell(_number(row["mean"]), row["mean"]),
-            Cell(f"{row['bias']:+.4f}", row["bias"]),
-            Cell(_number(row["std"]), row["std"]),
-            Cell(_number(row["rmse"]), row["rmse"]),
+            Cell(row.name),
+            Cell(_number(row.mean), row.mean),
+            Cell(f"{row.bias:+.4f}", row.bias),
+            Cell(_number(row.std), row.std),
+            Cell(_number(row.rmse), row.rmse),
         ]
-        for row in found["rows"]
+        for row in found.rows
     ]
     unlike = (
         " The simulated data differ from yours more than chance allows: read this table with care."
-        if found["unlike"]
+        if found.unlike
         else ""
     )
     intro = element(
         "p",
         escaped(
-            f"A world whose true error is known ({found['truth']:.4f}, root mean square) was fitted to these data, and "
-            f"{found['datasets']} datasets of {found['n']:,} rows were drawn from it. This is how far each "
+            f"A world whose true error is known ({found.truth:.4f}, root mean square) was fitted to these data, and "
+            f"{found.datasets} datasets of {found.n:,} rows were drawn from it. This is how far each "
             f"estimator is from that truth.{unlike}"
         ),
     )
@@ -234,14 +232,18 @@ def bias_table(content: dict[str, Any]) -> str:
     return intro + table("Bias of the estimators", header, rows, id_="bias-table")
 
 
-def _number(value: float | str | None) -> str:
-    return "" if value is None else value if isinstance(value, str) else f"{value:.4f}"
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _span(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
 
 
 def _p(value: float | None) -> str:
     return "" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _sorted(value: float | str | None) -> float:
+def _sorted(value: float | None) -> float:
     """What a number sorts by: those that are not there come first, infinite ones last."""
     return -1.0 if value is None else float(value)

@@ -1,44 +1,57 @@
 """Can we promise that the calibration error is below a threshold?"""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, isfinite, sqrt
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from truecal.checks import check_between
 from truecal.errors import InputError
-from truecal.lens import Lens, check_lens, default_lens
+from truecal.estimate import Estimate, RankSeries
+from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
-from truecal.uncertainty.measurement import measure
+from truecal.profile import Profile, Sketch
+from truecal.types import Float64s
+from truecal.uncertainty.measurement import measure, measure_profile
 from truecal.uncertainty.verify.binned_error import BinnedError
 from truecal.uncertainty.verify.bounds import upper_bound
+from truecal.uncertainty.verify.cells import OutputCells
+from truecal.uncertainty.verify.limit import largest_p, upper_limit
 
-Verdict = Literal["promised", "exceeded", "not enough data"]
-_ROWS_PER_OUTPUT = 10  # with at least so many rows per distinct output the model counts as binned
+Answer = Literal["promised", "supported", "exceeded", "not enough data"]
+_ROWS_PER_OUTPUT = 10  # with at least so many rows per distinct output the model counts as one of few outputs
 _MOST_ROWS = 1e12
+_SMOOTH = (
+    "the calibration curve is smooth enough for the rank series to follow; errors finer than that are not excluded"
+)
+_ROWS = "rows are independent draws of the population that the statement is about"
+_CLUSTERS = "clusters are independent, and many enough for a normal approximation of their means"
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether the root-mean-square calibration error can be promised to lie below a threshold.
+    """Whether the root-mean-square calibration error can be said to lie below a threshold.
 
     Attributes
     ----------
-    verdict : "promised": below the threshold, wrong with probability at most 1 - level. "exceeded": above it, wrong
-        with probability near 1 - level (for binned models at 95 %, 5.2 to 7.0 % in simulation, most with few outputs
-        and rows). Else "not enough data".
+    verdict : "promised": below the threshold, wrong with probability at most 1 - level at any n (models of few outputs).
+        "supported": below it if what `assumes` lists holds (continuous outputs, clusters or importance weights). "exceeded":
+        above it, wrong with probability near 1 - level. Else "not enough data".
+    assumes : what the verdict rests on.
     value, low, high : the estimated error and its one-sided limits, each at `level`.
     explicit : Kumar et al.'s bound F.9 on the error, which needs no approximation; infinite where its condition on the
         rarest output fails, None for a model that is not binned.
     further : a rough forecast of how many more rows would settle the question if the estimate is right; None when it is
         settled, or when the estimate is too close to the threshold for any number.
-    outputs : number of distinct outputs (the largest one, over classes), None for a model that is not binned.
+    outputs : number of distinct outputs (over all classes), None for a model with continuous outputs.
     balance : the smallest alpha for which outputs are alpha-well-balanced, 1/(alpha B) <= P(output) <= alpha/B, in this
         data.
     """
 
-    verdict: Verdict
+    verdict: Answer
     threshold: float
     level: float
     n: int
@@ -46,6 +59,7 @@ class Verification:
     value: float
     low: float
     high: float
+    assumes: tuple[str, ...] = ()
     explicit: float | None = None
     further: int | None = None
     outputs: int | None = None
@@ -63,12 +77,14 @@ class Verification:
     def __str__(self) -> str:
         what = {
             "promised": f"promised: the calibration error is below {self.threshold:g}",
+            "supported": f"supported: the calibration error is below {self.threshold:g} if what is assumed holds",
             "exceeded": f"exceeded: the calibration error is above {self.threshold:g}",
             "not enough data": f"not enough data to tell whether the calibration error is below {self.threshold:g}",
         }[self.verdict]
         lines = [
             f"{what} (at {self.level:.0%}; {self.lens}, n={self.n})",
             f"  estimate {self.value:.4f}, at most {self.high:.4f}, at least {self.low:.4f}",
+            *(f"  assumes: {assumption}" for assumption in self.assumes),
         ]
         if self.explicit is not None:
             bound = f"{self.explicit:.4f}" if isfinite(self.explicit) else "none: the rarest output is too rare"
@@ -82,82 +98,120 @@ class Verification:
 
 
 def verify(
-    preds: Predictions, threshold: float = 0.02, level: float = 0.95, *, lens: Lens | None = None
+    preds: Predictions | Sketch,
+    threshold: float = 0.02,
+    level: float = 0.95,
+    *,
+    lens: Lens | None = None,
+    outputs: ArrayLike | None = None,
 ) -> Verification:
     """Answer whether the root-mean-square calibration error is below `threshold`.
 
-    A model with few distinct outputs (at least ten rows for each on average, such as one recalibrated by
-    `ScalingBinning` or `HistogramBinning`) has a calibration error that can be measured: it is estimated without bias,
-    with limits that account for the skewness of the estimate, beside the explicit bound F.9 of Kumar et al. (2019). A
-    class-wise lens combines classes by a union bound. A model with continuous outputs is measured by truecal's
-    recommended estimator, and a warning says that no data can exclude errors finer than it resolves.
+    A model with few distinct outputs (at least ten rows for each on average, such as one recalibrated by `ScalingBinning` or
+    `HistogramBinning`) has a calibration error that can be promised to lie below a limit, at any n: outputs near 0 and 1, rare
+    outputs and outputs never seen are accounted for (see `limit.py` for the test that is inverted). For continuous outputs no
+    such promise exists (Kumar et al. 2019, section 3): the answer is "supported" at best, and `assumes` says by what. So it is
+    with clusters and importance weights.
 
     Parameters
     ----------
-    preds : predictions on rows that neither the model nor a recalibrator was fitted on. Whole-number weights count
-        repetitions.
+    preds : predictions on rows that neither the model nor a recalibrator was fitted on (or a Sketch of them). Whole-number
+        weights count repetitions.
     threshold : in [0, 1], on the scale of probabilities.
     level : a true error above the threshold is promised to be below it with probability at most 1 - level.
-    lens : default the positive class or the top label.
+    lens : default the positive class or the top label. A class-wise lens judges the outputs of all classes together.
+    outputs : all outputs the model can give, where they are known (a fitted binning map knows its own): then none can be missing.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from truecal.predictions import Predictions
-    >>> from truecal.uncertainty.verify.verify import verify
+    >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
-    >>> p = rng.choice([0.1, 0.3, 0.5, 0.7, 0.9], 20_000)
-    >>> print(verify(Predictions.from_probs(p, rng.random(20_000) < p), threshold=0.02))
+    >>> levels = [0.1, 0.3, 0.5, 0.7, 0.9]
+    >>> p = rng.choice(levels, 20_000)
+    >>> print(tc.verify(tc.Predictions.from_probs(p, rng.random(20_000) < p), threshold=0.02, outputs=levels))
     promised: the calibration error is below 0.02 (at 95%; positive class, n=20000)
-      estimate 0.0000, at most 0.0116, at least 0.0000
+      estimate 0.0000, at most 0.0101, at least 0.0000
+      assumes: rows are independent draws of the population that the statement is about
       explicit bound without approximation: 0.0855
       5 distinct outputs, alpha = 1.02: well balanced
     """
-    if not 0 <= threshold <= 1:
+    if not isinstance(threshold, (int, float, np.number)) or isinstance(threshold, bool) or not 0 <= threshold <= 1:
         raise InputError(f"threshold must lie in [0, 1], not {threshold!r}; it is on the scale of probabilities")
-    if not 0.5 < level < 1:
-        raise InputError(f"level must lie between 0.5 and 1, not {level!r}")
-    if preds.clusters is not None:
-        raise InputError("verify takes rows as independent; keep one row per cluster")
-    if preds.weights is not None and not bool((preds.weights == np.rint(preds.weights)).all()):
-        raise InputError("verify needs rows or counts; importance weights are not supported")
+    check_between(level, "level", 0.5, 1)
+    if isinstance(preds, Sketch):
+        return _of_sketch(preds, float(threshold), level, outputs)
     check_lens(lens)
     lens = default_lens(preds) if lens is None else lens
-    shares = lens.shares(preds)
-    samples = list(lens.samples(preds))
+    shares, samples = lens.shares(preds), list(lens.samples(preds))
     for sample in samples:
+        sample.refuse_several()
         sample.refuse_pooled()
-    parts = [sample.profile for sample in samples]
-    if all(int(p.distinct[0]) * _ROWS_PER_OUTPUT <= float(p.total[0]) for p in parts):
-        weights = np.ones(1) if shares is None else shares
-        return _binned([BinnedError.of(p) for p in parts], weights.tolist(), threshold, level, lens.describe(preds))
+    few = all(_few(sample.profile) for sample in samples)
+    weights = preds.weights
+    plain = preds.clusters is None and (weights is None or bool((weights == np.rint(weights)).all()))
+    if few and plain:
+        cells = _cells(samples, shares)
+        errors = [BinnedError.of(sample.profile) for sample in samples]
+        each = np.ones(1) if shares is None else shares
+        return _promised(cells, errors, each, float(threshold), level, lens.describe(preds), outputs)
+    if outputs is not None:
+        raise InputError("outputs= is for models of few outputs, with rows that are independent and weigh alike")
     if shares is not None:
         raise InputError(
-            "outputs are continuous: a class-wise error can be verified for binned models only; recalibrate with "
-            "ScalingBinning(normalize=False)"
+            "outputs are continuous, clustered or importance weighted: a class-wise error can be verified for binned models of "
+            "independent rows only; recalibrate with ScalingBinning(normalize=False)"
         )
-    return _continuous(preds, lens, threshold, level)
+    estimate = measure(preds, lens=lens, level=2 * level - 1)
+    assumes = (_SMOOTH, _ROWS if preds.clusters is None else _CLUSTERS)
+    return _supported(estimate, float(threshold), level, assumes)
 
 
-def _binned(errors: list[BinnedError], shares: list[float], threshold: float, level: float, lens: str) -> Verification:
-    each = 1 - (1 - level) / len(errors)  # a union bound over the classes
+def _few(profile: Profile) -> bool:
+    return int(profile.distinct[0]) * _ROWS_PER_OUTPUT <= float(profile.total[0])
 
-    def lower(factor: float = 1.0) -> float:
-        return sum(w * error.lower(each, factor) for w, error in zip(shares, errors, strict=True))
 
-    def upper(factor: float = 1.0) -> float:
-        return sum(w * error.upper(each, factor) for w, error in zip(shares, errors, strict=True))
+def _cells(samples: Sequence[Sample], shares: Float64s | None) -> OutputCells:
+    if shares is None:
+        return OutputCells.of(samples[0].profile)
+    return OutputCells.class_wise(samples, shares)
 
+
+def _of_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLike | None) -> Verification:
+    """Cells of a sketch that hold one score each are outputs like others; else the sketch is measured."""
+    profile = sketch.to_profile()
+    if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
+        plain = Profile(profile.scores, profile.outcomes, profile.weights, single=True)
+        cells, errors = OutputCells.of(plain), [BinnedError.of(plain)]
+        return _promised(cells, errors, np.ones(1), threshold, level, "scores", outputs)
+    estimate = measure_profile(profile, RankSeries(level=2 * level - 1), 2 * level - 1, np.random.default_rng(0))
+    return _supported(estimate.but(lens="scores"), threshold, level, (_SMOOTH, _ROWS))
+
+
+def _promised(
+    cells: OutputCells,
+    errors: Sequence[BinnedError],
+    shares: Float64s,
+    threshold: float,
+    level: float,
+    lens: str,
+    outputs: ArrayLike | None,
+) -> Verification:
+    if outputs is not None:
+        possible = np.unique(np.asarray(outputs, np.float64))
+        unlisted = np.setdiff1d(cells.outputs, possible)
+        if len(unlisted):
+            raise InputError(
+                f"output {unlisted[0]:g} occurs but is not among the outputs given; list all that can occur"
+            )
+        cells = cells.with_outputs(possible)
+    closed = outputs is not None
+    below = largest_p(cells, threshold, stop=1 - level, closed=closed) <= 1 - level
+    high = upper_limit(cells, level, closed=closed)
+    high = min(high, threshold) if below else max(high, threshold)  # the limit is known to one part in a hundred
+    union = 1 - (1 - level) / len(errors)
+    low = sqrt(sum(w * error.lower(union) for w, error in zip(shares, errors, strict=True)))
     squared = sum(w * error.squared for w, error in zip(shares, errors, strict=True))
-    low, high = lower(), upper()
-    n = errors[0].n
-    verdict = _verdict(low, high, threshold**2)
-    further = None
-    if verdict == "not enough data":
-        if squared < threshold**2:
-            further = _further(lambda factor: upper(factor) <= threshold**2, n)
-        else:
-            further = _further(lambda factor: lower(factor) > threshold**2, n)
+    verdict: Answer = "promised" if below else "exceeded" if low > threshold else "not enough data"
     explicit = sum(
         w
         * upper_bound(
@@ -165,72 +219,57 @@ def _binned(errors: list[BinnedError], shares: list[float], threshold: float, le
             n=error.n,
             bins=len(error.outputs),
             smallest=float(error.shares.min()),
-            level=each,
+            level=union,
             estimator="debiased",
         )
         for w, error in zip(shares, errors, strict=True)
     )
-    balance = max(error.balance for error in errors)
+    value, balance = sqrt(max(squared, 0.0)), max(error.balance for error in errors)
     notes = () if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",)
     return Verification(
         verdict,
         threshold,
         level,
-        int(n),
+        round(cells.rows),
         lens,
-        sqrt(max(squared, 0.0)),
-        sqrt(low),
-        sqrt(high),
+        value,
+        low,
+        max(high, value),
+        (_ROWS,),
         min(sqrt(explicit), 1.0) if isfinite(explicit) else inf,
-        further,
-        max(len(error.outputs) for error in errors),
+        _further(value, low, high, threshold, cells.rows) if verdict == "not enough data" else None,
+        len(cells.outputs),
         balance,
         notes,
     )
 
 
-def _continuous(preds: Predictions, lens: Lens, threshold: float, level: float) -> Verification:
-    found = measure(preds, lens=lens, level=2 * level - 1)
-    assert found.interval is not None  # the recommended estimator has one for a single dataset
-    value, low, high = float(found.value), float(found.interval.low), float(found.interval.high)
-    verdict = _verdict(low, high, threshold)
-    further = None
-    if verdict == "not enough data":
-        edge, room = (high - value, threshold - value) if value < threshold else (value - low, value - threshold)
-        further = _rows(found.n * (edge / room) ** 2 - found.n) if room > 0 else None
-    note = "outputs are continuous: errors finer than the estimate resolves cannot be excluded; "
-    note += "ScalingBinning(normalize=False) makes the outputs few"
+def _supported(estimate: Estimate, threshold: float, level: float, assumes: tuple[str, ...]) -> Verification:
+    """From the recommended estimator: below the threshold if its assumptions hold."""
+    assert estimate.interval is not None  # the recommended estimator has one for a single dataset
+    open_ = estimate.sketch_error or 0.0
+    value = float(estimate.value)
+    low, high = max(float(estimate.interval.low) - open_, 0.0), min(float(estimate.interval.high) + open_, 1.0)
+    verdict: Answer = "supported" if high <= threshold else "exceeded" if low > threshold else "not enough data"
+    further = _further(value, low, high, threshold, estimate.n) if verdict == "not enough data" else None
+    note = "ScalingBinning(normalize=False) makes the outputs few, so that a promise is possible"
     return Verification(
         verdict,
         threshold,
         level,
-        found.n,
-        found.lens,
+        estimate.n,
+        estimate.lens,
         value,
         low,
         high,
+        assumes,
         further=further,
-        warnings=(note, *found.warnings),
+        warnings=(note, *estimate.warnings),
     )
 
 
-def _verdict(low: float, high: float, threshold: float) -> Verdict:
-    return "promised" if high <= threshold else "exceeded" if low > threshold else "not enough data"
-
-
-def _rows(number: float) -> int | None:
-    return ceil(number) if number < _MOST_ROWS else None
-
-
-def _further(settled: Callable[[float], bool], n: float) -> int | None:
-    """How many more rows of the same kind would settle the question."""
-    high = 2.0
-    while not settled(high):
-        high *= 2
-        if high * n > _MOST_ROWS:
-            return None
-    low = high / 2
-    for _ in range(10):
-        middle = (low + high) / 2
-        low, high = (low, middle) if settled(middle) else (middle, high)
-    return _rows((high - 1) * n)
+def _further(value: float, low: float, high: float, threshold: float, n: float) -> int | None:
+    """How many more rows of the same kind would settle the question, if limits come closer like 1 / sqrt(n)."""
+    edge, room = (high - value, threshold - value) if value < threshold else (value - low, value - threshold)
+    more = n * (edge / room) ** 2 - n if room > 0 else inf
+    return ceil(more) if 0 < more < _MOST_ROWS else None

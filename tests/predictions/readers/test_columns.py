@@ -2,8 +2,8 @@
 
 import pytest
 
-from truecal.cli.columns import choose
 from truecal.errors import InputError
+from truecal.predictions.readers.columns import choose
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_detected(columns, label, probs, logits):
         (["y", "label", "p"], "several columns could be the label"),
         (["outcomes", "p"], "no column is named like a label"),
         (["y", "p", "score"], "several columns could be the prediction"),
-        (["y", "confidence"], "no column is named like a prediction"),
+        (["y", "sureness"], "no column is named like a prediction"),
         (["y", "p0", "p1", "patient"], "no column is named like a prediction"),
         (["y", "patient", "place"], "no column is named like a prediction"),
     ],

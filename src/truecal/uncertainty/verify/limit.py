@@ -1,0 +1,185 @@
+r"""The finite-sample upper limit of a model with few outputs, by inverting a test.
+
+Outputs s_k are known, shares w_k and rates p_k are not; wanted is an upper limit of E = sqrt(sum_k a_k w_k (p_k - s_k)^2). The
+statistic is T = sum_k a_k [N_k (y_k - s_k)^2 - noise_k], with the noise of a rate drawn towards the output by two rows, so that no
+output is free of noise by chance alone. "E is below t" is promised at level 1 - alpha when T is improbably small under every way in
+which E could be exactly t, given the data: p(t) = max P(T <= observed) <= alpha. The limit is the smallest such t.
+
+The ways tried ("nulls") put a part f of t^2 on the outputs that were seen, in three shapes:
+
+- where it gives T the largest variance, within Clopper-Pearson limits of every rate (greedy);
+- along the gaps that were seen;
+- along the direction in which every output has most room;
+
+and the rest, (1 - f) t^2, on one output that was rare or never seen. The number of rows of a rare output is then Poisson. An output
+that was never seen, with an error of at most 1, has at least the share (1 - f) t^2, and stays unseen with probability at most
+exp(-n (1 - f) t^2).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.types import Float64s, Indices
+from truecal.uncertainty.verify.cells import OutputCells
+
+_PULL = 2.0  # rows' worth of the output itself in the noise of a rate
+_BOX = 0.005  # each one-sided Clopper-Pearson limit of a plausible rate: together far below the 5 % of a promise
+_RARE = 50  # outputs with fewer rows vary in how often they are seen, too
+_PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of t^2 on the outputs seen
+_DRAWS = 40_000  # simulated rates for each null, over all outputs
+_MANY = 200  # outputs from which the tail of T is taken as normal as well: fewer draws are enough then
+_PRECISION = 0.01  # of the limit
+
+
+@dataclass(frozen=True, eq=False)
+class _Plausible:
+    """How far every rate may be from its output, and to which side."""
+
+    cap: Float64s  # largest plausible |p - s| to the chosen side
+    side: Float64s  # +1 or -1
+    room: Float64s  # the side on which an output has more room
+
+
+def upper_limit(cells: OutputCells, level: float, *, closed: bool = False, seed: int = 0) -> float:
+    """The smallest t for which "the error is at least t" is rejected at 1 - level, to one part in a hundred.
+
+    `closed`: the outputs listed are all there are.
+    """
+    low, high = 0.0, 1.0
+    while high - low > _PRECISION * high:
+        middle = (low + high) / 2 if low > 0 or high < 1e-3 else high / 2
+        if largest_p(cells, middle, stop=1 - level, closed=closed, seed=seed) <= 1 - level:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def largest_p(cells: OutputCells, error: float, *, stop: float = 1.0, closed: bool = False, seed: int = 0) -> float:
+    """The largest probability of a T as small as observed among the nulls of this error; stops once it is above `stop`."""
+    if error <= 0:
+        return 1.0
+    largest = 0.0
+    for p in _tails(cells, error**2, closed, np.random.default_rng(seed)):
+        largest = max(largest, p)
+        if largest > stop:
+            break
+    return largest
+
+
+def _tails(cells: OutputCells, squared: float, closed: bool, rng: np.random.Generator) -> Iterator[float]:
+    """P(T <= observed) under one null after the other."""
+    s, n_k, a, n = cells.outputs, cells.counts, cells.weight, cells.rows
+    draws = int(np.clip(_DRAWS / len(s), 300 if len(s) > _MANY else 999, 20_000))
+    observed = max(float(a @ _terms(s, n_k, cells.ones)), 0.0) + 1e-9  # a T below 0 is no evidence of more than 0
+    plausible = _plausible(cells)
+    shapes = _shapes(cells, plausible)
+    least, most = _clopper_pearson(n_k, np.full(len(s), n))
+    rare = np.flatnonzero((n_k < _RARE) & (plausible.cap > 0))
+
+    def tail(statistic: Float64s) -> float:
+        return _lower_tail(statistic, observed, cells.spread, many=len(s) > _MANY)
+
+    for part in _PARTS:
+        for shape in shapes if part > 0 else shapes[:1]:
+            gaps = shape(part * squared) if part > 0 else np.zeros_like(s)
+            if gaps is None:
+                continue
+            drawn = rng.binomial(n_k.astype(np.int64), np.clip(s + gaps, 0, 1), size=(draws, len(s)))
+            each = np.multiply(a, _terms(s, n_k, drawn.astype(np.float64)))
+            total = each.sum(axis=1)
+            if part == 1:
+                yield tail(total)
+                continue
+            if not closed:
+                yield float(np.exp(-n * (1 - part) * squared / a.max())) * tail(total)
+            for j in rare:
+                left = ((1 - part) * squared + a[j] * n_k[j] / n * gaps[j] ** 2) / a[j]  # what output j takes over
+                needed = left / plausible.cap[j] ** 2
+                if needed > most[j]:
+                    continue
+                for share in {max(float(least[j]), needed), max(float(n_k[j] / n), needed)}:
+                    rate = float(np.clip(s[j] + plausible.side[j] * np.sqrt(left / share), 0, 1))
+                    ones, zeros = rng.poisson(n * share * rate, draws), rng.poisson(n * share * (1 - rate), draws)
+                    own = a[j] * _terms(s[j], (ones + zeros).astype(np.float64), ones.astype(np.float64))
+                    yield tail(total - each[:, j] + own)
+
+
+def _terms(s: Float64s, n: Float64s, k: Float64s) -> Float64s:
+    """N [(y - s)^2 - noise] of every output, the noise that of a rate drawn towards the output; 0 for an output not seen."""
+    rate = (k + _PULL * s) / (n + _PULL)
+    return np.where(n > 0, n * (k / np.maximum(n, 1) - s) ** 2 - rate * (1 - rate), 0.0)
+
+
+def _lower_tail(statistic: Float64s, observed: float, spread: float, *, many: bool) -> float:
+    from scipy.special import ndtr
+
+    mean, deviation = float(statistic.mean()), float(statistic.std())
+    if spread > 1:
+        statistic = mean + np.sqrt(spread) * (statistic - mean)
+    exact = (np.count_nonzero(statistic <= observed) + 1) / (len(statistic) + 1)
+    if not many or deviation == 0:
+        return exact
+    return max(exact, float(ndtr((observed - mean) / (np.sqrt(spread) * deviation))))
+
+
+def _plausible(cells: OutputCells) -> _Plausible:
+    s = cells.outputs
+    room = np.where(s < 0.5, 1.0, -1.0)
+    low, high = _clopper_pearson(cells.ones, cells.counts)
+    cap, other = np.where(room > 0, high - s, s - low), np.where(room > 0, s - low, high - s)
+    turned = cap <= 0  # even the far limit of the rate lies on the other side
+    return _Plausible(np.where(turned, np.maximum(other, 0.0), cap), np.where(turned, -room, room), room)
+
+
+def _clopper_pearson(k: Float64s, n: Float64s) -> tuple[Float64s, Float64s]:
+    from scipy.special import betaincinv
+
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1e-9), n - k + 1, _BOX), 0.0)
+    return low, np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1e-9), 1 - _BOX), 1.0)
+
+
+def _shapes(cells: OutputCells, plausible: _Plausible) -> list[Callable[[float], Float64s | None]]:
+    """Functions from a squared error to gaps that have it; None where gaps so large are not plausible."""
+    s, n_k = cells.outputs, cells.counts
+    w = cells.weight * n_k / cells.rows
+    rate = cells.ones / np.maximum(n_k, 1)
+    excess = np.maximum((rate - s) ** 2 - s * (1 - s) / np.maximum(n_k, 1), 0.0)
+    seen = np.sign(rate - s) * np.sqrt(excess) * (n_k > 0)
+    p = s + plausible.side * plausible.cap
+    order = np.argsort(-cells.weight * (4 * p * (1 - p) + plausible.cap**2), kind="stable")
+    return [
+        lambda z: _filled(w, plausible, order, z),
+        lambda z: _along(s, w, seen, z),
+        lambda z: _along(s, w, plausible.room, z),
+    ]
+
+
+def _filled(w: Float64s, plausible: _Plausible, order: Indices, squared: float) -> Float64s | None:
+    """Outputs filled up to their caps, those first that give T the largest variance per unit of squared error."""
+    gaps, left = np.zeros_like(w), squared
+    for j in order:
+        if plausible.cap[j] > 0 and w[j] > 0:
+            size = min(float(plausible.cap[j]), float(np.sqrt(left / w[j])))
+            gaps[j] = plausible.side[j] * size
+            left -= float(w[j]) * size**2
+            if left <= 1e-15:
+                return gaps
+    return None
+
+
+def _along(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Float64s | None:
+    """Gaps c * direction, cut where a rate would leave [0, 1], with the wanted squared error."""
+    most = np.where(direction > 0, 1 - s, s) * (direction != 0)
+    if w @ most**2 < squared:
+        return None
+    size = np.abs(direction)
+    low, high = 0.0, 1.0
+    while w @ np.minimum(high * size, most) ** 2 < squared:
+        high *= 4
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if w @ np.minimum(middle * size, most) ** 2 < squared else (low, middle)
+    return np.sign(direction) * np.minimum(high * size, most)
