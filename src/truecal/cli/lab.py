@@ -13,6 +13,7 @@ from truecal.cli.source import Source, column_options, input_options, load
 from truecal.names import ESTIMATORS
 
 if TYPE_CHECKING:
+    from truecal.estimate import Estimator
     from truecal.frame import Frame
     from truecal.lab import Run, WorldFit
     from truecal.lab.papers.data import Network
@@ -291,15 +292,12 @@ def power(
     reply.give("lab power", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
 
 
-def _in_norm(metric: _Metric) -> Any:
+def _in_norm(metric: _Metric) -> "Estimator":
     """The estimator; in norm 2 where it has a choice and none is asked for."""
-    from dataclasses import fields as settings_of
-
-    import truecal
-
-    names = {field.name for field in settings_of(getattr(truecal, ESTIMATORS[metric.estimator]))}
-    norm = "2" if metric.norm is None and "norm" in names else metric.norm
-    return make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm=norm)
+    plain = make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm=metric.norm)
+    if metric.norm is None and hasattr(plain, "norm"):
+        return make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm="2")
+    return plain
 
 
 for _parameter in power.params:  # here FILE may be left out
