@@ -51,8 +51,9 @@ def network_file(tmp_path_factory):
 @pytest.fixture
 def small(monkeypatch):
     """Fewer rows than in the papers: what is tested is that all runs, not what comes out."""
-    for module, name in ((peng, "SIZES"), (roelofs, "LONG_SIZES"), (preference, "SIZES")):
+    for module, name in ((peng, "SIZES"), (roelofs, "LONG_SIZES")):
         monkeypatch.setattr(module, name, (150, 300))
+    monkeypatch.setattr(preference, "SIZES", (1500,))
     monkeypatch.setattr(power, "SIZES", (150,))
     monkeypatch.setattr(fits, "evaluation_size", lambda world_name: 1000)
 

@@ -71,7 +71,9 @@ def _row(item: Item, experiment: Experiment | None) -> tuple[str, ...]:
     if experiment is None:
         verdict = item.reason if not item.experiment else "not run: its data was not given"
         return item.number, item.about, command, "", item.printed, verdict
-    ours = "" if item.ours is None else item.ours(experiment.table)
+    ours = (
+        "" if item.ours is None else item.ours(experiment.table) + _count(item.ours(experiment.table), experiment.table)
+    )
     verdict = "" if item.holds is None else ("holds" if item.holds(experiment.table) else "does not hold")
     return (
         item.number,
@@ -81,6 +83,14 @@ def _row(item: Item, experiment: Experiment | None) -> tuple[str, ...]:
         item.printed,
         "; ".join(part for part in (verdict, item.reason) if part),
     )
+
+
+def _count(words: str, table: Frame) -> str:
+    """How many simulated datasets or resamples a number rests on, where the table says so and the words do not."""
+    for column in ("m", "repeats", "resamples"):
+        if column in table and "m = " not in words:
+            return f" (m = {table[column][0]})"
+    return ""
 
 
 def page(made: Mapping[tuple[str, str], Experiment]) -> str:

@@ -16,6 +16,7 @@ def _by_n(table: Frame, worlds: str, name: str) -> float:
     return mean_abs(only(table, worlds=worlds, estimator=name), "bias_percent")
 
 
+_PUSHED = "the paper's recalibrated worlds are not printed: ours are push-forwards, or fitted to the outputs given with --data"
 ITEMS: tuple[Item, ...] = (
     Item("P", "Figure 1", "uncertainty quantification as a process", reason="a drawing without numbers"),
     Item(
@@ -97,6 +98,7 @@ ITEMS: tuple[Item, ...] = (
             "mean bias (%)",
             "peng-means",
             printed=f"{printed:+.3f}",
+            reason=_PUSHED if worlds == "recalibrated" else "",
             ours=lambda t, k=(worlds, name, dataset): _with_se(_peng(t, *k)),  # type: ignore[misc]
             holds=lambda t, k=(worlds, name, dataset), p=printed: (
                 abs(_peng(t, *k)["mean_bias"] - p) < max(0.1, 4 * _peng(t, *k)["mean_bias_se"])
