@@ -119,6 +119,20 @@ def word_of(name: str, words: Mapping[str, Named]) -> str:
     return next((word for word, named in words.items() if named.name == name), name)
 
 
+def tendency(judged: str, direction: float) -> str:
+    """What a mean difference between confidence and frequency is called, by what is judged in words.
+
+    Confidence in an answer (the top label, or that the answer is correct) can be too high or too cautious; the probability of a
+    class, such as a risk, is just too high or too low.
+
+    >>> tendency("top label", 0.1), tendency("class malignant", -0.1)
+    ('too confident', 'too low')
+    """
+    if judged.startswith("top") or judged == "class correct":
+        return "too confident" if direction > 0 else "too cautious"
+    return "too high" if direction > 0 else "too low"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The nearest known words as the end of a message; empty where none is near.
 

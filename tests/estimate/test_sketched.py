@@ -21,6 +21,7 @@ PROVED = (
     tc.LabelBinnedECE(),
     tc.LabelBinnedECE(norm=2, scheme="mass"),
     tc.LabelBinnedECE(norm=np.inf),
+    tc.LabelBinnedECE(norm=3),
     tc.DebiasedECE(),
     tc.DebiasedECE(bins=3, norm=1),
     tc.DebiasedECE(correction="exact", ties="split"),

@@ -84,7 +84,7 @@ def test_simulated_critical_values_keep_their_level_on_fresh_data():
 @pytest.mark.slow
 def test_roelofs_figure_8_rank_series_above_sweep_above_equal_width():
     table = figure_8(Setting(200), n=(10_000,), errors=(0.0125,)).table
-    found = {r["estimator"]: r["power"] for r in table.records()}
+    found = {r["estimator"]: r["power"] for r in table}
     assert found["RankSeries"] > found["EMsweep"] > found["EW"]
 
 

@@ -127,14 +127,15 @@ class TestCommandLine:
         code, out, _ = run("paper", "roelofs-tab1", *own)
         first, second = json.loads(out)["rows"][:2]
         assert code == 0
-        assert (first["world"], first["data"], second["data"]) == ("resnet110_c10", "given data", "simulated")
+        assert (first["world"], first["reading"]) == ("resnet110_c10", "as printed")
+        assert second["reading"] == "as it should be"
         assert run("paper", "roelofs-fig4", *own)[0] == 2
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
             (("paper", "nope"), "unknown experiment 'nope'"),
-            (("paper", "roelofs-tab1", "--data", "mars"), "--data takes WORLD=FILE"),
+            (("paper", "roelofs-tab1", "--data", "mars"), "--data takes NAME=FILE"),
             (("power", "--world", "mars"), "unknown world 'mars'"),
             (("power", "--alpha", "0"), "alpha must lie"),
             (("power", "--error", "2"), "error must lie"),

@@ -1,90 +1,212 @@
-"""Every experiment runs, writes its table and figure, and Kumar's numbers come out."""
+"""Every experiment and every command of the index runs; the index is complete; printed numbers come out."""
 
 import csv
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from truecal.errors import InputError
-from truecal.lab import PAPER_WORLDS
-from truecal.lab.papers import leaderboard
+from truecal.cli.lab import lab
+from truecal.errors import FileError, InputError
+from truecal.frame import Frame
+from truecal.lab.papers.data import read_network
 from truecal.lab.papers.experiment import Setting
 from truecal.lab.papers.kumar import synthetic as kumar
 from truecal.lab.papers.kumar.synthetic import SquaredError, ratios
+from truecal.lab.papers.page import COLUMNS, ITEMS, index, page
 from truecal.lab.papers.papers import PAPERS, paper
 from truecal.lab.papers.peng import benchmark as peng
 from truecal.lab.papers.roelofs import bias as roelofs
-from truecal.lab.papers.roelofs import fits as roelofs_fits
-from truecal.lab.papers.roelofs import power as roelofs_power
-from truecal.lab.table import Table
+from truecal.lab.papers.roelofs import fits, networks, power, preference
 from truecal.lab.trials.estimators import all_estimators
-from truecal.predictions import Predictions
 from truecal.profile import Profile
 
-SMALL = {
-    "roelofs-fig1": lambda: roelofs.figure_1(Setting(50)),
-    "roelofs-fig8": lambda: roelofs_power.figure_8(Setting(4), n=(300,), errors=(0.02, 0.1)),
-    "leaderboard": lambda: leaderboard.leaderboard(Setting(2), n=(60,)),
+PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
+NUMBERED = {
+    "R": [f"Figure {k}" for k in range(1, 16)] + [f"Table {k}" for k in range(1, 8)] + ["Algorithm 1", "Equation 2"],
+    "P": [f"Figure {k}" for k in range(1, 10)] + ["section 4.2", "Equations 6 and 7"],
+    "K": [f"Figure {k}" for k in range(1, 18)]
+    + ["Example 3.2", "Proposition 3.3", "Theorem 4.1", "Theorems 5.3, 5.4", "Definitions 5.1, 5.2, G.3"],
 }
 
 
+@pytest.fixture(scope="module")
+def network_file(tmp_path_factory):
+    """An overconfident network of four classes with both splits."""
+    rng = np.random.default_rng(0)
+    arrays = {}
+    for split, n in (("val", 1500), ("test", 2500)):
+        logits = (3 * rng.normal(size=(n, 4))).astype(np.float32)
+        calm = np.exp(0.5 * logits)
+        calm /= calm.sum(axis=1, keepdims=True)
+        arrays[f"{split}_logits"] = logits
+        arrays[f"{split}_labels"] = (calm.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 3)
+    path = tmp_path_factory.mktemp("network") / "network.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Fewer rows than in the papers: what is tested is that all runs, not what comes out."""
+    for module, name in ((peng, "SIZES"), (roelofs, "LONG_SIZES")):
+        monkeypatch.setattr(module, name, (150, 300))
+    monkeypatch.setattr(preference, "SIZES", (1500,))
+    monkeypatch.setattr(power, "SIZES", (150,))
+    monkeypatch.setattr(fits, "evaluation_size", lambda world_name: 1000)
+
+
+COMMANDS = sorted({item.command for item in ITEMS if item.command} | {"truecal lab paper leaderboard"})
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PAPERS)
-def test_every_experiment_writes_a_table_and_a_figure(name, tmp_path, monkeypatch):
-    for module, name_there in ((peng, "SIZES"), (roelofs, "LONG_SIZES")):
-        monkeypatch.setattr(module, name_there, (100, 200))
-    monkeypatch.setattr(roelofs_fits, "evaluation_size", lambda world_name: 1000)
-    make = SMALL.get(name) or (lambda: PAPERS[name].make(Setting(2)))
-    found = make()
-    assert found.name == name
-    table, figure = found.write(tmp_path)
-    assert figure.read_bytes().startswith(b"\x89PNG")
-    with table.open() as file:
-        rows = list(csv.reader(file))
-    assert tuple(rows[0]) == found.table.columns
-    assert len(rows) == len(found.table.rows) + 1
-    assert any("se" in column.split("_") or "share" in column for column in found.table.columns)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_index_writes_a_table_and_a_figure(command, network_file, small, tmp_path):
+    words = shlex.split(command)[2:]
+    name = words[1]
+    words = [word.partition("=")[0] + f"={network_file}" if "=" in word else word for word in words]
+    result = CliRunner().invoke(
+        lab, [*words, "--m", "4", "--workers", "1", "--folder", str(tmp_path)], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / f"{name}.csv").open() as file:
+        header, *rows = csv.reader(file)
+    assert rows
+    assert all(len(row) == len(header) for row in rows)
 
 
-def test_names_are_checked_before_work():
+def test_no_numbered_item_is_without_a_row():
+    for letter, numbers in NUMBERED.items():
+        listed = [item.number for item in ITEMS if item.paper == letter]
+        for number in numbers:
+            assert any(_names(entry, number) for entry in listed), (letter, number)
+    assert len([item for item in ITEMS if item.paper == "R"]) >= 25
+    assert len([item for item in ITEMS if item.paper == "P"]) >= 10
+    assert len([item for item in ITEMS if item.paper == "K"]) >= 25
+
+
+def _names(entry: str, number: str) -> bool:
+    """Whether "Figure 5a, 5b" or "Figure 8, section 5.4" is a row for "Figure 5" or "Figure 8"."""
+    first = entry.split(",")[0]
+    return number in entry if not number.startswith(("Figure", "Table")) else first.rstrip("abcdef") == number
+
+
+def test_every_item_has_a_command_or_a_reason_and_every_experiment_an_item():
+    for item in ITEMS:
+        assert bool(item.experiment) != (not item.experiment and bool(item.reason)) or item.experiment
+        assert item.experiment in PAPERS or (not item.experiment and item.reason), item.number
+        assert item.experiment == "" or item.ours is not None or item.reason
+    assert set(PAPERS) - {item.experiment for item in ITEMS} == {"leaderboard"}
+
+
+def test_the_committed_page_has_a_row_for_every_item():
+    text = PAGE.read_text(encoding="utf-8")
+    for item in ITEMS:
+        about = item.about.replace("|", "\\|")
+        start = f"| {item.number} | {about} | " + (f"`{item.command}` |" if item.command else " |")
+        assert start in text, item.number
+
+
+def test_the_committed_page_has_the_numbers_that_its_command_gives():
+    cheap = ("roelofs-fig3", "roelofs-fig5", "kumar-fig1", "kumar-ex3.2", "kumar-fig10", "peng-fig4")
+    made = {(name, ""): paper(name, effort="page") for name in cheap}
+    text = PAGE.read_text(encoding="utf-8")
+    for item in ITEMS:
+        if item.experiment in cheap:
+            row = index((item,), made).to_markdown().splitlines()[-1]
+            assert row in text, item.number
+            assert "holds" in row
+
+
+def test_items_whose_data_is_not_given_say_so():
+    table = index(ITEMS, {})
+    assert table.columns == COLUMNS
+    assert "not run: its data was not given" in table["verdict"].tolist()
+    assert page({}).startswith("# The papers' experiments, done again")
+
+
+def test_names_and_data_are_checked_before_work(network_file, tmp_path):
     with pytest.raises(InputError, match="unknown experiment 'roelofs-fig99': use one of roelofs-fig1"):
         paper("roelofs-fig99")
+    network = read_network(network_file)
+    with pytest.raises(InputError, match="roelofs-fig4 simulates and takes no data"):
+        paper("roelofs-fig4", data={"resnet110_c10": network})
+    with pytest.raises(InputError, match="unknown world 'mars'"):
+        paper("roelofs-tab1", data={"mars": network})
+    with pytest.raises(InputError, match="give each with --data NAME=FILE"):
+        paper("roelofs-tab5")
+    with pytest.raises(InputError, match="recalibrates every class of a real network"):
+        paper("kumar-fig3a")
+    with pytest.raises(FileError, match=r"no file nowhere\.npz"):
+        read_network("nowhere.npz")
+    np.savez(tmp_path / "other.npz", something=np.zeros(3))
+    with pytest.raises(FileError, match="it needs logits"):
+        read_network(tmp_path / "other.npz")
+    np.savez(tmp_path / "one.npz", probs=np.full((4, 2), 0.5), labels=[0, 1, 0, 1])
+    with pytest.raises(InputError, match="recalibrates on a validation split"):
+        paper("roelofs-tab5", data={"one": read_network(tmp_path / "one.npz")})
 
 
-def test_parquet_holds_the_same_table(tmp_path):
+def test_tables_are_written_as_parquet_too(tmp_path):
     import polars
 
-    found = roelofs.figure_1(Setting(10))
-    path, _ = found.write(tmp_path, table_format="parquet")
-    assert polars.read_parquet(path)["share"].to_list() == found.table.column("share")
+    made = roelofs.figure_1(Setting(10))
+    path, _ = made.write(tmp_path, table_format="parquet")
+    assert polars.read_parquet(path)["share"].to_list() == made.table["share"].tolist()
     with pytest.raises(InputError, match="csv or parquet"):
-        found.write(tmp_path, table_format="xlsx")
+        made.write(tmp_path, table_format="xlsx")
 
 
-def test_a_table_refuses_ragged_rows_and_unknown_endings(tmp_path):
-    with pytest.raises(InputError, match="a row of 1 fields in a table of 2"):
-        Table(("a", "b"), ((1,),))
-    with pytest.raises(InputError, match=r"\.csv or \.parquet"):
-        Table(("a",), ((1,),)).write(tmp_path / "t.txt")
-    assert Table(("a", "b"), ((1, 0.5),)).markdown().splitlines()[1] == "| --- | --- |"
+@pytest.fixture(scope="module")
+def data(resnet110, tmp_path_factory):
+    path = tmp_path_factory.mktemp("resnet") / "resnet110.npz"
+    np.savez(path, **resnet110)
+    return {"resnet110_c10": read_network(path)}
 
 
-def test_given_data_takes_the_place_of_simulated(monkeypatch):
-    monkeypatch.setattr(roelofs_fits, "evaluation_size", lambda world_name: 500)
-    scores, outcomes = PAPER_WORLDS["resnet110_c100"].draw(2000, rng=0)
-    # Two classes, of which the one at `scores` is the top: scores below 0.5 would not be.
-    top = np.maximum(scores[0], 0.5)
-    given = {"resnet110_c100": Predictions.from_probs(np.stack([1 - top, top], axis=1), outcomes[0].astype(int))}
-    rows = {r["world"]: r for r in roelofs_fits.table_1(Setting(1, data=given)).table.records()}
-    assert rows["resnet110_c100"]["data"] == "given data"
-    assert rows["resnet110_c10"]["data"] == "simulated"
+class TestResnet110:
+    """What Roelofs et al. print of the network whose logits are public; skipped where they are not."""
+
+    def test_table_1_as_printed(self, data):
+        reading, proper = fits.readings("resnet110_c10", Setting(1, data=data))
+        assert round(reading.beta.scores.alpha, 4) == 2.7752
+        assert round(reading.beta.scores.beta, 4) == 0.0478
+        assert reading.ones == 4832
+        assert proper.beta.scores.alpha > 4
+
+    def test_table_3_as_printed(self, data):
+        row = fits.table_3(Setting(300, data=data)).table[0]
+        assert round(row["ece_percent"], 2) == 6.67
+        assert abs(row["simulated_percent"] - 8.3) < 3 * row["simulated_se"]
+
+    @pytest.mark.parametrize(
+        ("method", "printed", "slack"),
+        [
+            ("none", (4.75, 4.75), 0.005),
+            ("temperature", (1.13, 0.91), 0.005),
+            ("isotonic", (1.47, 0.93), 0.01),
+            ("histogram", (0.84, 0.67), 0.02),
+        ],
+    )
+    def test_tables_4_to_7(self, data, method, printed, slack):
+        row = networks.recalibration_table(method, "a table")(Setting(1, data=data)).table[0]
+        assert row["EW_percent"] == pytest.approx(printed[0], abs=slack)
+        assert row["EMsweep_percent"] == pytest.approx(printed[1], abs=slack)
+        assert (row["EW_paper"], row["EMsweep_paper"]) == printed
+
+    def test_the_recalibrated_world_of_the_paper(self, data):
+        world = peng.temperature_scaled_world(data["resnet110_c10"])
+        assert 100 * world.true_error() == pytest.approx(2.72, abs=0.1)
 
 
 @pytest.mark.slow
 def test_roelofs_table_3_simulated_column():
     # With the printed, rounded parameters the simulated ECEs come within 2.2 points of those printed.
-    table = roelofs_fits.table_3(Setting(20)).table
-    ours, printed = (np.array(table.column(name), dtype=float) for name in ("simulated_percent", "paper_simulated"))
+    table = fits.table_3(Setting(20)).table
+    ours, printed = (table[name].astype(float) for name in ("simulated_percent", "paper_simulated"))
     assert np.abs(ours - printed).max() < 2.2
     assert np.corrcoef(ours, printed)[0, 1] > 0.98
 
@@ -95,7 +217,7 @@ def test_the_true_error_of_a_recalibrator_against_brute_force():
     scores, outcomes = world.draw(500, 1, rng=0)
     measure = SquaredError("histogram binning", 5)
     exact = measure(Profile.from_arrays(scores, outcomes), np.random.SeedSequence(0))[0, 0]
-    fitted = measure._recalibrator().fit(scores[0], outcomes[0].astype(int))
+    fitted = measure.recalibrator().fit(scores[0], outcomes[0].astype(int))
     fresh, happened = world.draw(400_000, 1, rng=1)
     output = fitted.predict_proba(fresh[0])[:, 1]
     values, group = np.unique(output, return_inverse=True)
@@ -129,14 +251,15 @@ def test_ratios_read_the_table_of_appendix_e():
     rows = (("histogram binning", 1000, 10, 4.0), ("histogram binning", 2000, 10, 2.0))
     rows += (("histogram binning", 2000, 5, 1.0), ("histogram binning", 2000, 20, 3.5))
     rows += tuple(("scaling-binning", *row[1:]) for row in rows)
-    found = ratios(Table(("calibrator", "n", "bins", "squared_error"), rows))
+    columns = ("calibrator", "n", "bins", "squared_error")
+    found = ratios(Frame.from_records([dict(zip(columns, row, strict=True)) for row in rows]))
     assert found["histogram binning", "n 1000 to 2000"] == 2.0
     assert found["scaling-binning", "bins 5 to 20"] == 3.5
 
 
 @pytest.mark.slow
 def test_kumar_figure_2_more_bins_show_more_error():
-    records = kumar.figure_2(Setting(20)).table.records()
+    records = kumar.figure_2_worlds(Setting(20)).table
     part = [r for r in records if (r["world"], r["estimator"]) == ("resnet_wide32_c100", "debiased")]
     means = [r["mean_percent"] for r in part if r["bins"] <= 32]
     assert means == sorted(means)

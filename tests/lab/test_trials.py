@@ -68,8 +68,8 @@ def test_a_table_of_trials_is_tidy():
     found = trials({"EW": BinnedECE(), "EM": BinnedECE(scheme="mass")}, {"w": World(Uniform())}, n=[50, 60], m=5)
     table = table_of(found)
     assert len(table.rows) == 4
-    assert table.column("n") == [50, 50, 60, 60]
-    assert table.records()[1]["bias"] == found[1].bias
+    assert table["n"].tolist() == [50, 50, 60, 60]
+    assert table[1]["bias"] == found[1].bias
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_bad_requests_are_refused(call, message):
 @pytest.mark.slow
 def test_roelofs_figure_4():
     table = roelofs.figure_4(Setting(1000)).table
-    differences = np.abs(table.column("difference"))
+    differences = np.abs(table["difference"].astype(float))
     assert len(differences) == 36
     assert differences.max() < 0.4
     assert differences.mean() < 0.15
@@ -100,9 +100,9 @@ def test_roelofs_figure_4():
 @pytest.mark.slow
 def test_roelofs_figure_1_a_calibrated_model_looks_bad():
     table = roelofs.figure_1(Setting(5000)).table
-    shares = np.array(table.column("share"))
+    shares = np.array(table["share"])
     assert shares.sum() == pytest.approx(1.0)
-    low = np.array(table.column("ece_low_percent"))
+    low = np.array(table["low"])
     assert low[np.cumsum(shares) > 0.05][0] > 1.5  # 95 % of samples claim an error above 1.5 % where there is none
 
 

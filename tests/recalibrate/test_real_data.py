@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 
 import truecal as tc
 from tests.real_data import how_to_get, real_data
-from truecal.lab.papers.kumar import real as paper_kumar
 from truecal.recalibrate import (
     BetaCalibration,
     BiasCorrectedTemperature,
@@ -30,7 +29,8 @@ def resnet() -> dict[str, NDArray[np.float32]]:
 
 @pytest.fixture(scope="module")
 def vgg() -> tc.Predictions:
-    return paper_kumar.load(VGG)
+    with np.load(VGG) as arrays:
+        return tc.Predictions.from_probs(arrays["probs"], arrays["labels"])
 
 
 def top_label_percent(probs: NDArray[np.float64], labels: NDArray[np.int16]) -> tuple[float, float]:
@@ -72,72 +72,6 @@ def test_richer_maps_fit_better_and_evaluation_prefers_them(resnet: dict[str, ND
     assert result.winner in ("temperature", "vector")
     assert "uncalibrated" not in result.tied
     assert result["temperature"].log_loss_change.high < -0.03
-
-
-@needs_vgg
-@pytest.mark.slow
-def test_figure_3a_scaling_binning_beats_histogram_binning(vgg: tc.Predictions) -> None:
-    table = paper_kumar.fig3a(vgg, bins=(10, 100), repeats=15)
-    below = {(r["bins"], r["method"]): r["below_histogram"] for r in table}
-    assert below[100, "scaling-binning"] > 0.2  # the paper: 0.35; over 100 repeats: 0.33
-    assert abs(below[10, "scaling-binning"]) < 0.15
-
-
-@needs_vgg
-@pytest.mark.slow
-def test_figure_3b_has_better_mean_squared_error_at_many_bins(vgg: tc.Predictions) -> None:
-    first, second = paper_kumar.fig3b(vgg, bins=(100,), repeats=10)
-    assert second["method"] == "scaling-binning"
-    assert second["mse"] < first["mse"]
-    assert second["squared_error"] < first["squared_error"]
-
-
-@needs_vgg
-def test_figure_2_binned_error_grows_with_bins(vgg: tc.Predictions) -> None:
-    table = paper_kumar.fig2(vgg, bins=(2, 15, 100), repeats=200)
-    for name in ("plugin", "debiased"):
-        assert table[0][name] < table[1][name]
-        assert table[0][f"{name}_high"] < table[2][f"{name}_low"]
-    assert table[1]["plugin"] < table[2]["plugin"]
-    for record in table:
-        assert record["plugin_low"] < record["plugin_high"]
-
-
-@needs_vgg
-@pytest.mark.parametrize(("figure", "bins"), [(paper_kumar.fig4, (10, 100)), (paper_kumar.fig12, (15, 100))])
-def test_figures_4_and_12_debiased_estimates_are_closer(
-    figure: object, bins: tuple[int, int], vgg: tc.Predictions
-) -> None:
-    assert callable(figure)
-    table = figure(vgg, bins=bins, sizes=(500,), repeats=200)
-    deviation = {(r["bins"], r["estimator"]): (r["low"], r["high"]) for r in table}
-    few, many = bins
-    assert deviation[many, "debiased"][1] < deviation[many, "plugin"][0]
-    assert deviation[few, "debiased"][0] < deviation[few, "plugin"][1]
-
-
-@needs_vgg
-def test_figure_17_debiasing_allows_more_bins(vgg: tc.Predictions) -> None:
-    table = paper_kumar.fig17(vgg, bins=(10, 60, 90), repeats=50)
-    for record in table:
-        assert record["debiased_upper"] < record["plugin_upper"]
-    (chosen,) = (r for r in table if r["recommended"])
-    (by_plugin,) = (r for r in table if r["recommended_by_plugin"])
-    assert chosen["bins"] > by_plugin["bins"]
-    assert chosen["mean_squared_error"] < by_plugin["mean_squared_error"]
-
-
-@needs_vgg
-def test_one_command_each(vgg: tc.Predictions, capsys: pytest.CaptureFixture[str]) -> None:
-    assert paper_kumar.main(["fig12", "--quick", "--data", str(VGG)]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0].split() == ["bins", "n", "estimator", "mean_squared_deviation", "low", "high"]
-    assert len(printed) == 21
-
-
-def test_missing_data_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
-    assert paper_kumar.main(["fig3a", "--data", "nowhere.npz"]) == 2
-    assert "nowhere.npz does not exist; pass --data" in capsys.readouterr().err
 
 
 @needs_vgg

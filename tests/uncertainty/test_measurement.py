@@ -149,7 +149,7 @@ def test_scores_of_exactly_zero_and_one_in_a_bin_of_their_own(seed):
         (lambda: tc.BinnedECE(scheme="quantile"), "scheme must be 'width' or 'mass', not 'quantile'"),
         (lambda: tc.BinnedECE(ties="drop"), "ties must be"),
         (lambda: tc.BinnedECE(closed="both"), "closed must be"),
-        (lambda: tc.LabelBinnedECE(norm=3), "norm must be 1 or 2 or inf here"),
+        (lambda: tc.LabelBinnedECE(norm=0.5), "norm must be a number of at least 1"),
         (lambda: tc.DebiasedECE(norm=3), "norm must be 1 or 2 here"),
         (lambda: tc.DebiasedECE(correction="full"), "correction must be"),
         (lambda: tc.NearestECE(neighbors=0), "neighbors must be"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal.cli.output import Share
 from truecal.errors import InputError
 from truecal.names import CITED, ESTIMATORS, LENSES, estimator_named, lens_named
 
@@ -50,7 +51,7 @@ lens_option = click.option(
 )
 level_option = click.option(
     "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Share(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="Confidence level of intervals and gates.",

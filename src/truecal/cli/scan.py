@@ -37,8 +37,8 @@ def scanned(source: Source, lens: str) -> "Scan":
     files = files_of([source.file, *source.also])
     schema = opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
-    other = [name for name in (source.weight, *source.by) if name is not None]
-    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other)
+    other = [] if source.weight is None else [source.weight]
+    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by)
     wanted = choice.outputs
     found = matching(columns, wanted, "predictions")[0]
     alone = len(found) == 1 and not schema[found[0]].is_nested()

@@ -31,6 +31,7 @@ from truecal.estimate.nearest import NearestECE
 from truecal.estimate.noise import debiased_absolute
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.clustered import ClusteredSeries
+from truecal.estimate.rank_series.family import Family
 from truecal.estimate.rank_series.joint_labels import label_test
 from truecal.estimate.rank_series.series import RankSeries
 from truecal.estimate.resampling import (
@@ -68,6 +69,7 @@ __all__ = [
     "EqualWidth",
     "Estimate",
     "Estimator",
+    "Family",
     "ForeignECE",
     "GeneralizedECE",
     "InterInterval",

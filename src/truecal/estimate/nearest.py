@@ -5,23 +5,28 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_norm, check_whole
+from truecal.checks import check_between, check_choice, check_norm, check_whole
 from truecal.errors import InputError
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
-from truecal.estimate.sketched.nearest import ALPHA, DENSE, MOST_ROWS, STRIPES, nearest_range
+from truecal.estimate.sketched.nearest import DENSE, MOST_ROWS, STRIPES, nearest_range
 from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s, Indices
+
+_FEW = 5  # a mean of fewer outcomes has a standard error of up to 0.22
 
 
 @dataclass(frozen=True)
 class NearestECE(Estimator):
     r"""ECE_KNN = (1/n sum_i |mean c - mean y over the k scores nearest to c_i, itself included|^p)^(1/p).
 
-    Peng, Alamzadeh and Ester (2023). With neighbors="auto", k = (n - n_r) / (1 + ln(n/100)), where n_r counts the scores in the
-    dense region; the paper picks that region by eye (for example [0.998, 1] on CIFAR-10), here it is found: of 500 stripes of
+    Peng, Alamzadeh and Ester (2023). With neighbors="auto", k = (n - n_r) / (1 + ln(n/alpha)), where n_r counts the scores in
+    the dense region; the paper picks that region by eye (for example [0.998, 1] on CIFAR-10), here it is found: of 500 stripes of
     equal width, the run around the fullest in which every stripe holds at least 8 times its uniform share. Give `region` to set
-    it by hand.
+    it by hand. Where n < alpha the logarithm would be negative; the divisor then stays at 1, so that k <= n - n_r.
+
+    score="own" compares each score itself, not the mean of its neighbours, with their mean outcome (the remark after equation 6;
+    equation 2 of Roelofs et al. with these neighbours, ECE_NEIGH). Its value includes how far scores lie apart within a window.
 
     In one dimension the k nearest form a window of the sorted scores, and the window's start only ever moves up: one search per
     score. Of two scores equally far the lower counts as nearer; a group of equal scores that is only partly among the k counts
@@ -37,11 +42,15 @@ class NearestECE(Estimator):
     neighbors: int | Literal["auto"] = "auto"
     norm: float = 2
     region: tuple[float, float] | None = None
+    alpha: float = 100
+    score: Literal["mean", "own"] = "mean"
 
     def __post_init__(self) -> None:
         check_norm(self.norm)
         if self.neighbors != "auto":
             check_whole(self.neighbors, "neighbors")
+        check_between(self.alpha, "alpha", 0, np.inf)
+        check_choice(self.score, ("mean", "own"), "score")
         if self.region is not None and not (len(self.region) == 2 and 0 <= self.region[0] <= self.region[1] <= 1):
             raise InputError(f"region must be (low, high) with 0 <= low <= high <= 1, not {self.region!r}")
 
@@ -55,39 +64,59 @@ class NearestECE(Estimator):
         if self.neighbors != "auto":
             return np.minimum(float(self.neighbors), np.maximum(n, 1.0))
         inside = _share_in(profile, self.region) if self.region is not None else _dense_share(profile)
-        k = np.rint(n * (1 - inside) / np.maximum(1 + np.log(n / ALPHA), 1.0))
+        k = np.rint(n * (1 - inside) / np.maximum(1 + np.log(n / self.alpha), 1.0))
         return np.clip(k, 1.0, np.maximum(n, 1.0))
 
     def find(self, profile: Profile) -> Findings:
         k = self.count(profile)
         fine = profile.coarsen(MOST_ROWS, moments=False)
+        warnings = self._warnings(k)
         if fine.weights is None:
-            return Findings(self._by_rows(fine, k.astype(np.intp)), settings={"neighbors": k})
+            return Findings(self._by_rows(fine, k.astype(np.intp)), warnings=warnings, settings={"neighbors": k})
         everywhere = fine.at_count(np.arange(fine.rows + 1)[None, :])
         if fine.has_ties:  # at_count shares by rows; weighted ties share by weight
             everywhere = fine.at_mass(np.broadcast_to(fine.prefix("w"), (fine.batch, fine.rows + 1)))
-        surplus = fine.sums("c", everywhere) - fine.sums("y", everywhere)
+        ones = fine.sums("y", everywhere)
+        surplus = -ones if self.score == "own" else fine.sums("c", everywhere) - ones
         power = np.empty(profile.batch)
         for i in range(profile.batch):
             c, weight = fine.scores[i % len(fine.scores)], fine.prefix("w")[i % len(fine.weights)]
             gaps = _gaps_by_weight(c, weight, surplus[i], k[i] * profile.total[i] / profile.size[i])
+            gaps = np.abs(gaps + c if self.score == "own" else gaps)
             share = fine.weights[i % len(fine.weights)]
             if self.norm == np.inf:
                 power[i] = gaps[share > 0].max()
             else:
                 power[i] = np.average(gaps if self.norm == 1 else gaps**self.norm, weights=share)
-        return Findings(power, settings={"neighbors": k})
+        return Findings(power, warnings=warnings, settings={"neighbors": k})
 
     def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        if self.score == "own":
+            return SketchRange(
+                0.0, 1.0, warnings=("NearestECE(score='own') has no bound from a sketch; use score='mean'",)
+            )
         k = None if self.neighbors == "auto" else self.neighbors
-        return SketchRange(*nearest_range(cells, neighbors=k, region=self.region, norm=self.norm))
+        return SketchRange(*nearest_range(cells, neighbors=k, alpha=self.alpha, region=self.region, norm=self.norm))
+
+    def _warnings(self, k: Float64s) -> tuple[str, ...]:
+        """Too few neighbours to tell a rate from chance: nearly all scores lie in the dense region."""
+        if self.neighbors != "auto" or k.min() >= _FEW:
+            return ()
+        return (
+            f"only {k.min():.0f} neighbours are left: nearly all scores lie in the dense region, so the value is mostly noise; "
+            "give region= or neighbors=",
+        )
 
     def _by_rows(self, fine: Profile, k: Indices) -> Float64s:
         """The p-th power of every dataset from windows of whole rows."""
-        surplus = fine.prefix("c") - fine.shared_ones()
+        ones = fine.shared_ones()
+        surplus = -ones if self.score == "own" else fine.prefix("c") - ones
         power = np.empty(fine.batch)
         for i, count in enumerate(k.tolist()):
-            gaps = _gaps_by_rows(fine.scores[i].astype(np.float64, copy=False), surplus[i], count)
+            c = fine.scores[i].astype(np.float64, copy=False)
+            gaps = _gaps_by_rows(c, surplus[i], count)
+            if self.score == "own":
+                gaps = gaps + c
             if self.norm == np.inf:
                 power[i] = np.abs(gaps).max()
             elif self.norm == 2:
@@ -98,7 +127,7 @@ class NearestECE(Estimator):
 
 
 def _gaps_by_rows(c: Float64s, surplus: Float64s, k: int) -> Float64s:
-    """Mean c - mean y in the window of k rows around every row."""
+    """Surplus per row in the window of k rows around every row: mean c - mean y, or -mean y."""
     if k >= len(c):
         return np.full(len(c), surplus[-1] / len(c))
     row = np.arange(len(c))
@@ -137,7 +166,7 @@ def _gaps_by_weight(c: Float64s, weight: Float64s, surplus: Float64s, width: flo
     begin = np.append(starts, total - width)[np.searchsorted(middle, c)]
     own = weight[:-1], weight[1:] - width  # the window holds its own row, or lies within it
     begin = np.clip(begin, np.minimum(*own), np.maximum(*own))
-    return np.abs(np.interp(begin + width, weight, surplus) - np.interp(begin, weight, surplus)) / width
+    return np.asarray(np.interp(begin + width, weight, surplus) - np.interp(begin, weight, surplus)) / width
 
 
 def _share_in(profile: Profile, region: tuple[float, float]) -> Float64s:

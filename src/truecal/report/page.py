@@ -42,7 +42,15 @@ def render_comparison(content: ComparisonContent) -> str:
 
 def render_study(content: StudyContent) -> str:
     """The HTML text of a study's content."""
-    scripts = ("theme.js", "rates.js", "tables.js", "study_numbers.js", "study_charts.js", "study.js")
+    scripts = (
+        "theme.js",
+        "rates.js",
+        "tables.js",
+        "study_numbers.js",
+        "study_charts.js",
+        "study_glance.js",
+        "study.js",
+    )
     data = plain(asdict(content.explorer))
     return _page(content.title, study_body(content), data, scripts, styles=("page.css", "study.css"))
 

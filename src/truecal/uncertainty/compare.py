@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,26 +67,29 @@ def compare(
     prob_a: ArrayLike | Predictions,
     prob_b: ArrayLike | None = None,
     *,
+    estimator: Estimator | None = None,
+    lens: Lens | None = None,
+    sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+    classes: Sequence[object] | None = None,
     names: tuple[str, str] = ("a", "b"),
     key: str | None = None,
     paired: bool = True,
-    **options: Any,
+    resamples: int = 1000,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
 ) -> Comparison:
-    """Difference of two models' calibration errors, also of one model before and after recalibration.
+    """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    `compare(y_true, prob_a, prob_b)` for two models of the same labels, or `compare(preds_a, preds_b)` for models with labels of
-    their own (whether each one's own answer was right), paired by row, by the column `key`, or not at all.
-
-    Rows (or whole clusters) are drawn with replacement, the same for both models if paired, so what the models have in common
-    cancels. With P the estimates as powers and d the deviations of their resamples (see :class:`Bootstrap`), the differences
+    Rows (or whole clusters) are drawn with replacement, the same for both models, so what the models have in common cancels.
+    With P the estimates as powers and d the deviations of their resamples (see :class:`Bootstrap`), the differences
     root(P_a - d_a) - root(P_b - d_b) give the interval, and the share of them on either side of 0 the p-value. An estimate of no
     error at all is still above 0; so where calibration is rejected for one model and not for the other, the interval reaches to
     where the whole error of the one would be the difference.
 
-    Parameters
-    ----------
-    key : column of both that says which rows belong together; every value must occur once in each. paired=False: different rows.
-    options : estimator, lens, sample_weight, clusters, classes, resamples, level and rng, as in :func:`compare_many`.
+    compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
+    belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
+    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -96,19 +98,31 @@ def compare(
     >>> found = compare(y, p**2, p, names=("squared", "plain"))
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
-    >>> monday, tuesday = (tc.Predictions.from_probs(p[i::2], y[i::2]) for i in (0, 1))
-    >>> 0 in compare(monday, tuesday, paired=False).interval
-    True
     """
-    if not isinstance(y_true, Predictions):
-        if prob_b is None or isinstance(prob_a, Predictions):
-            raise InputError("say compare(y_true, prob_a, prob_b), or compare(preds_a, preds_b)")
-        if key is not None or not paired:
-            raise InputError("key= and paired= are for Predictions: models given as arrays share their rows")
-        return compare_many(y_true, {names[0]: prob_a, names[1]: prob_b}, **options)[0]
-    if not isinstance(prob_a, Predictions) or prob_b is not None:
-        raise InputError("two Predictions are compared as compare(preds_a, preds_b)")
-    return compare_many({names[0]: y_true, names[1]: prob_a}, key=key, paired=paired, **options)[0]
+    if isinstance(y_true, Predictions):
+        if not isinstance(prob_a, Predictions) or prob_b is not None:
+            raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
+        if sample_weight is not None or clusters is not None or classes is not None:
+            raise InputError("Predictions hold their weights, clusters and classes; leave them out")
+        models = {names[0]: y_true, names[1]: prob_a}
+        chosen = _Chosen(None, estimator, lens, key, paired)
+        return _compare_all(models, chosen, resamples, level, rng)[0]
+    if prob_b is None or isinstance(prob_a, Predictions):
+        raise InputError("compare(y_true, prob_a, prob_b) needs the probabilities of both models")
+    return compare_many(
+        y_true,
+        {names[0]: prob_a, names[1]: prob_b},
+        estimator=estimator,
+        lens=lens,
+        sample_weight=sample_weight,
+        clusters=clusters,
+        classes=classes,
+        key=key,
+        paired=paired,
+        resamples=resamples,
+        level=level,
+        rng=rng,
+    )[0]
 
 
 def compare_many(
@@ -116,22 +130,22 @@ def compare_many(
     probs: Mapping[str, ArrayLike] | None = None,
     *,
     reference: str | None = None,
-    key: str | None = None,
-    paired: bool = True,
     estimator: Estimator | None = None,
     lens: Lens | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     classes: Sequence[object] | None = None,
+    key: str | None = None,
+    paired: bool = True,
     resamples: int = 1000,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> list[Comparison]:
     """Every pair of models, or every model with one `reference`, p-values corrected by Holm (1979).
 
-    Models are given as probabilities by name for the same labels, or as one mapping of names to Predictions with labels of their
-    own. Intervals are those of single comparisons; `adjusted_p` keeps the chance of any false difference among all pairs below
-    alpha. `resamples` are drawn at least; more where fewer could not show a difference after the correction: 2 pairs / (1 - level).
+    Intervals are those of single comparisons; `adjusted_p` keeps the chance of any false difference among all pairs below alpha.
+    `resamples` are drawn at least; more where fewer could not show any difference after the correction: 2 pairs / (1 - level).
+    compare_many({"a": preds_a, ...}) takes Predictions; `key` and `paired` as in :func:`compare`.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -140,89 +154,136 @@ def compare_many(
     >>> [(c.a, c.b) for c in compare_many(y, {"x": p, "y": p**2, "z": p**3})]
     [('x', 'y'), ('x', 'z'), ('y', 'z')]
     """
-    check_whole(resamples, "resamples")
-    check_level(level)
-    check_lens(lens)
-    estimator = RankSeries() if estimator is None else estimator
-    check_estimator(estimator)
-    if isinstance(y_true, Mapping):
-        if probs is not None or any(a is not None for a in (sample_weight, clusters, classes)):
-            raise InputError(
-                "Predictions carry labels, weights, clusters and classes of their own; give nothing beside them"
-            )
-        models = dict(y_true)
+    if probs is None:
+        if not isinstance(y_true, Mapping) or not all(isinstance(preds, Predictions) for preds in y_true.values()):
+            raise InputError("compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name")
+        all_preds = dict(y_true)
     else:
-        if not isinstance(probs, Mapping):
-            raise InputError("models are a mapping such as {'old': prob_old, 'new': prob_new}")
-        given = {"weights": sample_weight, "clusters": clusters, "classes": classes}
-        models = {name: Predictions.from_probs(p, y_true, **given) for name, p in probs.items()}  # type: ignore[arg-type]
-    if len(models) < 2:
-        raise InputError("a comparison needs at least two models with different names")
-    if reference is not None and reference not in models:
-        raise InputError(f"reference {reference!r} is not among the models {', '.join(models)}")
-    pairs = list(combinations(models, 2)) if reference is None else [(m, reference) for m in models if m != reference]
-    models = _aligned(models, key) if paired else models
-    draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    return _compared(models, pairs, estimator, lens, draws, level, generator_of(rng), paired)
+        all_preds = {
+            name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)  # type: ignore[arg-type]
+            for name, p in probs.items()
+        }
+    return _compare_all(all_preds, _Chosen(reference, estimator, lens, key, paired), resamples, level, rng)
 
 
-def _aligned(models: dict[str, Predictions], key: str | None) -> dict[str, Predictions]:
-    """The models with their rows in the same order, by the values of a column."""
-    (name, first), *others = models.items()
-    if key is None:
-        for other, preds in others:
-            if len(preds) != len(first):
-                raise InputError(
-                    f"{name} has {len(first)} rows and {other} {len(preds)}; pair them by a column (key=), or say paired=False"
-                )
-        return models
-    order = {}
-    for model, preds in models.items():
-        values, at, times = np.unique(column(preds, key), return_index=True, return_counts=True)
-        if (times > 1).any():
-            raise InputError(
-                f"{key} {values[times > 1][0]!r} occurs {times.max()} times in {model}; a key names one row"
-            )
-        order[model] = (values, at)
-    common = order[name][0]
-    for model, (values, _) in order.items():
-        if not np.array_equal(values, common):
-            odd = np.setxor1d(values, common)
-            raise InputError(
-                f"{name} and {model} differ in {len(odd)} values of {key}, such as {odd[0]!r}; keep the rows of both"
-            )
-    return {model: preds.take(order[model][1]) for model, preds in models.items()}
+@dataclass(frozen=True)
+class _Chosen:
+    """What is compared, and how rows of two models belong together."""
+
+    reference: str | None
+    estimator: Estimator | None
+    lens: Lens | None
+    key: str | None
+    paired: bool
+
+    def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
+        if len(names) < 2:
+            raise InputError("a comparison needs at least two models with different names")
+        if self.reference is None:
+            return list(combinations(names, 2))
+        if self.reference not in names:
+            raise InputError(f"reference {self.reference!r} is not among the models {', '.join(names)}")
+        return [(name, self.reference) for name in names if name != self.reference]
 
 
-def _compared(
+def _compare_all(
     all_preds: Mapping[str, Predictions],
-    pairs: Sequence[tuple[str, str]],
-    estimator: Estimator,
-    lens: Lens | None,
+    chosen: _Chosen,
     resamples: int,
     level: float,
-    rng: np.random.Generator,
-    paired: bool,
+    rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    """All pairs, from resamples that are the same for all models if they are paired."""
-    first = next(iter(all_preds.values()))
-    judged = default_lens(first) if lens is None else lens
-    units = Units.of(next(judged.samples(first)), rng)
-    counts = units.draws(resamples, rng)
+    check_whole(resamples, "resamples")
+    check_level(level)
+    check_lens(chosen.lens)
+    pairs = chosen.pairs(list(all_preds))
+    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
+    check_estimator(estimator)
+    generator = generator_of(rng)
+    lenses = {name: chosen.lens or default_lens(preds) for name, preds in all_preds.items()}
+    units = _units(all_preds, lenses, chosen, generator)
+    draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
+    counts = next(iter(units.values())).draws(draws, generator)
     models = {}
     for name, preds in all_preds.items():
-        own = default_lens(preds) if lens is None else lens
-        if not paired and preds is not first:
-            units = Units.of(next(own.samples(preds)), rng)
-            counts = units.draws(resamples, rng)
-        joint = resampled_jointly(
-            estimator, own.samples(preds), own.shares(preds), units, counts, rng, always_test=True
-        )
+        own = counts if chosen.paired else units[name].draws(draws, generator)
+        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
+        joint = resampled_jointly(estimator, samples, shares, units[name], own, generator, always_test=True)
         models[name] = _Model.of(joint, estimator, level)
-    method = f"{'paired' if paired else 'unpaired'} bootstrap of {units.kind}"
-    comparisons = [_pair(a, b, models, level, method, estimator, judged.describe(first), len(first)) for a, b in pairs]
+    first = next(iter(all_preds))
+    kind = units[first].kind
+    method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
+    described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
+    comparisons = [_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs]
     adjusted = holm(np.array([c.p_value for c in comparisons]))
     return [replace(c, adjusted_p=float(p)) for c, p in zip(comparisons, adjusted, strict=True)]
+
+
+def _units(
+    all_preds: Mapping[str, Predictions],
+    lenses: Mapping[str, Lens],
+    chosen: _Chosen,
+    rng: np.random.Generator,
+) -> dict[str, Units]:
+    """What is drawn for each model; paired models have the same units, so that one draw serves all of them."""
+    if not chosen.paired:
+        if chosen.key is not None:
+            raise InputError("key= says which rows belong together, paired=False that none do; give one")
+        return {name: Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
+    (first, preds), *others = all_preds.items()
+    if chosen.key is not None:
+        return _units_by_key(all_preds, lenses, chosen.key, rng)
+    for name, other in others:
+        if len(other) != len(preds):
+            raise InputError(
+                f"{first} has {len(preds)} rows and {name} has {len(other)}: pair them by a column (key=, --key), or compare them "
+                "unpaired (paired=False, --unpaired)"
+            )
+        if preds.class_count > 2 and not np.array_equal(other.labels, preds.labels):
+            raise InputError(
+                f"{name} and {first} do not hold the same rows in the same order: their labels differ; pair rows by a column "
+                "(key=, --key)"
+            )
+        if (other.clusters is None) != (preds.clusters is None) or not np.array_equal(
+            np.asarray(other.clusters), np.asarray(preds.clusters)
+        ):
+            raise InputError(
+                f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
+            )
+    shared = Units.of(next(lenses[first].samples(preds)), rng)
+    return dict.fromkeys(all_preds, shared)
+
+
+def _units_by_key(
+    all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str, rng: np.random.Generator
+) -> dict[str, Units]:
+    """Units named by a column of every model; the clusters of the first model hold whole keys, where it has some."""
+    first = next(iter(all_preds))
+    keys = {name: np.asarray(column(preds, key)).astype(str) for name, preds in all_preds.items()}
+    known = np.unique(keys[first])
+    for name, values in keys.items():
+        odd = np.setxor1d(known, values)
+        if len(odd):
+            where = first if odd[0] in known else name
+            raise InputError(
+                f"{len(odd)} values of {key!r} are not in both {first} and {name}, such as {odd[0]!r} (in {where} only); compare "
+                "the rows they share, or unpaired"
+            )
+    codes = {name: np.searchsorted(known, values) for name, values in keys.items()}
+    clusters = all_preds[first].clusters
+    if clusters is not None:
+        of_key = np.full(len(known), -1, np.intp)
+        of_key[codes[first]] = clusters
+        if not np.array_equal(of_key[codes[first]], clusters):
+            raise InputError(f"rows of one {key!r} lie in several clusters; a key belongs to one cluster")
+        codes = {name: of_key[values] for name, values in codes.items()}
+    alone = clusters is None and all(len(values) == len(known) for values in codes.values())
+    sample = next(lenses[first].samples(all_preds[first])).with_units(codes[first])
+    drawn = Units.of(sample, rng)
+    group = np.zeros(int(codes[first].max()) + 1, np.intp)
+    group[codes[first]] = drawn.of_row
+    kind = "rows" if alone else "clusters"
+    return {name: Units(group[values], drawn.count, kind) for name, values in codes.items()}
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,15 @@ from truecal.profile import CellProfile
 from truecal.types import Float64s
 
 MOST_ROWS = 65_536  # more rows than this are first joined into so many cells of equal mass
-ALPHA = 100.0  # Peng et al.: ln(n / alpha)
 STRIPES = 500  # resolution with which the dense region is looked for
 DENSE = 8.0  # a stripe is dense when it holds so many times the mass it would hold if scores were uniform
 
 
 def nearest_range(
-    profile: CellProfile, *, neighbors: int | None, region: tuple[float, float] | None, norm: float
+    profile: CellProfile, *, neighbors: int | None, alpha: float, region: tuple[float, float] | None, norm: float
 ) -> tuple[float, float]:
     """Between which numbers the p-th power of the error of all rows lies; neighbors=None: chosen from the data."""
-    k = _neighbours(profile, neighbors, region)
+    k = _neighbours(profile, neighbors, alpha, region)
     if k is None or not profile.counted:
         return 0.0, 1.0
     gap = _gaps(profile, *k)
@@ -85,7 +84,7 @@ def _start(ends: Float64s, weight: Float64s, k: float, score: Float64s) -> Float
 
 
 def _neighbours(
-    profile: CellProfile, neighbors: int | None, region: tuple[float, float] | None
+    profile: CellProfile, neighbors: int | None, alpha: float, region: tuple[float, float] | None
 ) -> tuple[float, float] | None:
     """Smallest and largest k that all rows may ask for; None when even the dense region is not certain."""
     n = float(profile.size[0])
@@ -99,7 +98,7 @@ def _neighbours(
         if found is None:
             return None
         share = found
-    spread = max(1 + np.log(n / ALPHA), 1.0)
+    spread = max(1 + np.log(n / alpha), 1.0)
     ends = [float(np.clip(np.rint(n * (1 - s) / spread), 1.0, max(n, 1.0))) for s in (share[1], share[0])]
     return ends[0], ends[1]
 

@@ -63,18 +63,19 @@ def heat(
     rows: Sequence[str],
     columns: Sequence[str],
     title: str = "",
-    x: str,
-    y: str,
+    axis_names: tuple[str, str] = ("samples", "bins"),
+    limit: float | None = None,
 ) -> None:
-    """A table of numbers, coloured by sign and size."""
+    """A table of numbers, coloured by sign and size; panels of one figure share `limit`, and so the meaning of a colour."""
     values = np.asarray(numbers, dtype=float)
-    limit = float(np.abs(values).max()) or 1.0
+    limit = limit or float(np.abs(values).max()) or 1.0
     axes.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
-        axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize="small")
+        dark = abs(value) > 0.6 * limit
+        axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize="small", color="white" if dark else "black")
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(len(rows)), rows)
-    axes.set(title=title, xlabel=x, ylabel=y)
+    axes.set(title=title, xlabel=axis_names[0], ylabel=axis_names[1])
 
 
 def bars(axes: "Axes", edges: Sequence[float], heights: Sequence[float], *, title: str = "", x: str, y: str) -> None:

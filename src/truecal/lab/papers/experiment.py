@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truecal.errors import InputError, MissingExtraError
-from truecal.lab.table import Table
+from truecal.frame import Frame
+from truecal.lab.papers.data import Network
 from truecal.lab.trials.batches import Cell, answers_of
 from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import Estimators, Trial, trials
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import Seed, World
-from truecal.predictions import Predictions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setting:
-    """How many simulated datasets (or resamples), the seed, the run, and given predictions by name."""
+    """How many simulated datasets (or resamples), the seed, the run, and given networks by name."""
 
     m: int
     rng: Seed = 0
     run: Run = field(default_factory=Run)
-    data: Mapping[str, Predictions] = field(default_factory=dict)
+    data: Mapping[str, Network] = field(default_factory=dict)
 
     def trials(
         self, estimators: Estimators | Callable[[str], Estimators], worlds: Mapping[str, World], *, n: Sequence[int]
@@ -45,7 +45,7 @@ class Experiment:
 
     name: str
     title: str
-    table: Table
+    table: Frame
     draw: Callable[["Figure"], None]
 
     def figure(self) -> "Figure":

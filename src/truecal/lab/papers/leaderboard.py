@@ -6,11 +6,11 @@ import numpy as np
 
 from truecal.lab.papers.drawing import panels
 from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.table import Field, Table
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.detection import held
 from truecal.lab.trials.estimators import all_estimators
 from truecal.lab.trials.measures import Bounds, has_interval
+from truecal.lab.trials.trials import Field, tidy
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.world import World
 
@@ -50,15 +50,15 @@ def leaderboard(setting: Setting, *, n: tuple[int, ...] = SIZES) -> Experiment:
             share = covered.get(name, float("nan"))
             rows.append((group, name, m, float(np.abs(bias).mean()), float(bias.mean()), error, rmse, share))
     columns = ("worlds", "estimator", "m", "mean_abs_bias", "mean_bias", "mean_bias_se", "mean_rmse", "coverage_90")
-    overall = {name: np.mean([float(r[3]) for r in rows if r[1] == name]) for name in all_estimators()}
+    overall = {name: np.mean([float(r[3] or 0) for r in rows if r[1] == name]) for name in all_estimators()}
     order = sorted(overall, key=lambda name: overall[name])
     groups = list(world_groups())
     rows.sort(key=lambda row: (groups.index(str(row[0])), order.index(str(row[1]))))
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
 
     def draw(figure: "Figure") -> None:
         figure.set_size_inches(12, 5)
-        records = table.records()
+        records = table
         for axes, group in zip(panels(figure, len(groups)), groups, strict=True):
             part = [r for r in records if r["worlds"] == group][::-1]
             axes.barh([str(r["estimator"]) for r in part], [float(r["mean_abs_bias"]) for r in part])

@@ -16,8 +16,9 @@ import numpy as np
 from truecal.checks import check_level, check_whole
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, Estimator, RankSeries, SweepECE
-from truecal.lab.table import Table
+from truecal.frame import Frame
 from truecal.lab.trials.run import Run
+from truecal.lab.trials.trials import tidy
 from truecal.lab.worlds.curves import GLM, Power
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
@@ -232,10 +233,10 @@ def _judge(candidate: Candidate, profile: Profile, level: float, group: str, nam
     )
 
 
-def cell_table(cells: Sequence[MapCell]) -> Table:
+def cell_table(cells: Sequence[MapCell]) -> Frame:
     """Every cell as a row, with the Monte-Carlo standard error of its coverage."""
     columns = (*(field.name for field in fields(MapCell)), "covered_se")
-    return Table(columns, tuple((*astuple(cell), cell.standard_error) for cell in cells))
+    return tidy(columns, [(*astuple(cell), cell.standard_error) for cell in cells])
 
 
 def _lines(cells: Sequence[MapCell]) -> Iterator[tuple[str, str, dict[int, list[MapCell]]]]:
@@ -253,7 +254,7 @@ def _spread(here: Sequence[MapCell]) -> tuple[float, float, str, float]:
     return float(mean), worst.covered, worst.world, float(length)
 
 
-def summary(cells: Sequence[MapCell]) -> Table:
+def summary(cells: Sequence[MapCell]) -> Frame:
     """One row per interval, group and n: mean coverage over the worlds, the lowest of them, and the mean length.
 
     >>> cells = coverage_map(n=[100], m=2, candidates=CANDIDATES[:1])
@@ -265,7 +266,7 @@ def summary(cells: Sequence[MapCell]) -> Table:
         for interval, group, by_n in _lines(cells)
         for n, here in by_n.items()
     ]
-    return Table(("interval", "worlds", "n", "datasets", "coverage", "lowest", "in", "length"), tuple(rows))
+    return tidy(("interval", "worlds", "n", "datasets", "coverage", "lowest", "in", "length"), rows)
 
 
 def markdown(cells: Sequence[MapCell]) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 from truecal.checks import check_choice
 from truecal.errors import InputError
 from truecal.estimate import Estimator
-from truecal.lab.table import Table
+from truecal.frame import Frame
 from truecal.lab.trials.estimators import all_estimators
 from truecal.lab.trials.goodness import Goodness, goodness
 from truecal.lab.trials.run import Run
@@ -29,7 +29,7 @@ class HowBiased:
     trials: tuple[Trial, ...]
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Frame:
         """One row per estimator and n."""
         return table_of(self.trials)
 
@@ -44,8 +44,8 @@ class HowBiased:
         ]
         if abs(self.goodness.z) > 3:
             lines.append("the simulated data does not look like yours: read the biases below with care")
-        shown = self.table.select(("estimator", "n", "truth", "mean", "bias", "bias_se", "std", "rmse"))
-        return "\n".join([*lines, "", shown.text()])
+        shown = self.table.select("estimator", "n", "truth", "mean", "bias", "bias_se", "std", "rmse")
+        return "\n".join([*lines, "", shown.to_text()])
 
 
 def how_biased(

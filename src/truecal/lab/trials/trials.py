@@ -1,6 +1,6 @@
 """Trials: how far an estimator is from the known truth, on average and in spread, over many simulated datasets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.estimate import Estimator
-from truecal.lab.table import Table
+from truecal.frame import Frame
 from truecal.lab.trials.batches import Cell, answers_of
 from truecal.lab.trials.measures import Value
 from truecal.lab.trials.run import Run
@@ -16,6 +16,16 @@ from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import Seed, World
 
 Estimators = Mapping[str, Estimator]
+Field = str | int | float | None
+
+
+def tidy(columns: Sequence[str], rows: Iterable[Sequence[Field]]) -> Frame:
+    """A frame from its columns' names and its rows.
+
+    >>> tidy(("n", "bias"), [(200, 0.5), (400, 0.25)])["bias"].tolist()
+    [0.5, 0.25]
+    """
+    return Frame.from_records([dict(zip(columns, row, strict=True)) for row in rows], columns)
 
 
 @dataclass(frozen=True)
@@ -143,16 +153,16 @@ def trials(
     return result
 
 
-def table_of(made: Sequence[Trial]) -> Table:
+def table_of(made: Sequence[Trial]) -> Frame:
     """Trials as a tidy table, one row each, every number with its Monte-Carlo standard error."""
     columns = ("world", "estimator", "n", "m", "truth", "mean", "bias", "bias_se", "std", "std_se", "rmse", "rmse_se")
-    return Table(
+    return tidy(
         columns,
-        tuple(
+        [
             (
                 *(t.world_name, t.estimator_name, t.n, t.m, t.truth, t.mean),
                 *(t.bias, t.standard_error, t.std, t.std_standard_error, t.rmse, t.rmse_standard_error),
             )
             for t in made
-        ),
+        ],
     )

@@ -11,11 +11,10 @@ import numpy as np
 from truecal.estimate import BinnedECE, DebiasedECE, Estimator, LabelBinnedECE, SweepECE
 from truecal.lab.papers.drawing import bars, heat, lines, panels, shared_legend
 from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.table import Field, Table
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.estimators import EM_SWEEP, EW, EW_SWEEP, RANK_SERIES, roelofs_estimators
 from truecal.lab.trials.measures import Value
-from truecal.lab.trials.trials import Trial, table_of
+from truecal.lab.trials.trials import Field, Trial, table_of, tidy
 from truecal.lab.worlds.curves import Identity, Logistic, Power
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
@@ -44,28 +43,37 @@ FIGURE_4: Mapping[int, tuple[float, ...]] = MappingProxyType(
 
 
 def figure_1(setting: Setting) -> Experiment:
-    """What the usual ECE says of 200 rows from a perfectly calibrated model with the scores of resnet110_c10."""
-    m = setting.m
+    """A perfectly calibrated model with the scores of resnet110_c10: the diagram of one sample of 200, the ECE of many."""
     world = replace(PAPER_WORLDS["resnet110_c10"], curve=Identity())
     (trial,) = setting.trials({"EW": EW}, {"calibrated": world}, n=[200])
     percent = 100 * trial.values
     counts, edges = np.histogram(percent, bins=60)
-    rows = [
-        (float(low), float(high), int(count), float(count / m))
+    rows: list[tuple[Field, ...]] = [
+        ("ECE of samples", float(low), float(high), int(count), float(count / setting.m), None, None)
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
-    table = Table(("ece_low_percent", "ece_high_percent", "datasets", "share"), tuple(rows))
+    bins = EW(Profile.from_arrays(*(part[0] for part in world.draw(200, 1, rng=setting.rng)))).bins
+    assert bins is not None
+    for k, (weight, score, rate) in enumerate(
+        zip(bins.weight[0], bins.score_sum[0] / bins.safe[0], bins.rate[0], strict=True)
+    ):
+        if weight:
+            rows.append(
+                ("one sample", k / 15, (k + 1) / 15, int(weight), float(weight) / 200, float(score), float(rate))
+            )
+    table = tidy(("panel", "low", "high", "count", "share", "mean_score", "mean_outcome"), rows)
     floor = np.quantile(percent, 0.05)
     title = f"a calibrated model, n = 200: mean ECE {trial.mean:.2%}, 95 % of samples above {floor:.1f} %"
 
     def draw(figure: "Figure") -> None:
-        bars(
-            figure.subplots(),
-            list(edges),
-            [row[3] for row in rows],
-            x="ECE (%), 15 equal-width bins",
-            y="share of samples",
-        )
+        left, right = panels(figure, 2, columns=2, share_y=False)
+        part = [r for r in table if r["panel"] == "one sample"]
+        left.bar([r["low"] for r in part], [r["mean_outcome"] for r in part], width=1 / 15, align="edge", alpha=0.6)
+        left.plot([r["mean_score"] for r in part], [r["mean_outcome"] for r in part], "k.")
+        left.axline((0, 0), slope=1, color="green", linewidth=0.8)
+        left.set(title="one sample", xlabel="score", ylabel="share correct")
+        shares = [float(row[4]) for row in rows[:60]]  # type: ignore[arg-type]
+        bars(right, list(edges), shares, x="ECE (%), 15 equal-width bins", y="share of samples")
 
     return Experiment("roelofs-fig1", title, table, draw)
 
@@ -80,15 +88,16 @@ def figure_4(setting: Setting) -> Experiment:
         for n, paper in zip(SIZES, printed, strict=True):
             bias = 100 * ours[b, n].bias
             rows.append((b, n, bias, 100 * ours[b, n].standard_error, paper, bias - paper))
-    table = Table(("bins", "n", "bias_percent", "bias_se", "paper_percent", "difference"), tuple(rows))
+    table = tidy(("bins", "n", "bias_percent", "bias_se", "paper_percent", "difference"), rows)
 
     def draw(figure: "Figure") -> None:
         left, right = panels(figure, 2, columns=2)
-        labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES], "x": "samples", "y": "bins"}
+        labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES]}
         shape = (len(BINS), len(SIZES))
         for axes, name, title in ((left, "bias_percent", "ours"), (right, "paper_percent", "as printed")):
-            numbers = np.reshape(np.array(table.column(name), dtype=float), shape)
-            heat(axes, numbers.tolist(), title=f"bias (%), {title}", **labels)  # type: ignore[arg-type]
+            numbers = np.reshape(np.array(table[name], dtype=float), shape)
+            limit = float(np.abs(table["paper_percent"].astype(float)).max())
+            heat(axes, numbers.tolist(), title=f"bias (%), {title}", limit=limit, **labels)  # type: ignore[arg-type]
 
     return Experiment("roelofs-fig4", "bias of equal-width ECE, resnet110_c10", table, draw)
 
@@ -146,14 +155,15 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
         rows.append((world_name, metric, by, int(number), t.n, t.m, 100 * t.bias, 100 * t.standard_error))
         rows[-1] += (100 * t.std, 100 * t.std_standard_error)
     columns = ("world", "metric", "scheme", "bins", "n", "m", "bias_percent", "bias_se", "std_percent", "std_se")
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
     quantity, words = ("std_percent", "standard deviation") if spread else ("bias_percent", "bias")
 
     def draw(figure: "Figure") -> None:
         figure.set_size_inches(12, 12)
-        records = table.records()
+        records = table
         metrics = ("BIN", "LB", "DEBIAS", "SWEEP")
         kinds = [(metric, scheme) for metric in metrics for scheme in ("width", "mass")]
+        limit = float(np.abs(table[quantity].astype(float)).max())
         for axes, (metric, scheme) in zip(panels(figure, 8, columns=2, share_y=False), kinds, strict=True):
             part = [r for r in records if (r["metric"], r["scheme"]) == (metric, scheme)]
             bins = list(dict.fromkeys(r["bins"] for r in part))
@@ -163,8 +173,7 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
                 rows=[str(b) for b in bins],
                 columns=[str(n) for n in SIZES],
                 title=f"{metric}, equal {scheme}: {words} (%)",
-                x="samples",
-                y="bins",
+                limit=limit,
             )
 
     return Experiment(name, f"{words} by bins and samples, {world_name}", table, draw)
@@ -208,10 +217,10 @@ def figure_15(setting: Setting) -> Experiment:
             settled = (float(chosen.mean()), float(chosen.std()) / m**0.5)
             rows.append((cell.name, cell.n, b, m, truth, mean, error, *settled))
     columns = ("world", "n", "bins", "m", "truth_percent", "mean_percent", "mean_se", "sweep_bins", "sweep_bins_se")
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
 
     def draw(figure: "Figure") -> None:
-        records = table.records()
+        records = table
         for axes, name in zip(panels(figure, 2, columns=2, share_y=False), worlds, strict=True):
             curves = {}
             for n in sizes:

@@ -1,40 +1,42 @@
-"""Roelofs et al., appendix A: the fits (Tables 1 and 2) and their check (Table 3, Figure 5c).
+"""Roelofs et al., appendix A: the fits (Tables 1 and 2), their check (Table 3), and Figures 3 and 5.
 
-Of the ten networks' outputs only those given as `profiles` can be fitted; for the others the fit is put to data
-simulated from the printed world itself, which shows whether the printed numbers are what the method finds.
+Every table has two readings. "as printed" repeats what the authors did, as their published code shows: the softmax is computed in
+float32 as exp(x - logsumexp x), half of the top scores round to exactly 1, and 1e-16 is subtracted from those for the Beta, while
+the curves drop them. The printed Beta is that of this rounding. Table 3 takes the ECE of the validation split, and simulates 1000
+rows from the printed Beta and a curve fitted on the validation split. "as it should be" counts a score of 1 as one below the
+resolution, fits the test split, and simulates as many rows as there are.
+
+Networks that are not given with --data are replaced by data simulated from their printed world.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from truecal.lab.papers.drawing import lines
+import numpy as np
+
+from truecal.frame import Frame
+from truecal.lab.papers.data import Network, Outputs
+from truecal.lab.papers.drawing import lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.table import Field, Table
+from truecal.lab.papers.roelofs.printed import RESNET110_C10, TABLE_3
 from truecal.lab.trials.estimators import EW
-from truecal.lab.worlds.fit_world import WorldFit, fit_world
+from truecal.lab.trials.trials import Field, tidy
+from truecal.lab.worlds.curves import Power
+from truecal.lab.worlds.fit_beta import BetaFit, fit_beta
+from truecal.lab.worlds.fit_curve import CurveFit, fit_curve, fit_curves
+from truecal.lab.worlds.fit_world import fit_world
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS, PRINTED, dataset_of
-from truecal.lens import TopLabel
+from truecal.lab.worlds.quadrature import Array
+from truecal.lab.worlds.score_distributions import Beta
+from truecal.lab.worlds.world import World
 from truecal.profile import Profile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Table 3: equal-width ECE (norm 2, percent) on the networks' own outputs, and averaged over simulations.
-TABLE_3: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {
-        "resnet110_c10": (6.67, 8.42),
-        "resnet110_SD_c10": (6.54, 8.79),
-        "resnet_wide32_c10": (6.09, 8.44),
-        "densenet40_c10": (6.70, 8.09),
-        "resnet110_c100": (20.26, 18.87),
-        "resnet110_SD_c100": (17.44, 15.78),
-        "resnet_wide32_c100": (20.40, 17.53),
-        "densenet40_c100": (23.12, 19.69),
-        "resnet152_imgnet": (6.85, 9.26),
-        "densenet161_imgnet": (6.15, 6.87),
-    }
-)
+AS_PRINTED, AS_IT_SHOULD_BE, SIMULATED = "as printed", "as it should be", "simulated data"
+_BOOTSTRAPS = 10  # over which the authors average the AIC
+_PRINTED_ROWS = 1000  # of a dataset behind the simulated column of Table 3
 
 
 def evaluation_size(world_name: str) -> int:
@@ -42,61 +44,201 @@ def evaluation_size(world_name: str) -> int:
     return 25_000 if dataset_of(world_name) == "ImageNet" else 10_000
 
 
-def _fits(setting: Setting) -> dict[str, tuple[str, WorldFit]]:
-    results = {}
-    for name, world in PAPER_WORLDS.items():
-        if name in setting.data:
-            results[name] = ("given data", fit_world(TopLabel()(setting.data[name])))
-        else:
-            scores, outcomes = world.draw(evaluation_size(name), 1, rng=setting.rng)
-            results[name] = ("simulated", fit_world(Profile.from_arrays(scores[0], outcomes[0])))
-    return results
+def single_precision_top(outputs: Outputs) -> tuple[Array, Array]:
+    """Top scores by exp(x - logsumexp x) in float32, and whether they came true."""
+    x = outputs.logits_or_logs().astype(np.float32)
+    largest = x.max(axis=1, keepdims=True)
+    log_sum = np.log(np.sum(np.exp(x - largest), axis=1, keepdims=True, dtype=np.float32)) + largest
+    probs = np.exp(x - log_sum)
+    right = probs.argmax(axis=1) == outputs.preds.labels
+    return np.minimum(probs.max(axis=1), np.float32(1)).astype(np.float64), right.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a network: its Beta, its curves, and how many of its scores are exactly 1."""
+
+    name: str
+    beta: BetaFit
+    curves: tuple[CurveFit, ...]
+    ones: int
+
+
+def _as_printed(outputs: Outputs) -> Reading:
+    top, right = single_precision_top(outputs)
+    ones = top == 1
+    beta = fit_beta(np.where(ones, 1.0 - 1e-16, top), np.ones(top.size))
+    inside, happened = top[~ones], right[~ones]
+    curves = fit_curves(inside, 1.0 - inside, happened, np.ones(inside.size))
+    return Reading(AS_PRINTED, beta, tuple(curves), int(ones.sum()))
+
+
+def _as_it_should_be(profile: Profile, name: str) -> Reading:
+    fit = fit_world(profile)
+    return Reading(name, fit.beta, fit.curves, int(fit.beta.ones))
+
+
+def readings(name: str, setting: Setting) -> list[Reading]:
+    """Both readings of a given network, or the fit to data simulated from the printed world."""
+    if name in setting.data:
+        outputs = setting.data[name].test
+        return [_as_printed(outputs), _as_it_should_be(Profile.from_arrays(*outputs.top()), AS_IT_SHOULD_BE)]
+    scores, outcomes = PAPER_WORLDS[name].draw(evaluation_size(name), 1, rng=setting.rng)
+    return [_as_it_should_be(Profile.from_arrays(scores[0], outcomes[0]), SIMULATED)]
 
 
 def table_1(setting: Setting) -> Experiment:
-    """The Beta of every dataset."""
+    """The Beta of every network."""
     rows: list[tuple[Field, ...]] = []
-    for name, (source, fit) in _fits(setting).items():
-        printed, beta = PRINTED[name], fit.beta
-        ours = (beta.scores.alpha, beta.alpha_standard_error, beta.scores.beta, beta.beta_standard_error, beta.ones)
-        rows.append((name, source, *ours, printed.alpha, printed.beta))
-    columns = ("world", "data", "alpha", "alpha_se", "beta", "beta_se", "scores_of_1", "paper_alpha", "paper_beta")
-    return _experiment("roelofs-tab1", "Beta fits", Table(columns, tuple(rows)), "alpha", "paper_alpha")
+    for name, printed in PRINTED.items():
+        for reading in readings(name, setting):
+            beta = reading.beta
+            ours = (beta.scores.alpha, beta.alpha_standard_error, beta.scores.beta, beta.beta_standard_error)
+            rows.append((name, reading.name, *ours, reading.ones, printed.alpha, printed.beta))
+    columns = ("world", "reading", "alpha", "alpha_se", "beta", "beta_se", "scores_of_1", "paper_alpha", "paper_beta")
+    return _against_print("roelofs-tab1", "Beta fits", tidy(columns, rows), "alpha", "paper_alpha")
 
 
 def table_2(setting: Setting) -> Experiment:
-    """Every candidate curve of every dataset, best AIC first."""
+    """Every candidate curve of every network, best AIC first; printed AICs are means over bootstraps of the rows."""
     rows: list[tuple[Field, ...]] = []
-    for name, (source, fit) in _fits(setting).items():
-        paper = PRINTED[name]
-        for place, c in enumerate(fit.curves, start=1):
-            ours = (c.aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error)
-            same = (c.curve.link, c.curve.transform) == (paper.link, paper.transform)
-            printed = (paper.b0, paper.b1) if same and (c.terms == "b0_b1" or not paper.b0) else (float("nan"),) * 2
-            rows.append((name, source, place, c.name, *ours, *printed))
-    columns = ("world", "data", "place", "curve", "aic", "b0", "b0_se", "b1", "b1_se", "paper_b0", "paper_b1")
-    return _experiment("roelofs-tab2", "calibration curves by AIC", Table(columns, tuple(rows)), "b1", "paper_b1")
+    for name in PRINTED:
+        for reading in readings(name, setting):
+            mean, spread = (None, None)
+            for place, c in enumerate(reading.curves, start=1):
+                if reading.name == AS_PRINTED:
+                    mean, spread = _bootstrapped_aic(setting.data[name].test, c, setting)
+                ours = (c.aic, mean, spread, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error)
+                rows.append((name, reading.name, place, c.name, *ours, *_printed_curve(name, c)))
+    columns = (
+        *("world", "reading", "place", "curve", "aic", "aic_bootstrap", "aic_bootstrap_se"),
+        *("b0", "b0_se", "b1", "b1_se", "paper_aic", "paper_b0", "paper_b1"),
+    )
+    return _against_print("roelofs-tab2", "calibration curves by AIC", tidy(columns, rows), "b1", "paper_b1")
+
+
+def _printed_curve(name: str, fit: CurveFit) -> tuple[float | None, float | None, float | None]:
+    if name == "resnet110_c10":
+        return RESNET110_C10.get(fit.name, (None, None, None))
+    best = PRINTED[name]
+    terms = "b0_b1" if best.b0 else "b1"
+    if (fit.curve.link, fit.curve.transform, fit.terms) == (best.link, best.transform, terms):
+        return None, best.b0, best.b1
+    return None, None, None
+
+
+def _bootstrapped_aic(outputs: Outputs, fit: CurveFit, setting: Setting) -> tuple[float, float]:
+    """Mean AIC over bootstraps of the rows with a score below 1, and its standard error."""
+    top, right = single_precision_top(outputs)
+    c, y = top[top < 1], right[top < 1]
+    rng = np.random.default_rng(setting.rng if isinstance(setting.rng, int) else 0)
+    aics = []
+    for _ in range(_BOOTSTRAPS):
+        rows = rng.integers(0, c.size, c.size)
+        link, inner = fit.curve.link, fit.curve.transform
+        aics.append(fit_curve(link, inner, fit.terms, c[rows], 1.0 - c[rows], y[rows], np.ones(c.size)).aic)
+    return float(np.mean(aics)), float(np.std(aics, ddof=1) / np.sqrt(_BOOTSTRAPS))
 
 
 def table_3(setting: Setting) -> Experiment:
-    """Equal-width ECE on the data, and averaged over m datasets simulated from the printed worlds."""
+    """Equal-width ECE (norm 2) on the data, and averaged over m simulated datasets; also Figure 5c."""
+    worlds: dict[str, tuple[str, str, float | None, World, int]] = {}
+    for name in TABLE_3:
+        if name in setting.data:
+            network = setting.data[name]
+            printed, proper = readings(name, setting)
+            worlds[f"{name} {AS_PRINTED}"] = (name, AS_PRINTED, *_printed_protocol(network, printed))
+            on_test = 100 * float(EW.values(Profile.from_arrays(*network.test.top()))[0])
+            world = World(proper.beta.scores, proper.curves[0].curve)
+            worlds[f"{name} {AS_IT_SHOULD_BE}"] = (name, AS_IT_SHOULD_BE, on_test, world, len(network.test.preds))
+        worlds[name] = (name, "printed parameters", None, PAPER_WORLDS[name], evaluation_size(name))
+    by_size: dict[int, dict[str, World]] = {}
+    for key, (*_, world, n) in worlds.items():
+        by_size.setdefault(n, {})[key] = world
+    trials = {t.world_name: t for n, some in by_size.items() for t in setting.trials({"EW": EW}, some, n=[n])}
     rows: list[tuple[Field, ...]] = []
-    for name, (paper_data, paper_simulated) in TABLE_3.items():
-        (trial,) = setting.trials({"EW": EW}, {name: PAPER_WORLDS[name]}, n=[evaluation_size(name)])
-        on_data = 100 * float(EW.values(TopLabel()(setting.data[name]))[0]) if name in setting.data else float("nan")
-        rows.append((name, on_data, paper_data, 100 * trial.mean, 100 * trial.standard_error, paper_simulated))
-    columns = ("world", "ece_percent", "paper_ece", "simulated_percent", "simulated_se", "paper_simulated")
-    table = Table(columns, tuple(rows))
-    return _experiment("roelofs-tab3", "ECE on simulated data", table, "simulated_percent", "paper_simulated")
+    for key, (name, reading, on_data, _, n) in worlds.items():
+        trial, (paper_data, paper_simulated) = trials[key], TABLE_3[name]
+        ours = (on_data, paper_data, n, 100 * trial.mean, 100 * trial.standard_error, paper_simulated)
+        rows.append((name, reading, setting.m, *ours))
+    columns = (
+        "world",
+        "reading",
+        "m",
+        "ece_percent",
+        "paper_ece",
+        "n",
+        "simulated_percent",
+        "simulated_se",
+        "paper_simulated",
+    )
+    return _against_print(
+        "roelofs-tab3", "ECE on simulated data", tidy(columns, rows), "simulated_percent", "paper_simulated"
+    )
 
 
-def _experiment(name: str, title: str, table: Table, ours: str, paper: str) -> Experiment:
+def _printed_protocol(network: Network, printed: Reading) -> tuple[float | None, World, int]:
+    """ECE of the validation split, and the world whose simulated column is printed."""
+    fit = network.held_out("roelofs-tab3 as printed")
+    on_data = 100 * float(EW.values(Profile.from_arrays(*fit.top()))[0])
+    chosen = next(iter(RESNET110_C10))
+    curve = next(c.curve for c in _as_printed(fit).curves if c.name == chosen)
+    return on_data, World(printed.beta.scores, curve), _PRINTED_ROWS
+
+
+def figure_3(setting: Setting) -> Experiment:
+    """What controls the true error: a density of scores and a curve, here Beta(2.8, 0.05) and T = c^2."""
+    world = World(Beta(2.8, 0.05), Power(2))
+    c = np.linspace(0.005, 0.995, 199)
+    table = Frame({"score": c, "density": _density(Beta(2.8, 0.05), c), "accuracy": c**2, "gap": c - c**2})
+
+    def draw(figure: "Figure") -> None:
+        left, right = panels(figure, 2, columns=2, share_y=False)
+        left.semilogy(c, table["density"])
+        left.set(xlabel="score", ylabel="density")
+        lines(right, {"T(c) = c^2": (c.tolist(), table["accuracy"].tolist())}, x="score", y="P(correct)")
+        right.axline((0, 0), slope=1, color="green", linewidth=0.8)
+
+    errors = f"{100 * world.true_error(1):.2f} % (l1), {100 * world.true_error(2):.2f} % (l2)"
+    return Experiment("roelofs-fig3", f"a world: true error {errors}", table, draw)
+
+
+def figure_5(setting: Setting) -> Experiment:
+    """(a) densities and (b) curves of the ten printed worlds; (c) is `roelofs-tab3`."""
+    c = np.linspace(0.005, 0.995, 100)
+    records: list[dict[str, Any]] = [
+        {"world": name, "dataset": dataset_of(name), "score": float(x), "density": float(d), "accuracy": float(t)}
+        for name, printed in PRINTED.items()
+        for x, d, t in zip(c, _density(Beta(printed.alpha, printed.beta), c), printed.world.curve(c), strict=True)
+    ]
+    table = Frame.from_records(records)
+
+    def draw(figure: "Figure") -> None:
+        left, right = panels(figure, 2, columns=2, share_y=False)
+        for name in PRINTED:
+            part = [r for r in records if r["world"] == name]
+            left.semilogy(c, [r["density"] for r in part], label=name)
+            right.plot(c, [r["accuracy"] for r in part])
+        left.set(xlabel="score", ylabel="density")
+        right.set(xlabel="score", ylabel="P(correct)")
+        right.axline((0, 0), slope=1, color="green", linewidth=0.8)
+        left.legend(fontsize="x-small")
+
+    return Experiment("roelofs-fig5", "fitted densities and calibration curves, ten networks", table, draw)
+
+
+def _density(scores: Beta, c: Array) -> Array:
+    from scipy.special import betaln
+
+    log = (scores.alpha - 1) * np.log(c) + (scores.beta - 1) * np.log1p(-c) - betaln(scores.alpha, scores.beta)
+    return np.asarray(np.exp(log))
+
+
+def _against_print(name: str, title: str, table: Frame, ours: str, paper: str) -> Experiment:
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        pairs = [(float(r[paper]), float(r[ours])) for r in table.records() if r[paper] == r[paper]]
-        axes.axline(pairs[0], slope=1, color="green", linewidth=0.8) if len(pairs) == 1 else axes.axline(
-            (0, 0), slope=1
-        )
+        pairs = [(float(r[paper]), float(r[ours])) for r in table if r[paper] is not None and r[paper] == r[paper]]
+        axes.axline(pairs[0], slope=1, color="green", linewidth=0.8)
         lines(axes, {}, x=f"{ours}, as printed", y=f"{ours}, ours", legend=False)
         axes.plot([p for p, _ in pairs], [o for _, o in pairs], "o")
 

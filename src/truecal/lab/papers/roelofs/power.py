@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from truecal.estimate import Estimator
 from truecal.lab.papers.drawing import lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.table import Field, Table
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.detection import NULL_PER_REAL, detect, power_curve
 from truecal.lab.trials.estimators import EM_SWEEP, EW, RANK_SERIES
 from truecal.lab.trials.measures import Value
+from truecal.lab.trials.trials import Field, tidy
 from truecal.lab.worlds.score_distributions import Uniform
 from truecal.lab.worlds.world import World
 
@@ -47,10 +47,10 @@ def figure_8(setting: Setting, *, n: tuple[int, ...] = SIZES, errors: tuple[floa
                 rates = (results.rate, results.standard_error, 1 - results.rate)
                 rows.append((name, size, error, curves[error].d, m, *rates, results.critical))
     columns = ("estimator", "n", "true_error", "d", "m", "power", "power_se", "miss_rate", "critical_value")
-    table = Table(columns, tuple(rows))
+    table = tidy(columns, rows)
 
     def draw(figure: "Figure") -> None:
-        records = table.records()
+        records = table
         for axes, size in zip(panels(figure, len(n)), n, strict=True):
             drawn = {}
             for name in estimators:

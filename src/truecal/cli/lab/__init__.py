@@ -1,0 +1,6 @@
+"""`truecal lab` and its commands."""
+
+from truecal.cli.lab import papers
+from truecal.cli.lab.trials import lab
+
+__all__ = ["lab", "papers"]

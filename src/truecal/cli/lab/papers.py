@@ -1,0 +1,90 @@
+"""`truecal lab paper`, `papers` and `leaderboard`: the papers' experiments done again."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truecal.cli.lab.options import Effort, Reply, Running, data_option, effort_options, reply_options, running_options
+from truecal.cli.lab.trials import lab
+from truecal.cli.source import Source, column_options, load
+
+if TYPE_CHECKING:
+    from truecal.lab.papers.data import Network
+
+
+@lab.command()
+@click.argument("name", metavar="[EXPERIMENT]", required=False)
+@effort_options
+@data_option
+@running_options
+@reply_options
+@column_options
+def paper(
+    source: Source, name: str | None, effort: Effort, data: tuple[str, ...], running: Running, reply: Reply
+) -> None:
+    """Do an experiment of a paper again, and write its table and figure; without a name, list the experiments."""
+    from truecal.frame import Frame
+    from truecal.lab.papers.papers import PAPERS
+    from truecal.lab.papers.papers import paper as redo
+
+    if name is None:
+        listed = [
+            {"experiment": known, "quick": entry.quick, "full": entry.full, "data": entry.data}
+            for known, entry in PAPERS.items()
+        ]
+        reply.give("lab paper", Frame.from_records(listed))
+        return
+    with running.run.kept() as run:
+        given = _given(data, source)
+        level: Any = "full" if effort.full else "quick"
+        made = redo(name, effort=level, m=effort.m, data=given, rng=running.seed, run=run)
+    written = [str(path) for path in made.write(effort.folder, table_format=effort.table_format)]
+    text = f"{made.title}\n\n{made.table.to_text()}\n\nwritten: {', '.join(written)}"
+    reply.give("lab paper", made.table, facts={"title": made.title, "written": written}, text=text)
+
+
+@lab.command()
+@click.option("--effort", type=click.Choice(["quick", "page", "full"]), default="page", show_default=True)
+@click.option("--folder", metavar="FOLDER", help="Write every table and figure here as well.")
+@click.option("--out", metavar="FILE", default="papers.md", show_default=True, help="The page, in Markdown.")
+@data_option
+@running_options
+@column_options
+def papers(source: Source, effort: str, folder: str | None, out: str, data: tuple[str, ...], running: Running) -> None:
+    """Do every experiment of the papers again and write one page: each numbered item, our number, the printed one, a verdict."""
+    from truecal.lab.papers.page import page, run_items
+    from truecal.writing import write_whole
+
+    level: Any = effort
+    made = run_items(_given(data, source), effort=level, rng=running.seed, run=running.run)
+    for experiment in made.values() if folder else ():
+        experiment.write(str(folder))
+    click.echo(f"written: {write_whole(out, page(made))}")
+
+
+def _given(data: tuple[str, ...], source: Source) -> "dict[str, Network]":
+    """The networks of NAME=FILE pairs: .npz files with their splits, other files as one test split."""
+    from truecal.lab.papers.data import Network, Outputs, read_network
+
+    given = {}
+    for pair in data:
+        name, between, file = pair.partition("=")
+        if not between or not file:
+            raise click.UsageError(f"--data takes NAME=FILE, not {pair!r}")
+        if file.endswith(".npz"):
+            given[name] = read_network(file)
+        else:
+            given[name] = Network(Outputs(load(replace(source, file=file))))
+    return given
+
+
+@lab.command()
+@effort_options
+@running_options
+@reply_options
+@click.pass_context
+def leaderboard(context: click.Context, /, **options: Any) -> None:
+    """Rank every estimator by mean |bias|, RMSE and coverage over worlds whose true error is known."""
+    plain = {key: value for part in options.values() for key, value in vars(part).items()}
+    context.invoke(paper, name="leaderboard", data=(), **plain)

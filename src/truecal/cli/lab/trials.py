@@ -1,0 +1,235 @@
+"""`truecal lab`: worlds whose true error is known, and trials in them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from truecal.cli.estimators import lens_option, make_estimator, make_lens
+from truecal.cli.lab.options import (
+    Metric,
+    Question,
+    Reply,
+    Running,
+    bundled,
+    metric_options,
+    question_options,
+    reply_options,
+    running_options,
+    world_option,
+)
+from truecal.cli.source import Source, input_options, load
+
+if TYPE_CHECKING:
+    from truecal.estimate import Estimator
+    from truecal.lab import WorldFit
+
+
+@click.group()
+def lab() -> None:
+    """Simulate worlds whose true calibration error is known.
+
+    \b
+    truecal lab bias preds.parquet           how biased is each estimator on data like mine?
+    truecal lab power --error 0.02           how many rows does it take to find an error of 0.02?
+    truecal lab paper roelofs-fig4 --quick   an experiment of a paper, done again
+    truecal lab coverage --peers             how often do intervals hold the truth, ours and others'?
+    """
+
+
+@lab.command()
+@reply_options
+def worlds(reply: Reply) -> None:
+    """List the papers' worlds with their true errors."""
+    from truecal.frame import Frame
+    from truecal.lab import PAPER_WORLDS, dataset_of
+
+    records = [
+        {
+            "world": name,
+            "dataset": dataset_of(name),
+            "accuracy": world.accuracy(),
+            "error_l1": world.true_error(1),
+            "error_l2": world.true_error(2),
+        }
+        for name, world in PAPER_WORLDS.items()
+    ]
+    reply.give("lab worlds", Frame.from_records(records))
+
+
+@lab.command()
+@lens_option
+@reply_options
+@input_options
+def fit(source: Source, lens: str, reply: Reply) -> None:
+    """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
+    from truecal.frame import Frame
+    from truecal.lab import goodness
+
+    fitted = _fit(source, lens)
+    records = [
+        {"curve": c.name, "aic": c.aic, "b0": c.curve.b0, "b0_se": c.b0_standard_error, "b1": c.curve.b1}
+        | {"b1_se": c.b1_standard_error}
+        for c in fitted.curves
+    ]
+    table = Frame.from_records(records)
+    beta, check = fitted.beta, goodness(fitted)
+    facts = {
+        "alpha": beta.scores.alpha,
+        "alpha_se": beta.alpha_standard_error,
+        "beta": beta.scores.beta,
+        "beta_se": beta.beta_standard_error,
+        "scores_of_0": beta.zeros,
+        "scores_of_1": beta.ones,
+        "resolution": beta.resolution,
+        "true_error": fitted.world.true_error(),
+        "ece_on_data": check.on_data,
+        "ece_simulated": check.simulated,
+        "ece_simulated_std": check.simulated_std,
+    }
+    text = "\n".join(f"{name:<18} {value:.6g}" for name, value in facts.items())
+    reply.give("lab fit", table, facts=facts, text=f"{text}\n\n{table.to_text()}")
+
+
+@lab.command()
+@click.option("--n", type=click.IntRange(1), help="Rows of each simulated dataset. [default: as many as the data]")
+@click.option("--m", type=click.IntRange(2), default=200, show_default=True, help="Simulated datasets.")
+@lens_option
+@running_options
+@reply_options
+@input_options
+def bias(source: Source, n: int | None, m: int, lens: str, running: Running, reply: Reply) -> None:
+    """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
+    from truecal.lab import how_biased
+
+    preds = load(source)
+    result = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=running.seed, run=running.run)
+    facts = {
+        "curve": result.fit.best.name,
+        "true_error": result.world.true_error(),
+        "ece_on_data": result.goodness.on_data,
+        "ece_simulated": result.goodness.simulated,
+        "ece_simulated_std": result.goodness.simulated_std,
+    }
+    reply.give("lab bias", result.table, facts=facts, text=str(result))
+
+
+@lab.command()
+@question_options
+@metric_options
+@world_option
+@lens_option
+@running_options
+@reply_options
+@input_options
+def power(
+    source: Source,
+    question: Question,
+    metric: Metric,
+    world: str | None,
+    lens: str,
+    running: Running,
+    reply: Reply,
+) -> None:
+    """How many rows does it take to find an error of this size?
+
+    Scores and the direction of the error are those of the predictions in FILE, or of --world; without either, scores are
+    uniform and P(y) = c^d, as in Roelofs et al., section 5.4. The error is in the norm of the estimator (--norm): the same curve
+    has a smaller error in norm 1 than in norm 2, so only powers of one norm can be compared.
+    """
+    from truecal.frame import Frame
+    from truecal.lab import PAPER_WORLDS, samples_needed
+
+    given = bool(source.file)
+    if given and world is not None:
+        raise click.UsageError("FILE and --world exclude each other; give one")
+    place = PAPER_WORLDS[world] if world is not None else None
+    if given:
+        place = _fit(source, lens).empirical_world
+    estimator = _in_norm(metric)
+    asked = {"error": question.error, "target": question.target, "alpha": question.alpha, "m": question.m}
+    needed = samples_needed(estimator, world=place, rng=running.seed, run=running.run, **asked)  # type: ignore[arg-type]
+    records = [{"n": n, "power": d.rate, "power_se": d.standard_error} for n, d in needed.tried.items()]
+    table = Frame.from_records(records)
+    words = (
+        f"an error of {question.error:g} (norm {estimator.power_norm:g}) is found with probability {question.target:g} "
+        f"from about n = {needed.n} rows on ({metric.estimator})"
+    )
+    facts = {"n": needed.n, **asked, "estimator": metric.estimator, "norm": estimator.power_norm}
+    reply.give("lab power", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
+
+
+def _in_norm(metric: Metric) -> "Estimator":
+    """The estimator; in norm 2 where it has a choice and none is asked for."""
+    plain = make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm=metric.norm)
+    if metric.norm is None and hasattr(plain, "norm"):
+        return make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm="2")
+    return plain
+
+
+for _parameter in power.params:  # here FILE may be left out
+    if _parameter.name == "file":
+        _parameter.required = False
+
+
+@dataclass(frozen=True)
+class _Map:
+    """The intervals, sizes and datasets of a coverage map."""
+
+    full: bool
+    peers: bool
+    sizes: tuple[int, ...]
+    m: int | None
+    level: float
+
+
+_map = bundled(
+    _Map,
+    "wanted",
+    (
+        click.option("--full/--quick", default=False, show_default=True, help="200 datasets per world and n, or 20."),
+        click.option(
+            "--peers", is_flag=True, help="Intervals of other installed packages as well (few datasets, n <= 1000)."
+        ),
+        click.option("--n", "sizes", type=click.IntRange(2), multiple=True, help="Rows of a dataset; may be repeated."),
+        click.option(
+            "--m", type=click.IntRange(1), help="Simulated datasets per world and n, instead of --full or --quick."
+        ),
+        click.option("--level", type=float, default=0.9, show_default=True, help="Stated level of the intervals."),
+    ),
+)
+
+
+@lab.command()
+@_map
+@running_options
+@reply_options
+def coverage(wanted: _Map, running: Running, reply: Reply) -> None:
+    """How often does each interval hold the truth, and how long is it?
+
+    Four groups of ten worlds: fitted to real networks, the same recalibrated (true error 0) and nearly so (0.02), and others.
+    The text has one line per interval, group and n; --json one row per world.
+    """
+    from truecal.lab.trials.coverage_map import CANDIDATES, SIZES, cell_table, coverage_map, summary
+    from truecal.lab.trials.peer_intervals import peer_candidates
+
+    datasets = wanted.m or (200 if wanted.full else 20)
+    judged = list(CANDIDATES)
+    if wanted.peers:
+        others, absent = peer_candidates(datasets)
+        judged += others
+        if absent:
+            click.echo(f"truecal: not installed, left out: {', '.join(absent)}", err=True)
+    n = tuple(sorted(set(wanted.sizes))) or (SIZES if wanted.full else (100, 1000))
+    cells = coverage_map(n=n, m=datasets, level=wanted.level, candidates=judged, rng=running.seed, run=running.run)
+    facts = {"level": wanted.level, "n": list(n), "m": datasets}
+    reply.give("lab coverage", cell_table(cells), facts=facts, text=summary(cells).to_text())
+
+
+def _fit(source: Source, lens: str) -> "WorldFit":
+    from truecal.lab import fit_world
+    from truecal.lens import default_lens
+
+    preds = load(source)
+    judged = make_lens(lens, preds) or default_lens(preds)
+    return fit_world(judged(preds))

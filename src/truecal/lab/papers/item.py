@@ -1,0 +1,46 @@
+"""A numbered item of a paper: where it is done again, what is printed, and how our number is read from the experiment's table."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal.frame import Frame
+
+RESNET, VGG = "resnet110_c10=resnet110_cifar10_logits.npz", "vgg16_c10=vgg16_cifar10_probs.npz"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One numbered item. `ours` and `holds` read the experiment's table; without an experiment there is a reason."""
+
+    paper: str
+    number: str
+    about: str
+    experiment: str = ""
+    data: str = ""
+    printed: str = ""
+    ours: Callable[[Frame], str] | None = None
+    holds: Callable[[Frame], bool] | None = None
+    reason: str = ""
+
+    @property
+    def command(self) -> str:
+        """What to type; empty where there is nothing to compute."""
+        if not self.experiment:
+            return ""
+        return f"truecal lab paper {self.experiment}" + (f" --data {self.data}" if self.data else "")
+
+
+def only(table: Frame, **wanted: object) -> list[Row]:
+    return [row for row in table if all(row[key] == value for key, value in wanted.items())]
+
+
+def mean(rows: Iterable[Row], column: str) -> float:
+    return float(np.mean([float(row[column]) for row in rows]))
+
+
+def mean_abs(rows: Iterable[Row], column: str) -> float:
+    return float(np.mean([abs(float(row[column])) for row in rows]))
