@@ -14,6 +14,7 @@ from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
 from truecal.recalibrate.methods.scores.shared_binning import SharedBinning
 from truecal.recalibrate.methods.scores.spline import SplineCalibration
 from truecal.recalibrate.methods.scores.venn_abers import VennAbers
+from truecal.recalibrate.methods.segments import SegmentOffsets
 from truecal.recalibrate.methods.softmax.bias_corrected import BiasCorrectedTemperature
 from truecal.recalibrate.methods.softmax.dirichlet import DirichletCalibration
 from truecal.recalibrate.methods.softmax.ensemble import EnsembleTemperature
@@ -40,6 +41,7 @@ __all__ = [
     "RecalibratedClassifier",
     "Recalibrator",
     "ScalingBinning",
+    "SegmentOffsets",
     "SharedBinning",
     "SplineCalibration",
     "StructuredMatrixScaling",

@@ -111,6 +111,10 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise refusal.among(kept) from None
         return self
 
+    def fit_rows(self, preds: Predictions, X: ArrayLike) -> Self:
+        """Learn from predictions whose outputs are `X`; a map that needs more of the rows than these overrides it."""
+        return self.fit(X, preds.labels, preds.weights)
+
     def predict_proba(self, X: ArrayLike) -> Float64s:
         """Recalibrated class probabilities, shape (n, K), in float64; the columns are those of `classes_`.
 

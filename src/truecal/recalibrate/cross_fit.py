@@ -36,10 +36,9 @@ def cross_fit(recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: I
     parameters = 0
     for fold in range(int(fold_of.max()) + 1):
         held_out = fold_of == fold
-        weights = None if preds.weights is None else preds.weights[~held_out]
         fitted: Recalibrator = clone(recalibrator).set_params(classes=None)
         try:
-            fitted.fit(X[~held_out], preds.labels[~held_out], weights)
+            fitted.fit_rows(preds.take(~held_out), X[~held_out])
         except ImpossibleRowError as refusal:
             raise refusal.among(np.flatnonzero(~held_out)) from None
         parameters = max(parameters, fitted.parameter_count)
