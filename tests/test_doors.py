@@ -135,6 +135,7 @@ DOORS: dict[str, Door] = {
     "tcal_test": on_profile(lambda p: tcal_test(p, resamples=199)),
     "consistency_test": on_profile(lambda p: consistency_test(p, tc.BinnedECE(bins=5), resamples=199)),
     "debiased_interval": on_profile(lambda p: debiased_interval(p, bins=5)),
+    "Watch": lambda preds, lens: (lambda step: (step.log_e, step.error))(tc.Watch(0.0, lens=lens).update(preds)),
 }
 NOT_DOORS = {
     "calibration_error": "measure on arrays",
@@ -145,6 +146,7 @@ NOT_DOORS = {
     "report": "draws what measure says: see tests/report",
     "report_comparison": "draws what compare says",
     "report_study": "draws what a study says",
+    "report_watch": "draws what a Watch says",
     "read": "reads Predictions",
     "likert": "its own lens: see tests/breakdown",
     "beyond_top": "its own lenses: see tests/breakdown",

@@ -29,6 +29,8 @@ VERBS = {
         "Find the segments whose scores are wrong, by more than the search explains.",
     ),
     "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
+    "watch": ("truecal.cli.watch", "watch", "Watch calibration over time: update, show, report."),
+    "sketch": ("truecal.cli.sketch", "sketch", "Days kept as sketches: save, merge, show."),
     "recalibrate": ("truecal.cli.recalibrate", "recalibrate", "Fit a recalibrator, or apply a fitted one."),
     "lab": ("truecal.cli.lab", "lab", "Simulate worlds whose true error is known."),
     "study": ("truecal.cli.study.study", "study", "Many models, datasets and metrics: run, show, export."),

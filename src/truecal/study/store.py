@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truecal.errors import FileError, InputError, MissingExtraError
+from truecal.study.lock import HeldError, hold
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
@@ -149,24 +150,17 @@ class Store:
     @contextmanager
     def locked(self, *, wait: bool = False) -> Iterator[None]:
         """Be the one run that writes. Another one is waited for, or refused; the lock of a killed run is gone with it."""
-        import fcntl
-
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = hold(self.folder / "lock", wait=wait)
         except OSError as error:
             raise FileError(f"cannot make a store in {self.folder}: {error.strerror}") from error
+        except HeldError as held:
+            raise InputError(
+                f"another run (process {held.holder}) is writing to {self.folder}; wait for it with --wait (wait=True), or "
+                "choose another store"
+            ) from held
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError as error:
-                holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
-                raise InputError(
-                    f"another run (process {holder}) is writing to {self.folder}; wait for it with --wait (wait=True), or "
-                    "choose another store"
-                ) from error
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
             yield
         finally:
             os.close(handle)
