@@ -8,7 +8,7 @@ from truecal.errors import InputError
 from truecal.study.analyses.correlation import METHODS, correlate, few_models
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import CONDITION, at, conditions, gathered, named, numbers, with_error
-from truecal.study.analyses.reference import references
+from truecal.study.analyses.shifts.reference import references
 from truecal.study.store import polars
 
 _PAIRS = (("metric in, metric out", "inside", "outside"), ("error in, error out", "error_inside", "error_outside"))
