@@ -83,8 +83,8 @@ def measure(
     data fails as well as too large an error (exit 1).
     """
     if clinical:
-        if max_error is not None:
-            raise InputError("--max-error judges the calibration error; leave out --clinical")
+        if max_error is not None or like is not None:
+            raise InputError("--max-error and --like are about the calibration error; leave out --clinical")
         if output.form not in ("text", "json"):
             raise InputError(f"--clinical answers as text or --json, not as {output.form}")
         answer_clinical(source, lens, level, seed, as_json=output.form == "json", out=output.file)
