@@ -8,6 +8,33 @@ TruecalError
 TruecalWarning            (also a UserWarning)  the answer stands, but read it with care
 """
 
+import json
+
+# Optional packages by the name they are imported under: what to call them, and the extra that brings them.
+_EXTRAS = {
+    "rich": ("rich", "cli"),
+    "click": ("click", "cli"),
+    "polars": ("polars", "files"),
+    "sklearn": ("scikit-learn", "sklearn"),
+    "matplotlib": ("matplotlib", "plot"),
+    "vl_convert": ("vl-convert-python", "report"),
+    "yaml": ("PyYAML", "study"),
+    "torch": ("torch", "torch"),
+    "torchmetrics": ("torchmetrics", "torchmetrics"),
+    "duckdb": ("duckdb", "duckdb"),
+}
+
+
+def _from_checkout() -> bool:
+    """Whether truecal was installed from a folder, not from an index."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = distribution("truecal").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return True
+    return origin is not None and "dir_info" in json.loads(origin)
+
 
 class TruecalError(Exception):
     """Root of everything truecal raises on purpose."""
@@ -26,7 +53,15 @@ class MissingExtraError(TruecalError, ImportError):
 
     @classmethod
     def of(cls, package: str, extra: str) -> "MissingExtraError":
-        return cls(f"this needs {package}; install it with: pip install 'truecal[{extra}]'")
+        """The error for a package that an extra of truecal brings."""
+        here = f", or in the checkout: pip install -e '.[{extra}]'" if _from_checkout() else ""
+        return cls(f"this needs {package}; install it with: pip install 'truecal[{extra}]'{here}")
+
+    @classmethod
+    def behind(cls, error: ModuleNotFoundError) -> "MissingExtraError | None":
+        """The error behind a failed import, where the module that is missing belongs to an extra."""
+        known = _EXTRAS.get((error.name or "").partition(".")[0])
+        return None if known is None else cls.of(*known)
 
 
 class TruecalWarning(UserWarning):

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from truecal.errors import MissingExtraError
+
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], list[str]]:
     """The `__getattr__` of a package and its sorted public names; `homes` maps modules to the names they are home to."""
@@ -13,7 +15,13 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
     def find(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(home_of[name]), name)
+        try:
+            found = getattr(import_module(home_of[name]), name)
+        except ModuleNotFoundError as error:
+            missing = MissingExtraError.behind(error)
+            if missing is None:
+                raise
+            raise missing from error
         setattr(sys.modules[package], name, found)  # from now on without a detour
         return found
 

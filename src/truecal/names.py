@@ -36,6 +36,14 @@ ESTIMATORS = {
     "smooth": Named("SmoothECE", "Smooth (smECE)"),
     "isotonic": Named("IsotonicError", "Isotonic (CORP)"),
 }
+# Errors that papers and other tools report: known by name, but not among those that pages show side by side.
+CITED = {
+    "cutoff": Named("CutoffError", "Cutoff (ECCE-R)"),
+    "ks": Named("KSError", "Kolmogorov-Smirnov"),
+    "lipschitz": Named("LipschitzError", "Lipschitz (smCE)"),
+    "adaptive": Named("AdaptiveECE", "Adaptive (ACE)"),
+    "rejected": Named("RejectedShare", "Rejected share (TCE)"),
+}
 LENSES = {
     "top-label": Named("TopLabel"),
     "positive": Named("OneClass"),
@@ -51,6 +59,20 @@ RECALIBRATORS = {
     "isotonic": Named("IsotonicCalibration", "Isotonic regression"),
     "histogram": Named("HistogramBinning", "Histogram binning"),
     "scaling-binning": Named("ScalingBinning", "Scaling-binning"),
+    "structured-matrix": Named("StructuredMatrixScaling", "Structured matrix scaling"),
+    "structured-vector": Named("StructuredMatrixScaling", "Structured vector scaling", {"off_diagonal": None}),
+    "matrix": Named("MatrixScaling", "Matrix scaling"),
+    "dirichlet": Named("DirichletCalibration", "Dirichlet calibration"),
+    "ensemble-temperature": Named("EnsembleTemperature", "Ensemble temperature scaling"),
+    "centered-isotonic": Named("CenteredIsotonic", "Centred isotonic regression"),
+    "shared-isotonic": Named(
+        "IsotonicCalibration", "Accuracy-preserving isotonic regression", {"multiclass": "shared"}
+    ),
+    "spline": Named("SplineCalibration", "Spline calibration"),
+    "venn-abers": Named("VennAbers", "Venn-Abers calibration"),
+    "top-versus-all": Named("TopVersusAll", "Top-versus-all temperature"),
+    "shared-binning": Named("SharedBinning", "Shared binning"),
+    "guaranteed-histogram": Named("HistogramBinning", "Histogram binning with a guarantee", {"scheme": "guaranteed"}),
 }
 NORMS = {"l1": 1.0, "l2": 2.0, "max": float("inf")}
 _ONE_CLASS = "class="
@@ -58,7 +80,8 @@ _ONE_CLASS = "class="
 
 def estimator_named(word: str) -> Named:
     """The estimator of a word."""
-    return ESTIMATORS[_known(word, ESTIMATORS, "estimator")]
+    known = {**ESTIMATORS, **CITED}
+    return known[_known(word, known, "estimator")]
 
 
 def recalibrator_named(word: str) -> Named:
@@ -94,6 +117,20 @@ def word_of(name: str, words: Mapping[str, Named]) -> str:
     'sweep'
     """
     return next((word for word, named in words.items() if named.name == name), name)
+
+
+def tendency(judged: str, direction: float) -> str:
+    """What a mean difference between confidence and frequency is called, by what is judged in words.
+
+    Confidence in an answer (the top label, or that the answer is correct) can be too high or too cautious; the probability of a
+    class, such as a risk, is just too high or too low.
+
+    >>> tendency("top label", 0.1), tendency("class malignant", -0.1)
+    ('too confident', 'too low')
+    """
+    if judged.startswith("top") or judged == "class correct":
+        return "too confident" if direction > 0 else "too cautious"
+    return "too high" if direction > 0 else "too low"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

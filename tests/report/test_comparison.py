@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from tests.report.examples import LONG, NASTY, binary
+from tests.report.examples import LONG, NASTY, binary, multiclass
 from tests.report.test_page import cells_of_table
 from truecal.report import report_comparison
 
@@ -47,9 +47,10 @@ def test_the_best_model_is_named_and_the_worse_ones(page):
 
 def test_many_pairs_get_enough_resamples():
     from truecal.report.comparison.content import ComparisonSetting, gather_comparison
+    from truecal.report.comparison.pairs import Pairing
 
     models = {str(k): binary(300, seed=0) for k in range(4)}
-    found = gather_comparison(models, ComparisonSetting(resamples=99))
+    found = gather_comparison(models, ComparisonSetting(Pairing(resamples=99)))
     assert found.reproduce.options["resamples"] == 240
     assert "no other model is shown to be worse" in found.sentence
 
@@ -58,8 +59,8 @@ def test_many_pairs_get_enough_resamples():
     ("models", "options", "words"),
     [
         ({"a": binary(50)}, {}, "two to 8 models"),
-        ({"a": binary(50), "b": binary(60)}, {}, "same rows"),
-        ({"a": binary(50), "b": binary(50, seed=1)}, {}, "same rows"),
+        ({"a": binary(50), "b": binary(60)}, {}, "a has 50 rows and b has 60"),
+        ({"a": multiclass(50, 3), "b": multiclass(50, 3, seed=1)}, {}, "same rows"),
         ({"a": binary(50), "b": binary(50)}, {"reference": "c"}, "not among the models"),
         ({"a": binary(50), "b": binary(50)}, {"lens": tc.ClassWise()}, "leave out ClassWise"),
     ],

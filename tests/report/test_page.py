@@ -131,7 +131,39 @@ def test_per_class_rows(tmp_path):
         assert row.labels == (preds.labels == k).sum()
         assert row.difference == pytest.approx(gap.mean(), abs=1e-12)
         assert row.high - row.difference == pytest.approx(1.959964 * gap.std(ddof=1) / np.sqrt(1000), rel=1e-6)
-        assert row.error == tc.DebiasedECE(correction="exact")(tc.OneClass(k)(preds)).value
+        estimate = tc.measure(preds, lens=tc.OneClass(k))  # what the command line says of the class
+        assert row.error == pytest.approx(estimate.value, abs=1e-12)
+        assert row.error_low == pytest.approx(estimate.interval.low, abs=1e-12)
+        assert row.error_high == pytest.approx(estimate.interval.high, abs=1e-12)
+
+
+def test_clustered_rows_per_class_are_judged_by_cluster():
+    from truecal.report.model.breakdown import per_class
+
+    base = multiclass(300, 3)
+    preds = tc.Predictions.from_probs(
+        base.probs.repeat(4, axis=0), base.labels.repeat(4), clusters=np.arange(1200) // 4
+    )
+    rows, single = per_class(preds, level=0.95).rows, {r.name: r for r in per_class(base, level=0.95).rows}
+    for row in rows:
+        estimate = tc.measure(preds, lens=tc.OneClass(int(row.name)))
+        assert (row.error, row.error_high) == (estimate.value, estimate.interval.high)
+        alone = single[row.name]  # four copies of a row say no more than one
+        assert row.high - row.low == pytest.approx(alone.high - alone.low, rel=1e-6)
+
+
+def test_a_clustered_page_counts_clusters(tmp_path):
+    base = binary(500)
+    preds = tc.Predictions.from_probs(base.probs.repeat(4), base.labels.repeat(4), clusters=np.arange(2000) // 4)
+    text, content = written(tmp_path, preds)
+    _, alone = written(tmp_path, base)
+    assert "2,000 predictions in 500 clusters" in text
+    width = [
+        np.mean(np.subtract(c["curves"]["smooth"]["high"], c["curves"]["smooth"]["low"])) for c in (content, alone)
+    ]
+    assert width[0] == pytest.approx(width[1], rel=0.1)  # four copies of a row do not narrow the band
+    assert content["cells"]["scale"] == pytest.approx(1 / 4, rel=1e-9)  # intervals of bins as wide as for 500 rows
+    assert alone["cells"]["scale"] == 1
 
 
 def test_groups(tmp_path):
@@ -157,7 +189,25 @@ def test_groups_too_small_to_judge_are_listed(tmp_path):
     rows = cells_of_table(written(tmp_path, preds, by="site")[0], "group-table")
     assert rows[1] == ["small", "3", "", "too few rows", "", "", "", ""]
     assert rows[0][:2] == ["large", "100"]
-    assert rows[0][-1] == "miscalibrated"  # the outcomes are coins
+    assert rows[0][-1] == "outside tolerance"  # the outcomes are coins
+
+
+def test_findings_of_groups_know_the_tolerance(tmp_path):
+    preds = binary(4000)
+    findings = [
+        {row[0]: row[-1] for row in cells_of_table(written(tmp_path, preds, by="site", tolerance=t)[0], "group-table")}
+        for t in (0.001, 0.9)
+    ]
+    assert findings[0]["a"] == "outside tolerance"
+    assert findings[1]["a"] == "off, but within tolerance"
+
+
+def test_several_columns_group_by_every_combination(tmp_path):
+    preds = binary(2000)
+    both = {**preds.columns, "sex": np.array(["f", "m"] * 1000)}
+    preds = tc.Predictions.from_probs(preds.probs, preds.labels, columns=both)
+    rows = cells_of_table(written(tmp_path, preds, by=["site", "sex"])[0], "group-table")
+    assert {row[0] for row in rows} == {"a, f", "a, m", "b, f", "b, m"}
 
 
 def test_low_medium_high(tmp_path):
@@ -250,3 +300,27 @@ def test_without_the_charting_package_the_remedy_is_named(tmp_path, monkeypatch)
     with pytest.raises(tc.MissingExtraError, match=r"pip install 'truecal\[report\]'"):
         report(binary(50), tmp_path / "x.html", fast=True)
     charting_bundle.cache_clear()
+
+
+def test_words_for_confidence_can_be_chosen(tmp_path):
+    scale = {"low risk": (0.0, 0.1), "high risk": (0.1, 1.0)}
+    text, _ = written(tmp_path, binary(), scale=scale)
+    assert [row[0] for row in cells_of_table(text, "likert-table")] == ["low risk", "high risk"]
+    assert "Low risk, high risk</h2>" in text
+
+
+def test_a_pdf_is_printed_or_refused(tmp_path, monkeypatch):
+    import shutil
+
+    if shutil.which("chromium"):
+        path = report(binary(200), tmp_path / "report.pdf", fast=True)
+        assert path.read_bytes().startswith(b"%PDF")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(tc.FileError, match="needs an installed Chromium"):
+        report(binary(200), tmp_path / "other.pdf", fast=True)
+    assert not (tmp_path / "other.pdf").exists()
+
+
+def test_a_lens_on_several_probabilities_is_refused_by_name(tmp_path):
+    with pytest.raises(tc.InputError, match="several at once"):
+        report(multiclass(100, 4), tmp_path / "x.html", lens=tc.TopK(2), fast=True)

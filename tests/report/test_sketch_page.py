@@ -139,3 +139,19 @@ def test_the_slider_gives_the_library_s_error_of_the_sketch(browser, page):
     browser.choose("norm", "2")
     assert abs(browser.error - tc.SweepECE()(profile).value) < 1e-9
     assert browser.complaints() == []
+
+
+def test_a_page_of_many_rows_takes_bounded_time(tmp_path):
+    """Two million predictions in three groups: what would take minutes is left out, and said so."""
+    from time import process_time
+
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 0.5, 2_000_000)
+    frame = pl.LazyFrame({"y": rng.random(len(p)) < p**1.1, "p": p, "site": rng.integers(0, 3, len(p))})
+    found = scan(frame, label="y", score="p", by="site")
+    told = []
+    before = process_time()
+    text = report(found, tmp_path / "page.html", progress=told.append).read_text()
+    assert process_time() - before < 60
+    assert "it is simulated for up to 1,000,000" in text
+    assert told[0] == "measuring"

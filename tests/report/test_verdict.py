@@ -39,8 +39,24 @@ def test_the_example_comes_from_the_curve():
     verdict = judge(shown, tolerance=0.02)
     assert verdict.kind == "outside"
     assert "too confident by 40 points" in verdict.reading
-    assert "says 90%" in verdict.reading
-    assert "come true 50% of the time" in verdict.reading
+    assert "predictions of about 90% come true 50% of the time" in verdict.reading
+    assert "root mean square" in verdict.sentence
+
+
+def test_the_example_is_taken_where_the_error_is():
+    """Most predictions are near 1 and nearly right: the example must not come from them."""
+    c = [0.9998] * 9000 + [0.6] * 1000
+    y = [1] * 8998 + [0] * 2 + [1, 0, 0, 0, 0] * 200
+    verdict = judge(tc.RankSeries()(tc.Profile.from_arrays(c, y)).but(p_value=0.001), tolerance=0.02)
+    assert "predictions of about 60% come true 2" in verdict.reading
+
+
+def test_a_risk_is_too_high_or_too_low_and_not_confident():
+    shown = tc.RankSeries()(tc.Profile.from_arrays([0.3] * 1000, [1, 0] * 500)).but(p_value=0.001)
+    verdict = judge(shown, tolerance=0.02, judged="class malignant")
+    assert "On average the model is too low by 20 points" in verdict.reading
+    assert verdict.sentence.startswith("Probabilities are off by")
+    assert "confident" not in verdict.reading
 
 
 def test_opposite_gaps_are_not_called_a_direction():

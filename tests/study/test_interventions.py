@@ -116,9 +116,9 @@ def test_interruptions_change_no_bit(config, clean, tmp_path, monkeypatch):
 
     monkeypatch.setattr(interventions_models, "train", counted)
 
-    def stop(done, total, words):
-        assert total == MODELS
-        if done == 3:
+    def stop(step):
+        assert step.total == MODELS
+        if step.done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -397,4 +397,4 @@ def test_the_command_refuses_before_it_trains(tmp_path, config, capsys, monkeypa
     assert changed.read_text() == "data: {set: digits}\n"
     assert "one of the two" in refused()
     monkeypatch.setitem(sys.modules, "torch", None)
-    assert refused(config) == "truecal: this needs torch; install it with: pip install 'truecal[torch]'\n"
+    assert refused(config).startswith("truecal: this needs torch; install it with: pip install 'truecal[torch]'")

@@ -117,7 +117,8 @@ def test_incidence_counts_every_row_once_in_its_cell_and_cluster():
     g = rng.integers(7, size=200)
     preds = tc.Predictions.from_probs(c, y, clusters=g, weights=rng.integers(0, 3, 200))
     sample = default_lens(preds).sample(preds)
-    cells, matrix = incidence(sample, Units.of(sample, rng), CELLS)
+    units = Units.of(sample, rng)
+    cells, matrix = incidence(sample.profile, units.of_row[sample.order], units.count, CELLS)
     table = matrix.toarray()
     for j, score in enumerate(cells.scores[0]):
         for outcome in (0, 1):

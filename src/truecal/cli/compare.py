@@ -1,105 +1,134 @@
-"""`truecal compare`: which of several models is better calibrated on the same rows?"""
+"""`truecal compare`: which of several models is better calibrated, and is the new one worse than the old?"""
 
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
-from truecal.cli.output import answer, number, output_options, p_shown, table, working
+from truecal.cli.formats import Answer, Finding, safe
+from truecal.cli.output import Output, format_options, number, p_shown, table, working
 from truecal.cli.source import Source, column_options, load
 from truecal.errors import InputError
+from truecal.report import OPTIONAL, Pairing, PairRow, compare_models, document
 
 if TYPE_CHECKING:
-    from truecal.lens import Lens
     from truecal.predictions import Predictions
     from truecal.uncertainty import Comparison
 
 
+@dataclass(frozen=True)
+class IncreaseRecord:
+    """Whether no model's error exceeds that of the reference by more than is allowed, at the level of the intervals."""
+
+    max_increase: float
+    upper: float
+    worst: str
+    passed: bool
+
+
+@dataclass(frozen=True)
+class CompareRecord:
+    """What `truecal compare` answers."""
+
+    n: int
+    lens: str
+    level: float
+    errors: Mapping[str, float]
+    pairs: tuple[PairRow, ...]
+    gate: IncreaseRecord | None = field(default=None, metadata=OPTIONAL)
+
+
 @click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--model", "models", metavar="NAME=COLUMNS", multiple=True, help="A model's columns in the one FILE; repeat."
 )
+@click.option("--split", metavar="COLUMN", help="The one FILE holds the rows of several models, named in this column.")
 @click.option("--reference", metavar="NAME", help="Compare every model with this one only.")
+@click.option("--key", metavar="COLUMN", help="Rows of two models with the same value here belong together (question).")
+@click.option("--unpaired", is_flag=True, help="Rows of the models do not belong together (day against day).")
+@click.option(
+    "--max-increase",
+    type=click.FloatRange(0, 1),
+    help="Gate: exit 1 unless no error exceeds that of the reference (default: the first) by more, at --level.",
+)
 @click.option("--resamples", type=click.IntRange(99), default=1000, show_default=True, help="Bootstrap resamples.")
-@click.option("--report", "page", metavar="FILE", help="Also write a self-contained HTML page.")
+@click.option("--report", "page", metavar="FILE", type=click.Path(), help="Also write a self-contained HTML page.")
 @lens_option
 @level_option
 @seed_option
-@output_options
+@format_options
 @column_options
 def compare(
     source: Source,
     files: tuple[str, ...],
     models: tuple[str, ...],
+    split: str | None,
     reference: str | None,
+    key: str | None,
+    unpaired: bool,
+    max_increase: float | None,
     resamples: int,
     page: str | None,
     lens: str,
     level: float,
     seed: int,
-    as_json: bool,
-    out: str | None,
-) -> None:
-    """Compare the calibration errors of models on the same rows, pair by pair, with interval and test.
+    output: Output,
+) -> int:
+    """Compare the calibration errors of models, pair by pair, with interval and test.
 
-    Give one FILE with the columns of every model (--model a='pa_*' --model b='pb_*'), or one FILE per model, all with the same
-    rows in the same order.
+    Give one FILE per model; or one FILE with the columns of every model (--model a='pa_*' --model b='pb_*') or with the rows of
+    every model (--split model). Labels may be each model's own: whether its answer was correct. Rows belong together by their
+    place, by --key, or not at all (--unpaired).
+
+    With --max-increase this is a gate against a reference: exit 0 if no model is worse by more than that, at --level; else 1.
     """
-    import truecal as tc
-    from truecal.report import document
-
-    preds = _from_columns(source, files, models) if models else _from_files(source, files)
-    first = next(iter(preds.values()))
+    if key is not None and unpaired:
+        raise click.UsageError("--key pairs rows and --unpaired does not; give one")
+    source = source if key is None or split is None else replace(source, by=(split,))
+    preds = _models(source, files, models, split)
+    if max_increase is not None and reference is None:
+        reference = next(iter(preds))
+    judged = make_lens(lens, next(iter(preds.values())))
+    pairing = Pairing(key, not unpaired, reference, resamples)
     with working("resampling"):
-        found = tc.compare_many(
-            first.labels,
-            {name: p.probs for name, p in preds.items()},
-            reference=reference,
-            lens=make_lens(lens, first),
-            sample_weight=first.weights,
-            clusters=first.clusters,
-            resamples=resamples,
-            level=level,
-            rng=seed,
-        )
-    errors = {name: value for c in found for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
+        comparisons = compare_models(preds, pairing, lens=judged, level=level, rng=seed)
+    record = _record(comparisons, level, reference, max_increase)
     if page is not None:
-        _write_page(preds, page, reference, make_lens(lens, first), level, resamples, seed)
-    content = document(
-        "compare", n=len(first), lens=found[0].lens, level=level, errors=errors, pairs=[c.row() for c in found]
-    )
-    answer(content, _shown(found, errors, level), as_json=as_json, out=out)
+        from truecal.report import report_comparison
+
+        with working("writing the page"):
+            path = report_comparison(
+                preds,
+                page,
+                reference=reference,
+                key=key,
+                paired=not unpaired,
+                lens=judged,
+                level=level,
+                resamples=resamples,
+                command=shlex.join(["truecal", *sys.argv[1:]]),
+                rng=seed,
+            )
+        click.echo(f"wrote {path}", err=True)
+    method = comparisons[0].interval.method
+    findings = [_finding(record, pair) for pair in record.pairs]
+    verdict = "" if record.gate is None else _gate_line(record, record.gate)
+    output.write(Answer("compare", document("compare", record), _text(record, method), findings, verdict=verdict))
+    return 0 if record.gate is None or record.gate.passed else 1
 
 
-def _write_page(
-    preds: "dict[str, Predictions]",
-    page: str,
-    reference: str | None,
-    lens: "Lens | None",
-    level: float,
-    resamples: int,
-    seed: int,
-) -> None:
-    from truecal.report import report_comparison
-
-    with working("writing the page"):
-        path = report_comparison(
-            preds,
-            page,
-            reference=reference,
-            lens=lens,
-            level=level,
-            resamples=resamples,
-            command=shlex.join(["truecal", *sys.argv[1:]]),
-            rng=seed,
-        )
-    click.echo(f"wrote {path}", err=True)
+def _models(source: Source, files: Sequence[str], models: Sequence[str], split: str | None) -> "dict[str, Predictions]":
+    if models and split:
+        raise click.UsageError("--model names columns and --split rows; give one")
+    if models:
+        return _from_columns(source, files, models)
+    return _from_files(source, files) if split is None else _from_rows(source, files, split)
 
 
 def _from_columns(source: Source, files: Sequence[str], models: Sequence[str]) -> "dict[str, Predictions]":
@@ -118,35 +147,86 @@ def _from_columns(source: Source, files: Sequence[str], models: Sequence[str]) -
     return found
 
 
-def _from_files(source: Source, files: Sequence[str]) -> "dict[str, Predictions]":
-    import numpy as np
+def _from_rows(source: Source, files: Sequence[str], split: str) -> "dict[str, Predictions]":
+    from truecal.cli.measure import preds_by
 
-    if len(files) < 2:
-        raise click.UsageError("give several files, or one file and --model NAME=COLUMNS for every model in it")
-    stems = [Path(file).stem for file in files]
-    names = stems if len(set(stems)) == len(stems) else list(files)
-    if len(set(names)) < len(names):
-        raise click.UsageError("a file is given twice")
-    found = {name: load(replace(source, file=file)) for name, file in zip(names, files, strict=True)}
-    first = found[names[0]]
-    for name, preds in found.items():
-        if len(preds) != len(first) or not np.array_equal(preds.labels, first.labels):
-            raise InputError(f"{name} and {names[0]} do not hold the same rows in the same order: their labels differ")
+    if len(files) != 1:
+        raise click.UsageError("--split names a column of one FILE; leave it out to compare files")
+    found = preds_by(load(replace(source, file=files[0], by=(split,))), (split,))
+    if len(found) < 2:
+        raise InputError(f"column {split!r} has one value, {next(iter(found))!r}; a comparison needs two models")
     return found
 
 
-def _shown(found: "Sequence[Comparison]", errors: dict[str, float], level: float) -> str:
-    models = table(["model", "error (rms)"], [[name, number(value)] for name, value in errors.items()])
+def _from_files(source: Source, files: Sequence[str]) -> "dict[str, Predictions]":
+    if len(files) < 2:
+        raise click.UsageError(
+            "give several files; or one file with --model NAME=COLUMNS for every model in it, or --split COLUMN"
+        )
+    stems = [Path(file).name.partition(".")[0] for file in files]
+    names = stems if len(set(stems)) == len(stems) else list(files)
+    if len(set(names)) < len(names):
+        raise click.UsageError("a file is given twice")
+    return {name: load(replace(source, file=file)) for name, file in zip(names, files, strict=True)}
+
+
+def _record(
+    comparisons: "Sequence[Comparison]", level: float, reference: str | None, max_increase: float | None
+) -> CompareRecord:
+    errors = {name: value for c in comparisons for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
+    pairs = tuple(PairRow.of(comparison) for comparison in comparisons)
+    gate = None
+    if max_increase is not None:
+        increases = {pair.a if pair.b == reference else pair.b: _increase(pair, reference) for pair in pairs}
+        worst = max(increases, key=increases.__getitem__)
+        gate = IncreaseRecord(max_increase, increases[worst], worst, increases[worst] <= max_increase)
+    return CompareRecord(comparisons[0].n, comparisons[0].lens, level, errors, pairs, gate)
+
+
+def _increase(pair: PairRow, reference: str | None) -> float:
+    """The largest increase over the reference that the data allow."""
+    return pair.high if pair.b == reference else -pair.low
+
+
+def _finding(record: CompareRecord, pair: PairRow) -> Finding:
+    reach = f"[{pair.low:+.4f}, {pair.high:+.4f}] at {record.level:.0%}"
+    errors = f"{record.errors[pair.a]:.4f} - {record.errors[pair.b]:.4f}"
+    reference = next((name for name in (pair.b, pair.a) if all(name in (p.a, p.b) for p in record.pairs)), None)
+    return Finding(
+        f"{pair.a} - {pair.b}",
+        f"{errors} = {pair.difference:+.4f} {reach}, adjusted p {p_shown(pair.adjusted_p)}, n = {record.n}",
+        {
+            "difference": pair.difference,
+            "low": pair.low,
+            "high": pair.high,
+            "p_value": pair.p_value,
+            "adjusted_p": pair.adjusted_p,
+        },
+        None if record.gate is None else _increase(pair, reference) <= record.gate.max_increase,
+        {"a": pair.a, "b": pair.b, "lens": record.lens},
+    )
+
+
+def _gate_line(record: CompareRecord, gate: IncreaseRecord) -> str:
+    sure, most = f"{record.level:.0%}", f"{gate.max_increase:g}"
+    if gate.passed:
+        return f"PASS: at {sure} the error increases by at most {gate.upper:.4f}, below {most}"
+    return f"FAIL: at {sure} the error of {safe(gate.worst)} may increase by {gate.upper:.4f}, and {most} is allowed"
+
+
+def _text(record: CompareRecord, method: str) -> str:
+    models = table(["model", "error (rms)"], [[name, number(value)] for name, value in record.errors.items()])
     rows = [
         [
-            f"{c.a} - {c.b}",
-            f"{c.difference:+.4f}",
-            f"{float(c.interval.low):+.4f} to {float(c.interval.high):+.4f}",
-            p_shown(c.p_value),
-            p_shown(c.adjusted_p),
+            f"{pair.a} - {pair.b}",
+            f"{pair.difference:+.4f}",
+            f"{pair.low:+.4f} to {pair.high:+.4f}",
+            p_shown(pair.p_value),
+            p_shown(pair.adjusted_p),
         ]
-        for c in found
+        for pair in record.pairs
     ]
-    pairs = table(["pair", "difference", f"{level:.0%} interval", "p-value", "adjusted"], rows)
-    judged = f"{found[0].lens}, n = {found[0].n}, {found[0].interval.method}; below 0: the first is better calibrated"
-    return "\n".join([models, "", pairs, judged])
+    pairs = table(["pair", "difference", f"{record.level:.0%} interval", "p-value", "adjusted"], rows)
+    judged = f"{record.lens}, n = {record.n}, {method}; below 0: the first is better calibrated"
+    gate = [] if record.gate is None else [_gate_line(record, record.gate)]
+    return "\n".join([models, "", pairs, judged, *gate])

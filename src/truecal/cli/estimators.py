@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal.cli.output import Share
 from truecal.errors import InputError
-from truecal.names import ESTIMATORS, LENSES, estimator_named, lens_named
+from truecal.names import CITED, ESTIMATORS, LENSES, estimator_named, lens_named
 
 if TYPE_CHECKING:
     from truecal.estimate import Estimator
@@ -24,7 +25,7 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
         (
             click.option(
                 "--estimator",
-                type=click.Choice([*ESTIMATORS, "all"]),
+                type=click.Choice([*ESTIMATORS, *CITED, "all"]),
                 default="rank-series",
                 show_default=True,
                 help="How to measure; 'all' shows every estimator side by side.",
@@ -50,7 +51,7 @@ lens_option = click.option(
 )
 level_option = click.option(
     "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Share(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="Confidence level of intervals and gates.",

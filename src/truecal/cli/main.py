@@ -7,9 +7,13 @@ import os
 import sys
 import warnings
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from truecal.cli.config import nearest_settings
+from truecal.cli.formats import safe
 from truecal.errors import MissingExtraError, TruecalError, TruecalWarning
+from truecal.names import did_you_mean
 
 try:
     import click
@@ -23,21 +27,18 @@ VERBS = {
     "measure": ("truecal.cli.measure", "measure", "Measure the calibration error of predictions, with its interval."),
     "report": ("truecal.cli.report", "report", "Write a self-contained HTML report."),
     "verify": ("truecal.cli.verify", "verify", "Say whether the error can be promised to be below a threshold."),
+    "audit": (
+        "truecal.cli.audit",
+        "audit",
+        "Find the segments whose scores are wrong, by more than the search explains.",
+    ),
     "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
+    "watch": ("truecal.cli.watch", "watch", "Watch calibration over time: update, show, report."),
+    "sketch": ("truecal.cli.sketch", "sketch", "Days kept as sketches: save, merge, show."),
     "recalibrate": ("truecal.cli.recalibrate", "recalibrate", "Fit a recalibrator, or apply a fitted one."),
     "lab": ("truecal.cli.lab", "lab", "Simulate worlds whose true error is known."),
     "study": ("truecal.cli.study.study", "study", "Many models, datasets and metrics: run, show, export."),
     "demo": ("truecal.cli.demo", "demo", "Train classifiers, measure them, fix them, and write a report."),
-}
-
-# Optional packages by the name they are imported under: what to call them, and the extra that brings them.
-_EXTRAS = {
-    "rich": ("rich", "cli"),
-    "polars": ("polars", "files"),
-    "sklearn": ("scikit-learn", "sklearn"),
-    "matplotlib": ("matplotlib", "plot"),
-    "yaml": ("PyYAML", "study"),
-    "torch": ("torch", "torch"),
 }
 
 _PIPE_CLOSED = "nobody reads the output any more (broken pipe)"
@@ -55,7 +56,27 @@ def _group() -> Any:
                 return None
             module, attribute, _ = VERBS[cmd_name]
             command: click.Command = getattr(import_module(module), attribute)
+            self._use_settings(ctx, cmd_name, command)
             return command
+
+        def resolve_command(
+            self, ctx: click.Context, args: list[str]
+        ) -> tuple[str | None, click.Command | None, list[str]]:
+            if args and args[0] not in VERBS and not args[0].startswith("-"):
+                ctx.fail(f"there is no verb {args[0]!r}{did_you_mean(args[0], VERBS)}")
+            return super().resolve_command(ctx, args)
+
+        def _use_settings(self, ctx: click.Context, verb: str, command: click.Command) -> None:
+            """Settings of the nearest file stand for the options that are not given."""
+            options = {p.name: p.multiple for p in command.params if isinstance(p, click.Option) and p.name}
+            if not options or ctx.resilient_parsing:
+                return
+            settings = nearest_settings(Path.cwd())
+            chosen = settings.for_verb(verb, VERBS, options)
+            if chosen:
+                ctx.default_map = {verb: chosen}
+                shown = ", ".join(f"{name.replace('_', '-')} = {value}" for name, value in chosen.items())
+                click.echo(f"settings of {settings.file}: {shown}", err=True)
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
             with formatter.section("Commands"):
@@ -111,8 +132,9 @@ def main(arguments: list[str] | None = None) -> int:
         except MemoryError:
             return _fail("not enough memory for these predictions; measure a part of the rows or of the columns")
         except Exception as error:  # a traceback must not reach a user; TRUECAL_DEBUG=1 asks for it
-            if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in _EXTRAS:
-                return _fail(MissingExtraError.of(*_EXTRAS[str(error.name).partition(".")[0]]))
+            missing = MissingExtraError.behind(error) if isinstance(error, ModuleNotFoundError) else None
+            if missing is not None:
+                return _fail(missing)
             if os.environ.get("TRUECAL_DEBUG"):
                 raise
             hint = "this is a mistake in truecal; TRUECAL_DEBUG=1 shows where"
@@ -122,7 +144,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _fail(message: object, *, usage: Any = None, hint: str = "", code: int = 2) -> int:
     """One or two lines on stderr, and the exit code."""
-    lines = [" ".join(line.split()) for line in str(message).splitlines()]  # one problem per line
+    lines = [safe(" ".join(line.split())) for line in str(message).splitlines()]  # one problem per line
     line = "\n  ".join(line for line in lines if line)
     if usage is not None:
         hint = f"try: {usage.command_path} --help"

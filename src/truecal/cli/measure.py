@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
-from truecal.cli.output import answer, number, output_options, p_shown, table, working
+from truecal.cli.formats import Answer, Finding, safe
+from truecal.cli.output import Output, Share, format_options, number, p_shown, table, working
 from truecal.cli.scan import ScanRecord, is_scan, scan_estimates, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
-from truecal.names import ESTIMATORS, word_of
+from truecal.names import ESTIMATORS, tendency, word_of
 from truecal.report import OPTIONAL, EstimateRecord, document
 
 if TYPE_CHECKING:
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GateRecord:
-    """Whether the upper end of every interval is at most the error allowed."""
+    """Whether the upper end of every interval, and what a sketch leaves open above it, is at most the error allowed.
+
+    `worst` is the group that reaches highest, where there are groups.
+    """
 
     max_error: float
     upper: float
     passed: bool
+    worst: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,13 @@ class MeasureRecord:
 
 @click.command()
 @estimator_options
+@click.option("--max-error", type=Share(0, 1), help="Gate: exit 1 unless the error is below this, at --level.")
 @click.option(
-    "--max-error", type=click.FloatRange(0, 1), help="Gate: exit 1 unless the error is below this, at --level."
+    "--like",
+    metavar="TOOL",
+    help="Beside it the number of another tool, such as torchmetrics, and why it differs.",
 )
-@output_options
+@format_options
 @by_option
 @scan_options
 def measure(
@@ -58,8 +66,8 @@ def measure(
     level: float,
     seed: int,
     max_error: float | None,
-    as_json: bool,
-    out: str | None,
+    like: str | None,
+    output: Output,
 ) -> int:
     """Measure the calibration error of the predictions in FILE (csv, jsonl, parquet, npz, or - for standard input).
 
@@ -72,10 +80,12 @@ def measure(
     everything = estimator == "all"
     if everything and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")
+    if like is not None and (max_error is not None or is_scan(source)):
+        raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
     asked = all_estimators() if everything else [make_estimator(estimator, bins=bins, scheme=scheme, norm=norm)]
     scan = scanned(source, lens) if is_scan(source) else None
     estimates = (
-        _in_memory(source, lens, asked, level, seed) if scan is None else scan_estimates(scan, asked, level, seed)
+        _in_memory(source, lens, asked, level, seed, like) if scan is None else scan_estimates(scan, asked, level, seed)
     )
     results = tuple(
         EstimateRecord.of(estimate, level=level, group=group if source.by else None) for group, estimate in estimates
@@ -87,14 +97,23 @@ def measure(
         None if scan is None else ScanRecord(scan.engine, scan.rows, scan.dropped),
         None if max_error is None else _gate(results, max_error),
     )
-    answer(document("measure", record), _text(record, source.by), as_json=as_json, out=out)
+    output.write(
+        Answer(
+            "measure",
+            document("measure", record),
+            _text(record, source.by),
+            [_finding(record, result) for result in results],
+            "" if record.gate is None else _gate_line(record, record.gate),
+            list(dict.fromkeys(note for result in results for note in result.warnings)),
+        )
+    )
     return 0 if record.gate is None or record.gate.passed else 1
 
 
 def _in_memory(
-    source: Source, lens: str, estimators: "Sequence[Estimator]", level: float, seed: int
+    source: Source, lens: str, estimators: "Sequence[Estimator]", level: float, seed: int, like: str | None
 ) -> "list[tuple[str, Estimate]]":
-    """Group (empty where there are none) and estimate, group by group."""
+    """Group (empty where there are none) and estimate, group by group; last what another tool would say."""
     loaded = load_all(source)
     preds = loaded.preds
     judged = make_lens(lens, preds)
@@ -105,8 +124,19 @@ def _in_memory(
             for group, rows in groups.items()
             for estimator in estimators
         ]
-    gone = (f"{loaded.dropped} rows with missing values were left out",) if loaded.dropped else ()
-    return [(group, estimate.but(warnings=(*gone, *estimate.warnings))) for group, estimate in estimates]
+        if like is not None:
+            estimates += [(group, _foreign(rows, like, level, seed)) for group, rows in groups.items()]
+    return [(group, estimate.but(warnings=(*loaded.notes, *estimate.warnings))) for group, estimate in estimates]
+
+
+def _foreign(preds: "Predictions", tool: str, level: float, seed: int) -> "Estimate":
+    """What another tool would say, with the reasons why it differs among the warnings."""
+    from truecal.like import like_for
+
+    convention = like_for(preds, tool)
+    estimate = convention.measure(preds, level=level, rng=seed)
+    reasons = tuple(f"as {tool} computes it: {reason}" for reason in convention.differs)
+    return estimate.but(warnings=(*reasons, *estimate.warnings))
 
 
 def preds_by(preds: "Predictions", columns: Sequence[str]) -> "dict[str, Predictions]":
@@ -130,18 +160,42 @@ def _measure(
 
 
 def _gate(results: Sequence[EstimateRecord], max_error: float) -> GateRecord:
-    upper = max(_upper(result) for result in results)
-    return GateRecord(max_error, upper, upper <= max_error)
+    worst = max(results, key=_upper)
+    return GateRecord(max_error, _upper(worst), _upper(worst) <= max_error, worst.group)
 
 
 def _upper(result: EstimateRecord) -> float:
+    """The largest error that the data allow: the upper end of the interval and what a sketch leaves open above it."""
     if result.interval is None:
         raise InputError(
             "--max-error needs an interval, which a class-wise scan does not have; judge one class with --lens class=NAME"
             if result.sketch_error is not None
             else "--max-error needs an interval, which this estimator does not have; use the default, rank-series"
         )
-    return result.interval.high
+    return result.interval.high + (result.sketch_error or 0.0)
+
+
+def _finding(record: MeasureRecord, result: EstimateRecord) -> Finding:
+    interval, word = result.interval, word_of(result.estimator.name, ESTIMATORS)
+    reach = "" if interval is None else f" [{interval.low:.4f}, {interval.high:.4f}] at {interval.level:.0%}"
+    allowed = "" if record.gate is None else f", {record.gate.max_error:g} allowed"
+    p = "" if result.p_value is None else f", p {p_shown(result.p_value)}"
+    labels = {"source": record.source, "estimator": word, "norm": f"{result.norm:g}", "lens": result.lens}
+    return Finding(
+        record.source if result.group is None else result.group,
+        f"{result.metric} {result.value:.4f}{reach}{allowed}, n = {result.n}{p} ({word}, {result.lens})",
+        {
+            "error": result.value,
+            "low": None if interval is None else interval.low,
+            "high": None if interval is None else interval.high,
+            "p_value": result.p_value,
+            "direction": result.direction,
+            "rows": float(result.n),
+            **({} if result.sketch_error is None else {"sketch_error": result.sketch_error}),
+        },
+        None if record.gate is None else _upper(result) <= record.gate.max_error,
+        labels if result.group is None else {**labels, "group": result.group},
+    )
 
 
 def _text(record: MeasureRecord, by: Sequence[str]) -> str:
@@ -154,9 +208,11 @@ def _gate_line(record: MeasureRecord, gate: GateRecord) -> str:
     sure, most = f"{record.level:.0%}", f"{gate.max_error:g}"
     if gate.passed:
         return f"PASS: at {sure} the error is at most {gate.upper:.4f}, below {most}"
+    failed = [result for result in record.results if _upper(result) > gate.max_error]
+    among = "" if gate.worst is None else f" in {len(failed)} of {len(record.results)} groups, most in {gate.worst}"
     if any(result.interval is not None and result.interval.low > gate.max_error for result in record.results):
-        return f"FAIL: at {sure} the error is above {most}"
-    return f"FAIL: the error may be as large as {gate.upper:.4f}, so at {sure} it cannot be promised to be below {most}"
+        return f"FAIL: at {sure} the error is above {most}{among}"
+    return f"FAIL: the error may be as large as {gate.upper:.4f}, so at {sure} it cannot be promised to be below {most}{among}"
 
 
 def _one(result: EstimateRecord) -> str:
@@ -168,8 +224,7 @@ def _one(result: EstimateRecord) -> str:
     if result.p_value is not None:
         lines.append(("p-value of 'is calibrated'", p_shown(result.p_value)))
     if abs(result.direction) >= 0.0005:
-        tendency = "over" if result.direction > 0 else "under"
-        lines.append(("on average", f"{tendency}confident by {abs(result.direction):.4f}"))
+        lines.append(("on average", f"{tendency(result.lens, result.direction)} by {abs(result.direction):.4f}"))
     lines.append(("judged", f"{result.lens}, n = {result.n}"))
     if result.sketch_error is not None:
         lines.append(("from a sketch", f"within {result.sketch_error:.1g} of the value of all rows"))
@@ -177,7 +232,7 @@ def _one(result: EstimateRecord) -> str:
     lines.append(("estimator", f"{result.estimator.name}{bins}"))
     lines += [("warning", text) for text in result.warnings]
     width = max(len(name) for name, _ in lines)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+    return "\n".join(f"{safe(name):<{width}}  {safe(value)}" for name, value in lines)
 
 
 def _many(results: Sequence[EstimateRecord], by: Sequence[str]) -> str:
@@ -195,4 +250,4 @@ def _many(results: Sequence[EstimateRecord], by: Sequence[str]) -> str:
     header = [*([", ".join(by)] if by else []), "estimator", "norm", "error", "low", "high", "p-value", "n", "bins"]
     if any(r.sketch_error is not None for r in results):
         header.append("sketch error")
-    return "\n".join([table(header, rows), *dict.fromkeys(notes)])
+    return "\n".join([table(header, rows), *map(safe, dict.fromkeys(notes))])

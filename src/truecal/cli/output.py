@@ -1,29 +1,76 @@
-"""How a verb answers: text for people or one JSON document, to the terminal or whole into a file; and the --max-error gate."""
+"""How a verb answers: in the format asked for, to the terminal or whole into a file."""
 
-import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from truecal.cli.formats import FORMATS, Answer, json_text, rendered, safe
 from truecal.writing import write_whole
+
+
+class Share(click.FloatRange):
+    """A number from 0 to 1; the word nan, which compares as neither too small nor too large, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number from {self.min} to {self.max}.", param, ctx)
+        return number
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the answer goes, and in which format."""
+
+    form: str
+    file: str | None
+
+    def write(self, answer: Answer) -> None:
+        say(rendered(answer, self.form), self.file)
+
+
+def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--format, --json and --out; the command receives one `output`."""
+
+    def received(*, form: str | None, as_json: bool, out: str | None, **options: Any) -> Any:
+        if as_json and form not in (None, "json"):
+            raise click.UsageError(f"--json and --format {form} exclude each other; give one")
+        return command(output=Output("json" if as_json else form or "text", out), **options)
+
+    received.__doc__, received.__name__ = command.__doc__, command.__name__
+    if hasattr(command, "__click_params__"):
+        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
+    option = click.option("--format", "form", type=click.Choice(FORMATS), help="How to answer.  [default: text]")
+    return option(output_options(received))
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--json and --out."""
-    command = click.option("--out", metavar="FILE", help="Write the answer to a file (whole or not at all).")(command)
+    command = click.option(
+        "--out",
+        metavar="FILE",
+        type=click.Path(),
+        help="Write the answer to a file (whole or not at all); - is standard output.",
+    )(command)
     return click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")(command)
 
 
 def answer(document: Mapping[str, object], text: str, *, as_json: bool, out: str | None) -> None:
     """Print the answer, or write it to `out`."""
-    said = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) if as_json else text
-    if out is None:
-        click.echo(said)
+    say(json_text(document) if as_json else text, out)
+
+
+def say(text: str, out: str | None) -> None:
+    """Print a text, or write it to a file."""
+    if out is None or out == "-":
+        click.echo(text)
     else:
-        write_whole(out, said + "\n")
+        write_whole(out, text + "\n")
 
 
 @contextmanager
@@ -62,9 +109,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = 
 
     shown = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
     for i, name in enumerate(header):
-        shown.add_column(name, justify="left" if i == 0 else "right", no_wrap=True, overflow="ellipsis", max_width=48)
+        shown.add_column(
+            Text(safe(name)), justify="left" if i == 0 else "right", no_wrap=True, overflow="ellipsis", max_width=48
+        )
     for row in rows:
-        shown.add_row(*(Text(cell) for cell in row))
+        shown.add_row(*(Text(safe(cell)) for cell in row))
     console = Console(width=max(160, Console().width), color_system=None)
     with console.capture() as captured:
         console.print(shown)

@@ -1,19 +1,20 @@
 """`truecal report`: a page to forward."""
 
+import hashlib
 import shlex
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
-from truecal.cli.output import answer, working
+from truecal.cli.output import Share, answer, working
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, by_option, load, scan_options
 from truecal.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()
@@ -22,14 +23,22 @@ if TYPE_CHECKING:
 @seed_option
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Share(0, 1, min_open=True, max_open=True),
     default=0.02,
     show_default=True,
     help="The error that would still be acceptable; the verdict is phrased against it.",
 )
 @click.option("--fast", is_flag=True, help="Leave out what takes seconds: recalibration and the simulated bias.")
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
-@click.option("--out", metavar="FILE", default="report.html", show_default=True, help="Where to write the page.")
+@click.option("--bands", metavar="WORD=LOW:HIGH,...", help="Words for confidence, e.g. 'low=0:0.1,high=0.1:1'.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(),
+    default="report.html",
+    show_default=True,
+    help="Where to write the page; .pdf is printed by an installed Chromium, - is standard output.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
 @by_option
 @scan_options
@@ -41,6 +50,7 @@ def report(
     tolerance: float,
     fast: bool,
     title: str,
+    bands: str | None,
     out: str,
     as_json: bool,
 ) -> None:
@@ -59,10 +69,10 @@ def report(
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
     rows = None if is_scan(source) else load(source)
     data = scanned(source, lens) if rows is None else rows
-    with working() as say:
+    with working() as say, _target(out) as target:
         path: Path = write_report(
             data,
-            out,
+            target,
             lens=None if rows is None else make_lens(lens, rows),
             by=None if rows is None else source.by,
             tolerance=tolerance,
@@ -72,8 +82,50 @@ def report(
             command=shlex.join(["truecal", *sys.argv[1:]]),
             fast=fast,
             rng=seed,
+            scale=_scale(bands),
+            files=None if rows is None else digests([source.file]),
             progress=say,
         )
+        if out == "-":
+            click.echo(path.read_text(encoding="utf-8"), nl=False)
+            return
     size = path.stat().st_size
     content = document("report-written", source=source.name, path=str(path), bytes=size)
     answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
+
+
+@contextmanager
+def _target(out: str) -> Iterator[Path]:
+    """Where the page is written: the file, or for standard output one that is printed and gone."""
+    if out != "-":
+        yield Path(out)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder) / "report.html"
+
+
+def _scale(bands: str | None) -> dict[str, tuple[float, float]] | None:
+    """The words in --bands and their limits."""
+    if bands is None:
+        return None
+    scale: dict[str, tuple[float, float]] = {}
+    for part in bands.split(","):
+        word, _, limits = part.rpartition("=")
+        low, colon, high = limits.partition(":")
+        try:
+            scale[word.strip()] = (float(low), float(high))
+        except ValueError:
+            colon = ""
+        if not colon or not word.strip():
+            raise click.UsageError(f"--bands is WORD=LOW:HIGH,..., such as low=0:0.1,high=0.1:1, not {part!r}")
+    return scale
+
+
+def digests(files: Sequence[str]) -> dict[str, str]:
+    """SHA-256 of the files by their names, as sha256sum gives it; none for standard input."""
+    found = {}
+    for file in files:
+        if Path(file).is_file():
+            with Path(file).open("rb") as opened:
+                found[Path(file).name] = hashlib.file_digest(opened, "sha256").hexdigest()
+    return found

@@ -31,15 +31,14 @@ def scanned(source: Source, lens: str) -> "Scan":
     """One pass over the files; says on stderr what was read."""
     from truecal.predictions import matching
     from truecal.predictions.readers.columns import choose
-    from truecal.scan import scan
-    from truecal.scan.sources import files_of, opened
+    from truecal.scan import files_of, opened, scan
 
     _refuse(source)
     files = files_of([source.file, *source.also])
     schema = opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
-    other = [name for name in (source.weight, *source.by) if name is not None]
-    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other)
+    other = [] if source.weight is None else [source.weight]
+    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by)
     wanted = choice.outputs
     found = matching(columns, wanted, "predictions")[0]
     alone = len(found) == 1 and not schema[found[0]].is_nested()

@@ -34,6 +34,7 @@ class Source:
     drop_null: bool = False
     percent: bool = False
     words: str | None = None
+    preset: str | None = None
 
     @property
     def name(self) -> str:
@@ -51,12 +52,12 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     `by_option` is separate, for the verbs that give one answer per group.
     """
-    return click.argument("file", metavar="FILE")(column_options(command))
+    return click.argument("file", metavar="FILE", type=click.Path())(column_options(command))
 
 
 def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a verb that can also scan: FILE may be a pattern, a folder or several files; --engine and --drop-null."""
-    return click.argument("file", metavar="FILE...", nargs=-1, required=True)(
+    return click.argument("file", metavar="FILE...", nargs=-1, required=True, type=click.Path())(
         _receiving(command, [*_COLUMNS[:-1], *_SCANNING, _COLUMNS[-1]])
     )
 
@@ -114,6 +115,11 @@ _COLUMNS = (
     _CLUSTER,
     click.option("--percent", is_flag=True, help="Probabilities are percent: 90% or 90."),
     click.option("--words", metavar="WORD=P,...", help="Probabilities that words stand for: likely=0.8,unsure=0.5."),
+    click.option(
+        "--preset",
+        type=click.Choice(["stated", "options", "options-per-character", "agreement"]),
+        help="Which confidence of a language model is judged.",
+    ),
     click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
     click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
 )
@@ -121,11 +127,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """Checked predictions, for logits the logits themselves, and how many rows --drop-null left out."""
+    """Checked predictions, for logits the logits themselves, how many rows --drop-null left out, and what else to know."""
 
     preds: "Predictions"
     logits: Any = None
     dropped: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def load(source: Source) -> "Predictions":
@@ -141,7 +148,21 @@ def load_all(source: Source) -> Loaded:
         reading = read_file(path, wanted_of(source))
     if not source.quiet:
         click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}", err=True)
-    return Loaded(reading.preds, reading.logits, reading.dropped)
+    gone = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
+    notes = (*reading.notes, *_several_models(reading.preds, source), *gone)
+    return Loaded(reading.preds, reading.logits, reading.dropped, notes)
+
+
+def _several_models(preds: "Predictions", source: Source) -> tuple[str, ...]:
+    """A note where the rows of several models are judged as if they were of one."""
+    import numpy as np
+
+    if "model" not in preds.columns or "model" in source.by:
+        return ()
+    models = len(np.unique(np.asarray(preds.columns["model"]).astype(str)))
+    if models < 2:
+        return ()
+    return (f"the rows of {models} models are judged together; --by model gives one answer each",)
 
 
 def wanted_of(source: Source) -> "Wanted":
@@ -159,6 +180,7 @@ def wanted_of(source: Source) -> "Wanted":
         percent=source.percent,
         words=_word_values(source.words),
         drop_null=source.drop_null,
+        preset=source.preset,
     )
 
 

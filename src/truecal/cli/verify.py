@@ -5,17 +5,16 @@ from dataclasses import asdict
 import click
 
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.output import answer, output_options, working
+from truecal.cli.formats import Answer, Finding
+from truecal.cli.output import Output, Share, format_options, working
 from truecal.cli.source import Source, input_options, load
 
 
 @click.command()
-@click.option(
-    "--max-error", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="The error to be promised."
-)
+@click.option("--max-error", type=Share(0, 1), default=0.02, show_default=True, help="The error to be promised.")
 @click.option(
     "--level",
-    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    type=Share(0.5, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="How sure the promise is to be.",
@@ -26,11 +25,9 @@ from truecal.cli.source import Source, input_options, load
     help="Pass on `supported` too: continuous outputs whose calibration curve is smooth.",
 )
 @lens_option
-@output_options
+@format_options
 @input_options
-def verify(
-    source: Source, max_error: float, level: float, assume_smooth: bool, lens: str, as_json: bool, out: str | None
-) -> int:
+def verify(source: Source, max_error: float, level: float, assume_smooth: bool, lens: str, output: Output) -> int:
     """Say whether the root-mean-square calibration error of FILE can be promised to be below --max-error.
 
     Exit 0 if it is promised (or supported, with --assume-smooth), 1 if it is not (the error is larger, or the data are too few
@@ -44,5 +41,14 @@ def verify(
         found = tc.verify(preds, threshold=max_error, level=level, lens=make_lens(lens, preds))
     passed = bool(found) or (assume_smooth and found.verdict == "supported")
     content = document("verify", source=source.name, passed=passed, **asdict(found))
-    answer(content, str(found), as_json=as_json, out=out)
+    numbers = {
+        "error": found.value,
+        "low": found.low,
+        "high": found.high,
+        "threshold": max_error,
+        "rows": float(found.n),
+    }
+    labels = {"source": source.name, "lens": found.lens}
+    finding = Finding(source.name, str(found).splitlines()[0], numbers, passed, labels)
+    output.write(Answer("verify", content, str(found), [finding], found.verdict, found.warnings))
     return 0 if passed else 1

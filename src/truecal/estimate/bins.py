@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.profile import Cut, Profile
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,17 @@ class Bins:
     outcome_sum: Float64s
     count: Float64s  # sample size of each bin
     single: bool
+    effective: Float64s | None = None  # sample size where rows belong together: what an interval may count on
 
     @classmethod
     def of(cls, profile: Profile, cut: Cut) -> "Bins":
         """The bins between consecutive cuts."""
         weight, score, outcome = (np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y"))
         scale = (profile.size / profile.total)[:, None]
-        return cls(weight, score, outcome, weight * scale, profile.single)
+        effective = None
+        if profile.units is not None and cut.fraction is None:
+            effective = effective_counts(profile, cut.below[0])[None]
+        return cls(weight, score, outcome, weight * scale, profile.single, effective)
 
     @cached_property
     def safe(self) -> Float64s:
@@ -74,7 +78,7 @@ class Bins:
         return self._shown(self.rate)
 
     def interval(self, level: float = 0.95) -> tuple[Float64s, Float64s]:
-        """Clopper-Pearson interval for the outcome rate of each bin.
+        """Clopper-Pearson interval for the outcome rate of each bin; with clusters on their effective number of rows.
 
         >>> import truecal as tc
         >>> est = tc.BinnedECE(bins=1)(tc.Profile.from_arrays([0.5] * 10, [1] * 5 + [0] * 5))
@@ -84,10 +88,42 @@ class Bins:
         """
         from scipy.special import betaincinv
 
-        n = self._shown(self.count)
+        n = self._shown(self.count if self.effective is None else self.effective)
         k = self.mean_outcome * n
         alpha = (1 - level) / 2
         empty: NDArray[np.bool_] = n <= 0
         low = np.where((k <= 0) | empty, 0.0, betaincinv(np.maximum(k, 1e-300), n - k + 1, alpha))
         high = np.where((k >= n) | empty, 1.0, betaincinv(k + 1, np.maximum(n - k, 1e-300), 1 - alpha))
         return low, high
+
+
+def effective_counts(profile: Profile, places: Indices) -> Float64s:
+    """How many independent rows the rows between consecutive places are worth, given their units (Korn and Graubard 1998).
+
+    n_eff = p (1 - p) / v with v the variance of the rate p between clusters, times (z / t)^2 for the few clusters v is known from;
+    never more than the rows. Where all outcomes of a bin are alike, clusters count once each.
+    """
+    unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
+    weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
+    weight = weight * (profile.size[0] / profile.total[0])
+    code = np.repeat(np.arange(len(places) - 1), np.diff(places)) * len(unit) + of_row
+    here, at = np.unique(code, return_inverse=True)
+    rows, ones = (np.bincount(at, w).astype(np.float64) for w in (weight, weight * profile.outcomes[0]))
+    return effective_size(here // len(unit), rows, ones, len(places) - 1)
+
+
+def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) -> Float64s:
+    """The same from the rows and ones of every unit in every group."""
+    from scipy.special import stdtrit
+
+    total, happened = np.bincount(group, rows, groups), np.bincount(group, ones, groups)
+    units = np.bincount(group, rows > 0, groups)
+    safe = np.where(total > 0, total, 1.0)
+    rate = np.clip(happened / safe, 0.0, 1.0)
+    square = np.bincount(group, (ones - rate[group] * rows) ** 2, groups)
+    several = units > 1
+    variance = np.where(several, square * units / np.maximum(units - 1, 1) / safe**2, 0.0)
+    known = (variance > 0) & several
+    student = np.where(several, stdtrit(np.maximum(units - 1, 1), 0.975), 12.7)
+    worth = np.where(known, rate * (1 - rate) / np.where(known, variance, 1.0) * (1.96 / student) ** 2, units)
+    return np.minimum(worth, total)

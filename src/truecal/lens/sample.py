@@ -89,7 +89,8 @@ class Sample:
             return Profile.of_rows(self.scores, self.outcomes.astype(np.uint8, copy=False), self.weights)
         scores, outcomes = self.scores[self.order][None], self.outcomes[self.order][None]
         weights = None if self.weights is None else self.weights[self.order][None]
-        return Profile(np.abs(scores), outcomes.astype(np.uint8, copy=False), weights, single=True)
+        units = self.units[self.order]
+        return Profile(np.abs(scores), outcomes.astype(np.uint8, copy=False), weights, single=True, units=units)
 
     def refuse_several(self) -> None:
         """Raise where one probability per row is needed."""
@@ -172,11 +173,13 @@ class Sample:
             return self
         if not self.weights.any():
             raise InputError("all rows have weight zero; nothing is left to measure")
-        kept = self.weights > 0
-        units = None if self.units is None else self.units[kept]
-        return replace(
-            self, scores=self.scores[kept], outcomes=self.outcomes[kept], weights=self.weights[kept], units=units
-        )
+        return self.take(self.weights > 0)
+
+    def take(self, rows: NDArray[np.bool_] | Indices) -> "Sample":
+        """Some of the rows, in the order asked for."""
+        weights = None if self.weights is None else self.weights[rows]
+        units = None if self.units is None else self.units[rows]
+        return replace(self, scores=self.scores[rows], outcomes=self.outcomes[rows], weights=weights, units=units)
 
     def with_units(self, units: Indices) -> "Sample":
         """The same rows drawn together as `units` say."""
@@ -204,4 +207,6 @@ def batch(samples: Sequence[Sample]) -> Profile:
     scores = np.stack([sample.scores for sample in samples])
     outcomes = np.stack([sample.outcomes for sample in samples]).astype(np.uint8, copy=False)
     weights = None if samples[0].weights is None else np.stack([s.weights for s in samples if s.weights is not None])
-    return Profile.of_rows(scores, outcomes, weights)
+    profile = Profile.of_rows(scores, outcomes, weights)
+    profile.independent = samples[0].independent
+    return profile

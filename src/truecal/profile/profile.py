@@ -61,14 +61,20 @@ class Profile:
         *,
         single: bool = False,
         prefix: dict[str, NDArray[Any]] | None = None,
+        units: Indices | None = None,
     ) -> None:
-        """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers."""
+        """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers.
+
+        `units`: the unit (cluster) that every sorted row of a single dataset belongs to; None where rows are independent.
+        """
         self.scores = scores
         self.outcomes = outcomes
         self.weights = weights
         self.squares = squares
         self.products = products
         self.single = single
+        self.units = units
+        self.independent = units is None  # a batch of datasets whose rows belong together knows only that they do
         self.precision = scores.dtype  # of the scores as they came: edges are rounded to it
         self.rows = scores.shape[1]
         self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
@@ -90,7 +96,7 @@ class Profile:
 
     @classmethod
     def of_rows(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> "Profile":
-        """The same for rows that were checked before: one dataset, or (m, n) arrays for a batch."""
+        """The same for independent rows that were checked before: one dataset, or (m, n) arrays for a batch."""
         single = scores.ndim == 1
         c, y = np.atleast_2d(scores), np.atleast_2d(outcomes)
         if weights is None:
@@ -194,6 +200,11 @@ class Profile:
     def spread(self, cells: int) -> "Profile":
         """The same data for estimators that go by ranks and make `cells` cells of it: nothing hides a rank here."""
         return self
+
+    def refuse_dependent(self, remedy: str) -> None:
+        """Raise where rows belong together, for what takes them as independent."""
+        if not self.independent:
+            raise InputError(f"rows of this profile belong together; {remedy}")
 
     def once(self, name: str, make: "Callable[[Profile], T]") -> T:
         """What `make` makes of these rows; made on first need and kept, so that nothing is fitted twice."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truecal.report.comparison.pairs import Pairing, PairRow, compare_models
 from truecal.report.records import OPTIONAL, EstimateRecord, document
 
 if TYPE_CHECKING:
@@ -16,8 +17,20 @@ if TYPE_CHECKING:
     from truecal.profile import Profile, Sketch
     from truecal.scan import Scan
     from truecal.study import Store
+    from truecal.watch import Watch
 
-__all__ = ["OPTIONAL", "EstimateRecord", "document", "report", "report_comparison", "report_study"]
+__all__ = [
+    "OPTIONAL",
+    "EstimateRecord",
+    "PairRow",
+    "Pairing",
+    "compare_models",
+    "document",
+    "report",
+    "report_comparison",
+    "report_study",
+    "report_watch",
+]
 
 
 def report(
@@ -33,6 +46,8 @@ def report(
     command: str | None = None,
     fast: bool = False,
     rng: int = 0,
+    scale: Mapping[str, tuple[float, float]] | None = None,
+    files: Mapping[str, str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Path:
     """Write a self-contained HTML report and return its path. The file is written whole or not at all.
@@ -41,7 +56,7 @@ def report(
     ----------
     preds : what to judge; a Profile gives a page without per-class and per-group tables, a Sketch or a Scan (with its groups) one
         that says how far its numbers can be from those of all rows.
-    path : where to write.
+    path : where to write; a name that ends in .pdf is printed by an installed Chromium.
     lens : what is judged; default the positive class of binary predictions, the top label of more.
     by : a column of the predictions, or several; adds a table with one row per value or combination of values.
     tolerance : the error that would still be acceptable; the verdict is phrased against it.
@@ -50,6 +65,8 @@ def report(
     source, command : where the data came from and what produced the page, for the reproducibility box.
     fast : leave out what takes seconds: recalibration on held-out folds and the simulated bias of estimators.
     rng : seed of tests, folds and simulations.
+    scale : words for intervals of confidence, such as {"low risk": (0, 0.1), "high risk": (0.1, 1)}; default low, medium, high.
+    files : names of the files the data came from and their SHA-256, for the reproducibility box.
     progress : told in a few words what is being computed.
 
     >>> import tempfile, truecal as tc
@@ -60,10 +77,10 @@ def report(
     """
     from truecal.report.model.content import Setting, gather
     from truecal.report.page import render
-    from truecal.writing import write_whole
+    from truecal.report.pdf import write_page
 
-    setting = Setting(tolerance, level, title, source, command, fast, rng)
-    return write_whole(path, render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
+    setting = Setting(tolerance, level, title, source, command, fast, rng, scale, files or {})
+    return write_page(path, lambda: render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
 
 
 def report_comparison(
@@ -71,6 +88,8 @@ def report_comparison(
     path: str | os.PathLike[str],
     *,
     reference: str | None = None,
+    key: str | None = None,
+    paired: bool = True,
     lens: "Lens | None" = None,
     level: float = 0.95,
     resamples: int = 1000,
@@ -78,11 +97,12 @@ def report_comparison(
     command: str | None = None,
     rng: int = 0,
 ) -> Path:
-    """Write a self-contained HTML page that compares models on the same rows, and return its path.
+    """Write a self-contained HTML page that compares models, and return its path.
 
     Parameters
     ----------
-    models : by name, two to eight, all with the same labels in the same order.
+    models : by name, two to eight; labels may be each model's own (whether *its* answer was correct).
+    key, paired : rows belong together by their place, by the column `key`, or (paired=False) not at all.
     reference : compare every model with this one only, instead of every pair.
     lens, level, title, command, rng : as in :func:`report`.
     resamples : of the paired bootstrap, at least; more are drawn where the number of pairs needs them.
@@ -97,10 +117,10 @@ def report_comparison(
     """
     from truecal.report.comparison.content import ComparisonSetting, gather_comparison
     from truecal.report.page import render_comparison
-    from truecal.writing import write_whole
+    from truecal.report.pdf import write_page
 
-    setting = ComparisonSetting(reference, level, resamples, title, command, rng)
-    return write_whole(path, render_comparison(gather_comparison(models, setting, lens=lens)))
+    setting = ComparisonSetting(Pairing(key, paired, reference, resamples), level, title, command, rng)
+    return write_page(path, lambda: render_comparison(gather_comparison(models, setting, lens=lens)))
 
 
 def report_study(
@@ -131,3 +151,24 @@ def report_study(
 
         store = Store(store)
     return write_whole(path, render_study(gather_study(store, title=title, megabytes=megabytes, command=command)))
+
+
+def report_watch(
+    watch: "Watch",
+    path: str | os.PathLike[str],
+    *,
+    title: str = "Calibration over time",
+    command: str | None = None,
+) -> Path:
+    """Write a self-contained HTML page about a :class:`truecal.Watch`, and return its path.
+
+    Parameters
+    ----------
+    watch : with at least one batch. path : where to write. title : heading of the page.
+    command : what produced the page, for the reproducibility box.
+    """
+    from truecal.report.page import render_watch
+    from truecal.report.watch.content import gather_watch
+    from truecal.writing import write_whole
+
+    return write_whole(path, render_watch(gather_watch(watch, title=title, command=command)))

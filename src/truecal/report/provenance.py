@@ -30,17 +30,22 @@ def now() -> str:
 
 @dataclass(frozen=True)
 class Provenance:
-    """When a page was made, from which data, by which command and options, with which versions."""
+    """When a page was made, from which data and files, by which command and options, with which versions.
+
+    `fingerprints` are of the arrays that were judged, `files` SHA-256 of whole files, as sha256sum gives them.
+    """
 
     fingerprints: Mapping[str, str]
     command: str | None
     options: Mapping[str, object]
+    files: Mapping[str, str] = field(default_factory=dict)
     made: str = field(default_factory=now)
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def lines(self, otherwise: str) -> list[tuple[str, str]]:
         """The last lines of a page's reproducibility box; `otherwise` stands for the command where none is known."""
         return [
+            *((f"File {name}", f"SHA-256 {digest}") for name, digest in self.files.items()),
             ("Command", self.command or otherwise),
             ("Options", ", ".join(f"{key} = {value}" for key, value in self.options.items() if value is not None)),
             ("Versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),

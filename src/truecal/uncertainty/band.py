@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal.checks import check_level
-from truecal.estimate import Bins, cell_places, refuse_batch
+from truecal.estimate import Bins, cell_places, effective_size, refuse_batch
 from truecal.profile import Cut, Profile
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 _CELLS = 40  # groups of neighbouring scores whose runs are judged: finer steps, but more runs to be right about
 
@@ -50,7 +50,8 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     groups of equal mass instead of every pair of scores). Outcomes of different rates are less scattered than binomial ones,
     so Clopper-Pearson stays valid (Hoeffding 1956).
 
-    Where the diagonal leaves the band, the model is shown to be miscalibrated there.
+    Where the diagonal leaves the band, the model is shown to be miscalibrated there. Rows that belong together (a profile made by
+    a lens from clustered Predictions knows them) count by their effective number, run by run.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -68,7 +69,8 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     sums = {name: profile.sums(name, Cut(place[None], place[None]))[0] for name in ("w", "c", "y")}
     scale = float(profile.size[0] / profile.total[0])
     weight, score, outcome = (sums[name][last + 1] - sums[name][first] for name in ("w", "c", "y"))
-    runs = Bins(weight[None], score[None], outcome[None], weight[None] * scale, single=True)
+    effective = None if profile.units is None else _effective_runs(profile, place, first, last)
+    runs = Bins(weight[None], score[None], outcome[None], weight[None] * scale, single=True, effective=effective)
     alpha = (1 - level) / len(first)
     bottom, top = runs.interval(1 - alpha)
     low = np.zeros(count)
@@ -86,3 +88,23 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     highs = np.concatenate([high, beyond[~same]])
     order = np.argsort(x, kind="stable")
     return Band(x[order], lows[order], highs[order], level)
+
+
+def _effective_runs(profile: Profile, place: Indices, first: Indices, last: Indices) -> Float64s:
+    """Effective sample size of every run of groups when rows belong together, shape (1, runs)."""
+    unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
+    weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
+    weight = weight * (profile.size[0] / profile.total[0])
+    groups = len(place) - 1
+    code = np.repeat(np.arange(groups), np.diff(place)) * len(unit) + of_row
+    size = groups * len(unit)
+    rows, ones = (
+        np.concatenate([np.zeros((1, len(unit))), np.bincount(code, w, size).reshape(groups, -1).cumsum(axis=0)])
+        for w in (weight, weight * profile.outcomes[0])
+    )
+    effective = np.empty(len(first))
+    every = np.arange(len(unit))
+    for i, (a, b) in enumerate(zip(first, last, strict=True)):
+        inside = rows[b + 1] - rows[a]
+        effective[i] = effective_size(np.zeros_like(every), inside, ones[b + 1] - ones[a], 1)[0]
+    return effective[None]

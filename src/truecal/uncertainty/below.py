@@ -45,7 +45,7 @@ def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[Pivot, bool]
     if isinstance(data, Profile):
         if lens is not None:
             raise InputError("a lens needs Predictions: a Profile is already one lens's view")
-        return RankSeries().pivot(data), data.single
+        return (RankSeries().pivot(data) if data.units is None else ClusteredSeries.of_profile(data).pivot), data.single
     if not isinstance(data, Predictions):
         raise InputError(f"a Profile or Predictions are needed, not {type(data).__name__}")
     check_lens(lens)

@@ -71,6 +71,7 @@ def bootstrap(
     if lens is not None or blocks is not None:
         raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
     refuse_batch(data)
+    data.refuse_dependent("pass the Predictions, whose clusters are drawn as whole")
     return estimator.resampled(data, resamples=resamples, level=level, rng=generator, method=method)
 
 

@@ -13,6 +13,7 @@ from truecal.errors import InputError
 from truecal.estimate import Estimator, Interval, Joint, RankSeries, Units, check_estimator, resampled_jointly
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
+from truecal.select import column
 from truecal.types import Float64s
 from truecal.uncertainty.multiplicity import holm
 
@@ -62,9 +63,9 @@ class Comparison:
 
 
 def compare(
-    y_true: ArrayLike,
-    prob_a: ArrayLike,
-    prob_b: ArrayLike,
+    y_true: ArrayLike | Predictions,
+    prob_a: ArrayLike | Predictions,
+    prob_b: ArrayLike | None = None,
     *,
     estimator: Estimator | None = None,
     lens: Lens | None = None,
@@ -72,6 +73,8 @@ def compare(
     clusters: ArrayLike | None = None,
     classes: Sequence[object] | None = None,
     names: tuple[str, str] = ("a", "b"),
+    key: str | None = None,
+    paired: bool = True,
     resamples: int = 1000,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
@@ -84,6 +87,10 @@ def compare(
     error at all is still above 0; so where calibration is rejected for one model and not for the other, the interval reaches to
     where the whole error of the one would be the difference.
 
+    compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
+    belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
+    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves.
+
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
@@ -92,6 +99,16 @@ def compare(
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
     """
+    if isinstance(y_true, Predictions):
+        if not isinstance(prob_a, Predictions) or prob_b is not None:
+            raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
+        if sample_weight is not None or clusters is not None or classes is not None:
+            raise InputError("Predictions hold their weights, clusters and classes; leave them out")
+        models = {names[0]: y_true, names[1]: prob_a}
+        chosen = _Chosen(None, estimator, lens, key, paired)
+        return _compare_all(models, chosen, resamples, level, rng)[0]
+    if prob_b is None or isinstance(prob_a, Predictions):
+        raise InputError("compare(y_true, prob_a, prob_b) needs the probabilities of both models")
     return compare_many(
         y_true,
         {names[0]: prob_a, names[1]: prob_b},
@@ -100,6 +117,8 @@ def compare(
         sample_weight=sample_weight,
         clusters=clusters,
         classes=classes,
+        key=key,
+        paired=paired,
         resamples=resamples,
         level=level,
         rng=rng,
@@ -107,8 +126,8 @@ def compare(
 
 
 def compare_many(
-    y_true: ArrayLike,
-    probs: Mapping[str, ArrayLike],
+    y_true: ArrayLike | Mapping[str, Predictions],
+    probs: Mapping[str, ArrayLike] | None = None,
     *,
     reference: str | None = None,
     estimator: Estimator | None = None,
@@ -116,6 +135,8 @@ def compare_many(
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     classes: Sequence[object] | None = None,
+    key: str | None = None,
+    paired: bool = True,
     resamples: int = 1000,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
@@ -124,6 +145,7 @@ def compare_many(
 
     Intervals are those of single comparisons; `adjusted_p` keeps the chance of any false difference among all pairs below alpha.
     `resamples` are drawn at least; more where fewer could not show any difference after the correction: 2 pairs / (1 - level).
+    compare_many({"a": preds_a, ...}) takes Predictions; `key` and `paired` as in :func:`compare`.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -132,41 +154,136 @@ def compare_many(
     >>> [(c.a, c.b) for c in compare_many(y, {"x": p, "y": p**2, "z": p**3})]
     [('x', 'y'), ('x', 'z'), ('y', 'z')]
     """
+    if probs is None:
+        if not isinstance(y_true, Mapping) or not all(isinstance(preds, Predictions) for preds in y_true.values()):
+            raise InputError("compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name")
+        all_preds = dict(y_true)
+    else:
+        all_preds = {
+            name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)  # type: ignore[arg-type]
+            for name, p in probs.items()
+        }
+    return _compare_all(all_preds, _Chosen(reference, estimator, lens, key, paired), resamples, level, rng)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What is compared, and how rows of two models belong together."""
+
+    reference: str | None
+    estimator: Estimator | None
+    lens: Lens | None
+    key: str | None
+    paired: bool
+
+    def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
+        if len(names) < 2:
+            raise InputError("a comparison needs at least two models with different names")
+        if self.reference is None:
+            return list(combinations(names, 2))
+        if self.reference not in names:
+            raise InputError(f"reference {self.reference!r} is not among the models {', '.join(names)}")
+        return [(name, self.reference) for name in names if name != self.reference]
+
+
+def _compare_all(
+    all_preds: Mapping[str, Predictions],
+    chosen: _Chosen,
+    resamples: int,
+    level: float,
+    rng: int | np.random.Generator,
+) -> list[Comparison]:
     check_whole(resamples, "resamples")
     check_level(level)
-    check_lens(lens)
-    if len(probs) < 2:
-        raise InputError("a comparison needs at least two models with different names")
-    if reference is not None and reference not in probs:
-        raise InputError(f"reference {reference!r} is not among the models {', '.join(probs)}")
-    estimator = RankSeries() if estimator is None else estimator
+    check_lens(chosen.lens)
+    pairs = chosen.pairs(list(all_preds))
+    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
     check_estimator(estimator)
     generator = generator_of(rng)
-    all_preds = {
-        name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)
-        for name, p in probs.items()
-    }
-    first = next(iter(all_preds.values()))
-    pairs = (
-        list(combinations(probs, 2))
-        if reference is None
-        else [(name, reference) for name in probs if name != reference]
-    )
-    lenses = {name: default_lens(preds) if lens is None else lens for name, preds in all_preds.items()}
-    judged = next(iter(lenses.values()))
-    units = Units.of(next(judged.samples(first)), generator)
-    counts = units.draws(max(resamples, ceil(2 * len(pairs) / (1 - level))), generator)
+    lenses = {name: chosen.lens or default_lens(preds) for name, preds in all_preds.items()}
+    units = _units(all_preds, lenses, chosen, generator)
+    draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
+    counts = next(iter(units.values())).draws(draws, generator)
     models = {}
     for name, preds in all_preds.items():
+        own = counts if chosen.paired else units[name].draws(draws, generator)
         samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = resampled_jointly(estimator, samples, shares, units, counts, generator, always_test=True)
+        joint = resampled_jointly(estimator, samples, shares, units[name], own, generator, always_test=True)
         models[name] = _Model.of(joint, estimator, level)
-    told = judged.describe(first)
-    found = [
-        _pair(a, b, models, level, f"paired bootstrap of {units.kind}", estimator, told, len(first)) for a, b in pairs
-    ]
-    adjusted = holm(np.array([c.p_value for c in found]))
-    return [replace(c, adjusted_p=float(p)) for c, p in zip(found, adjusted, strict=True)]
+    first = next(iter(all_preds))
+    kind = units[first].kind
+    method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
+    described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
+    comparisons = [_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs]
+    adjusted = holm(np.array([c.p_value for c in comparisons]))
+    return [replace(c, adjusted_p=float(p)) for c, p in zip(comparisons, adjusted, strict=True)]
+
+
+def _units(
+    all_preds: Mapping[str, Predictions],
+    lenses: Mapping[str, Lens],
+    chosen: _Chosen,
+    rng: np.random.Generator,
+) -> dict[str, Units]:
+    """What is drawn for each model; paired models have the same units, so that one draw serves all of them."""
+    if not chosen.paired:
+        if chosen.key is not None:
+            raise InputError("key= says which rows belong together, paired=False that none do; give one")
+        return {name: Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
+    (first, preds), *others = all_preds.items()
+    if chosen.key is not None:
+        return _units_by_key(all_preds, lenses, chosen.key, rng)
+    for name, other in others:
+        if len(other) != len(preds):
+            raise InputError(
+                f"{first} has {len(preds)} rows and {name} has {len(other)}: pair them by a column (key=, --key), or compare them "
+                "unpaired (paired=False, --unpaired)"
+            )
+        if preds.class_count > 2 and not np.array_equal(other.labels, preds.labels):
+            raise InputError(
+                f"{name} and {first} do not hold the same rows in the same order: their labels differ; pair rows by a column "
+                "(key=, --key)"
+            )
+        if (other.clusters is None) != (preds.clusters is None) or not np.array_equal(
+            np.asarray(other.clusters), np.asarray(preds.clusters)
+        ):
+            raise InputError(
+                f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
+            )
+    shared = Units.of(next(lenses[first].samples(preds)), rng)
+    return dict.fromkeys(all_preds, shared)
+
+
+def _units_by_key(
+    all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str, rng: np.random.Generator
+) -> dict[str, Units]:
+    """Units named by a column of every model; the clusters of the first model hold whole keys, where it has some."""
+    first = next(iter(all_preds))
+    keys = {name: np.asarray(column(preds, key)).astype(str) for name, preds in all_preds.items()}
+    known = np.unique(keys[first])
+    for name, values in keys.items():
+        odd = np.setxor1d(known, values)
+        if len(odd):
+            where = first if odd[0] in known else name
+            raise InputError(
+                f"{len(odd)} values of {key!r} are not in both {first} and {name}, such as {odd[0]!r} (in {where} only); compare "
+                "the rows they share, or unpaired"
+            )
+    codes = {name: np.searchsorted(known, values) for name, values in keys.items()}
+    clusters = all_preds[first].clusters
+    if clusters is not None:
+        of_key = np.full(len(known), -1, np.intp)
+        of_key[codes[first]] = clusters
+        if not np.array_equal(of_key[codes[first]], clusters):
+            raise InputError(f"rows of one {key!r} lie in several clusters; a key belongs to one cluster")
+        codes = {name: of_key[values] for name, values in codes.items()}
+    alone = clusters is None and all(len(values) == len(known) for values in codes.values())
+    sample = next(lenses[first].samples(all_preds[first])).with_units(codes[first])
+    drawn = Units.of(sample, rng)
+    group = np.zeros(int(codes[first].max()) + 1, np.intp)
+    group[codes[first]] = drawn.of_row
+    kind = "rows" if alone else "clusters"
+    return {name: Units(group[values], drawn.count, kind) for name, values in codes.items()}
 
 
 @dataclass(frozen=True)

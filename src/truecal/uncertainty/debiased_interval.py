@@ -38,6 +38,7 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     check_level(level)
     if not isinstance(profile, Profile):
         raise InputError(f"a Profile is needed, not {type(profile).__name__}; a lens such as tc.TopLabel() makes one")
+    profile.refuse_dependent("use tc.measure(preds), which counts clusters")
     low, high = debiased_pivot(profile, bins).interval(level)
     high = np.minimum(high, 1.0)
     if profile.single:

@@ -20,6 +20,7 @@ from truecal.estimate import (
     Units,
     check_estimator,
     combined,
+    label_test,
     resampled_jointly,
 )
 from truecal.lens import Lens, Sample, check_lens, default_lens
@@ -30,6 +31,8 @@ from truecal.types import Float64s
 
 _RESAMPLES = 200
 _JOINT_WORK = 20_000  # resamples x datasets of a lens with many
+_MOST_LABELS = 5_000_000  # rows x classes up to which labels are redrawn; beyond, sums of rows are all but symmetric
+_LABEL_WORK = 2_000_000  # redrawn labels
 _FEW_CLUSTERS = 20
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
@@ -163,9 +166,9 @@ def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.G
     units = Units.of(sample, rng)
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
-    joint = _joint(estimator, [sample], None, _RESAMPLES, rng)
+    joint = _joint(estimator, [sample], None, _RESAMPLES, rng, sign_test=True)
     interval = Bootstrap.of(estimator, joint, level, units.kind).interval()
-    return estimate.but(interval=interval, parts=estimator.root(joint.parts))
+    return estimate.but(interval=interval, p_value=joint.test, parts=estimator.root(joint.parts))
 
 
 def _many(
@@ -177,21 +180,37 @@ def _many(
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
     resamples = int(np.clip(_JOINT_WORK // len(shares), 50, _RESAMPLES))
-    joint = _joint(estimator, lens.samples(preds), shares, resamples, rng)
+    few = units.kind == "rows" and len(preds) * len(shares) <= _MOST_LABELS
+    joint = _joint(estimator, lens.samples(preds), shares, resamples, rng, sign_test=not few)
     found = Bootstrap.of(estimator, joint, level, units.kind)
+    p = joint.test
+    if few:
+        redraws = int(np.clip(_LABEL_WORK // len(preds), 199, 999))
+        p = label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
     return estimate.but(
-        value=found.value, power=found.power, interval=found.interval(), parts=estimator.root(joint.parts)
+        value=found.value,
+        power=found.power,
+        interval=found.interval(),
+        p_value=p,
+        parts=estimator.root(joint.parts),
     )
 
 
 def _joint(
-    estimator: Estimator, samples: Iterable[Sample], shares: Float64s | None, resamples: int, rng: np.random.Generator
+    estimator: Estimator,
+    samples: Iterable[Sample],
+    shares: Float64s | None,
+    resamples: int,
+    rng: np.random.Generator,
+    *,
+    sign_test: bool = False,
 ) -> Joint:
     """Resamples of whole units, the same for all samples."""
     each = iter(samples)
     first = next(each)
     units = Units.of(first, rng)
-    return resampled_jointly(estimator, chain([first], each), shares, units, units.draws(resamples, rng), rng)
+    draws = units.draws(resamples, rng)
+    return resampled_jointly(estimator, chain([first], each), shares, units, draws, rng, sign_test=sign_test)
 
 
 def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.checks import check_whole, generator_of
+from truecal.errors import InputError
 from truecal.estimate.estimate import Interval
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
 from truecal.estimate.resampling.units import Units, incidence, one_sided
 from truecal.lens import Sample
-from truecal.types import Float64s
+from truecal.profile import Profile
+from truecal.types import Float64s, Indices
 
 _MOST_TERMS = 64
 _CELLS = 1024  # not more than the rank series joins by itself, so that its cells are these
@@ -45,11 +47,28 @@ class ClusteredSeries:
 
     @classmethod
     def of(cls, sample: Sample, units: Units) -> "ClusteredSeries":
+        """The series of a sample whose rows belong together as `units` say."""
         units.refuse_one()
-        cells, matrix = incidence(sample, units, _CELLS)
+        return cls.of_places(sample.profile, units.of_row[sample.order], units.count)
+
+    @classmethod
+    def of_profile(cls, profile: Profile) -> "ClusteredSeries":
+        """The series of a profile that knows its units."""
+        assert profile.units is not None
+        codes, unit = np.unique(profile.units, return_inverse=True)
+        if len(codes) < 2:
+            raise InputError(
+                "all rows belong to one unit: it cannot tell how much another would differ; give at least two"
+            )
+        return cls.of_places(profile, unit.astype(np.intp), len(codes))
+
+    @classmethod
+    def of_places(cls, profile: Profile, unit: Indices, count: int) -> "ClusteredSeries":
+        """The series of sorted rows, each of one of `count` units."""
+        cells, matrix = incidence(profile, unit, count, _CELLS)
         ranks = rank_cells(cells)
         phi = rank_basis(ranks).functions(ranks)[0]
-        phi = phi[: int(min(_MOST_TERMS, max(3, np.sqrt(units.count) // 2)))]
+        phi = phi[: int(min(_MOST_TERMS, max(3, np.sqrt(count) // 2)))]
         score = cells.scores[0].astype(np.float64)
         residual = np.concatenate([-score, 1 - score])  # of a zero and of a one in every cell
         both = np.concatenate([phi, phi], axis=1)
@@ -66,7 +85,7 @@ class ClusteredSeries:
         gap = beta[kept] @ phi[kept]
         weight = cells.weights[0] / n if cells.weights is not None else np.full(cells.rows, 1 / n)
         second = float((weight * gap**2).sum())
-        chance = weight * score * (1 - score) / (units.count if one_sided(sample.profile) else n)
+        chance = weight * score * (1 - score) / (count if one_sided(profile) else n)
         least = (phi * chance) @ phi.T
         noise, spread, shape = 4 * float(max(covariance.diagonal().mean(), least.diagonal().mean())), 0.0, 1.0
         if second > 0:

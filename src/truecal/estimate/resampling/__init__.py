@@ -12,7 +12,15 @@ from truecal.estimate.resampling.cells import (
 )
 from truecal.estimate.resampling.draws import check_block, multinomial, unit_counts
 from truecal.estimate.resampling.fixed_bins import in_fixed_bins
-from truecal.estimate.resampling.redraw import REDRAWS, Redrawn, Statistic, against_redraws, redraw, redrawn
+from truecal.estimate.resampling.redraw import (
+    REDRAWS,
+    Redrawn,
+    Statistic,
+    against_redraws,
+    against_signs,
+    redraw,
+    redrawn,
+)
 
 __all__ = [
     "CELLS",
@@ -24,6 +32,7 @@ __all__ = [
     "Redrawn",
     "Statistic",
     "against_redraws",
+    "against_signs",
     "alike",
     "bootstrap_cells",
     "cell_places",

@@ -20,6 +20,8 @@ from truecal.estimate.resampling.units import Units, softened_incidence
 from truecal.lens import Sample
 from truecal.types import Float64s
 
+_GROUPS = 2048  # independent rows are turned in so many random groups at most: their sums are all but symmetric
+_FEW_DATASETS = 20
 _TOGETHER = np.sqrt(2.0)  # see `_p_of_redraws`
 
 
@@ -32,6 +34,7 @@ class Joint:
     deviations: Float64s  # what estimation added to the truth in each
     p_value: float  # of calibration in all datasets; 0 where an unbiased estimate needs no help near zero
     parts: Float64s  # of every dataset
+    test: float | None  # p of calibration in all datasets, by turning the signs of whole units in all of them at once
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,18 @@ def resampled_jointly(
     rng: np.random.Generator,
     *,
     always_test: bool = False,
+    sign_test: bool = False,
 ) -> Joint:
     """The estimate and its resamples; `counts` say how often each unit is drawn in each of them (:meth:`Units.draws`).
 
-    Calibration is tested where the interval needs it near zero, or always.
+    Calibration is tested where the interval needs it near zero, or always; of independent rows by turning signs if `sign_test`.
     """
     many = [1.0] if shares is None else shares.tolist()
-    signs = None if units.kind == "rows" else JointSigns(units, REDRAWS, rng)
-    null = rng if units.kind == "rows" and (always_test or not estimator.unbiased) else None
+    by_rows = units.kind == "rows"
+    signs = None if by_rows else JointSigns(units, REDRAWS, rng)
+    if by_rows and sign_test:
+        signs = JointSigns(units.grouped(_GROUPS), _sign_draws(len(many)), rng.spawn(1)[0])
+    null = rng if by_rows and (always_test or not estimator.unbiased) else None
     folded = Folded(counts.shape[1]) if estimator.folds else None
     parts: list[_One] = []
     for share, sample in zip(many, samples, strict=True):
@@ -84,13 +91,19 @@ def resampled_jointly(
     power, powers = float(together(one.power for one in parts)), together(one.powers for one in parts)
     centre = together(one.centre for one in parts)
     deviations = powers - centre if folded is None else folded.deviations(powers)
-    if signs is not None:
+    if signs is not None and not by_rows:
         p = signs.p_value()
     elif null is not None:
         p = _p_of_redraws(float(together(one.on_cells for one in parts)), together(one.calibrated for one in parts))
     else:
         p = 0.0
-    return Joint(power, powers, deviations, p, np.array([one.power for one in parts]))
+    test = None if signs is None else signs.p_value()
+    return Joint(power, powers, deviations, p, np.array([one.power for one in parts]), test)
+
+
+def _sign_draws(datasets: int) -> int:
+    """Turned signs: enough for a fine p-value of a few datasets, fewer where there are many to go through."""
+    return 999 if datasets <= _FEW_DATASETS else REDRAWS
 
 
 def _p_of_redraws(power: float, calibrated: Float64s) -> float:

@@ -73,19 +73,23 @@ class Units:
         self.refuse_one()
         return unit_counts(self.count + 2, resamples, rng, block=self.block)
 
+    def grouped(self, most: int) -> "Units":
+        """At most so many units: later ones join earlier ones (independent units stay independent that way)."""
+        return self if self.count <= most else Units(self.of_row % most, most, self.kind)
+
     def whole(self) -> "Units":
         """Runs in time as units of their own, for tests that turn the signs of whole units."""
         return Units(self.of_row // self.block, -(-self.count // self.block), self.kind)
 
 
-def incidence(sample: Sample, units: Units, most: int) -> tuple[Profile, Any]:
+def incidence(profile: Profile, unit: Indices, count: int, most: int) -> tuple[Profile, Any]:
     """Cells of the scores, and the sparse matrix (2 x cells, units) of weights of zeros, then of ones.
 
-    Multiplied by how often each unit is drawn it gives the resampled cells: no row is touched again.
+    `unit` is that of every sorted row, one of `count`. Multiplied by how often each unit is drawn the matrix gives the resampled
+    cells: no row is touched again.
     """
     from scipy.sparse import csr_array
 
-    profile = sample.profile
     cells = collapse(profile, most)
     cell, kept = _cell(profile, most)
     outcome = profile.outcomes[0, kept].astype(np.intp)
@@ -95,7 +99,7 @@ def incidence(sample: Sample, units: Units, most: int) -> tuple[Profile, Any]:
     weight = weight * (profile.size[0] / profile.total[0])
     lengths = np.bincount(outcome * cells.rows + cell, minlength=2 * cells.rows)
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    return cells, csr_array((weight, units.of_row[sample.order[kept]], ends), shape=(2 * cells.rows, units.count))
+    return cells, csr_array((weight, unit[kept], ends), shape=(2 * cells.rows, count))
 
 
 def softened_incidence(sample: Sample, units: Units, most: int) -> tuple[Profile, Any]:
@@ -106,7 +110,7 @@ def softened_incidence(sample: Sample, units: Units, most: int) -> tuple[Profile
     """
     from scipy.sparse import csr_array, hstack
 
-    cells, matrix = incidence(sample, units, most)
+    cells, matrix = incidence(sample.profile, units.of_row[sample.order], units.count, most)
     assert cells.weights is not None
     n = float(cells.weights.sum())
     share = cells.weights[0] / n * (n / units.count if one_sided(sample.profile) else 1.0)

@@ -77,8 +77,11 @@ def choose(
     probs: str | Sequence[str] | None,
     logits: str | Sequence[str] | None,
     other: Sequence[str] = (),
+    by: Sequence[str] = (),
 ) -> Choice:
-    """Fill in what the user left open, or refuse with the question to answer. `other` are columns known to be something else.
+    """Fill in what the user left open, or refuse with the question to answer.
+
+    `other` are columns known to be something else; columns grouped `by` are the label only if no other column can be.
 
     >>> choose(["y", "p_cat", "p_dog", "site"], label=None, probs=None, logits=None).describe(["y", "p_cat", "p_dog", "site"])
     "label 'y' [detected], probabilities 'p_*' (2 columns) [detected]"
@@ -88,11 +91,12 @@ def choose(
     taken = {given} if given is None or isinstance(given, str) else set(given)
     free = [name for name in columns if name not in {label, *taken, *other}]
     if given is None:
-        probs, logits = _predictions(free, columns)
+        probs, logits = _predictions([name for name in free if name not in by], columns)
         given = probs if probs is not None else logits
     if label is None:
         patterns = [given] if isinstance(given, str) else given or []
         rest = [name for name in free if not any(fnmatchcase(name, pattern) for pattern in patterns)]
+        rest = [name for name in rest if name not in by or not _labels([r for r in rest if r not in by])]
         label = _label(rest, columns, of_confidence=isinstance(given, str) and given.lower() in CONFIDENCES)
     return Choice(label, probs, logits, named)
 
@@ -104,6 +108,10 @@ def choose_predictions(
     if probs is None and logits is None:
         return _predictions(columns, columns)
     return probs, logits
+
+
+def _labels(free: Sequence[str]) -> list[str]:
+    return [name for name in free if name.lower() in (*LABELS, *CORRECT)]
 
 
 def _label(free: Sequence[str], columns: Sequence[str], *, of_confidence: bool) -> str:

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
@@ -70,9 +71,15 @@ def _kind_of_content(data: bytes) -> str:
         return "json"
     if not head.startswith(b"{"):
         return "csv"
-    lines = data.lstrip().split(b"\n", 1)
-    several = len(lines) > 1 and lines[1].lstrip().startswith(b"{")
-    return "ndjson" if several or lines[0].rstrip().endswith(b"}") else "json"
+    first, _, rest = data.lstrip().partition(b"\n")
+    if rest.strip():
+        return "ndjson" if rest.lstrip().startswith(b"{") else "json"
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return "json"
+    columns = all(isinstance(column, list) for column in value.values())
+    return "json" if columns else "ndjson"
 
 
 def read_frame(file: Path) -> Any:
@@ -146,9 +153,25 @@ def _read_csv(pl: Any, text: bytes) -> Any:
     return pl.read_csv(io.BytesIO(text), separator=separator, infer_schema_length=10_000, **options)
 
 
+def read_lines(file: Path, *, most: int | None = None) -> Iterator[Any]:
+    """The JSON values of the lines of a file, one after the other."""
+    for number, line in enumerate(_unpacked(file).splitlines(), start=1):
+        if most is not None and number > most:
+            return
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise FileError(f"{file} is not a readable jsonl file: line {number}: {error}") from error
+
+
 def _unpacked(file: Path) -> bytes:
     """The bytes of a file, unpacked where it is packed."""
-    data = file.read_bytes()
+    return unpacked(file.read_bytes(), file)
+
+
+def unpacked(data: bytes, file: Path) -> bytes:
+    """Bytes that may be packed by gzip or zstd; `file` is where they are from."""
     packed = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
     try:
         if packed == "gz":

@@ -13,7 +13,8 @@ from truecal.errors import FileError, InputError
 from truecal.names import did_you_mean
 from truecal.predictions.border import check_classes
 from truecal.predictions.predictions import Predictions
-from truecal.predictions.readers.columns import Choice, choose
+from truecal.predictions.readers.columns import CORRECT, Choice, choose
+from truecal.predictions.readers.evals import PRESETS, EvalLog, eval_log, preset_table
 from truecal.predictions.readers.files import existing, kind_of, read_arrays, read_frame
 from truecal.predictions.readers.frames import matching
 from truecal.predictions.readers.values import as_shares
@@ -36,6 +37,7 @@ class Wanted:
     percent: bool = False
     words: Mapping[str, float] | None = None
     drop_null: bool = False
+    preset: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,14 @@ def read(
     percent: bool = False,
     words: Mapping[str, float] | None = None,
     drop_null: bool = False,
+    preset: str | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Predictions:
-    """Read predictions from a file: csv, tsv, json, jsonl (also packed as .gz or .zst), parquet or npz.
+    """Read predictions from a file: csv, tsv, json, jsonl (also packed as .gz or .zst), parquet or npz; or an evaluation log.
+
+    Logs of language models are recognised: samples of lm-evaluation-harness, logs of Inspect (.eval, .json), instances of HELM. A
+    row is then an answer, its prediction the confidence in it, its label whether it was correct, and several answers to one
+    question are one cluster.
 
     Parameters
     ----------
@@ -76,6 +83,9 @@ def read(
     percent : the predictions are percent ("90%" or 90); never guessed.
     words : the probabilities that words stand for, such as {"likely": 0.8}, where predictions are words.
     drop_null : leave out rows in which something needed is missing or NaN, and say how many.
+    preset : which confidence of a language model: "stated", "options" (softmax over the log-likelihoods of the options;
+        "options-per-character" divides them by the length of the option), or "agreement" (share of the samples of a question
+        that give the commonest answer).
     say : called with what was read in words, such as which columns were recognised.
 
     >>> import tempfile, pathlib, truecal as tc
@@ -89,7 +99,17 @@ def read(
     if sum(given is not None for given in (score, probs, logits)) > 1:
         raise InputError("score, probs and logits exclude each other; give one")
     wanted = Wanted(
-        label, score if probs is None else probs, logits, weights, clusters, (), classes, percent, words, drop_null
+        label,
+        score if probs is None else probs,
+        logits,
+        weights,
+        clusters,
+        (),
+        classes,
+        percent,
+        words,
+        drop_null,
+        preset,
     )
     reading = read_file(path, wanted)
     if say is not None:
@@ -102,10 +122,26 @@ def read_file(path: str | Path, wanted: Wanted) -> Reading:
     file = existing(path)
     if kind_of(file) == "npz":
         return _from_arrays(file, wanted)
+    if wanted.preset is not None and wanted.preset not in PRESETS:
+        raise InputError(f"there is no preset {wanted.preset!r}; use {', '.join(PRESETS)}")
+    log = eval_log(file, wanted.preset)
+    if log is not None:
+        return _from_log(log, wanted)
     frame = read_frame(file)
     if not len(frame):
         raise FileError(f"{file} has no rows")
-    return read_table(frame, wanted)
+    if wanted.preset is None:
+        return read_table(frame, wanted)
+    frame, confidence = preset_table(frame, wanted.preset)
+    reading = read_table(frame, wanted)
+    return replace(reading, said=f"{reading.said}, confidence {confidence}")
+
+
+def _from_log(log: EvalLog, wanted: Wanted) -> Reading:
+    """The answers of an evaluation log; several answers to one question are one cluster."""
+    clusters = "question" if wanted.clusters is None and log.repeated else wanted.clusters
+    reading = read_table(log.frame(), replace(wanted, clusters=clusters))
+    return replace(reading, said=f"{log.describe()}; {reading.said}", notes=(*log.notes(), *reading.notes))
 
 
 def read_table(frame: Any, wanted: Wanted) -> Reading:
@@ -113,8 +149,10 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True)
-    other = [name for name in (wanted.weights, wanted.clusters, *wanted.by) if name is not None]
-    choice = choose(table.columns, label=wanted.label, probs=wanted.probs, logits=wanted.logits, other=other)
+    other = [name for name in (wanted.weights, wanted.clusters) if name is not None]
+    choice = choose(
+        table.columns, label=wanted.label, probs=wanted.probs, logits=wanted.logits, other=other, by=wanted.by
+    )
     for name in wanted.by:
         if name not in table.columns:
             known = ", ".join(table.columns)
@@ -161,6 +199,9 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
         # labels are positions in the list of names
         preds = Predictions.from_frame(table, **columns)
         return replace(preds, classes=check_classes(classes, preds.class_count))
+    if classes is None and choice.label.lower() in CORRECT and set(labels.unique().to_list()) <= {0, 1}:
+        preds = Predictions.from_frame(table, **columns)
+        return replace(preds, classes=("wrong", "correct")) if preds.binary else preds
     single = isinstance(choice.outputs, str) and "*" not in choice.outputs
     text = str(labels.dtype) in ("String", "Categorical", "Enum")
     if classes is None and text and single and not table[str(choice.outputs)].dtype.is_nested():

@@ -140,7 +140,7 @@ function histogramSpec(zoom) {
     encoding: {
       x: { field: 'x', type: 'quantitative', scale: axisScale(zoom), axis: axis('Confidence', zoom) },
       x2: { field: 'x2' },
-      y: { field: 'share', type: 'quantitative', scale: { zero: true }, axis: { title: 'Share', format: '.0%', tickCount: 3, ...AXIS_WIDTH } },
+      y: { field: 'share', type: 'quantitative', scale: { zero: true }, axis: { title: 'Share', format: '%', tickCount: 3, ...AXIS_WIDTH } },
       y2: { datum: 0 },
       tooltip: [{ field: 'share', title: 'Share of predictions', format: '.2%' }],
     },
@@ -150,7 +150,7 @@ function histogramSpec(zoom) {
 
 function movementSpec() {
   const x = { field: 'bins', type: 'quantitative', scale: { domain: [1, content.most_bins], nice: false }, axis: { title: 'Number of bins' } };
-  const y = { field: 'error', type: 'quantitative', scale: { zero: false }, axis: { title: 'Binned error', format: '.3~f', ...AXIS_WIDTH } };
+  const y = { field: 'error', type: 'quantitative', scale: { zero: false }, axis: { title: 'Binned error', ...AXIS_WIDTH, maxExtent: 64 } };
   const names = ['width', 'mass'];
   const words = "{width: 'Equal width', mass: 'Equal mass'}[datum.label]";
   return {

@@ -2,9 +2,18 @@
 
 const names = content.models.map((model) => model.name);
 
+// A domain around the values that is never empty, so that its ticks differ.
+function around(values) {
+  const low = Math.min(...values);
+  const high = Math.max(...values);
+  const room = Math.max(0.1 * (high - low), 0.005);
+  return [Math.max(0, low - room), Math.min(1, high + room)];
+}
+
 function scatterSpec() {
-  const x = { field: 'error', type: 'quantitative', scale: { zero: true }, axis: { title: 'Calibration error (rms)' } };
-  const y = { field: 'accuracy', type: 'quantitative', scale: { zero: false, padding: 20 }, axis: { title: 'Accuracy' } };
+  const x = { field: 'error', type: 'quantitative', scale: { zero: true }, axis: { title: 'Calibration error (rms)', tickCount: 6 } };
+  const domain = around(content.models.map((model) => model.accuracy));
+  const y = { field: 'accuracy', type: 'quantitative', scale: { zero: false, nice: false, domain }, axis: { title: 'Accuracy' } };
   return {
     height: 360,
     description: 'Accuracy of the models against their calibration error with its interval.',

@@ -55,7 +55,25 @@ function addPaging(table) {
   refresh();
 }
 
+// A table that is wider than the page says so: its edges are shaded, and a line below tells that it scrolls.
+function showOverflow() {
+  for (const box of document.querySelectorAll('.scroll')) {
+    const wide = box.scrollWidth > box.clientWidth + 1;
+    box.classList.toggle('wide', wide);
+    let line = box.nextElementSibling?.classList.contains('sideways') ? box.nextElementSibling : null;
+    if (wide && !line) {
+      line = document.createElement('p');
+      line.className = 'sideways';
+      line.textContent = 'More columns: scroll the table sideways →';
+      box.after(line);
+    }
+    if (line) line.hidden = !wide;
+  }
+}
+
 function prepareTables() {
+  showOverflow();
+  addEventListener('resize', showOverflow);
   for (const table of document.querySelectorAll('table.sortable')) {
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       head.querySelector('button').addEventListener('click', () => sortTable(table, column));

@@ -46,6 +46,7 @@ async function embed(chart, spec) {
   };
   const padding = { left: 5, right: 5, top: 5, bottom: 5 };
   views[chart] = (await vegaEmbed(`#${chart}`, { width: plotWidth(), autosize: 'pad', padding, ...spec }, options)).view;
+  document.querySelector(`#${chart} summary`)?.setAttribute('aria-label', `Save the chart as an image: ${spec.description}`);
 }
 
 let queue = Promise.resolve();

@@ -1,17 +1,15 @@
 """Several models on the same rows: what the comparison page says, as one record."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, field
 
 import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
+from truecal.report.comparison.pairs import Pairing, PairRow, compare_models
 from truecal.report.model.curves import CurveRecord, thinned
 from truecal.report.provenance import Provenance, fingerprint
-from truecal.uncertainty import Comparison
 
 MOST_MODELS = 8  # as many curves as can be told apart
 
@@ -20,9 +18,8 @@ MOST_MODELS = 8  # as many curves as can be told apart
 class ComparisonSetting:
     """What a comparison is asked for besides its data; see :func:`truecal.report_comparison`."""
 
-    reference: str | None = None
+    pairing: Pairing = field(default_factory=Pairing)
     level: float = 0.95
-    resamples: int = 1000
     title: str = "Calibration of several models"
     command: str | None = None
     rng: int = 0
@@ -40,31 +37,6 @@ class ModelRow:
     accuracy: float
     log_loss: float
     brier: float
-
-
-@dataclass(frozen=True)
-class PairRow:
-    """Two models: the difference of their errors, with interval and test, alone and adjusted for the number of pairs."""
-
-    a: str
-    b: str
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    adjusted_p: float
-
-    @classmethod
-    def of(cls, comparison: Comparison) -> "PairRow":
-        return cls(
-            comparison.a,
-            comparison.b,
-            float(comparison.difference),
-            float(comparison.interval.low),
-            float(comparison.interval.high),
-            float(comparison.p_value),
-            float(comparison.adjusted_p),
-        )
 
 
 @dataclass(frozen=True)
@@ -87,11 +59,14 @@ def gather_comparison(
     models: Mapping[str, Predictions], setting: ComparisonSetting, *, lens: Lens | None = None
 ) -> ComparisonContent:
     """Errors of every model, differences of every pair, and the curves to overlay."""
-    first = _same_rows(models)
+    if not 2 <= len(models) <= MOST_MODELS:
+        raise InputError(f"two to {MOST_MODELS} models can be compared on one page, not {len(models)}")
+    first = next(iter(models.values()))
     level, rng = setting.level, setting.rng
     judged = default_lens(first) if lens is None else lens
-    if judged.shares(first) is not None:
+    if judged.shares(first) is not None or judged.several:
         raise InputError("the comparison page judges one quantity; leave out ClassWise()")
+    comparisons = compare_models(models, setting.pairing, lens=judged, level=level, rng=rng)
     rows, curves = [], {}
     for name, preds in models.items():
         estimate = tc.measure(preds, lens=judged, level=level, rng=rng)
@@ -100,24 +75,13 @@ def gather_comparison(
         ends = float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
         quality = tc.scores.accuracy(preds), tc.scores.log_loss(preds), tc.scores.brier(preds)
         rows.append(ModelRow(name, *ends, float(estimate.direction), *quality))
-    comparisons = tc.compare_many(
-        first.labels,
-        {name: preds.probs for name, preds in models.items()},
-        reference=setting.reference,
-        lens=judged,
-        sample_weight=first.weights,
-        clusters=first.clusters,
-        resamples=setting.resamples,
-        level=level,
-        rng=rng,
-    )
     pairs = tuple(PairRow.of(comparison) for comparison in comparisons)
     described = judged.describe(first)
     options = {"level": level, "lens": described, "resamples": len(comparisons[0].differences), "rng": rng}
     prints = {name: fingerprint((preds.probs, preds.labels, preds.weights)) for name, preds in models.items()}
     return ComparisonContent(
         title=setting.title,
-        n=len(first),
+        n=comparisons[0].n,
         judged=described,
         top_label=judged.outcome_name == "accuracy",
         level=level,
@@ -127,19 +91,6 @@ def gather_comparison(
         curves=curves,
         reproduce=Provenance(prints, setting.command, options),
     )
-
-
-def _same_rows(models: Mapping[str, Predictions]) -> Predictions:
-    """The first model, once all are known to judge the same rows."""
-    if not 2 <= len(models) <= MOST_MODELS:
-        raise InputError(f"two to {MOST_MODELS} models can be compared on one page, not {len(models)}")
-    first_name, first = next(iter(models.items()))
-    for name, preds in models.items():
-        if len(preds) != len(first) or not np.array_equal(preds.labels, first.labels):
-            raise InputError(
-                f"{name} and {first_name} do not hold the same rows in the same order: their labels differ"
-            )
-    return first
 
 
 def _sentence(rows: Sequence[ModelRow], pairs: Sequence[PairRow], level: float) -> str:

@@ -1,6 +1,7 @@
 """The sections of the comparison page as HTML."""
 
-from truecal.report.comparison.content import ComparisonContent, PairRow
+from truecal.report.comparison.content import ComparisonContent
+from truecal.report.comparison.pairs import PairRow
 from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.sections import box, header, section
 from truecal.report.model.verdict import points

@@ -11,6 +11,9 @@ from truecal.report.records import Absent
 _DATASETS = 100
 _MOST_ROWS = 10_000
 _FEWEST_ROWS = 100
+_MOST_FITTED = (
+    1_000_000  # how well a world fits is judged on datasets of the data's own size, which takes minutes beyond
+)
 _ESTIMATORS: dict[str, Estimator] = {
     "Rank series": tc.RankSeries(),
     "Debiased": tc.DebiasedECE(),
@@ -48,6 +51,11 @@ def bias(profile: Profile, *, rng: int) -> BiasRecord | Absent:
     rows = round(float(profile.size[0]))
     if rows < _FEWEST_ROWS:
         return Absent(f"{rows} rows are too few to simulate data like them; {_FEWEST_ROWS} are needed.")
+    if rows > _MOST_FITTED:
+        return Absent(
+            f"With {rows:,} predictions the bias of an estimator is far below its interval; it is simulated for up to "
+            f"{_MOST_FITTED:,}."
+        )
     size = min(rows, _MOST_ROWS)
     try:
         simulated = tc.lab.how_biased(profile, estimators=_ESTIMATORS, n=size, m=_DATASETS, rng=rng)

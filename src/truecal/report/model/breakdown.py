@@ -1,25 +1,27 @@
 """Rows of the page per class, per group and per category of a Likert scale."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 import truecal as tc
+from truecal.breakdown import SCALE, Subgroups
 from truecal.breakdown.likert import Category
-from truecal.breakdown.subgroups import SMALL, Subgroups, worst_first
 from truecal.estimate import Estimate
-from truecal.lens import Lens
+from truecal.lens import Lens, Sample
 from truecal.predictions import Predictions
 from truecal.scan import Scan
+from truecal.types import Float64s
 
 MOST_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
 MOST_GROUPS = 200
+_CLUSTERED_CLASSES = 50
 
 
 @dataclass(frozen=True)
 class ClassRow:
-    """A class: how often it was the label, the mean probability it was given, their difference with its interval, the error."""
+    """A class: how often it was the label, the mean probability it was given, their difference and the error with intervals."""
 
     name: str
     labels: float
@@ -29,6 +31,8 @@ class ClassRow:
     low: float
     high: float
     error: float
+    error_low: float
+    error_high: float
 
 
 @dataclass(frozen=True)
@@ -88,24 +92,53 @@ class LikertRow:
 def per_class(preds: Predictions, *, level: float) -> Classes:
     """For every class: how often it was the label, the mean probability it was given, their difference, and the error.
 
-    The difference has the normal interval of a mean of n values of p - y. The error is root mean square, from 15 bins of equal
-    mass, with the bias of that plug-in removed exactly (DebiasedECE).
+    The difference has the normal interval of a mean of n values of p - y, or of as many clusters. The error is that of
+    ``tc.measure(preds, lens=tc.OneClass(name))``: the rank series, root mean square, with its interval.
     """
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + level / 2))
-    estimator = tc.DebiasedECE(bins=15, norm=2, correction="exact")
-    parts: list[np.ndarray] = []
-    for part in tc.ClassWise().profiles(preds):
-        whole = part.at_count(np.array([[part.rows]]))
-        c, y, cc, cy = (part.sums(name, whole)[:, 0] / part.total for name in ("c", "y", "cc", "cy"))
-        variance = np.maximum(y - 2 * cy + cc - (c - y) ** 2, 0.0)
-        half = z * np.sqrt(variance / np.maximum(part.size - 1, 1.0))
-        parts.append(np.stack([y * part.total, y, c, c - y, c - y - half, c - y + half, estimator.values(part)]))
-    table = np.concatenate(parts, axis=1)
-    order = np.argsort(-table[-1], kind="stable")
-    rows = tuple(ClassRow(preds.class_name(int(i)), *table[:, i].tolist()) for i in order[:MOST_CLASSES])
-    return Classes(rows, len(order) - len(rows))
+    means = np.stack([_means(sample, z) for sample in tc.ClassWise().samples(preds)])
+    order = np.arange(preds.class_count)
+    if preds.clusters is None:
+        parts = [tc.RankSeries(level=level)(part) for part in tc.ClassWise().profiles(preds)]
+        errors = np.concatenate([np.stack(_ends(part), axis=1) for part in parts])
+    else:
+        # the classes most off on average, as many as can be judged cluster by cluster in bounded time
+        order = np.argsort(-np.abs(means[:, 3]), kind="stable")[:_CLUSTERED_CLASSES]
+        estimates = [tc.measure(preds, lens=tc.OneClass(_class(preds, int(k))), level=level) for k in order]
+        errors = np.stack([np.ravel(_ends(estimate)) for estimate in estimates])
+    first = np.argsort(-errors[:, 0], kind="stable")[:MOST_CLASSES]
+    rows = tuple(
+        ClassRow(preds.class_name(int(order[i])), *means[order[i]].tolist(), *errors[i].tolist()) for i in first
+    )
+    return Classes(rows, preds.class_count - len(rows))
+
+
+def _class(preds: Predictions, index: int) -> object:
+    return index if preds.classes is None else preds.classes[index]
+
+
+def _ends(estimate: Estimate) -> tuple[Float64s, Float64s, Float64s]:
+    assert estimate.interval is not None
+    value, low, high = (np.atleast_1d(x) for x in (estimate.value, estimate.interval.low, estimate.interval.high))
+    return value, low, high
+
+
+def _means(sample: Sample, z: float) -> Float64s:
+    """Labels, frequency, mean probability, their difference and the ends of its interval."""
+    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    total, outcome = weight.sum(), sample.outcomes.astype(np.float64)
+    rate, mean = float(weight @ outcome / total), float(weight @ sample.scores / total)
+    gap = weight * (sample.scores - outcome - (mean - rate))
+    size = total if bool((weight == np.rint(weight)).all()) else total**2 / float(weight @ weight)
+    if sample.units is None:
+        variance = float(gap @ (gap / np.maximum(weight, 1e-300))) / total / max(size - 1, 1.0)
+    else:
+        together = np.bincount(np.unique(sample.units, return_inverse=True)[1], gap)
+        variance = float(together @ together) / total**2 * len(together) / max(len(together) - 1, 1)
+    half = z * float(np.sqrt(variance))
+    return np.array([rate * total, rate, mean, mean - rate, mean - rate - half, mean - rate + half])
 
 
 def per_group(preds: Predictions, by: Sequence[str], *, lens: Lens, level: float, rng: int) -> Groups:
@@ -115,11 +148,7 @@ def per_group(preds: Predictions, by: Sequence[str], *, lens: Lens, level: float
 
 def per_scanned_group(scan: Scan, overall: Estimate, *, level: float, rng: int) -> Groups:
     """The same from the sketches of a scan."""
-    estimates = scan.groups(level=level, rng=rng)
-    counts = np.array([estimate.n for estimate in estimates.values()])
-    names = [", ".join("missing" if value is None else str(value) for value in group) for group in estimates]
-    judged = [estimate if estimate.n >= SMALL else None for estimate in estimates.values()]
-    return _listed(", ".join(scan.by), worst_first(scan.by, names, counts, judged, level=level, overall=overall))
+    return _listed(", ".join(scan.by), tc.subgroups(scan, level=level, rng=rng))
 
 
 def _listed(by: str, table: Subgroups) -> Groups:
@@ -143,9 +172,12 @@ def _group_row(name: str, count: int, estimate: Estimate | None, adjusted: float
     )
 
 
-def likert_rows(preds: Predictions, *, level: float, rng: int) -> tuple[LikertRow, ...]:
-    """Low, medium and high confidence as people would be told them, and what happened in each."""
-    return tuple(_likert_row(category) for category in tc.likert(preds, level=level, rng=rng).categories)
+def likert_rows(
+    preds: Predictions, scale: Mapping[str, tuple[float, float]] | None, *, level: float, rng: int
+) -> tuple[LikertRow, ...]:
+    """Words for confidence, by default low, medium and high, and what happened in each."""
+    found = tc.likert(preds, SCALE if scale is None else scale, level=level, rng=rng)
+    return tuple(_likert_row(category) for category in found.categories)
 
 
 def _likert_row(category: Category) -> LikertRow:

@@ -1,7 +1,7 @@
 """Everything a page says, as one record: computed here, drawn elsewhere."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from truecal.report.provenance import Provenance
 from truecal.report.records import Absent, EstimateRecord
 
 _ISOTONIC = tc.IsotonicError()
+_SMOOTH = tc.SmoothECE()
+_MOST_RESAMPLED: dict[Estimator, int] = {
+    _SMOOTH: 5_000
+}  # rows; every resample searches its bandwidth anew, a third of a second each for 20,000
 OTHERS: tuple[Estimator, ...] = (
     tc.DebiasedECE(),
     tc.SweepECE(),
@@ -29,7 +33,7 @@ OTHERS: tuple[Estimator, ...] = (
     tc.BinnedECE(scheme="mass"),
     tc.BinnedECE(scheme="width", norm=np.inf),
     tc.LabelBinnedECE(),
-    tc.SmoothECE(),
+    _SMOOTH,
     _ISOTONIC,
 )
 
@@ -45,6 +49,8 @@ class Setting:
     command: str | None = None
     fast: bool = False
     rng: int = 0
+    scale: Mapping[str, tuple[float, float]] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,7 @@ class Content:
     top_label: bool
     n: int
     class_count: int | None
+    units: int | None
     sketch: SketchRecord | None
     level: float
     tolerance: float
@@ -107,7 +114,7 @@ def gather(
     progress("going through classes")
     classes = source.classes()
     progress("judging low, medium and high confidence")
-    likert = source.likert()
+    likert = source.likert(setting.scale)
     remedies, biases = None, None
     if not setting.fast:
         progress("recalibrating on held-out folds")
@@ -115,6 +122,7 @@ def gather(
         progress("simulating data like these")
         biases = bias(profile, rng=rng)
     smooth, steps = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True)
+    cells = cells_of(profile)
     whole = profile.at_count(np.array([[profile.rows]]))
     confidence, rate = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))
     options = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": source.by, "rng": rng}
@@ -125,10 +133,11 @@ def gather(
         top_label=source.top_label,
         n=head.n,
         class_count=source.class_count,
+        units=source.units,
         sketch=source.sketch(head),
         level=level,
         tolerance=setting.tolerance,
-        verdict=judge(head, tolerance=setting.tolerance),
+        verdict=judge(head, tolerance=setting.tolerance, judged=source.judged),
         head=EstimateRecord.of(head, level=level),
         absolute=EstimateRecord.of(absolute, level=level),
         mean_score=confidence,
@@ -139,15 +148,16 @@ def gather(
         likert=likert,
         recalibration=remedies,
         bias=biases,
-        cells=cells_of(profile),
+        cells=replace(cells, scale=cells.scale / source.design_effect()),
         most_bins=MOST_BINS,
         curves=Curves(None if smooth is None else smooth.banded(profile, level), steps),
-        reproduce=Provenance({"": source.fingerprint()}, setting.command, options),
+        reproduce=Provenance({"": source.fingerprint()}, setting.command, options, setting.files),
     )
 
 
 def _other(estimator: Estimator, source: Source, *, fast: bool) -> Estimate:
     """Another estimator on the same data, with a bootstrap interval where there is something to resample."""
     estimate = estimator(source.profile)
-    interval = None if fast else source.resampled(estimator)
+    slow = source.profile.rows > _MOST_RESAMPLED.get(estimator, source.profile.rows)
+    interval = None if fast or slow else source.resampled(estimator)
     return estimate if interval is None else estimate.but(interval=interval)

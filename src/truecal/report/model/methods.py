@@ -1,18 +1,19 @@
 """What each number on the page is, in words, with its source."""
 
+from truecal.names import tendency
 from truecal.report.model.content import Content
 
-# Estimator -> (what it is called on the page, what it does, reference number)
+# Estimator -> (what it does, reference number)
 ESTIMATOR_WORDS = {
-    "RankSeries": ("Rank series", "series in the rank of the score, debiased by leaving one out; recommended", None),
-    "DebiasedECE": ("Debiased", "bins of equal mass, minus what chance alone would add", 3),
-    "SweepECE": ("Monotone sweep", "as many bins as keep the outcomes rising", 4),
-    "NearestECE": ("Nearest neighbours", "a sliding window of neighbouring scores", 5),
-    "KernelDensityECE": ("Kernel density", "kernel estimate of the calibration curve", 6),
-    "BinnedECE": ("Binned (plug-in)", "the classical ECE; reads high, and higher with more bins", 1),
-    "LabelBinnedECE": ("Label-binned", "each score against the outcome rate of its bin", 4),
-    "SmoothECE": ("Smooth (smECE)", "residuals smoothed at the scale of the error itself", 7),
-    "IsotonicError": ("Isotonic (CORP)", "root of the Brier score an isotonic fit would save; reads high", 8),
+    "RankSeries": ("series in the rank of the score, debiased by leaving one out; recommended", None),
+    "DebiasedECE": ("bins of equal mass, minus what chance alone would add", 3),
+    "SweepECE": ("as many bins as keep the outcomes rising", 4),
+    "NearestECE": ("a sliding window of neighbouring scores", 5),
+    "KernelDensityECE": ("kernel estimate of the calibration curve", 6),
+    "BinnedECE": ("the classical ECE; reads high, and higher with more bins", 1),
+    "LabelBinnedECE": ("each score against the outcome rate of its bin", 4),
+    "SmoothECE": ("residuals smoothed at the scale of the error itself", 7),
+    "IsotonicError": ("root of the Brier score an isotonic fit would save; reads high", 8),
 }
 
 REFERENCES = (
@@ -57,8 +58,8 @@ def definitions(content: Content) -> list[tuple[str, str]]:
         ),
         (
             "Direction",
-            "Mean confidence minus frequency. Positive: too confident on average. Gaps of opposite sign cancel in it, so it can "
-            "be near 0 while the error is not.",
+            f"Mean confidence minus frequency. Positive: {tendency(content.judged, 1.0)} on average. Gaps of opposite sign "
+            "cancel in it, so it can be near 0 while the error is not.",
         ),
         (
             "Bins",

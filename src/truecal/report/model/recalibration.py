@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.errors import InputError, TruecalWarning
+from truecal.errors import InputError, MissingExtraError, TruecalWarning
 from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.report.model.curves import CurveRecord, thinned
@@ -59,7 +59,7 @@ def recalibration(preds: Predictions, *, lens: Lens, level: float, rng: int) -> 
     try:
         from truecal import recalibrate as r
     except ImportError:
-        return Absent("This needs scikit-learn: pip install 'truecal[sklearn]'.")
+        return Absent(f"{MissingExtraError.of('scikit-learn', 'sklearn')}.".capitalize())
     most = max(2 * _FEWEST_ROWS, _MOST_VALUES // preds.class_count)
     sampled = len(preds) > most
     if sampled:

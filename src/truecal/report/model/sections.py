@@ -1,5 +1,6 @@
 """The sections of the page, top to bottom, as HTML. Charts are placeholders that the scripts fill."""
 
+from truecal.names import tendency
 from truecal.report.html import element, escaped, table
 from truecal.report.model.content import Content
 from truecal.report.model.methods import REFERENCES, definitions
@@ -22,7 +23,7 @@ def body(content: Content) -> str:
         ("estimators", "Every estimator on these data", estimator_table(content)),
         ("classes", "Class by class", class_table(content)),
         ("groups", "Group by group", group_table(content)),
-        ("likert", "Low, medium, high", likert_table(content)),
+        ("likert", _scale_heading(content), likert_table(content)),
         ("recalibration", "What recalibration brings", recalibration_table(content)),
         ("bias", "Bias of the estimators", bias_table(content)),
         ("methods", "Definitions and methods", _methods(content)),
@@ -38,6 +39,11 @@ def body(content: Content) -> str:
         )
         + element("footer", _privacy(content))
     )
+
+
+def _scale_heading(content: Content) -> str:
+    words = ", ".join(row.name for row in content.likert or ())
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def section(name: str, heading: str, html: str) -> str:
@@ -60,7 +66,7 @@ def header(title: str, facts: list[str]) -> str:
 
 def _facts(content: Content) -> list[str]:
     facts = [content.source] if content.source else []
-    facts.append(f"{content.n:,} predictions")
+    facts.append(f"{content.n:,} predictions" + ("" if content.units is None else f" in {content.units:,} clusters"))
     if content.class_count:
         facts.append(f"{content.class_count:,} classes")
     return [*facts, f"judged: {content.judged}", *(["from a sketch"] if content.sketch else [])]
@@ -115,12 +121,12 @@ def _numbers(content: Content) -> str:
     head, absolute, level = content.head, content.absolute, f"{content.level:.0%}"
     direction = head.direction
     p = head.p_value
-    tendency = "too confident on average" if direction > 0 else "too cautious on average"
+    average = f"{tendency(content.judged, direction)} on average"
     outcome = "accuracy" if content.top_label else "frequency"
     cards = [
         ("Root-mean-square error", points(head.value), f"{level}: {_span(head)}", "large gaps count more"),
         ("Mean absolute error", points(absolute.value), f"{level}: {_span(absolute)}", "the usual meaning of ECE"),
-        ("Direction", ("+" if direction > 0 else "-") + points(abs(direction)), tendency, "opposite gaps cancel"),
+        ("Direction", ("+" if direction > 0 else "-") + points(abs(direction)), average, "opposite gaps cancel"),
         (
             "Test of calibration",
             "-" if p is None else "p < 0.001" if p <= 0.001 else f"p = {p:.3f}",
@@ -200,7 +206,7 @@ def _controls(content: Content) -> str:
             [
                 ("show-bins", "Bins", True),
                 ("show-smooth", "Smooth curve", True),
-                ("show-band", "Its band", True),
+                ("show-band", "Its band", content.curves.smooth is not None and content.curves.smooth.low is not None),
                 ("show-isotonic", "Isotonic", False),
             ],
         ),

@@ -1,8 +1,10 @@
 """What a report is made from. Rows, a profile or a sketch answer the same questions, each as well as it can."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 import truecal as tc
 from truecal.errors import InputError
@@ -46,6 +48,7 @@ class Source(ABC):
     class_count: int | None = None
     by: str | None = None
     engine: str | None = None
+    units: int | None = None  # number of clusters, where rows are not independent
 
     def __init__(self, level: float, rng: int) -> None:
         self.level, self.rng = level, rng
@@ -64,6 +67,10 @@ class Source(ABC):
             return None
         return tc.bootstrap(estimator, self.profile, resamples=_RESAMPLES, level=self.level, rng=self.rng).interval()
 
+    def design_effect(self) -> float:
+        """By how much clusters enlarge the variance of a rate, against as many independent rows."""
+        return 1.0
+
     def groups(self, overall: Estimate) -> Groups | None:
         """One row per group, where groups were asked for."""
         return None
@@ -72,8 +79,8 @@ class Source(ABC):
         """One row per class, where there are more than two."""
         return None
 
-    def likert(self) -> tuple[LikertRow, ...] | None:
-        """Confidence in words."""
+    def likert(self, scale: Mapping[str, tuple[float, float]] | None) -> tuple[LikertRow, ...] | None:
+        """Confidence in words; by default low, medium and high."""
         return None
 
     def remedies(self) -> RecalibrationRecord | Absent | None:
@@ -131,6 +138,8 @@ class RowsSource(Source):
         self.profile = self.lens.kept.profile
         self.top_label = lens.outcome_name == "accuracy"
         self.class_count = preds.class_count
+        if preds.clusters is not None:
+            self.units = len(np.unique(preds.clusters))
 
     def measured(self) -> tuple[Estimate, Estimate]:
         head = tc.measure(self.preds, lens=self.lens, level=self.level, rng=self.rng)
@@ -147,6 +156,16 @@ class RowsSource(Source):
         )
         return drawn.interval()
 
+    def design_effect(self) -> float:
+        if self.preds.clusters is None:
+            return 1.0
+        sample = self.lens.kept
+        gap = sample.outcomes.astype(np.float64) - sample.scores
+        weight = np.ones(len(gap)) if sample.weights is None else sample.weights
+        gap = weight * (gap - np.average(gap, weights=weight))
+        together = np.bincount(self.preds.clusters, gap)
+        return max(1.0, float(together @ together) / max(float(gap @ gap), 1e-300))
+
     def fingerprint(self) -> str:
         return fingerprint((self.preds.probs, self.preds.labels, self.preds.weights))
 
@@ -158,10 +177,10 @@ class RowsSource(Source):
     def classes(self) -> Classes | None:
         return per_class(self.preds, level=self.level) if self.preds.class_count > 2 else None
 
-    def likert(self) -> tuple[LikertRow, ...] | None:
+    def likert(self, scale: Mapping[str, tuple[float, float]] | None) -> tuple[LikertRow, ...] | None:
         if not (self.preds.binary or self.top_label):
             return None
-        return likert_rows(self.preds, level=self.level, rng=self.rng)
+        return likert_rows(self.preds, scale, level=self.level, rng=self.rng)
 
     def remedies(self) -> RecalibrationRecord | Absent | None:
         return recalibration(self.preds, lens=self.lens.lens, level=self.level, rng=self.rng)

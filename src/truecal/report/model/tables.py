@@ -1,6 +1,8 @@
 """The tables of results: by estimator, by class, by group."""
 
+from truecal.names import ESTIMATORS, word_of
 from truecal.report.html import Cell, element, escaped, table
+from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
 from truecal.report.model.methods import ESTIMATOR_WORDS, NORM_WORDS
 from truecal.report.records import Absent
@@ -12,7 +14,8 @@ def estimator_table(content: Content) -> str:
     """Every estimator on the same data."""
     rows = []
     for record in content.estimates:
-        name, does, reference = ESTIMATOR_WORDS[record.estimator.name]
+        name = ESTIMATORS[word_of(record.estimator.name, ESTIMATORS)].title
+        does, reference = ESTIMATOR_WORDS[record.estimator.name]
         options = record.estimator.options
         scheme = (
             {"width": ", equal width", "mass": ", equal mass"}.get(str(options.get("scheme")), "")
@@ -59,6 +62,7 @@ def class_table(content: Content) -> str:
             Cell(f"{row.difference:+.4f}", row.difference),
             Cell(f"{row.low:+.4f} to {row.high:+.4f}", row.low),
             Cell(f"{row.error:.4f}", row.error),
+            Cell(_span(row.error_low, row.error_high), row.error_high),
         ]
         for row in content.classes.rows
     ]
@@ -66,8 +70,8 @@ def class_table(content: Content) -> str:
     intro = element(
         "p",
         escaped(
-            "Each class's probability against how often that class was the label. The error is root mean square, debiased, 15 "
-            "bins of equal mass. Largest errors first."
+            "Each class's probability against how often that class was the label. The error is the rank-series estimate, root mean "
+            "square, as `truecal measure --lens class=NAME` gives it. Largest errors first."
             + (f" The {left_out:,} classes with smaller errors are not listed." if left_out else "")
         ),
     )
@@ -79,6 +83,7 @@ def class_table(content: Content) -> str:
         "Difference",
         f"{content.level:.0%} interval",
         "Error",
+        f"{content.level:.0%} interval of the error",
     ]
     return intro + table("Calibration of every class", header, rows, page=_PAGE, id_="class-table")
 
@@ -97,7 +102,7 @@ def group_table(content: Content) -> str:
             Cell("" if row.direction is None else f"{row.direction:+.4f}", _sorted(row.direction)),
             Cell(_p(row.p_value), _sorted(row.p_value)),
             Cell(_p(row.adjusted), _sorted(row.adjusted)),
-            Cell("miscalibrated" if row.flagged else ""),
+            Cell(_finding(row, content.tolerance)),
         ]
         for row in groups.rows
     ]
@@ -106,7 +111,8 @@ def group_table(content: Content) -> str:
         "p",
         escaped(
             f"One row per value of {groups.by!r}, rank-series estimate, largest error first. Many tests find something by "
-            "chance, so p-values are adjusted for their number (Holm) and a group is called miscalibrated only on the adjusted one."
+            "chance, so p-values are adjusted for their number (Holm), and a finding rests on the adjusted one; a group is outside "
+            f"the tolerance of {100 * content.tolerance:g} points only if its whole interval is."
             + (f" {left_out:,} groups with smaller errors are not listed." if left_out else "")
         ),
     )
@@ -121,6 +127,15 @@ def group_table(content: Content) -> str:
         "Finding",
     ]
     return intro + table("Calibration of every group", header, rows, page=_PAGE, id_="group-table")
+
+
+def _finding(row: GroupRow, tolerance: float) -> str:
+    """What is shown of a group: whether it is off, and whether by more than the tolerance."""
+    if not row.flagged or row.low is None or row.high is None:
+        return ""
+    if row.low > tolerance:
+        return "outside tolerance"
+    return "off, but within tolerance" if row.high <= tolerance else "off, size uncertain"
 
 
 def likert_table(content: Content) -> str:
@@ -145,7 +160,7 @@ def likert_table(content: Content) -> str:
     ]
     intro = element(
         "p",
-        "If confidences were shown as three words, would each word keep what it promises: outcomes within its own limits?",
+        "If confidences were shown as words, would each word keep what it promises: outcomes within its own limits?",
     )
     header = [
         "Word",

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.estimate import Curve, Estimate
+from truecal.names import tendency
+
+_TENTHS = 10
 
 
 @dataclass(frozen=True)
@@ -17,32 +20,37 @@ class Verdict:
     reading: str
 
 
-def judge(estimate: Estimate, *, tolerance: float) -> Verdict:
-    """Judge an estimate that has an interval and a p-value against the largest error that would be acceptable."""
+def judge(estimate: Estimate, *, tolerance: float, judged: str = "top label") -> Verdict:
+    """Judge an estimate that has an interval and a p-value against the largest error that would be acceptable.
+
+    `judged` says in words what the probabilities are of.
+    """
     interval = estimate.interval
     assert interval is not None
     assert estimate.p_value is not None
     low, high, value = float(interval.low), float(interval.high), float(estimate.value)
     sure, most = f"{interval.level:.0%}", f"{100 * tolerance:g} points"
+    subject = "Confidence is" if tendency(judged, 1.0) == "too confident" else "Probabilities are"
     shown = float(estimate.p_value) < 1 - interval.level
     span = f"between {span_of(low, high, 'and')}" if low > 0 else f"at most {points(high)}"
     if high <= tolerance:
-        found = f"The error is {span} ({sure} confidence), within the tolerance of {most}."
-        return Verdict("within", "Within tolerance", found, _reading(estimate, shown))
+        found = f"The root-mean-square error is {span} ({sure} confidence), within the tolerance of {most}."
+        return Verdict("within", "Within tolerance", found, _reading(estimate, shown, judged))
     if low > tolerance:
-        found = f"Confidence is off by {points(value)} ({sure} confidence: {span}), more than the tolerance of {most}."
-        return Verdict("outside", "Outside tolerance", found, _reading(estimate, shown))
+        size = f"{points(value)}, root mean square ({sure} confidence: {span})"
+        found = f"{subject} off by {size}, more than the tolerance of {most}."
+        return Verdict("outside", "Outside tolerance", found, _reading(estimate, shown, judged))
     if shown:
         found = (
-            f"Confidence is off by about {points(value)} ({sure} confidence: {span}). That it is off is shown; whether by more "
-            f"than the tolerance of {most} is not."
+            f"{subject} off by about {points(value)}, root mean square ({sure} confidence: {span}). That is shown; whether it is "
+            f"more than the tolerance of {most} is not."
         )
-        return Verdict("off", "Miscalibrated, size uncertain", found, _reading(estimate, shown))
+        return Verdict("off", "Miscalibrated, size uncertain", found, _reading(estimate, shown, judged))
     found = (
         f"No miscalibration could be shown, but {estimate.n:,} predictions are too few to promise that the error is within "
-        f"{most}: it is {span} ({sure} confidence)."
+        f"{most}: it is {span} (root mean square, {sure} confidence)."
     )
-    return Verdict("open", "Undecided: too little data", found, _reading(estimate, shown))
+    return Verdict("open", "Undecided: too little data", found, _reading(estimate, shown, judged))
 
 
 def points(value: float) -> str:
@@ -82,26 +90,33 @@ def percent(value: float) -> str:
     return "over 99.9999%" if value > 0.5 else "under 0.0001%"
 
 
-def _reading(estimate: Estimate, shown: bool) -> str:
+def _reading(estimate: Estimate, shown: bool, judged: str) -> str:
     """What the number means for someone who uses the predictions."""
-    direction = float(estimate.direction)
-    typical = _typical(estimate.curve)
-    if not shown or typical is None:
-        return "" if shown else "The test of perfect calibration finds nothing against it in these data."
-    said, happens = typical
-    tendency = "too confident" if direction > 0 else "too cautious"
-    example = (
-        f"a typical prediction says {percent(said)}, and such predictions come true {percent(happens)} of the time"
-    )
+    if not shown:
+        return "The test of perfect calibration finds nothing against it in these data."
+    direction, worst = float(estimate.direction), _worst(estimate.curve)
+    if worst is None:
+        return ""
+    high, low = tendency(judged, 1.0), tendency(judged, -1.0)
+    said, happens = worst
+    example = f"Where it matters most, predictions of about {percent(said)} come true {percent(happens)} of the time."
     if abs(direction) < 0.25 * float(estimate.value):
-        return f"The model is too confident in places and too cautious in others; for example, {example}."
-    return f"On average the model is {tendency} by {points(abs(direction))}: {example}."
+        return f"The model is {high} in places and {low} in others. {example}"
+    return f"On average the model is {tendency(judged, direction)} by {points(abs(direction))}. {example}"
 
 
-def _typical(curve: Curve | None) -> tuple[float, float] | None:
-    """Score and fitted outcome rate at the median prediction."""
+def _worst(curve: Curve | None) -> tuple[float, float] | None:
+    """Mean score and mean fitted outcome rate of the tenth of the predictions that adds most to the squared error.
+
+    Tenths follow the order of the scores; one that the data fill with a single score is that score.
+    """
     if curve is None or not len(curve.score):
         return None
-    middle = int(np.searchsorted(np.cumsum(curve.weight), 0.5 * curve.weight.sum()))
-    middle = min(middle, len(curve.score) - 1)
-    return float(curve.score[middle]), float(curve.outcome[middle])
+    passed = np.cumsum(curve.weight)
+    tenth = np.minimum(((passed - curve.weight / 2) * (_TENTHS / passed[-1])).astype(int), _TENTHS - 1)
+    share = np.bincount(tenth, curve.weight * (curve.score - curve.outcome) ** 2, _TENTHS)
+    chosen = tenth == int(share.argmax())
+    score, outcome = (
+        np.average(values[chosen], weights=curve.weight[chosen]) for values in (curve.score, curve.outcome)
+    )
+    return float(score), float(outcome)

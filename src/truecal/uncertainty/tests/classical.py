@@ -26,6 +26,7 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     method = "Spiegelhalter's test"
     verdict = _signed(profile, _z)
     if resamples is None:
+        profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
         from scipy.special import ndtr
 
         p = np.maximum(2 * ndtr(-np.abs(verdict)), np.finfo(float).tiny)
@@ -57,6 +58,7 @@ def hosmer_lemeshow(
     method = f"Hosmer-Lemeshow test, {bins} bins"
     if resamples is not None:
         return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
+    profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
     from scipy.special import chdtrc
 
     found = _signed(profile, _chi_square(bins))

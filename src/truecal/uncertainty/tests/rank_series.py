@@ -49,5 +49,8 @@ def rank_series_test(
             data = lens(data)
     elif lens is not None:
         raise InputError("a lens needs Predictions: a Profile is already one lens's view")
+    if data.units is not None:
+        tested = ClusteredSeries.of_profile(data).test(resamples=resamples, rng=rng)
+        return Verdict(*tested, CALIBRATED, "rank-series test, clustered")
     redrawn = RankSeries().test(data, resamples=resamples, rng=rng)
     return verdict_of(data, redrawn.statistic, redrawn.p_value, "rank-series test")

@@ -1,0 +1,94 @@
+"""`truecal compare`: models with answers of their own, and the gate between an old and a new one."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+
+def answers(n, power, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return pl.DataFrame(
+        {"question_id": np.arange(n), "confidence": p, "correct": (rng.random(n) < p**power).astype(int)}
+    )
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """Two models with their own correctness, and the second again in another order."""
+    good, bad = answers(800, 1.0, 0), answers(800, 3.0, 1)
+    good.write_ndjson(tmp_path / "gpt.jsonl")
+    bad.write_ndjson(tmp_path / "claude.jsonl")
+    bad.sample(fraction=1.0, shuffle=True, seed=0).write_ndjson(tmp_path / "shuffled.jsonl")
+    pl.concat([good.with_columns(model=pl.lit("gpt")), bad.with_columns(model=pl.lit("claude"))]).write_ndjson(
+        tmp_path / "both.jsonl"
+    )
+    return tmp_path
+
+
+def test_models_with_labels_of_their_own(truecal, logs):
+    ran = truecal("compare", logs / "gpt.jsonl", logs / "claude.jsonl", "--json")
+    assert ran.code == 0, ran.err
+    content = json.loads(ran.out)
+    assert list(content["errors"]) == ["gpt", "claude"]
+    (pair,) = content["pairs"]
+    assert pair["high"] < 0
+    clustered = truecal(
+        "compare", logs / "gpt.jsonl", logs / "claude.jsonl", "--label", "correct", "--score", "confidence",
+        "--cluster", "question_id",
+    )  # fmt: skip
+    assert clustered.code == 0, clustered.err
+
+
+def test_a_key_finds_the_rows(truecal, logs):
+    pairs = [
+        json.loads(truecal("compare", logs / "gpt.jsonl", logs / f"{name}.jsonl", "--key", "question_id", "--json").out)
+        for name in ("claude", "shuffled")
+    ]
+    assert pairs[0]["pairs"][0]["high"] == pytest.approx(pairs[1]["pairs"][0]["high"], abs=1e-9)
+
+
+def test_the_models_of_one_file(truecal, logs):
+    content = json.loads(
+        truecal("compare", logs / "both.jsonl", "--split", "model", "--key", "question_id", "--json").out
+    )
+    assert set(content["errors"]) == {"gpt", "claude"}
+    assert "give several files" in truecal("compare", logs / "both.jsonl").err
+
+
+def test_a_gate_between_old_and_new(truecal, logs):
+    worse = truecal("compare", logs / "gpt.jsonl", logs / "claude.jsonl", "--max-increase", "0.01")
+    assert worse.code == 1
+    assert "FAIL: at 95% the error of claude may increase by" in worse.out
+    better = truecal("compare", logs / "claude.jsonl", logs / "gpt.jsonl", "--max-increase", "0.01")
+    assert better.code == 0
+    assert "PASS" in better.out
+    gate = json.loads(
+        truecal("compare", logs / "claude.jsonl", logs / "gpt.jsonl", "--max-increase", "0.01", "--json").out
+    )["gate"]
+    assert gate["passed"]
+    assert gate["worst"] == "gpt"
+    junit = truecal("compare", logs / "gpt.jsonl", logs / "claude.jsonl", "--max-increase", "0.01", "--format", "junit")
+    assert 'failures="1"' in junit.out
+
+
+def test_day_against_day(truecal, tmp_path):
+    for day, n in (("monday", 700), ("tuesday", 500)):
+        answers(n, 1.0, n).write_csv(tmp_path / f"{day}.csv")
+    files = [tmp_path / "monday.csv", tmp_path / "tuesday.csv"]
+    refused = truecal("compare", *files)
+    assert refused.code == 2
+    assert "--unpaired" in refused.err
+    ran = truecal("compare", *files, "--unpaired")
+    assert ran.code == 0
+    assert "unpaired" in ran.out
+    assert truecal("compare", *files, "--unpaired", "--key", "question_id").code == 2
+
+
+def test_the_page_of_models_with_their_own_labels(truecal, logs):
+    out = logs / "page.html"
+    ran = truecal("compare", logs / "gpt.jsonl", logs / "claude.jsonl", "--report", out, "--resamples", "99")
+    assert ran.code == 0, ran.err
+    assert "gpt minus claude" in out.read_text()

@@ -1,0 +1,202 @@
+"""Every door, through every lens, on plain, weighted, clustered and selected rows: the answer of the river, or a refusal by name.
+
+A door that lost clusters, weights or a selection on the way would give here the answer of the plain rows.
+"""
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from truecal.lens import Lens
+from truecal.uncertainty import (
+    consistency_test,
+    debiased_interval,
+    hosmer_lemeshow,
+    kuiper,
+    rank_series_test,
+    spiegelhalter,
+    tcal_test,
+)
+
+N, K = 240, 4
+
+
+def predictions() -> tc.Predictions:
+    """Overconfident predictions of four classes whose outcomes are correlated within 40 clusters."""
+    rng = np.random.default_rng(5)
+    clusters = np.repeat(np.arange(40), N // 40)
+    probs = rng.dirichlet(np.full(K, 0.8), N)
+    truth = probs**0.6 / (probs**0.6).sum(axis=1, keepdims=True)
+    u = (rng.random(40)[clusters] * 0.7 + rng.random(N) * 0.3)[:, None]
+    labels = (u > truth.cumsum(axis=1)).sum(axis=1).clip(0, K - 1)
+    columns = {"site": np.array(["north", "south"])[(np.arange(N) // 6) % 2], "cluster": clusters}
+    return tc.Predictions.from_probs(probs, labels, columns=columns)
+
+
+GROUPS = tc.Grouping({"a": [0, 1], "b": [2], "c": [3]})
+LENSES: dict[str, Lens] = {
+    "TopLabel": tc.TopLabel(),
+    "OneClass": tc.OneClass(1),
+    "ClassWise": tc.ClassWise(),
+    "AllLabels": tc.AllLabels(),
+    "TopK": tc.TopK(2),
+    "Grouping": GROUPS,
+    "Grouping.then": GROUPS.then(tc.TopLabel()),
+    "Grouping.then(ClassWise)": GROUPS.then(tc.ClassWise()),
+    "Canonical": tc.Canonical(),
+}
+
+
+def plain(preds: tc.Predictions) -> tc.Predictions:
+    return preds
+
+
+def weighted(preds: tc.Predictions) -> tc.Predictions:
+    return tc.Predictions.from_probs(preds.probs, preds.labels, weights=1 + np.arange(N) % 3, columns=preds.columns)
+
+
+def clustered(preds: tc.Predictions) -> tc.Predictions:
+    return tc.Predictions.from_probs(
+        preds.probs, preds.labels, clusters=preds.columns["cluster"], columns=preds.columns
+    )
+
+
+def selected(preds: tc.Predictions) -> tc.Predictions:
+    return tc.by_column("site", "north")(preds)
+
+
+KINDS = {"plain": plain, "weights": weighted, "clusters": clustered, "selection": selected}
+Door = Callable[[tc.Predictions, Lens], object]
+
+
+def numbers(answer: object) -> tuple[float, ...]:
+    """What an answer says, as numbers."""
+    if isinstance(answer, tc.Estimate):
+        ends = () if answer.interval is None else (float(answer.interval.low), float(answer.interval.high))
+        return (float(answer.value), *ends, -1.0 if answer.p_value is None else float(answer.p_value))
+    if isinstance(answer, tuple):
+        return tuple(float(x) for part in answer for x in np.ravel(np.asarray(part, float)))
+    if hasattr(answer, "p_value"):
+        return tuple(map(float, (*np.ravel(answer.statistic), *np.ravel(answer.p_value))))
+    if hasattr(answer, "high"):
+        return tuple(map(float, (*np.ravel(answer.low), *np.ravel(answer.high))))
+    raise TypeError(type(answer))
+
+
+def on_profile(test: Callable[..., object]) -> Door:
+    return lambda preds, lens: test(lens(preds))
+
+
+def compared(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
+    sharper = preds.probs**1.5 / (preds.probs**1.5).sum(axis=1, keepdims=True)
+    found = tc.compare(
+        preds.labels,
+        preds.probs,
+        sharper,
+        lens=lens,
+        sample_weight=preds.weights,
+        clusters=preds.clusters,
+        resamples=60,
+    )
+    return found.value_a, found.value_b, found.interval.low, found.interval.high, found.p_value
+
+
+def grouped(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
+    table = tc.subgroups(preds, by="site", lens=lens, smallest=10)
+    return tuple(x for e in table.estimates if e is not None for x in numbers(e))
+
+
+def audited(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
+    found = tc.audit(preds, by="site", lens=lens, min_rows=10)
+    return (*numbers(found.overall), *(x for s in found.segments for x in (s.difference, s.low, s.high, s.p_value)))
+
+
+DOORS: dict[str, Door] = {
+    "measure": lambda preds, lens: tc.measure(preds, lens=lens),
+    "measure, binned": lambda preds, lens: tc.measure(preds, lens=lens, estimator=tc.BinnedECE(bins=5)),
+    "measure, generalized": lambda preds, lens: tc.measure(
+        preds, lens=lens, estimator=tc.GeneralizedECE(binning=tc.KDTree(0.2), replicates=40)
+    ),
+    "bootstrap": lambda preds, lens: tc.bootstrap(tc.BinnedECE(bins=5), preds, lens=lens, resamples=60).interval(),
+    "below": lambda preds, lens: tc.below(preds, 0.3, lens=lens),
+    "band": lambda preds, lens: (lambda b: (b.low, b.high))(tc.band(lens(preds))),
+    "verify": lambda preds, lens: (lambda v: (v.low, v.high))(tc.verify(preds, 0.3, lens=lens)),
+    "compare": compared,
+    "subgroups": grouped,
+    "audit": audited,
+    "rank_series_test": lambda preds, lens: rank_series_test(preds, lens=lens, resamples=199),
+    "hosmer_lemeshow": on_profile(lambda p: hosmer_lemeshow(p, bins=5, resamples=199)),
+    "spiegelhalter": on_profile(lambda p: spiegelhalter(p, resamples=999)),
+    "kuiper": on_profile(lambda p: kuiper(p, resamples=199)),
+    "tcal_test": on_profile(lambda p: tcal_test(p, resamples=199)),
+    "consistency_test": on_profile(lambda p: consistency_test(p, tc.BinnedECE(bins=5), resamples=199)),
+    "debiased_interval": on_profile(lambda p: debiased_interval(p, bins=5)),
+    "Watch": lambda preds, lens: (lambda step: (step.log_e, step.error))(tc.Watch(0.0, lens=lens).update(preds)),
+}
+NOT_DOORS = {
+    "calibration_error": "measure on arrays",
+    "compare_many": "compare of more than two",
+    "evaluate": "recalibrators, judged by measure",
+    "choose_bins": "a choice of bins for a recalibrator",
+    "scan": "rows that stay where they are: see tests/scan",
+    "report": "draws what measure says: see tests/report",
+    "report_comparison": "draws what compare says",
+    "report_study": "draws what a study says",
+    "report_watch": "draws what a Watch says",
+    "read": "reads Predictions",
+    "likert": "its own lens: see tests/breakdown",
+    "beyond_top": "its own lenses: see tests/breakdown",
+    "group_confidence": "no error is judged",
+    "sweep_granularity": "GeneralizedECE over many binnings",
+    "sweep_sample_size": "GeneralizedECE over sizes",
+    "by_column": "a selection",
+    "by_label": "a selection",
+    "by_output": "a selection",
+}
+
+
+def test_no_door_and_no_lens_is_missing_from_the_table():
+    functions = {name for name in tc.__all__ if inspect.isfunction(getattr(tc, name))}
+    assert functions - {name.partition(",")[0] for name in DOORS} - set(NOT_DOORS) == set()
+    kinds = [kind for kind in vars(import_module("truecal.lens")).values() if inspect.isclass(kind)]
+    lenses = [kind for kind in kinds if issubclass(kind, Lens) and not inspect.isabstract(kind)]
+    assert {kind.__name__ for kind in lenses} <= {name.partition(".")[0] for name in LENSES}
+
+
+def answered(door: str, lens: str, kind: str) -> tuple[float, ...] | str:
+    """The answer as numbers, or the words of its refusal."""
+    try:
+        return numbers(DOORS[door](KINDS[kind](predictions()), LENSES[lens]))
+    except tc.InputError as refusal:
+        return str(refusal)
+
+
+@pytest.mark.parametrize("lens", LENSES)
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_through_every_lens(door: str, lens: str) -> None:
+    by_kind = {kind: answered(door, lens, kind) for kind in KINDS}
+    for kind, answer in by_kind.items():
+        if isinstance(answer, str):
+            assert len(answer) > 30, (kind, answer)  # a sentence that names what cannot be honoured
+        else:
+            assert np.isfinite(answer).all(), (kind, answer)
+    whole = by_kind["plain"]
+    if isinstance(whole, str):
+        assert isinstance(
+            by_kind["weights"], str
+        )  # what plain rows are refused for does not work by accident elsewhere
+        assert isinstance(by_kind["selection"], str)
+        return
+    for kind in ("weights", "clusters", "selection"):
+        assert by_kind[kind] != whole, f"{door} through {lens} forgot the {kind}"
+
+
+def test_the_table_can_fail():
+    """A door that drops what belongs together gives the answer of plain rows; the table would say so."""
+    forgetful = DOORS["measure"](plain(predictions()), tc.TopLabel())
+    assert numbers(forgetful) == answered("measure", "TopLabel", "plain")
+    assert answered("measure", "TopLabel", "clusters") != numbers(forgetful)

@@ -1,0 +1,101 @@
+"""Comparisons of Predictions: labels of each model's own, rows paired by place, by a key, or not at all."""
+
+import numpy as np
+import pytest
+
+import truecal as tc
+
+
+def answers(n, power, seed, *, repeats=1, skill=0.0):
+    """A model's confidences and whether its own answers were correct; `skill` is shared by all models of a question."""
+    rng = np.random.default_rng(seed)
+    question = np.repeat(np.arange(n), repeats)
+    p = np.clip(rng.random(n * repeats) * 0.9 + skill, 0, 1)
+    correct = rng.random(n * repeats) < p**power
+    return tc.Predictions.from_probs(p, correct.astype(int), columns={"question": question})
+
+
+def test_labels_of_each_models_own():
+    good, bad = answers(2000, 1.0, 0), answers(2000, 3.0, 1)
+    assert not np.array_equal(good.labels, bad.labels)
+    found = tc.compare(good, bad, names=("good", "bad"))
+    assert found.value_a == pytest.approx(tc.measure(good).value, abs=1e-9)
+    assert found.value_b == pytest.approx(tc.measure(bad).value, abs=1e-9)
+    assert found.interval.high < 0
+    assert found.p_value < 0.01
+
+
+def test_equal_labels_give_what_arrays_give():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = (rng.random(500) < p).astype(int)
+    by_arrays = tc.compare(y, p, p**2, resamples=199)
+    a, b = (tc.Predictions.from_probs(x, y) for x in (p, p**2))
+    by_predictions = tc.compare(a, b, resamples=199)
+    assert by_arrays.interval == by_predictions.interval
+    assert by_arrays.p_value == by_predictions.p_value
+
+
+def test_a_key_finds_the_rows_in_any_order():
+    a, b = answers(600, 1.0, 0), answers(600, 2.0, 1)
+    order = np.random.default_rng(5).permutation(600)
+    straight, shuffled = tc.compare(a, b, key="question"), tc.compare(a, b.take(order), key="question")
+    assert shuffled.value_b == pytest.approx(straight.value_b, abs=1e-12)
+    assert shuffled.interval.low == pytest.approx(straight.interval.low, abs=1e-9)
+    assert shuffled.interval.high == pytest.approx(straight.interval.high, abs=1e-9)
+
+
+def test_rows_of_one_key_are_drawn_together():
+    a, b = answers(300, 1.5, 0), answers(300, 2.0, 1)
+    copies = [
+        tc.Predictions.from_probs(x.probs.repeat(4), x.labels.repeat(4), columns={"q": np.arange(1200) // 4})
+        for x in (a, b)
+    ]
+    alone = tc.compare(a, b)
+    together = tc.compare(*copies, key="q")
+    width = together.interval.high - together.interval.low
+    assert together.interval.method == "paired bootstrap of clusters"
+    assert width == pytest.approx(alone.interval.high - alone.interval.low, rel=0.25)  # copies add nothing
+
+
+def test_unpaired_models_may_have_any_number_of_rows():
+    a, b = answers(1500, 1.0, 0), answers(900, 3.0, 1)
+    found = tc.compare(a, b, paired=False)
+    assert found.interval.method == "bootstrap of rows, unpaired"
+    assert found.interval.high < 0
+    assert found.n == 900
+
+
+def test_pairing_cancels_what_models_share():
+    rng = np.random.default_rng(0)
+    p = rng.random(1500)
+    y = (rng.random(1500) < p**2).astype(int)
+    a, b = (tc.Predictions.from_probs(x, y) for x in (p, np.clip(p + 0.01, 0, 1)))
+    widths = [c.interval.high - c.interval.low for c in (tc.compare(a, b), tc.compare(a, b, paired=False))]
+    assert widths[0] < 0.5 * widths[1]
+
+
+def test_many_models():
+    models = {name: answers(400, power, seed) for seed, (name, power) in enumerate({"a": 1, "b": 1, "c": 4}.items())}
+    found = tc.compare_many(models, reference="a")
+    assert [(c.a, c.b) for c in found] == [("b", "a"), ("c", "a")]
+    assert found[1].adjusted_p < 0.05
+
+
+def test_refusals():
+    a, b = answers(100, 1.0, 0), answers(90, 1.0, 1)
+    clustered = tc.Predictions.from_probs(a.probs, a.labels, clusters=np.arange(100) // 2)
+    for call, words in [
+        (lambda: tc.compare(a, b), "a has 100 rows and b has 90"),
+        (lambda: tc.compare(a, b, key="question"), "10 values of 'question' are not in both"),
+        (lambda: tc.compare(a, b, key="nope"), "nope"),
+        (lambda: tc.compare(a, a, key="question", paired=False), "give one"),
+        (lambda: tc.compare(a, clustered), "clusters of b"),
+        (lambda: tc.compare(a, [0.5]), "compare two Predictions"),
+        (lambda: tc.compare([0, 1], [0.5, 0.5]), "both models"),
+        (lambda: tc.compare_many({"a": a}), "at least two"),
+        (lambda: tc.compare_many([0, 1]), "Predictions by name"),
+        (lambda: tc.compare(a, a, sample_weight=[1.0]), "leave them out"),
+    ]:
+        with pytest.raises(tc.InputError, match=words):
+            call()
