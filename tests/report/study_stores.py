@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from tests.report.examples import LONG, NASTY
-from truecal.study.store import DIAGRAMS, RESULTS
+from truecal.study.store import DIAGRAMS, DRAWS, RESULTS
 
 METRICS = {
     "error": ("", None, None, None),
@@ -29,12 +29,23 @@ class FakeStore:
     def diagrams(self):
         return self.bins
 
+    def draws(self):
+        return table([], DRAWS)
+
+    def references(self):
+        return {}
+
+    def fits(self):
+        kinds = {"model": pl.String, "dataset": pl.String, "temperature": pl.Float64, "rows": pl.Int64}
+        rows = [(model, "digits", 1.0 + i / 10, 100) for i, model in enumerate(sorted(set(self.results["model"])))]
+        return pl.DataFrame(rows, schema=kinds, orient="row")
+
     def meta(self):
         return {"version": 1, "name": self.name, "study": {}, "jobs": [], "truecal": "0"}
 
 
 def table(rows, columns):
-    kinds = {name: getattr(pl, kind) for name, kind in columns.items()}
+    kinds = {name: getattr(pl, kind) if hasattr(pl, kind) else pl.List(pl.Float32) for name, kind in columns.items()}
     return pl.DataFrame({name: [row.get(name) for row in rows] for name in columns}, schema=kinds)
 
 

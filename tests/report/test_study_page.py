@@ -58,6 +58,11 @@ def beaten(point, others):
     )
 
 
+def before(text, table):
+    """The rows of a table that are about predictions as they are."""
+    return [row for row in cells_of_table(text, table) if row[-1] == "before"]
+
+
 # ------------------------------------------------------------------ what the page holds
 
 
@@ -86,7 +91,7 @@ def test_what_does_not_fit_is_left_out_by_name_and_error_never_is(store):
     kept = [measure.metric for measure in packed.numbers.measures]
     assert kept[:2] == ["error", "rank-series-l2"]
     assert len(kept) + len(packed.left_out) == 5
-    assert "Binned error, equal width, 15 bins, maximum, class-wise" in packed.left_out
+    assert "Binned error, 15 bins, equal width, maximum, class-wise" in packed.left_out
     assert len(json.dumps(packed.numbers.columns, separators=(",", ":"))) < 6100
 
 
@@ -114,21 +119,25 @@ def test_the_sections_hold_the_analyses(page, store):
     frame = store.frame()
     several = ["rank-series-l2", "ece-mass-100-l1"]
     counts = {row["model"]: row for row in tc.study.pareto(frame, metrics=several).counts().rows(named=True)}
-    shown = cells_of_table(text, "pareto-table")
+    shown = before(text, "pareto-table")
     assert len(shown) == len(counts) == 9
+    assert len(cells_of_table(text, "pareto-table")) == 18
     for row in shown:
         wanted = counts[unescape(row[0])]
         assert row[2:4] == [str(wanted["fronts"]), str(wanted["of"])]
+    later = tc.study.error_against_calibration(frame, recalibrator="temperature").trends()
+    after = [row[3] for row in cells_of_table(text, "error-calibration-table") if row[-1] == "after temperature"]
+    assert after == [f"{s:.3f}" for s in later.filter(pl.col("family").is_null())["slope"]]
     trends = tc.study.error_against_calibration(frame).trends().filter(pl.col("family").is_null())
-    assert [row[3] for row in cells_of_table(text, "error-calibration-table")] == [f"{s:.3f}" for s in trends["slope"]]
+    assert [row[3] for row in before(text, "error-calibration-table")] == [f"{s:.3f}" for s in trends["slope"]]
     kendall = tc.study.in_and_out(frame).correlations().filter(pl.col("method") == "kendall")
-    assert [row[4] for row in cells_of_table(text, "in-out-table")] == [f"{v:.3f}" for v in kendall["value"]]
+    assert [row[4] for row in before(text, "in-out-table")] == [f"{v:.3f}" for v in kendall["value"]]
     flips = tc.study.rank_agreement(frame, metrics=several).frame()
-    ranks = cells_of_table(text, "ranks-table")
+    ranks = before(text, "ranks-table")
     assert sorted((row[6], row[7]) for row in ranks) == sorted(
         (str(row["flips"]), str(row["supported_flips"])) for row in flips.rows(named=True)
     )
-    for section in ("shifting", "bins", "residuals", "reading", "reproduce"):
+    for section in ("temperatures", "dominance", "log-fits", "shifting", "bins", "residuals", "reading", "reproduce"):
         assert f'<section id="{section}"' in text
 
 
@@ -245,11 +254,31 @@ def test_opens_from_disk_without_a_word_in_the_console_or_a_request(browser, pag
     browser.open(page)
     for chart in ("scatter", "reliability", "shift"):
         assert len(browser.all(f"#{chart} svg path")) > 3
-    pick(browser, "metric", "Binned error, equal mass, 100 bins, mean absolute")
+    pick(browser, "metric", "Binned error, 100 bins, equal mass, mean absolute")
     pick(browser, "kind", "top label, equal width")
     slide(browser, 2)
     assert browser.complaints() == []
     assert browser.requests() == [page.as_uri()]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_small_multiples_before_and_after(browser, page, width, scheme):
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    browser.media(prefers_color_scheme=scheme)
+    browser.driver.set_window_size(width, 900)
+    browser.open(page)
+    browser.run("document.getElementById('glance').scrollIntoView()")
+    WebDriverWait(browser.driver, 30, 0.05).until(lambda _: browser.one("#glance-families-words").text != "")
+    browser.settle()
+    titles = browser.run("return [...document.querySelectorAll('#glance-before text')].map(t => t.textContent)")
+    assert {"before recalibration", "after temperature"} <= set(titles)
+    for chart in ("glance-before", "glance-datasets", "glance-families"):
+        assert len(browser.all(f"#{chart} svg path")) > 9
+        assert "(up) against error rate (across)" in browser.one(f"#{chart}-words").text
+    assert browser.run("return document.documentElement.scrollWidth") <= width  # nothing sticks out
+    assert browser.complaints() == []
 
 
 def test_every_selector_shows_the_numbers_of_the_store_and_their_front(browser, page, store):
@@ -263,7 +292,7 @@ def test_every_selector_shows_the_numbers_of_the_store_and_their_front(browser, 
     pick(browser, "recalibrator", "temperature")
     choice = {"dataset": "wine", "severity": 2.0, "recalibrator": "temperature"}
     agrees(browser, means(store, "rank-series-l2", **choice))
-    pick(browser, "metric", "Binned error, equal mass, 100 bins, mean absolute")
+    pick(browser, "metric", "Binned error, 100 bins, equal mass, mean absolute")
     agrees(browser, means(store, "ece-mass-100-l1", **choice))
     pick(browser, "lens", "Class-wise")
     agrees(browser, means(store, "ece-width-15-max", **choice))
@@ -313,7 +342,7 @@ def test_the_finding_says_whether_the_intervals_support_it(browser, page, store)
     apart = sum(wanted[a][3] < wanted[b][2] or wanted[b][3] < wanted[a][2] for a, b in pairs)
     assert f"{apart} of {len(pairs)} orders" in support
     assert (f"overlaps those of {rivals} of the 8" in support) == (rivals > 0)
-    pick(browser, "metric", "Binned error, equal mass, 100 bins, mean absolute")
+    pick(browser, "metric", "Binned error, 100 bins, equal mass, mean absolute")
     assert "9 rows in a bin" in browser.one("#cautions").text
 
 

@@ -58,22 +58,35 @@ def test_problems_come_one_per_line_and_exit_2(truecal, tmp_path):
     assert not path.with_suffix(".store").exists()
 
 
-def test_a_run_beside_another_is_refused(truecal, study, store):
-    from truecal.study import Store
+def test_broken_files_are_listed(truecal, study, tmp_path):
+    broken = study.parent / "runs/digits/zzz-0-0.npz"
+    broken.write_bytes(b"no")
+    try:
+        ran = truecal("study", "run", study, "--check")
+        assert ran.code == 2
+        ran = truecal("study", "run", study, "--skip-broken", "--store", tmp_path / "s")
+        assert ran.code == 0
+        assert f"skipped {broken}: zzz-0-0.npz: it is damaged or not an npz file" in ran.out
+        ran = truecal("study", "run", study, "--skip-broken", "--check", "--json")
+        assert list(json.loads(ran.out)["broken"]) == [str(broken)]
+    finally:
+        broken.unlink()
 
-    with Store(store).locked():
-        ran = truecal("study", "run", study, "--store", store)
-    assert ran.code == 2
-    assert "another run" in ran.err
+
+def test_collect(truecal, store):
+    assert json.loads(truecal("study", "collect", store, "--json").out)["files"] == 0
 
 
 def test_show_ranks_and_warns(truecal, store):
     ran = truecal("study", "show", store)
     assert ran.code == 0
     header = next(line for line in ran.out.splitlines() if "rank-series-l2" in line and "model" in line)
-    assert header.split() == ["model", "dataset", "rank-series-l2", "ece-width-15-l1", "error"]
-    assert "not supported" in ran.out
-    assert "tree and twin" in ran.out or "twin and tree" in ran.out
+    assert header.split() == ["model", "dataset", "group", "rank-series-l2", "ece-width-15-l1", "error"]
+    assert "pairs of models differ by rank-series-l2 on digits (paired on the same rows, Holm, 5 %)" in ran.out
+    assert "cannot be told apart" in ran.out
+    said = json.loads(truecal("study", "show", store, "--json").out)
+    group = {row["model"]: row["groups"] for row in said["results"]}
+    assert group["tree"] == group["twin"]
 
 
 def test_show_in_json_sorted_and_filtered(truecal, store):
@@ -94,11 +107,12 @@ def test_show_in_json_sorted_and_filtered(truecal, store):
     assert values[0] == pytest.approx(expected, abs=1e-15)
 
 
-def test_show_says_when_a_ranking_cannot_be_tested(truecal, store):
-    assert (
-        "ece-width-15-l1 has no intervals on digits"
-        in truecal("study", "show", store, "--metric", "ece-width-15-l1").out
-    )
+def test_show_says_when_a_ranking_cannot_be_tested(truecal, study, tmp_path):
+    path = study.with_name("bare.yaml")
+    path.write_text(study.read_text().replace("ece-width-15-l1", "ece-width-20-l1"))
+    assert truecal("study", "run", path, "--store", tmp_path).code == 0
+    shown = truecal("study", "show", tmp_path, "--metric", "ece-width-20-l1").out
+    assert "ece-width-20-l1 has no intervals on digits" in shown
 
 
 @pytest.mark.parametrize(
@@ -119,8 +133,7 @@ def test_show_refuses_by_name(truecal, store, options, words):
 def test_a_store_without_results_yet(truecal, tmp_path):
     from truecal.study import Store
 
-    with Store(tmp_path).locked():
-        Store(tmp_path).begin({"name": "s", "study": {}, "jobs": ["a"]})
+    Store(tmp_path).begin({"name": "s", "study": {}, "jobs": ["a"]})
     ran = truecal("study", "show", tmp_path)
     assert ran.code == 2
     assert "no file of this study is evaluated yet" in ran.err
@@ -152,5 +165,19 @@ def test_help_loads_no_other_module():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == "0 False False"
-    for verb in ("run", "show", "export", "page", "example", "interventions"):
+    for verb in ("run", "show", "export", "collect", "page", "import", "figure", "example", "interventions"):
         assert f"\n  {verb} " in said
+
+
+def test_figure(truecal, store, tmp_path):
+    out, numbers = tmp_path / "f.png", tmp_path / "f.csv"
+    ran = truecal("study", "figure", "recalibration", store, "--out", out, "--numbers", numbers, "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["written"] == {"recalibration": str(out)}
+    assert out.stat().st_size > 5000
+    assert pl.read_csv(numbers).height == 6
+    assert truecal("study", "figure", "families", store, "--external", "Guo 2017", 0.2, 0.05, "--out", out).code == 0
+    ran = truecal("study", "figure", "families", store, "--metric", "nope", "--out", out)
+    assert ran.code == 2
+    assert "there is no metric 'nope'" in ran.err
+    assert truecal("study", "figure", "families", store, "--out", tmp_path / "f.xyz").code == 2

@@ -91,7 +91,7 @@ def test_what_is_there_is_not_made_again_and_what_is_damaged_is(folder, tmp_path
     lost.unlink()
     damaged.write_bytes(before[damaged][1][:100])
     told = []
-    make_example(folder, quick=True, workers=2, progress=lambda done, of: told.append((done, of)))
+    make_example(folder, quick=True, workers=2, progress=lambda step: told.append((step.done, step.total)))
     assert told == [(8, 10), (9, 10), (10, 10)]
     after = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files(folder)}
     assert {path: content for path, (_, content) in after.items()} == {

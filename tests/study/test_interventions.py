@@ -116,9 +116,9 @@ def test_interruptions_change_no_bit(config, clean, tmp_path, monkeypatch):
 
     monkeypatch.setattr(interventions_models, "train", counted)
 
-    def stop(done, total, words):
-        assert total == MODELS
-        if done == 3:
+    def stop(step):
+        assert step.total == MODELS
+        if step.done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -109,11 +109,14 @@ def test_recalibrators_learnt_on_another_dataset(tmp_path):
         run(tmp_path, "metrics: [nll]\nrecalibrators: [temperature]\nsplit: {dataset: digits}\n")
 
 
-def test_a_shifted_file_without_a_clean_one_says_what_it_learnt_on(tmp_path):
+def test_a_shifted_file_without_a_clean_one_must_be_asked_to_learn_on_itself(tmp_path):
     write_files(tmp_path, models=("mlp",), severities=(2,))
-    frame = run(tmp_path, "metrics: [nll]\nrecalibrators: [temperature]\n").frame()
-    assert "learnt on the shifted one" in value_of(frame, recalibrator="temperature")["warnings"]
-    assert value_of(frame, recalibrator="none")["warnings"] == ""
+    more = "metrics: [nll]\nrecalibrators: [temperature]\n"
+    with pytest.raises(tc.InputError, match="'mlp' has no file of dataset 'digits', severity 0, seed 0 to learn from"):
+        run(tmp_path, more)
+    frame = run(tmp_path, more + "split: {fit: same}\n").frame()
+    assert value_of(frame, recalibrator="temperature")["fit_rows"] == 24
+    assert value_of(frame, recalibrator="none")["n"] == 96
 
 
 def test_without_recalibrators_all_rows_are_judged(tmp_path):
@@ -204,7 +207,7 @@ def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
     times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store/results").iterdir()}
     assert len(times) == 3
     told = []
-    run(tmp_path, progress=lambda done, total: told.append((done, total)))
+    run(tmp_path, progress=lambda step: told.append((step.done, step.total)))
     assert told == [(3, 3)]
     assert {p.name: p.stat().st_mtime_ns for p in (tmp_path / "store/results").iterdir()} == times
     before = store.frame()
@@ -213,7 +216,7 @@ def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
         np.savez(path, logits=2 * held["logits"], labels=held["labels"])
     os.utime(path, ns=(1, 1))
     told.clear()
-    after = run(tmp_path, progress=lambda done, total: told.append((done, total))).frame()
+    after = run(tmp_path, progress=lambda step: told.append((step.done, step.total))).frame()
     assert told == [(2, 3), (3, 3)]
     assert len(after) == len(before)  # the stale part of b is not read
     changed = before["value"] != after["value"]
@@ -221,17 +224,136 @@ def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
     assert len(list((tmp_path / "store/results").iterdir())) == 4
 
 
-def test_another_option_makes_other_jobs_and_another_model_only_its_own(tmp_path):
+def test_another_model_or_metric_costs_only_itself(tmp_path, monkeypatch):
+    from truecal.study.run import job as jobs
+
     write_files(tmp_path, models=("a", "b"))
     run(tmp_path)
     told = []
     write_files(tmp_path, models=("z",))
-    run(tmp_path, progress=lambda done, total: told.append((done, total)))
+    run(tmp_path, progress=lambda step: told.append((step.done, step.total)))
     assert told == [(2, 3), (3, 3)]
-    told.clear()
-    store = run(tmp_path, "metrics: [nll]\n", progress=lambda done, total: told.append((done, total)))
-    assert told[0] == (0, 3)
-    assert set(store.frame()["metric"]) == {"nll"}
+    before = run(tmp_path).frame()
+    computed = []
+    measure, scores = jobs.measure_lens, jobs.measure_scores
+    monkeypatch.setattr(
+        jobs, "measure_lens", lambda p, lens, m, **o: computed.extend(x.name for x in m) or measure(p, lens, m, **o)
+    )
+    monkeypatch.setattr(
+        jobs, "measure_scores", lambda p, top, m, **o: computed.extend(x.name for x in m) or scores(p, top, m, **o)
+    )
+    store = run(tmp_path, "metrics: [ece-width-15-l1, error, nll, debiased-15-l2]\n")
+    assert sorted(computed) == ["debiased-15-l2"] * 3 + ["nll"] * 3
+    frame = store.frame()
+    assert frame.height == 12
+    again = frame.filter(pl.col("metric").is_in(["ece-width-15-l1", "error"])).sort("model", "metric")
+    assert again["value"].to_list() == before.sort("model", "metric")["value"].to_list()
+    computed.clear()
+    fewer = run(tmp_path, "metrics: [nll]\n")
+    assert computed == []
+    assert set(fewer.frame()["metric"]) == {"nll"}
+    whole = run(tmp_path, "metrics: [ece-width-15-l1, error, nll, debiased-15-l2]\n")
+    assert computed == []
+    assert whole.frame().equals(frame)
+
+
+def test_old_parts_are_collected(tmp_path):
+    write_files(tmp_path, models=("a", "b"))
+    store = run(tmp_path)
+    before = store.frame()
+    path = tmp_path / "runs/digits/b-0-0.npz"
+    with np.load(path) as held:
+        np.savez(path, logits=2 * held["logits"], labels=held["labels"])
+    os.utime(path, ns=(1, 1))
+    store = run(tmp_path)
+    (store.folder / "results" / ".x.parquet.y.part").write_bytes(b"half")
+    frame = store.frame()
+    files, size = store.collect()
+    assert files == 4
+    assert size > 100
+    assert store.frame().equals(frame)
+    assert not frame.equals(before)
+    assert store.collect() == (0, 0)
+
+
+def test_a_rewritten_file_of_the_same_size_and_time_is_seen_by_its_content(tmp_path):
+    write_files(tmp_path, models=("a",))
+    path = tmp_path / "runs/digits/a-0-0.npz"
+    more = SMALL + "fingerprint: content\n"
+    first = run(tmp_path, more).frame()
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    with np.load(path) as held:
+        np.savez(path, logits=held["logits"][:, ::-1].copy(), labels=held["labels"])
+    os.utime(path, ns=times)
+    second = run(tmp_path, more).frame()
+    assert first["value"].to_list() != second["value"].to_list()
+    with pytest.raises(tc.InputError, match="fingerprint must be time"):
+        run(tmp_path, SMALL + "fingerprint: name\n")
+
+
+def test_a_file_that_changes_while_it_is_judged_is_refused(tmp_path, monkeypatch):
+    from truecal.study.run import job as jobs
+
+    write_files(tmp_path, models=("a",))
+    load = jobs.load_rows
+
+    def slow(path, columns):
+        rows = load(path, columns)
+        os.utime(path, ns=(5, 5))
+        return rows
+
+    monkeypatch.setattr(jobs, "load_rows", slow)
+    with pytest.raises(tc.InputError, match="it was changed while the study was running"):
+        run(tmp_path)
+
+
+def test_broken_files_are_skipped_when_asked(tmp_path):
+    write_files(tmp_path, models=("a", "b", "c", "d", "e"))
+    (tmp_path / "runs/digits/b-0-0.npz").write_bytes(b"no zip")
+    with np.load(tmp_path / "runs/digits/a-0-0.npz") as held:  # the first file is the odd one
+        np.savez(tmp_path / "runs/digits/a-0-0.npz", logits=held["logits"], labels=(held["labels"] + 1) % 3)
+    with np.load(tmp_path / "runs/digits/d-0-0.npz") as held:
+        logits, labels = held["logits"], held["labels"]
+    logits[3, 0] = np.inf
+    np.savez(tmp_path / "runs/digits/d-0-0.npz", logits=logits, labels=labels)
+    with pytest.raises(tc.InputError, match=r"study\.yaml has 2 problems"):
+        run(tmp_path)
+    study = tc.study.Study.read(write_study(tmp_path, SMALL), skip_broken=True)
+    assert sorted(path[-9:-8] for path in study.broken) == ["a", "b"]
+    store = study.run(tmp_path / "store", workers=1, skip_broken=True)
+    assert sorted(set(store.frame()["model"])) == ["c", "e"]
+    broken = store.meta()["broken"]
+    assert "different labels in 120 of 120 rows" in next(why for path, why in broken.items() if "a-0-0" in path)
+    assert "damaged or not an npz" in next(why for path, why in broken.items() if "b-0-0" in path)
+    assert "row 3, column 0 is inf" in next(why for path, why in broken.items() if "d-0-0" in path)
+
+
+def test_weights_and_clusters(tmp_path):
+    write_files(tmp_path, models=("a", "b"), severities=(0,))
+    rng = np.random.default_rng(0)
+    weights, clusters = rng.uniform(0.5, 2, 120), np.repeat(np.arange(30), 4)
+    for model in "ab":
+        path = tmp_path / f"runs/digits/{model}-0-0.npz"
+        with np.load(path) as held:
+            np.savez(path, **held, w=weights, c=clusters)
+    text = STUDY.replace("logits: logits}", "logits: logits, weight: w, cluster: c}")
+    frame = run(tmp_path, METRICS + "recalibrators: [temperature]\n", text).frame()
+    with np.load(tmp_path / "runs/digits/a-0-0.npz") as held:
+        logits, labels = held["logits"], held["labels"]
+    learnt = held_out(labels, 0.2, 0)
+    scaling = tc.TemperatureScaling().fit(logits[learnt], labels[learnt], weights[learnt])
+    preds = tc.Predictions.from_probs(
+        scaling.predict_proba(logits[~learnt]), labels[~learnt], weights=weights[~learnt], clusters=clusters[~learnt]
+    )
+    of_a = frame.filter((pl.col("model") == "a") & (pl.col("recalibrator") == "temperature"))
+    direct = tc.measure(preds)
+    row = value_of(of_a, metric="rank-series-l2")
+    assert row["value"] == pytest.approx(direct.value, abs=1e-12)
+    assert (row["low"], row["high"]) == pytest.approx((direct.interval.low, direct.interval.high), abs=1e-12)
+    assert value_of(of_a, metric="nll")["value"] == pytest.approx(tc.scores.log_loss(preds), abs=1e-12)
+    assert value_of(of_a, metric="error")["value"] == pytest.approx(1 - tc.scores.accuracy(preds), abs=1e-12)
+    with pytest.raises(tc.InputError, match="has no 'weight' to read"):
+        run(tmp_path, SMALL, STUDY.replace("logits: logits}", "logits: logits, weight: weight}"))
 
 
 def test_a_bad_file_does_not_stop_the_others(tmp_path):

@@ -1,21 +1,26 @@
-"""The store: its schema, readers beside a writer, one writer at a time, and other people's folders."""
+"""The store: its schema, readers beside writers, claims, and other people's folders."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 import threading
+import time
 
 import polars as pl
 import pytest
 
 import truecal as tc
+from truecal.study.run.claims import Claims
 from truecal.study.store import DIAGRAMS, RESULTS, Store
 
 
 def filled(folder, jobs=("a", "b"), done=("a",), rows=3):
     store = Store(folder)
-    with store.locked():
-        store.begin({"name": "s", "study": {}, "jobs": list(jobs)})
-        for job in done:
-            store.add(job, [{"job": job, "metric": f"m{i}", "value": float(i)} for i in range(rows)], [])
+    store.begin({"name": "s", "study": {}, "jobs": list(jobs)})
+    for job in done:
+        store.add(job, [{"job": job, "metric": f"m{i}", "value": float(i)} for i in range(rows)], [])
     return store
 
 
@@ -36,31 +41,56 @@ def test_only_listed_jobs_are_read(tmp_path):
     assert set(store.frame()["job"]) == {"b"}
 
 
-def test_what_a_killed_run_left_is_cleared(tmp_path):
+def test_what_a_killed_run_left_is_passed_over_and_collected(tmp_path):
     filled(tmp_path)
-    left = tmp_path / "results" / ".b.parquet.x1.part"
+    left = tmp_path / "results" / ".b.0.parquet.x1.part"
     left.write_bytes(b"PAR1 half")
     store = filled(tmp_path, done=())
-    assert not left.exists()
     assert store.done() == ["a"]
+    assert store.frame()["job"].unique().to_list() == ["a"]
+    assert store.collect()[0] == 1
+    assert not left.exists()
 
 
-def test_a_second_writer_is_refused_or_waits(tmp_path):
-    store, other = Store(tmp_path), Store(tmp_path)
-    with store.locked():
-        with pytest.raises(tc.InputError, match=r"another run \(process \d+\) is writing .*--wait"), other.locked():
-            pass
-        entered = threading.Event()
+def test_a_metric_that_was_added_is_a_part_more_and_one_computed_twice_counts_once(tmp_path):
+    store = Store(tmp_path)
+    store.begin({"name": "s", "study": {}, "jobs": ["a"], "wanted": [["", "x"], ["", "y"]]})
+    row = {"job": "a", "recalibrator": "none", "lens": "", "selection": "all"}
+    store.add("a", [{**row, "metric": "x", "value": 1.0}], [])
+    assert store.done() == []
+    assert store.missing(["a"], [("", "x"), ("", "y")]) == {"a": [("", "y")]}
+    store.add("a", [{**row, "metric": "x", "value": 1.0}, {**row, "metric": "y", "value": 2.0}], [])
+    store.add("a", [{**row, "metric": "z", "value": 3.0}], [])
+    assert store.done() == ["a"]
+    assert sorted(store.frame().select("metric", "value").rows()) == [("x", 1.0), ("y", 2.0)]
 
-        def wait():
-            with other.locked(wait=True):
-                entered.set()
 
-        waiting = threading.Thread(target=wait)
-        waiting.start()
-        assert not entered.wait(0.2)
-    assert entered.wait(5)
-    waiting.join()
+def test_claims_are_exclusive_and_those_of_the_dead_are_free(tmp_path):
+    mine, other = Claims(tmp_path), Claims(tmp_path, "elsewhere 1")
+    assert mine.take("job")
+    assert not other.take("job")
+    mine.release("job")
+    assert other.take("job")
+    assert not mine.take("job")
+    old = time.time() - 120
+    os.utime(tmp_path / "job", (old, old))  # another host, silent for two minutes
+    assert mine.take("job")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / "next").write_text(f"{socket.gethostname()} {gone.pid}")
+    assert mine.take("next")
+
+
+def test_a_claim_is_touched_while_the_work_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("truecal.study.run.claims._BEAT", 0.01)
+    claims = Claims(tmp_path)
+    claims.take("job")
+    os.utime(tmp_path / "job", (1, 1))
+    with claims.touched("job"):
+        deadline = time.monotonic() + 5
+        while (tmp_path / "job").stat().st_mtime < 10 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert time.time() - (tmp_path / "job").stat().st_mtime < 60
 
 
 def test_readers_see_whole_rows_while_parts_arrive(tmp_path):
@@ -91,7 +121,8 @@ def test_readers_see_whole_rows_while_parts_arrive(tmp_path):
         "nothing": (None, "is no store: it has no study.json"),
         "half": ('{"jobs": [', "damaged"),
         "other": ("[]", "not that of a study"),
-        "newer": (json.dumps({"version": 99, "jobs": []}), "version 99, this release reads 1"),
+        "older": (json.dumps({"version": 1, "jobs": []}), "version 1, .*run the study again into another folder"),
+        "newer": (json.dumps({"version": 99, "jobs": []}), "version 99, this release reads 2; update truecal"),
     }.values(),
 )
 def test_folders_that_are_no_store(tmp_path, content, words):
@@ -103,7 +134,7 @@ def test_folders_that_are_no_store(tmp_path, content, words):
 
 def test_a_damaged_part_is_told(tmp_path):
     store = filled(tmp_path)
-    (tmp_path / "results/a.parquet").write_bytes(b"PAR1")
+    next((tmp_path / "results").iterdir()).write_bytes(b"PAR1")
     with pytest.raises(tc.FileError, match=r"part .* is damaged.*delete it and run again"):
         store.frame()
 
@@ -111,7 +142,7 @@ def test_a_damaged_part_is_told(tmp_path):
 def test_another_study_does_not_take_over(tmp_path):
     filled(tmp_path)
     store = Store(tmp_path)
-    with pytest.raises(tc.InputError, match="holds the study 's', not 'other'"), store.locked():
+    with pytest.raises(tc.InputError, match="holds the study 's', not 'other'"):
         store.begin({"name": "other", "study": {}, "jobs": []})
 
 
@@ -123,9 +154,8 @@ def test_stars_in_the_folder_name_are_letters(tmp_path):
 
 def test_special_numbers_survive(tmp_path):
     store = Store(tmp_path)
-    with store.locked():
-        store.begin({"name": "s", "study": {}, "jobs": ["a"]})
-        store.add("a", [{"job": "a", "norm": float("inf"), "value": float("nan"), "model": "é\n'\"<b>"}], [])
+    store.begin({"name": "s", "study": {}, "jobs": ["a"]})
+    store.add("a", [{"job": "a", "norm": float("inf"), "value": float("nan"), "model": "é\n'\"<b>"}], [])
     row = store.frame().row(0, named=True)
     assert row["norm"] == float("inf")
     assert row["value"] != row["value"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal.cli.clinical import answer_clinical
 from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
 from truecal.cli.formats import Answer, Finding, safe
 from truecal.cli.output import Output, Share, format_options, number, p_shown, table, working
@@ -48,6 +49,14 @@ class MeasureRecord:
 @click.command()
 @estimator_options
 @click.option("--max-error", type=Share(0, 1), help="Gate: exit 1 unless the error is below this, at --level.")
+@click.option(
+    "--like",
+    metavar="TOOL",
+    help="Beside it the number of another tool, such as torchmetrics, and why it differs.",
+)
+@click.option(
+    "--clinical", is_flag=True, help="O/E, intercept, slope, ICI, c-statistic and Brier score, with intervals."
+)
 @format_options
 @by_option
 @scan_options
@@ -61,6 +70,8 @@ def measure(
     level: float,
     seed: int,
     max_error: float | None,
+    like: str | None,
+    clinical: bool,
     output: Output,
 ) -> int:
     """Measure the calibration error of the predictions in FILE (csv, jsonl, parquet, npz, or - for standard input).
@@ -71,13 +82,22 @@ def measure(
     With --max-error this is a gate: it passes (exit 0) only if the upper end of the interval is at most that, so that too little
     data fails as well as too large an error (exit 1).
     """
+    if clinical:
+        if max_error is not None:
+            raise InputError("--max-error judges the calibration error; leave out --clinical")
+        if output.form not in ("text", "json"):
+            raise InputError(f"--clinical answers as text or --json, not as {output.form}")
+        answer_clinical(source, lens, level, seed, as_json=output.form == "json", out=output.file)
+        return 0
     everything = estimator == "all"
     if everything and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")
+    if like is not None and (max_error is not None or is_scan(source)):
+        raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
     asked = all_estimators() if everything else [make_estimator(estimator, bins=bins, scheme=scheme, norm=norm)]
     scan = scanned(source, lens) if is_scan(source) else None
     estimates = (
-        _in_memory(source, lens, asked, level, seed) if scan is None else scan_estimates(scan, asked, level, seed)
+        _in_memory(source, lens, asked, level, seed, like) if scan is None else scan_estimates(scan, asked, level, seed)
     )
     results = tuple(
         EstimateRecord.of(estimate, level=level, group=group if source.by else None) for group, estimate in estimates
@@ -103,9 +123,9 @@ def measure(
 
 
 def _in_memory(
-    source: Source, lens: str, estimators: "Sequence[Estimator]", level: float, seed: int
+    source: Source, lens: str, estimators: "Sequence[Estimator]", level: float, seed: int, like: str | None
 ) -> "list[tuple[str, Estimate]]":
-    """Group (empty where there are none) and estimate, group by group."""
+    """Group (empty where there are none) and estimate, group by group; last what another tool would say."""
     loaded = load_all(source)
     preds = loaded.preds
     judged = make_lens(lens, preds)
@@ -116,7 +136,19 @@ def _in_memory(
             for group, rows in groups.items()
             for estimator in estimators
         ]
+        if like is not None:
+            estimates += [(group, _foreign(rows, like, level, seed)) for group, rows in groups.items()]
     return [(group, estimate.but(warnings=(*loaded.notes, *estimate.warnings))) for group, estimate in estimates]
+
+
+def _foreign(preds: "Predictions", tool: str, level: float, seed: int) -> "Estimate":
+    """What another tool would say, with the reasons why it differs among the warnings."""
+    from truecal.like import like_for
+
+    convention = like_for(preds, tool)
+    estimate = convention.measure(preds, level=level, rng=seed)
+    reasons = tuple(f"as {tool} computes it: {reason}" for reason in convention.differs)
+    return estimate.but(warnings=(*reasons, *estimate.warnings))
 
 
 def preds_by(preds: "Predictions", columns: Sequence[str]) -> "dict[str, Predictions]":

@@ -1,20 +1,23 @@
-"""The store: a folder of Parquet parts, one per finished job, that can be read at any moment.
+"""The store: a folder of Parquet parts, written whole, that any number of processes and hosts read and write at any moment.
 
     store/
-      study.json               version, name, the study as written, the jobs it consists of
-      lock                     held (flock) by the one run that writes
-      results/<job>.parquet    the numbers of one prediction file; written last, so the job is done when it is there
-      diagrams/<job>.parquet   the bins of its reliability diagrams
+      study.json                       version, name, the study as written, its jobs, what is wanted of them, covariates
+      sets/<set>.json                  which metrics a part holds, by lens
+      results/<job>.<set>.parquet      numbers of one prediction file; written last, so they are there when the part is
+      diagrams/<job>.<set>.parquet     the bins of its reliability diagrams
+      draws/<job>.<set>.parquet        its metrics on the resamples that all models share
+      fits/<fit>.json                  what recalibrators learnt (see run/fit.py)
+      claims/<job>                     who is at work on a job (see run/claims.py)
 
-Every file is renamed into its place whole. A run that is killed leaves finished parts and nothing else; its lock dies with it.
-A job is named by a hash of what its numbers depend on, and only the jobs listed in study.json are read, so parts of files or
-options that have changed since are passed over.
+Every file is renamed into its place whole, so that a run that is killed leaves finished parts and nothing else. A job is named by
+a hash of what its numbers depend on, apart from the choice of metrics: a metric that is added is a part more. Only the jobs and
+metrics listed in study.json are read; parts of files or options that have changed since are passed over, and removed by `collect`.
 """
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +28,11 @@ from truecal.writing import write_whole
 if TYPE_CHECKING:
     import polars as pl
 
-VERSION = 1
+VERSION = 2
+KINDS = ("results", "diagrams", "draws")
 
-# Column -> polars type, one row per number. Only family, size, scheme, bins, norm, low, high and level may be missing.
+# Column -> polars type, one row per number. Only family, size, fit_on, fit_rows, scheme, bins, norm, low, high, level and n may be
+# missing.
 RESULTS = {
     "job": "String",
     "model": "String",
@@ -37,6 +42,8 @@ RESULTS = {
     "severity": "Float64",
     "seed": "Int64",
     "recalibrator": "String",
+    "fit_on": "String",
+    "fit_rows": "Int64",
     "lens": "String",
     "selection": "String",
     "metric": "String",
@@ -66,6 +73,14 @@ DIAGRAMS = {
     "outcome": "Float64",
 }
 
+# One row per metric that was resampled, on the selection "all".
+DRAWS = {"job": "String", "recalibrator": "String", "lens": "String", "metric": "String", "values": "List(Float32)"}
+
+_COLUMNS = {"results": RESULTS, "diagrams": DIAGRAMS, "draws": DRAWS}
+_KEY = ["job", "recalibrator", "lens", "selection", "metric"]
+Wanted = tuple[str, str]  # lens, metric
+Rows = Sequence[Mapping[str, Any]]
+
 
 def polars() -> Any:
     """Polars, on use only."""
@@ -77,13 +92,12 @@ def polars() -> Any:
 
 
 class Store:
-    """The results of a study in a folder; any number of readers beside one writer.
+    """The results of a study in a folder; any number of readers and writers.
 
     >>> import tempfile
     >>> store = Store(tempfile.mkdtemp())
-    >>> with store.locked():
-    ...     store.begin({"name": "two models", "study": {}, "jobs": ["a1", "b2"]})
-    ...     store.add("a1", [{"job": "a1", "model": "mlp", "metric": "nll", "value": 0.25}], [])
+    >>> store.begin({"name": "two models", "study": {}, "jobs": ["a1", "b2"]})
+    >>> store.add("a1", [{"job": "a1", "model": "mlp", "metric": "nll", "value": 0.25}], [])
     >>> store.done()
     ['a1']
     >>> store.frame().select("model", "metric", "value").rows()
@@ -99,7 +113,7 @@ class Store:
     # ------------------------------------------------------------------ reading
 
     def meta(self) -> dict[str, Any]:
-        """What study.json holds: version, name, study, jobs, truecal (the release that wrote it)."""
+        """What study.json holds: version, name, study, jobs, wanted, covariates, truecal (the release that wrote it)."""
         path = self.folder / "study.json"
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
@@ -112,8 +126,10 @@ class Store:
         if not isinstance(held, dict) or not isinstance(held.get("jobs"), list):
             raise FileError(f"{path} is not that of a study; run the study again")
         if held.get("version") != VERSION:
+            older = isinstance(held.get("version"), int) and held["version"] < VERSION
+            remedy = "run the study again into another folder" if older else "update truecal"
             raise FileError(
-                f"{self.folder} is a store of version {held.get('version')!r}, this release reads {VERSION}; update truecal"
+                f"{self.folder} is a store of version {held.get('version')!r}, this release reads {VERSION}; {remedy}"
             )
         return held
 
@@ -122,57 +138,100 @@ class Store:
         return list(self.meta()["jobs"])
 
     def done(self) -> list[str]:
-        """The jobs whose numbers are there."""
-        return [job for job in self.jobs() if self._part("results", job).is_file()]
+        """The jobs whose numbers are all there."""
+        meta = self.meta()
+        missing = self.missing(meta["jobs"], _wanted(meta))
+        return [job for job in meta["jobs"] if job not in missing]
+
+    def missing(self, jobs: Sequence[str], wanted: Sequence[Wanted] | None) -> dict[str, list[Wanted]]:
+        """What is wanted of each job and not there; jobs that lack nothing are left out."""
+        sets = self._sets()
+        held: dict[str, set[Wanted]] = {}
+        for job, part in self._parts("results"):
+            held.setdefault(job, set()).update(sets.get(part, ()))
+        if wanted is None:
+            return {job: [] for job in jobs if job not in held}
+        found = {job: [pair for pair in wanted if pair not in held.get(job, ())] for job in jobs}
+        return {job: pairs for job, pairs in found.items() if pairs}
+
+    def has(self, job: str, pairs: Sequence[Wanted]) -> bool:
+        """Whether a part with just these metrics of a job is there."""
+        return (self.folder / "results" / f"{job}.{_set_name(pairs)[0]}.parquet").is_file()
 
     def frame(self) -> "pl.DataFrame":
-        """Every number of the finished jobs, one per row (see RESULTS)."""
-        return self._read("results", RESULTS)
+        """Every number of the study that is there, one per row (see RESULTS), with a column for each covariate."""
+        meta = self.meta()
+        table = self._read("results", meta)
+        covariates = meta.get("covariates") or {}
+        if not covariates.get("names"):
+            return table
+        known = {job: dict(zip(covariates["names"], values, strict=True)) for job, values in covariates["of"].items()}
+        return table.join(_covariates(known, covariates["names"]), on="job", how="left", maintain_order="left")
+
+    def references(self) -> dict[str, str]:
+        """The clean dataset of every shifted one that is not its own."""
+        return dict(self.meta().get("clean") or {})
 
     def diagrams(self) -> "pl.DataFrame":
-        """The bins of the reliability diagrams of the finished jobs (see DIAGRAMS)."""
-        return self._read("diagrams", DIAGRAMS)
+        """The bins of the reliability diagrams (see DIAGRAMS)."""
+        return self._read("diagrams", self.meta())
 
-    def _read(self, kind: str, columns: dict[str, str]) -> "pl.DataFrame":
+    def draws(self) -> "pl.DataFrame":
+        """Metrics on the resamples that all models on the same rows share (see DRAWS)."""
+        return self._read("draws", self.meta())
+
+    def fits(self) -> "pl.DataFrame":
+        """What recalibrators learnt: one row per model, clean dataset, seed and recalibrator; temperature, log loss on those rows
+        before and after, confidence and accuracy there, and how many they were."""
         pl = polars()
-        parts = [self._part(kind, job) for job in self.done()]
+        wanted = set(self.meta().get("fits") or ())
+        names = ("model", "dataset", "seed", "recalibrator", "rows", "of", "temperature", "nll_before", "nll_after")
+        kinds = dict.fromkeys((*names, "confidence", "accuracy"), pl.Float64)
+        kinds |= dict.fromkeys(("model", "dataset", "recalibrator"), pl.String)
+        kinds |= dict.fromkeys(("seed", "rows", "of"), pl.Int64)
+        rows = []
+        for path in sorted((self.folder / "fits").glob("*.json")):
+            if path.stem in wanted:
+                held = json.loads(path.read_text(encoding="utf-8"))
+                rows.append({name: held[name] for name in kinds})
+        return pl.DataFrame(rows, schema=kinds).sort("model", "dataset", "seed", "recalibrator")
+
+    def _read(self, kind: str, meta: dict[str, Any]) -> "pl.DataFrame":
+        pl = polars()
+        sets, wanted = self._sets(), _wanted(meta)
+        place = {job: i for i, job in enumerate(meta["jobs"])}
+        parts = sorted(((job, part) for job, part in self._parts(kind) if job in place), key=lambda p: place[p[0]])
+        columns = _COLUMNS[kind]
         if not parts:
             return _table([], columns)
+        paths = [self.folder / kind / f"{job}.{part}.parquet" for job, part in parts]
         try:
-            return pl.read_parquet(parts, glob=False)
+            table = pl.read_parquet(paths, glob=False)
         except (pl.exceptions.PolarsError, OSError) as error:
             reason = str(error).splitlines()[0]
             raise FileError(f"a part of {self.folder}/{kind} is damaged: {reason}; delete it and run again") from error
+        if len(parts) == len({job for job, _ in parts}) and (
+            wanted is None or all(set(sets.get(part, ())) <= set(wanted) for _, part in parts)
+        ):
+            return table
+        return _chosen(table, wanted, kind)
+
+    def _parts(self, kind: str) -> list[tuple[str, str]]:
+        folder = self.folder / kind
+        names = [name.split(".") for name in os.listdir(folder)] if folder.is_dir() else []
+        return [(name[0], name[1]) for name in names if len(name) == 3 and name[0] and name[2] == "parquet"]
+
+    def _sets(self) -> dict[str, list[Wanted]]:
+        folder = self.folder / "sets"
+        found = {}
+        for path in folder.glob("*.json") if folder.is_dir() else ():
+            found[path.stem] = [(lens, metric) for lens, metric in json.loads(path.read_text(encoding="utf-8"))]
+        return found
 
     # ------------------------------------------------------------------ writing
 
-    @contextmanager
-    def locked(self, *, wait: bool = False) -> Iterator[None]:
-        """Be the one run that writes. Another one is waited for, or refused; the lock of a killed run is gone with it."""
-        import fcntl
-
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise FileError(f"cannot make a store in {self.folder}: {error.strerror}") from error
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError as error:
-                holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
-                raise InputError(
-                    f"another run (process {holder}) is writing to {self.folder}; wait for it with --wait (wait=True), or "
-                    "choose another store"
-                ) from error
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
-            yield
-        finally:
-            os.close(handle)
-
     def begin(self, meta: dict[str, Any]) -> None:
-        """State what the study consists of, and clear away what killed runs left half written. Needs the lock."""
+        """State what the study consists of."""
         from importlib.metadata import version
 
         if (self.folder / "study.json").is_file():
@@ -181,25 +240,89 @@ class Store:
                 raise InputError(
                     f"{self.folder} holds the study {name!r}, not {meta['name']!r}; choose another store or another name"
                 )
-        for kind in ("results", "diagrams"):
-            (self.folder / kind).mkdir(exist_ok=True)
-            for left in (self.folder / kind).glob(".*.part"):
-                left.unlink(missing_ok=True)
+        try:
+            for kind in (*KINDS, "sets", "fits", "claims"):
+                (self.folder / kind).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot make a store in {self.folder}: {error.strerror}") from error
         held = {"version": VERSION, **meta, "truecal": version("truecal")}
         write_whole(self.folder / "study.json", json.dumps(held, indent=1, ensure_ascii=False, default=str) + "\n")
 
-    def add(self, job: str, results: Sequence[dict[str, Any]], diagrams: Sequence[dict[str, Any]]) -> None:
-        """Keep the numbers of a job; it is done when this returns."""
-        for kind, rows, columns in (("diagrams", diagrams, DIAGRAMS), ("results", results, RESULTS)):
-            content = BytesIO()
-            _table(rows, columns).write_parquet(content)
-            write_whole(self._part(kind, job), content.getvalue())
+    def add(self, job: str, results: Rows, diagrams: Rows, draws: Rows = ()) -> None:
+        """Keep the numbers of a job; they are there when this returns."""
+        self.add_table(job, _table(results, RESULTS), diagrams, draws)
 
-    def _part(self, kind: str, job: str) -> Path:
-        return self.folder / kind / f"{job}.parquet"
+    def add_table(self, job: str, results: "pl.DataFrame", diagrams: Rows, draws: Rows = ()) -> None:
+        """The same for results that are a table already."""
+        pairs = results.select("lens", "metric").unique().fill_null("").rows()
+        name, content = _set_name([(lens, metric) for lens, metric in pairs])
+        if not (self.folder / "sets" / f"{name}.json").is_file():
+            write_whole(self.folder / "sets" / f"{name}.json", content)
+        tables = {"draws": _table(draws, DRAWS), "diagrams": _table(diagrams, DIAGRAMS), "results": results}
+        for kind, table in tables.items():
+            buffer = BytesIO()
+            table.write_parquet(buffer)
+            write_whole(self.folder / kind / f"{job}.{name}.parquet", buffer.getvalue())
+
+    def collect(self) -> tuple[int, int]:
+        """Remove parts and fits that the study no longer consists of, and what killed runs left half written.
+
+        Returns the number of files and of bytes.
+        """
+        meta = self.meta()
+        jobs, fits = set(meta["jobs"]), set(meta.get("fits") or ())
+        old = [path for kind in (*KINDS, "sets", "fits") for path in (self.folder / kind).glob(".*.part")]
+        for kind in KINDS:
+            old += [path for path in (self.folder / kind).glob("*.parquet") if path.name.split(".")[0] not in jobs]
+        old += [path for path in (self.folder / "fits").glob("*.json") if path.stem not in fits]
+        missing = self.missing(meta["jobs"], _wanted(meta))
+        old += [
+            path for path in (self.folder / "claims").glob("*") if path.name not in missing
+        ]  # of runs that are gone
+        size = sum(path.stat().st_size for path in old)
+        for path in old:
+            path.unlink(missing_ok=True)
+        return len(old), size
 
 
-def _table(rows: Sequence[dict[str, Any]], columns: dict[str, str]) -> "pl.DataFrame":
+def _set_name(pairs: Sequence[Wanted]) -> tuple[str, str]:
+    """The name of a set of metrics, and its list."""
+    content = json.dumps(sorted(set(pairs)))
+    return hashlib.blake2b(content.encode(), digest_size=6).hexdigest(), content
+
+
+def _wanted(meta: dict[str, Any]) -> list[Wanted] | None:
+    pairs = meta.get("wanted")
+    return None if pairs is None else [(lens, metric) for lens, metric in pairs]
+
+
+def _chosen(table: Any, wanted: list[Wanted] | None, kind: str) -> Any:
+    """What is wanted, once: a metric that two runs computed at the same time is there twice."""
     pl = polars()
-    kinds = {name: getattr(pl, kind) for name, kind in columns.items()}
+    keys = [name for name in (*_KEY, "scheme", "bin") if name in table.columns]
+    if kind != "diagrams":
+        keys = [name for name in keys if name not in ("scheme", "bin")]
+        if wanted is not None:
+            listed = pl.DataFrame(wanted, schema=["lens", "metric"], orient="row")
+            table = table.join(listed, on=["lens", "metric"], how="semi", maintain_order="left")
+    return table.unique(keys, keep="first", maintain_order=True)
+
+
+def _covariates(known: dict[str, dict[str, object]], names: Sequence[str]) -> Any:
+    """A column for each covariate: numbers where all of its values are."""
+    pl = polars()
+    columns: dict[str, Any] = {"job": pl.Series(list(known), dtype=pl.String)}
+    for name in names:
+        values = [about[name] for about in known.values()]
+        numeric = all(value is None or isinstance(value, (int, float)) for value in values)
+        texts = [value if value is None or isinstance(value, str) else f"{value:g}" for value in values]
+        columns[name] = pl.Series(values, dtype=pl.Float64) if numeric else pl.Series(texts, dtype=pl.String)
+    return pl.DataFrame(columns)
+
+
+def _table(rows: Rows, columns: dict[str, str]) -> "pl.DataFrame":
+    pl = polars()
+    kinds = {
+        name: pl.List(pl.Float32) if kind.startswith("List") else getattr(pl, kind) for name, kind in columns.items()
+    }
     return pl.DataFrame({name: [row.get(name) for row in rows] for name in columns}, schema=kinds)

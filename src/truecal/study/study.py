@@ -1,9 +1,9 @@
 """The study: a validated file that can be run."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from truecal.parallel import Progress, unheard
 from truecal.study.spec.read import read_spec
 from truecal.study.spec.spec import Spec
 from truecal.study.store import Store
@@ -33,12 +33,18 @@ class Study:
     spec: Spec
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> "Study":
+    def read(cls, path: str | os.PathLike[str], *, skip_broken: bool = False) -> "Study":
         """Read a study file and look at the labels and shapes of all prediction files.
 
-        Raises an InputError that lists every problem with its line; nothing is evaluated before all is well.
+        Raises an InputError that lists every problem with its line; nothing is evaluated before all is well. With `skip_broken`,
+        files that cannot be read or do not fit to the others are left out instead; `broken` lists them.
         """
-        return cls(read_spec(path))
+        return cls(read_spec(path, skip_broken=skip_broken))
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Files that were skipped, and why."""
+        return dict(self.spec.broken)
 
     @property
     def name(self) -> str:
@@ -58,21 +64,22 @@ class Study:
         store: str | os.PathLike[str] | Store,
         *,
         workers: int | None = None,
-        wait: bool = False,
-        progress: Callable[[int, int], object] | None = None,
+        skip_broken: bool = False,
+        progress: Progress = unheard,
     ) -> Store:
         """Evaluate every file that the store does not hold yet, and return the store.
 
-        Can be stopped, or killed, at any moment and started again: finished files are skipped, nothing is counted twice.
+        Can be stopped, or killed, at any moment and started again: finished files are skipped, nothing is counted twice. Several
+        runs, on several hosts, may work on the same store at the same time: each takes files that no other is at work on.
 
         Parameters
         ----------
         store : folder of the results; made if it is not there.
         workers : processes; default those of the study file, else all cores. One: no further process is started.
-        wait : wait for another run on the same store instead of refusing.
-        progress : called with the number of finished files and of all files.
+        skip_broken : keep what cannot be judged in the store's list of broken files instead of raising at the end.
+        progress : called with a :class:`truecal.parallel.Step`: how many of all files are done.
         """
         from truecal.study.run.run import run_study
 
         held = store if isinstance(store, Store) else Store(store)
-        return run_study(self.spec, held, workers=workers, wait=wait, progress=progress)
+        return run_study(self.spec, held, workers=workers, skip_broken=skip_broken, progress=progress)

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from truecal.cli.output import answer, output_options
-from truecal.cli.study.study import counting
 from truecal.errors import InputError, MissingExtraError
+from truecal.parallel import progress_bar
 from truecal.writing import write_whole
 
 _NEEDED = {
@@ -54,7 +54,7 @@ def interventions(
     from truecal.report.records import document
 
     path = _example(target) if example else Path(str(config))
-    with counting("training", "models") as progress:
+    with progress_bar("training") as progress:
         found = tc.study.compare_interventions(path, target, workers=workers or cpu_count() or 1, progress=progress)
     written = found.write(target)
     written += write_pictures(found, target / "figures")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from truecal.cli.output import answer, working
-from truecal.cli.study.study import counting
+from truecal.parallel import progress_bar
 
 
 @click.command()
@@ -52,11 +52,11 @@ def example(folder: str, quick: bool, workers: int) -> None:
     import truecal as tc
 
     root = Path(folder)
-    with counting("training", "trainings") as progress:
+    with progress_bar("training") as progress:
         file = tc.study.make_example(root, quick=quick, workers=workers, progress=progress)
     with working("looking at the files"):
         study = tc.study.Study.read(file)
-    with counting("evaluating") as progress:
+    with progress_bar("evaluating") as progress:
         store = study.run(root / "store", workers=workers, progress=progress)
     with working("writing the page"):
         path = tc.report_study(store, root / "page.html", command=_command())

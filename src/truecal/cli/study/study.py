@@ -1,8 +1,6 @@
 """`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,10 +9,13 @@ import click
 
 from truecal.cli.output import answer, number, output_options, table, working
 from truecal.errors import InputError
+from truecal.parallel import progress_bar
 
 # Verb -> (module, function, one line for --help): their modules load on use only.
 _ELSEWHERE = {
     "page": ("truecal.cli.study.page", "page", "Write the page that explores a store."),
+    "import": ("truecal.cli.study.imported", "import_", "Make a store of numbers that were measured elsewhere."),
+    "figure": ("truecal.cli.study.figure", "figure", "Draw a figure of Minderer et al. (2021) from a store."),
     "example": ("truecal.cli.study.page", "example", "Make predictions of real models and a study of them."),
     "interventions": (
         "truecal.cli.study.interventions",
@@ -59,72 +60,52 @@ def study() -> None:
 @click.argument("file", metavar="STUDY.YAML")
 @click.option("--store", metavar="FOLDER", help="Where results are kept. [default: beside the study, named .store]")
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: as the study says, else all cores]")
-@click.option("--wait", is_flag=True, help="Wait for another run on the same store instead of refusing.")
+@click.option("--skip-broken", is_flag=True, help="Leave out files that cannot be read or do not fit, and list them.")
 @click.option("--check", is_flag=True, help="Only look at the study and its files; evaluate nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
-def run(file: str, store: str | None, workers: int | None, wait: bool, check: bool, as_json: bool) -> None:
+def run(file: str, store: str | None, workers: int | None, skip_broken: bool, check: bool, as_json: bool) -> None:
     """Evaluate every prediction file of a study and keep the numbers in a store.
 
-    Stop it at any moment and start it again: finished files are skipped. Everything that is wrong with the study or its files
-    is told before anything is evaluated.
+    Stop it at any moment and start it again: finished files are skipped. Several runs, on several hosts, may share a store.
+    Everything that is wrong with the study or its files is listed before anything is evaluated.
     """
     import truecal as tc
     from truecal.report.records import document
 
     with working("looking at the files"):
-        found = tc.study.Study.read(file)
+        found = tc.study.Study.read(file, skip_broken=skip_broken)
     folder = store or str(Path(file).with_suffix(".store"))
     facts = {"study": found.name, "models": len(found.models), "files": len(found)}
     what = f"{found.name}: {_many(len(found.models), 'model')}, {_many(len(found), 'prediction file')}"
     if check:
-        answer(document("study-check", **facts), f"{what}, no problems", as_json=as_json, out=None)
+        text = "\n".join(
+            [f"{what}, no problems" if not found.broken else f"{what} can be used", *_skipped(found.broken)]
+        )
+        answer(document("study-check", **facts, broken=found.broken), text, as_json=as_json, out=None)
         return
     held = tc.study.Store(folder)
     try:
-        with counting(found.name) as progress:
-            found.run(held, workers=workers, wait=wait, progress=progress)
+        with progress_bar(found.name) as progress:
+            found.run(held, workers=workers, skip_broken=skip_broken, progress=progress)
     except KeyboardInterrupt:
         if (held.folder / "study.json").is_file():
             kept = f"{len(held.done())} of {len(found)} files are evaluated and kept in {folder}"
             click.echo(f"{kept}; start again to go on", err=True)
         raise
     numbers = len(held.frame())
-    text = f"{what}, {numbers} numbers in {folder}\nlook at them with: truecal study show {folder}"
-    answer(document("study-run", **facts, store=folder, numbers=numbers), text, as_json=as_json, out=None)
+    broken = held.meta().get("broken") or {}
+    lines = [f"{what}, {numbers} numbers in {folder}", *_skipped(broken)]
+    text = "\n".join([*lines, f"look at them with: truecal study show {folder}"])
+    content = document("study-run", **facts, store=folder, numbers=numbers, broken=broken)
+    answer(content, text, as_json=as_json, out=None)
+
+
+def _skipped(broken: Mapping[str, str]) -> list[str]:
+    return [f"skipped {path}: {reason}" for path, reason in broken.items()]
 
 
 def _many(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-@contextmanager
-def counting(name: str, unit: str = "files") -> Iterator[Callable[..., object]]:
-    """A bar of finished units on a terminal, told (done, total) and perhaps words; nothing into pipes and files."""
-    if not sys.stderr.isatty():
-        yield lambda done, total, words="": None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[words]}", markup=False),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(name, total=None, words="")
-        yield lambda done, total, words="": shown.update(task, completed=done, total=total, words=words)
 
 
 _STORE = click.argument("store", metavar="STORE")
@@ -143,20 +124,29 @@ _STORE = click.argument("store", metavar="STORE")
 def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen: Any) -> None:
     """Models side by side, best first, averaged over seeds.
 
-    Says where the order is not supported: two neighbours whose intervals overlap may well stand the other way round.
+    Models are compared in pairs on the same rows, with Holm's correction; two models that share no group are told apart.
     """
     import truecal as tc
     from truecal.report.records import document
 
     held = tc.study.Store(store)
     names = list(dict.fromkeys([*([sort] if sort else []), *chosen.pop("metrics")]))
-    found = tc.study.rank(held.frame(), metrics=names, datasets=chosen.pop("datasets"), **chosen)
+    found = tc.study.rank(held, metrics=names, datasets=chosen.pop("datasets"), **chosen)
     waiting = len(held.jobs()) - len(held.done())
     notes = [*found.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
     content = document("study-show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
-    rows = [[row.model, row.dataset, *_cells(row.values, found.metrics)] for row in found.rows]
-    text = table(["model", "dataset", *found.metrics], rows, title=f"{held.meta()['name']}, by {found.metrics[0]}")
+    paired = any(row.groups for row in found.rows)
+    head = ["model", "dataset", *(["group"] if paired else []), *found.metrics]
+    rows = [
+        [row.model, row.dataset, *([_group(row.groups)] if paired else []), *_cells(row.values, found.metrics)]
+        for row in found.rows
+    ]
+    text = table(head, rows, title=f"{held.meta()['name']}, by {found.metrics[0]}")
     answer(content, "\n".join([text, *(f"note: {note}" for note in notes)]), as_json=as_json, out=out)
+
+
+def _group(numbers: Sequence[int]) -> str:
+    return "" if not numbers else str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
 
 
 def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str]) -> list[str]:
@@ -186,3 +176,16 @@ def export(store: str, out: str, diagrams: bool) -> None:
     frame = held.diagrams() if diagrams else held.frame()
     write_whole(out, getattr(frame, kind))
     click.echo(f"wrote {len(frame)} rows to {out}", err=True)
+
+
+@study.command()
+@_STORE
+@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+def collect(store: str, as_json: bool) -> None:
+    """Remove numbers of files and options that have changed since, and what killed runs left."""
+    import truecal as tc
+    from truecal.report.records import document
+
+    files, size = tc.study.Store(store).collect()
+    content = document("study-collect", store=store, files=files, bytes=size)
+    answer(content, f"removed {files} files, {size / 1e6:.1f} MB", as_json=as_json, out=None)

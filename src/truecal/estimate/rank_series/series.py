@@ -8,6 +8,7 @@ from truecal.checks import check_level, check_norm, check_whole, generator_of
 from truecal.estimate.estimate import Curve, Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.estimate.pivot import Pivot
+from truecal.estimate.rank_series.absolute import absolute_interval
 from truecal.estimate.rank_series.basis import largest_sum
 from truecal.estimate.rank_series.clustered import ClusteredSeries
 from truecal.estimate.rank_series.fit import Fit, covariance_of, fits, pivot_of, safe, shape_of, value_of
@@ -70,9 +71,13 @@ class RankSeries(Estimator):
             shape = shape_of(fit, self.norm)
             value = fit.value * shape
             bottom, top = pivot_of(fit).interval(self.level)
+            if self.norm == 1:
+                least, most = absolute_interval(fit, self.level)
+                # Near calibration V is less certain than its standard error says: there the test inside the pivot decides.
+                bottom, top = np.where(bottom > 0, least, 0.0), np.maximum(most, top * shape)
             power.append(self._power(fit))
-            low.append(np.minimum(bottom * shape, value))
-            high.append(np.minimum(np.maximum(top * shape, value), 1.0))
+            low.append(np.minimum(bottom, value))
+            high.append(np.minimum(np.maximum(top, value), 1.0))
             if profile.single:
                 filled = fit.cells.count[0] > 0
                 score, gap, share = (a[0, filled] for a in (fit.cells.score, fit.gap, fit.cells.share))

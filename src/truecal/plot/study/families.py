@@ -7,7 +7,8 @@ from typing import Any, Protocol
 from truecal.errors import InputError
 from truecal.plot.canvas import SERIES, Frame, columns
 
-_MARKERS = "os^DvP*Xph<"  # as many as are coprime to the number of colours: 55 families until a pair comes again
+_COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
+_MARKERS = "os^DvP*Xph<"  # as many as are coprime to the number of colours: 88 families until a pair comes again
 _FEW = 12  # models whose names fit beside their dots
 NO_FAMILY = "no family"
 
@@ -31,7 +32,7 @@ def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
     """Colour and marker of every family, in the order of their names."""
     names = sorted({NO_FAMILY if family is None else family for family in families})
     return {
-        name: {"color": SERIES[i % len(SERIES)]["color"], "marker": _MARKERS[i % len(_MARKERS)]}
+        name: {"color": _COLOURS[i % len(_COLOURS)], "marker": _MARKERS[i % len(_MARKERS)]}
         for i, name in enumerate(names)
     }
 
@@ -58,12 +59,26 @@ def chosen(table: Any, **wanted_of: str | float | None) -> Frame:
     return {name: table[name].to_list() for name in table.columns}
 
 
-def draw_models(ax: Any, frame: Frame, x: str, y: str, *, bars: bool = True, filled: bool = True) -> None:
-    """A dot per model, its family's colour and marker, its size by `relative_size` or `size` within the family."""
+def draw_models(
+    ax: Any,
+    frame: Frame,
+    x: str,
+    y: str,
+    *,
+    bars: bool = True,
+    filled: bool = True,
+    styles: dict[str, dict[str, Any]] | None = None,
+) -> None:
+    """A dot per model, its family's colour and marker, its size by `relative_size` or `size` within the family.
+
+    `styles` are those of all families where several diagrams must agree.
+    """
     names, across, up = columns(frame, "model", x, y)
     families, sizes = families_of(frame), _areas(frame)
-    for family, style in family_styles(families).items():
+    for family, style in (styles or family_styles(families)).items():
         rows = [i for i, name in enumerate(families) if name == family]
+        if not rows:
+            continue
         face = style["color"] if filled else "none"
         ax.scatter(
             [across[i] for i in rows],

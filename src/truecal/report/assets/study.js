@@ -117,7 +117,7 @@ function cautions(rows, found) {
   if (rows.length < models.length && state.families.size === families.length) {
     said.push(`${models.length - rows.length} of ${models.length} models have no number here.`);
   }
-  if (measure.plain && measure.bins && place.n / measure.bins < 50) {
+  if (measure.plain && measure.bins && place.n !== null && place.n / measure.bins < 50) {
     said.push(`${measure.bins} bins over ${place.n.toLocaleString('en')} rows leave ${(place.n / measure.bins).toFixed(0)} rows in a bin: `
       + 'this estimate leans upwards, and more for less accurate models. Compare with a debiased one or the rank series.');
   }
@@ -213,6 +213,17 @@ function fillModels(rows, front) {
   get('release').parentElement.hidden = !state.brushed;
 }
 
+// Models of the front whose names fit beside their marks, from left to right.
+function named(rows, front) {
+  const errors = rows.map((row) => row.error);
+  const room = 0.16 * (Math.max(...errors) - Math.min(...errors));
+  const kept = [];
+  for (const row of [...front].sort((a, b) => a.error - b.error)) {
+    if (!kept.length || row.error - kept[kept.length - 1].error >= room) kept.push(row);
+  }
+  return kept.map((row) => ({ ...row, short: row.name.length > 18 ? `${row.name.slice(0, 17)}…` : row.name }));
+}
+
 let shown = [];
 
 function selectedRows() {
@@ -229,12 +240,13 @@ async function drawAll() {
   say(rows);
   fillModels(rows, new Set(front.map((row) => row.index)));
   fill(get('model'), rows.map((row) => [String(row.index), row.name]), String(state.model));
-  await embed('scatter', { ...scatterSpec(rows, measures[state.measure].label), datasets: { points: rows, front, selected: selectedRows() } });
+  await embed('scatter', { ...scatterSpec(rows, measures[state.measure].label), datasets: { points: rows, front, selected: selectedRows(), named: named(rows, front) } });
   views.scatter.addEventListener('click', (_, item) => {
     if (item?.datum?.index !== undefined) choose(item.datum.index);
   });
   views.scatter.addSignalListener('brush', (_, extent) => brush(extent));
   await drawModel();
+  if (glanceVisible) await drawGlances();
 }
 
 function brush(extent) {
@@ -312,3 +324,4 @@ get('release').addEventListener('click', () => soon());
 offerFamilies();
 prepareTables();
 startDrawing(drawAll);
+watchGlances();

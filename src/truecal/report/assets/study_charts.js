@@ -70,6 +70,11 @@ function scatterSpec(rows, label) {
         },
       },
       {
+        data: { name: 'named' },
+        mark: { type: 'text', dy: 16, fontSize: 11, color: colour('muted'), limit: 120 },
+        encoding: { x, y, text: { field: 'short' } },
+      },
+      {
         data: { name: 'selected' },
         mark: { type: 'point', shape: 'circle', size: 620, filled: false, strokeWidth: 2.5, color: colour('ink'), opacity: 1 },
         encoding: { x, y },

@@ -1,6 +1,6 @@
 """The analyses of a study as sections of its page: a few words, notes and a table each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from truecal.errors import InputError
 from truecal.report.study import tables
 from truecal.report.study.numbers import headline, measure_label, wanted_first
 from truecal.report.study.record import Analysis
-from truecal.report.study.tables import Table
+from truecal.report.study.tables import Row, Table
 
 MOST_ROWS = 120
 _RANKED = 6  # metrics whose rankings are compared
@@ -25,14 +25,25 @@ class _Results:
     lens: str
     metric: str
     metrics: tuple[str, ...]  # whose rankings are compared
+    store: Any
 
     @classmethod
-    def of(cls, frame: Any) -> "_Results":
+    def of(cls, store: Any, frame: Any) -> "_Results":
         import polars as pl
 
         lens, metric = headline(frame)
         several = tuple(found for at, found in wanted_first(frame) if at == lens)[:_RANKED]
-        return cls(frame.filter(pl.col("lens").is_in([lens, ""])), lens or "top-label", metric, several)
+        return cls(frame.filter(pl.col("lens").is_in([lens, ""])), lens or "top-label", metric, several, store)
+
+    @cached_property
+    def recalibrators(self) -> list[str]:
+        """Before, and after the recalibrators there are."""
+        return ["none", *sorted(set(self.frame["recalibrator"]) - {"none"})]
+
+    @property
+    def reference(self) -> dict[str, str] | None:
+        """The clean datasets of shifted ones, where the study says so."""
+        return self.store.references() or None
 
     @cached_property
     def main(self) -> Any:
@@ -50,17 +61,20 @@ class _Results:
         return [name for name in _SCORES if name in there]
 
 
-def analyses(frame: Any) -> list[Analysis]:
-    """Every analysis that the results allow, with the study's main metric; one they do not allow says why."""
-    found = _Results.of(frame)
+def analyses(store: Any, frame: Any) -> list[Analysis]:
+    """Every analysis that the results allow, with the study's main metric, before and after recalibration; one they do not allow
+    says why."""
+    found = _Results.of(store, frame)
     name = measure_name(frame, found.metric)
-    after = sorted(set(frame["recalibrator"]) - {"none"})
     return [
         _error_calibration(found, name),
-        *(_recalibrated(found, name, place, recalibrator) for place, recalibrator in enumerate(after, 1)),
+        *(_recalibrated(found, name, place, after) for place, after in enumerate(found.recalibrators[1:], 1)),
+        _temperatures(found),
         _fronts(found),
+        _dominance(found, name),
         _shifting(found, name),
         _in_out(found, name),
+        _log_fits(found, name),
         _residuals(found),
         _bins(found),
         _ranks(found),
@@ -73,7 +87,10 @@ def _error_calibration(found: _Results, name: str) -> Analysis:
         "Calibration against error",
         f"How {name} goes with the error rate, over all models: the slope of a line, and Kendall's tau of the two rankings. "
         "A tau above 0 means that accurate models tend to be well calibrated.",
-        lambda: tables.trends(tc.study.error_against_calibration(found.main, metric=found.metric, lens=found.lens)),
+        lambda after: tables.trends(
+            tc.study.error_against_calibration(found.main, metric=found.metric, lens=found.lens, recalibrator=after)
+        ),
+        found.recalibrators,
     )
 
 
@@ -83,7 +100,10 @@ def _fronts(found: _Results) -> Analysis:
         "Who stays on the Pareto front",
         f"On how many of the fronts of error and a metric each model is: under {', '.join(found.metrics)}, on every dataset, "
         "at every severity.",
-        lambda: tables.fronts(tc.study.pareto(found.some, metrics=found.metrics, lens=found.lens)),
+        lambda after: tables.fronts(
+            tc.study.pareto(found.some, metrics=found.metrics, lens=found.lens, recalibrator=after)
+        ),
+        found.recalibrators,
     )
 
 
@@ -92,7 +112,12 @@ def _shifting(found: _Results, name: str) -> Analysis:
         "shifting",
         "Under shift",
         f"How much {name} and the error rate rise with every step of severity (least squares).",
-        lambda: tables.slopes(tc.study.shift(found.main, metric=found.metric, lens=found.lens)),
+        lambda after: tables.slopes(
+            tc.study.shift(
+                found.main, metric=found.metric, lens=found.lens, recalibrator=after, reference=found.reference
+            )
+        ),
+        found.recalibrators,
     )
 
 
@@ -102,7 +127,12 @@ def _in_out(found: _Results, name: str) -> Analysis:
         "From clean to shifted data",
         f"Kendall's tau over models: does {name}, or the error, on clean data predict that on shifted data, and do the two go "
         "together there?",
-        lambda: tables.correlations(tc.study.in_and_out(found.main, metric=found.metric, lens=found.lens)),
+        lambda after: tables.correlations(
+            tc.study.in_and_out(
+                found.main, metric=found.metric, lens=found.lens, recalibrator=after, reference=found.reference
+            )
+        ),
+        found.recalibrators,
     )
 
 
@@ -112,7 +142,8 @@ def _residuals(found: _Results) -> Analysis:
         "Scores beyond error",
         "Log loss and Brier score after the part that the error rate explains is taken away. Models more than two standard "
         "errors from the line stand out; below it is better.",
-        lambda: tables.standing_out(tc.study.residuals(found.some, metrics=found.scores)),
+        lambda after: tables.standing_out(tc.study.residuals(found.some, metrics=found.scores, recalibrator=after)),
+        found.recalibrators,
     )
 
 
@@ -122,7 +153,8 @@ def _bins(found: _Results) -> Analysis:
         "The number of bins decides",
         "The slope of binned errors on the error rate, by number of bins, beside that of estimators without the bias of bins. "
         "A trend that only many bins show is made by the estimator.",
-        lambda: tables.bins(tc.study.bin_trend(found.frame, lens=found.lens)),
+        lambda after: tables.bins(tc.study.bin_trend(found.frame, lens=found.lens, recalibrator=after)),
+        found.recalibrators,
     )
 
 
@@ -132,7 +164,10 @@ def _ranks(found: _Results) -> Analysis:
         "Do estimators agree?",
         "Kendall's tau between the rankings of the models by two metrics, and how many pairs of models they order in opposite "
         "ways. A flip is supported when the intervals of both metrics tell the two models apart.",
-        lambda: tables.ranks(tc.study.rank_agreement(found.some, metrics=found.metrics, lens=found.lens)),
+        lambda after: tables.ranks(
+            tc.study.rank_agreement(found.some, metrics=found.metrics, lens=found.lens, recalibrator=after)
+        ),
+        found.recalibrators,
     )
 
 
@@ -142,9 +177,45 @@ def _recalibrated(found: _Results, name: str, place: int, after: str) -> Analysi
         f"What {after} does",
         f"{name[0].upper()}{name[1:]} before and after {after}, mean over models. Tau compares the two rankings: "
         "1 means that recalibration left it as it was.",
-        lambda: tables.effect(
-            tc.study.effect_of_recalibration(found.main, after=after, metric=found.metric, lens=found.lens)
+        lambda _: tables.effect(
+            tc.study.effect_of_recalibration(found.store, after=after, metric=found.metric, lens=found.lens)
         ),
+    )
+
+
+def _temperatures(found: _Results) -> Analysis:
+    return _section(
+        "temperatures",
+        "Fitted temperatures",
+        "What was fitted on the clean split of every model. A temperature above 1 means that the model was overconfident there, "
+        "below 1 underconfident.",
+        lambda _: tables.temperatures(found.store.fits(), found.frame),
+    )
+
+
+def _dominance(found: _Results, name: str) -> Analysis:
+    return _section(
+        "dominance",
+        "Which family is beaten by which",
+        f"How many models of a family are beaten in both error and {name} by some model of another. A family is dominated where "
+        "all of its models are beaten and none of them beats one of the other.",
+        lambda after: tables.dominated(
+            tc.study.dominance(found.main, metric=found.metric, lens=found.lens, recalibrator=after)
+        ),
+        found.recalibrators,
+    )
+
+
+def _log_fits(found: _Results, name: str) -> Analysis:
+    return _section(
+        "log-fits",
+        "One law over all datasets?",
+        f"A line through the logarithms of error and {name}, for each family, over all datasets and severities: a slope of 1 means "
+        "that the two grow in proportion.",
+        lambda after: tables.log_lines(
+            tc.study.log_fits(found.main, metric=found.metric, lens=found.lens, recalibrator=after)
+        ),
+        found.recalibrators,
     )
 
 
@@ -157,11 +228,24 @@ def measure_name(frame: Any, metric: str) -> str:
     return name[0].lower() + name[1:]
 
 
-def _section(id_: str, heading: str, intro: str, analysis: Callable[[], Table]) -> Analysis:
-    try:
-        notes, header, rows = analysis()
-    except InputError as error:
-        notes, header, rows = [f"Not for this study: {error}."], [], []
+def _section(
+    id_: str, heading: str, intro: str, analysis: Callable[[str], Table], recalibrators: Sequence[str] = ()
+) -> Analysis:
+    """An analysis as a section; with `recalibrators`, done for each, and every row says for which."""
+    notes: list[str] = []
+    header: list[str] = []
+    rows: list[Row] = []
+    for after in recalibrators or ("none",):
+        words = "before" if after == "none" else f"after {after}"
+        try:
+            remarks, header_here, found = analysis(after)
+        except InputError as error:
+            notes.append(f"Not for this study{f', {words}' if len(recalibrators) > 1 else ''}: {error}.")
+            continue
+        several = len(recalibrators) > 1
+        header = [*header_here, "Recalibration"] if several else list(header_here)
+        notes += [f"{note} [{words}]" if several else note for note in remarks]
+        rows += [[*row, (words, words)] if several else row for row in found]
     kept = rows[:MOST_ROWS]
     return Analysis(
         id_,

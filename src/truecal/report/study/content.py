@@ -20,7 +20,7 @@ def gather_study(store: Any, *, title: str | None, megabytes: float, command: st
     """Numbers of the explorer, tables of the analyses, and where all of it came from."""
     frame, meta = store.frame(), store.meta()
     refuse_undrawable(frame)
-    sections = analyses(frame)
+    sections = analyses(store, frame)
     tables = sum(len(analysis_html(found)) for found in sections)
     room = round(megabytes * 1e6) - len(charting_bundle()) - _ELSEWHERE - tables
     if room < 50_000:
@@ -72,6 +72,6 @@ def _start(numbers: Numbers) -> Start:
 
     def order(at: int) -> tuple[bool, bool, float, float]:
         place = numbers.places[at]
-        return place.selection != "all", place.recalibrator != "none", place.severity, -place.n
+        return place.selection != "all", place.recalibrator != "none", place.severity, -(place.n or 0)
 
     return Start(measure, min(range(len(numbers.places)), key=order))

@@ -46,6 +46,9 @@ _NAMES = {
     "sweep": "Monotone sweep",
     "rank": "Rank series",
     "nearest": "Nearest neighbours",
+    "aurc": "Area under the risk-coverage curve",
+    "abstain": "Cost of abstaining",
+    "best-temperature": "Best temperature on the judged rows",
 }
 
 
@@ -135,14 +138,14 @@ def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str
     """A metric's name in words.
 
     >>> measure_label("ece-width-15-l1", 15, 1.0, "width"), measure_label("nll", None, None, None)
-    ('Binned error, equal width, 15 bins, mean absolute', 'Log loss (NLL)')
+    ('Binned error, 15 bins, equal width, mean absolute', 'Log loss (NLL)')
     """
     name = _NAMES.get(metric, _NAMES.get(metric.partition("-")[0], metric))
     words = [name]
-    if scheme in ("width", "mass"):
-        words.append(f"equal {scheme}")
     if bins is not None:
         words.append(f"{bins} bins")
+    if scheme in ("width", "mass"):
+        words.append(f"equal {scheme}")
     if norm is not None:
         words.append({1.0: "mean absolute", 2.0: "root mean square", inf: "maximum"}.get(norm, f"norm {norm:g}"))
     return ", ".join(words)

@@ -29,7 +29,7 @@ class Place:
     severity: float
     recalibrator: str
     selection: str
-    n: float
+    n: float | None  # unknown for numbers that were measured elsewhere
     seeds: int
 
 

@@ -15,6 +15,7 @@ def study_body(content: StudyContent) -> str:
     """Everything inside the body element except the scripts."""
     sections = [
         ("explorer", "Error and calibration", _explorer()),
+        ("glance", "At a glance", _glance()),
         *((found.id, found.heading, analysis_html(found)) for found in content.analyses),
         ("reading", "How to read this page", _reading(content)),
         ("reproduce", "Reproducibility", _reproduce(content)),
@@ -59,6 +60,24 @@ def _explorer() -> str:
         + element("div", _scatter(), _reliability(), _over_severity(), _bins(), class_="charts")
         + element("h3", "The models shown", id="models-heading")
         + element("div", models, id="models")
+    )
+
+
+def _glance() -> str:
+    """Small multiples of the metric chosen above, filled by the scripts."""
+    charts = (
+        ("glance-before", "Before and after recalibration"),
+        ("glance-datasets", "Dataset by dataset"),
+        ("glance-families", "Every family under shift"),
+    )
+    return element("p", "The metric chosen above. Better is down and to the left.") + "".join(
+        element(
+            "figure",
+            element("h3", heading),
+            element("div", "", id=name, class_="chart"),
+            element("figcaption", "", id=f"{name}-words"),
+        )
+        for name, heading in charts
     )
 
 
@@ -183,8 +202,8 @@ def _reading(content: StudyContent) -> str:
         ),
         (
             "Supported",
-            f"an order of two models is called supported when their {level} intervals do not overlap. Models judged on the same "
-            "rows could be told apart more sharply by a paired comparison (truecal compare).",
+            f"in the explorer, an order of two models is called supported when their {level} intervals do not overlap. Models "
+            "judged on the same rows are told apart more sharply by paired comparisons, as truecal study show makes them.",
         ),
         (
             "Pareto front",

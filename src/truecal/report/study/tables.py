@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from truecal.errors import InputError
+
 Row = list[tuple[str, float | str]]
 Table = tuple[Sequence[str], list[str], list[Row]]
 
@@ -100,7 +102,7 @@ def ranks(found: Any) -> Table:
             *_with_ends(row, "tau", "low", "high"),
             _whole(row["pairs"]),
             _whole(row["flips"]),
-            _whole(row["supported_flips"]),
+            _known(row["supported_flips"]),
         ]
         for row in found.frame().sort("severity", "tau").rows(named=True)
     ]
@@ -124,12 +126,75 @@ def effect(found: Any) -> Table:
             _number(row["before"]),
             _number(row["after"]),
             (f"{row['improved']} of {row['models']}", float(row["improved"])),
-            _whole(row["improved_supported"]),
+            _known(row["improved_supported"]),
             *_with_ends(row, "tau"),
         ]
         for row in found.summary().rows(named=True)
     ]
     header = ["Dataset", "Severity", "Before", "After", "Improved", "Beyond intervals", "Kendall's tau", "Interval"]
+    return found.notes, header, rows
+
+
+def temperatures(fits: Any, frame: Any) -> Table:
+    """Per family and recalibrator: models, and the least, middle and largest temperature."""
+    import polars as pl
+
+    about = frame.select("model", "family").unique("model", keep="first")
+    known = fits.filter(pl.col("temperature").is_not_null()).join(about, on="model", how="left")
+    if not known.height:
+        raise InputError("it holds no fitted temperatures")
+    groups = known.group_by("dataset", "family").agg(
+        pl.col("model").n_unique().alias("models"),
+        *(getattr(pl.col("temperature"), name)().alias(name) for name in ("min", "median", "max")),
+        (pl.col("temperature") > 1).sum().alias("over"),
+        pl.len().alias("fits"),
+        pl.col("rows").max(),
+    )
+    rows = [
+        [
+            _text(row["family"] or ""),
+            _text(row["dataset"]),
+            _whole(row["models"]),
+            *(_number(row[name], 3) for name in ("min", "median", "max")),
+            (f"{row['over']} of {row['fits']}", float(row["over"])),
+            _whole(row["rows"]),
+        ]
+        for row in groups.sort("dataset", "median").rows(named=True)
+    ]
+    header = ["Family", "Fitted on", "Models", "Lowest", "Median", "Highest", "Overconfident", "Rows fitted on"]
+    return [], header, rows
+
+
+def dominated(found: Any) -> Table:
+    pairs = found.always
+    first = [f"always dominated: {'; '.join(f'{a} by {b}' for a, b in pairs)}"] if pairs else []
+    rows = [
+        [
+            _text(row["family"]),
+            _text(row["by"]),
+            *_place(row),
+            (f"{row['beaten']} of {row['models']}", row["share"]),
+            _text("yes" if row["dominated"] else ""),
+        ]
+        for row in found.frame().sort("dominated", "share", descending=True).rows(named=True)
+        if row["beaten"]
+    ]
+    return [*first, *found.notes], ["Family", "Beaten by", "Dataset", "Severity", "Models beaten", "Dominated"], rows
+
+
+def log_lines(found: Any) -> Table:
+    rows = [
+        [
+            _text(row["family"] or ""),
+            _whole(row["models"]),
+            _whole(row["points"]),
+            *_with_ends(row, "slope"),
+            _number(row["intercept"], 3),
+            _number(row["explained"], 3),
+        ]
+        for row in found.lines().rows(named=True)
+    ]
+    header = ["Family", "Models", "Points", "Slope", "Interval", "Intercept", "R squared"]
     return found.notes, header, rows
 
 
@@ -143,6 +208,11 @@ def _place(row: Mapping[str, Any]) -> Row:
 
 def _whole(value: Any) -> tuple[str, float | str]:
     return ("", -1.0) if value is None else (f"{value:,}", float(value))
+
+
+def _known(value: Any) -> tuple[str, float | str]:
+    """A count that is unknown without intervals."""
+    return ("unknown", -1.0) if value is None else _whole(value)
 
 
 def _number(value: float | None, digits: int = 4) -> tuple[str, float | str]:

@@ -3,12 +3,18 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import CONDITION, gathered, named, numbers, with_error
+from truecal.study.analyses.rankings.paired import PairedDraws
 from truecal.study.store import polars
+from truecal.types import Float64s
+from truecal.uncertainty import holm
 
+_ALPHA = 0.05
 _WHO = ("metric", "lens", *CONDITION, "model", "family", "size")
 
 
@@ -17,7 +23,9 @@ class RecalibrationEffect:
     """Every model before and after recalibration.
 
     `frame()` columns: metric, lens, dataset, severity, model, family, size, error, error_after, before, before_low, before_high,
-    after, after_low, after_high, change (after - before; negative is better), supported (the two intervals do not overlap).
+    after, after_low, after_high, change (after - before; negative is better), supported (from a store: the change is not 0 by
+    a paired comparison on the same rows, with Holm's correction over the models of a condition; from a frame: the two intervals
+    do not overlap; null where that is unknown), n.
     """
 
     metric: str
@@ -46,17 +54,23 @@ class RecalibrationEffect:
                     "before": part["before"].mean(),
                     "after": part["after"].mean(),
                     "improved": better.height,
-                    "improved_supported": int(better["supported"].sum()),
+                    "improved_supported": _counted(better["supported"], part["supported"]),
+                    "n": part["n"].max(),
                     "tau": tau.value,
                     "tau_low": tau.low,
                     "tau_high": tau.high,
                 }
             )
-        return pl.DataFrame(rows)
+        return pl.DataFrame(rows, schema_overrides={"improved_supported": pl.Int64})
+
+
+def _counted(supported: Any, of_all: Any) -> int | None:
+    """How many are supported; None where for some model that is unknown."""
+    return None if of_all.null_count() else int(supported.sum())
 
 
 def effect_of_recalibration(
-    frame: Any,
+    source: Any,
     *,
     metric: str = METRIC,
     before: str = "none",
@@ -65,12 +79,13 @@ def effect_of_recalibration(
     selection: str = "all",
     dataset: str | None = None,
 ) -> RecalibrationEffect:
-    """A metric of every model under two recalibrators, on the same rows.
+    """A metric of every model under two recalibrators, on the same rows; `source` is a store, or its frame.
 
     Fit on some rows, judge on others: a store keeps the numbers of the rows that the recalibrator has not seen. Where numbers of
     rows differ before and after, a note says so, because then the difference is not that of recalibration alone.
     """
     pl = polars()
+    frame = source.frame() if hasattr(source, "draws") else source
     choice: dict[str, Any] = {"lens": lens, "selection": selection, "dataset": dataset}
     first, notes = with_error(frame, [metric], recalibrator=before, **choice)
     second, more = with_error(frame, [metric], recalibrator=after, **choice)
@@ -87,6 +102,7 @@ def effect_of_recalibration(
         raise InputError(f"no model has {metric} both with {before!r} and with {after!r}")
     apart = (pl.col("after_high") < pl.col("low")) | (pl.col("after_low") > pl.col("high"))
     both = both.with_columns((pl.col("after") - pl.col("value")).alias("change"), apart.alias("supported"))
+    both = _paired(both, source, metric, (before, after), lens) if selection == "all" else both
     remarks = []
     for condition, part in both.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         place = named(*condition)
@@ -99,5 +115,33 @@ def effect_of_recalibration(
     notes += gathered(remarks)
     both = both.rename({"value": "before", "low": "before_low", "high": "before_high"})
     names = ("error", "error_after", "before", "before_low", "before_high", "after", "after_low", "after_high")
-    table = both.select(*_WHO, *names, "change", "supported").sort(*_WHO[:5])
+    table = both.select(*_WHO, *names, "change", "supported", "n").sort(*_WHO[:5])
     return RecalibrationEffect(metric, before, after, tuple(dict.fromkeys([*notes, *more])), table)
+
+
+def _paired(both: Any, source: Any, metric: str, recalibrators: tuple[str, str], lens: str) -> Any:
+    """The table with `supported` from the resamples of a store, where it has them."""
+    pl = polars()
+    draws = PairedDraws.of(source)
+    if draws is None:
+        return both
+    parts = []
+    for (dataset, severity), part in both.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+        first, second = (
+            draws.values(metric, dataset=dataset, severity=severity, recalibrator=name, lens=lens)
+            for name in recalibrators
+        )
+        models = [model for model in part["model"] if model in first and model in second]
+        change = dict(part.select("model", "change").iter_rows())
+        p = holm(np.array([_p_value(change[model], second[model] - first[model]) for model in models]))
+        known = {model: bool(value <= _ALPHA) for model, value in zip(models, p, strict=True)}
+        parts.append(part.with_columns(pl.Series("supported", [known.get(m) for m in part["model"]], pl.Boolean)))
+    return pl.concat(parts)
+
+
+def _p_value(change: float, drawn: Float64s) -> float:
+    """Student's, for a change whose resamples are these."""
+    from scipy.special import stdtr
+
+    error = float(np.std(drawn, ddof=1))
+    return 2 * float(stdtr(len(drawn) - 1, -abs(change) / error)) if error > 0 else float(change == 0)

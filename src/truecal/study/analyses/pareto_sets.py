@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.study.analyses.points import CONDITION, at, conditions, gathered, numbers, where, with_error
-from truecal.study.analyses.reference import references
+from truecal.study.analyses.shifts.reference import references
 from truecal.study.store import polars
 
 METRIC = "rank-series-l2"

@@ -6,20 +6,18 @@ same files, whatever the number of workers.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
 from truecal.errors import FileError, InputError, MissingExtraError
+from truecal.parallel import Pool, Progress, Step, unheard
 from truecal.predictions import read_arrays
 from truecal.study.example.data import SEVERITIES, SHIFTS, load, shifted
 from truecal.study.example.models import Model, log_probabilities, models
-from truecal.study.run.run import prepare_worker
 from truecal.writing import write_whole
 
 _SEEDS = (0, 1, 2)
@@ -77,11 +75,11 @@ def make_example(
     *,
     quick: bool = False,
     workers: int = 2,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = unheard,
 ) -> Path:
     """Train, predict, write predictions/ and study.yaml into the folder, and return the path of the study file.
 
-    `progress` is called with how many of how many trainings are done.
+    `progress` is called with a Step: how many of all trainings are done.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}")
@@ -103,10 +101,9 @@ def make_example(
         )
     missing = [task for task, paths in parts.items() if not all(map(_whole, paths))]
     total = len(parts)
-    report = progress or (lambda done, of: None)
-    report(total - len(missing), total)
+    progress(Step("training", total - len(missing), total))
     for done, _ in enumerate(_all(root, wanted, missing, workers), total - len(missing) + 1):
-        report(done, total)
+        progress(Step("training", done, total))
     return write_whole(root / "study.yaml", _study(wanted))
 
 
@@ -133,24 +130,16 @@ def _whole(path: Path) -> bool:
 def _all(root: Path, wanted: Plan, tasks: Sequence[tuple[Model, str, int]], workers: int) -> Iterator[None]:
     """Do every training, yielding after each."""
     arguments = [(root, wanted.severities, model.name, name, seed) for model, name, seed in tasks]
-    workers = min(workers, len(tasks))
-    if workers <= 1:
-        for given in arguments:
-            _train(*given)
+    with Pool(workers) as pool:
+        for _ in pool.each(_train_given, arguments):
             yield
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=prepare_worker) as pool:
-        futures = [pool.submit(_train, *given) for given in arguments]
-        try:
-            for future in as_completed(futures):
-                future.result()
-                yield
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
-def _train(root: Path, severities: Sequence[int], model_name: str, name: str, seed: int) -> None:  # runs in a worker
+def _train_given(given: tuple[Path, Sequence[int], str, str, int]) -> None:  # runs in a worker
+    _train(*given)
+
+
+def _train(root: Path, severities: Sequence[int], model_name: str, name: str, seed: int) -> None:
     """One model on one set with one seed: learn once, predict at every severity, write every file whole."""
     model = next(model for model in models() if model.name == model_name)
     data = load(name)

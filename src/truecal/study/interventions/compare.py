@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truecal.errors import MissingExtraError
+from truecal.parallel import Progress, Step, unheard
 from truecal.study.interventions import text as words
 from truecal.study.interventions.choice import Choice, choose, of_logits, of_probs, recalibrated
 from truecal.study.interventions.config import AFTERWARDS, BASELINE, Plan, Strength
 from truecal.study.interventions.data import Data, check_plan, load_data
 from truecal.study.interventions.lenses import numbers
-from truecal.study.interventions.models import Job, Outputs, Progress, outputs_of_all
+from truecal.study.interventions.models import Job, Outputs, outputs_of_all
 from truecal.study.interventions.pictures import Columns, picture_columns
 from truecal.study.interventions.summary import Finding, Summed, summed
 from truecal.writing import write_whole
@@ -90,7 +91,7 @@ def compare_interventions(
     folder: str | os.PathLike[str],
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = unheard,
 ) -> Comparison:
     """Run a comparison: train what is missing in `folder`/models, choose strengths, judge the test rows.
 
@@ -99,14 +100,13 @@ def compare_interventions(
     config : the YAML file that says what to compare.
     folder : where the logits of trained models are kept; a run that was stopped goes on where it was.
     workers : processes to train in; the numbers do not depend on it.
-    progress : called with (models done, models in all, what was done last).
+    progress : called with a :class:`truecal.parallel.Step`: how many models are done, and what was done last.
     """
     plan = Plan.read(config)
     data = load_data(plan.data)
     check_plan(plan, data, Path(config).name)
     outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, progress=progress)
-    if progress is not None:
-        progress(len(outputs), len(outputs), "judging the test rows")
+    progress(Step("judging the test rows", len(outputs), len(outputs)))
     choice = choose(plan, data, outputs)
     findings: list[Finding] = []
     notes = list(choice.notes)

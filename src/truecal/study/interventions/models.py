@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
-from multiprocessing import get_context
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,15 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.errors import InputError
 from truecal.lab.trials.cache import BatchCache
+from truecal.parallel import Pool, Progress, Step, unheard
 from truecal.study.interventions.config import BASELINE, WHILE_TRAINING, Plan, Strength
 from truecal.study.interventions.data import Data
-from truecal.study.run.run import prepare_worker
 from truecal.train.recipe import Recipe
 
 Logits = NDArray[np.float32]
-Progress = Callable[[int, int, str], object]  # models done, models in all, what was done last
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ def jobs(plan: Plan) -> list[Job]:
 
 
 def outputs_of_all(
-    plan: Plan, data: Data, folder: str | PathLike[str], *, workers: int = 1, progress: Progress | None = None
+    plan: Plan, data: Data, folder: str | PathLike[str], *, workers: int = 1, progress: Progress = unheard
 ) -> dict[Job, Outputs]:
     """Logits of every model, from the cache in `folder` or trained now; neither workers nor interruptions change a bit of them."""
     kept = BatchCache(folder)
@@ -65,13 +61,12 @@ def outputs_of_all(
         arrays = kept.read(keys[job])
         if arrays.keys() >= {"validation", "test"}:
             found[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
-    report = progress if progress is not None else lambda *_: None
-    report(len(found), len(asked), "taken from earlier runs" if found else "starting")
+    progress(Step("taken from earlier runs" if found else "starting", len(found), len(asked)))
     missing = [job for job in asked if job not in found]
     for job, outputs in _trained(missing, plan.training, data, workers):
         kept.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
         found[job] = outputs
-        report(len(found), len(asked), str(job))
+        progress(Step(str(job), len(found), len(asked)))
     return {job: found[job] for job in asked}
 
 
@@ -80,19 +75,9 @@ def _trained(missing: list[Job], recipe: Recipe, data: Data, workers: int) -> It
         for job in missing:
             yield job, train(job, recipe, data)
         return
-    with ProcessPoolExecutor(
-        min(workers, len(missing)), get_context("spawn"), initializer=_remember, initargs=(recipe, data)
-    ) as pool:
-        under_way = {pool.submit(_train_remembered, job): job for job in missing}
-        try:
-            for done in as_completed(under_way):
-                yield under_way[done], done.result()
-        except BrokenProcessPool as error:
-            raise InputError(
-                "a worker process died, perhaps of want of memory; use fewer workers, and go on"
-            ) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with Pool(min(workers, len(missing)), prepare=partial(_remember, recipe, data)) as pool:
+        for place, outputs in pool.each(_train_remembered, missing):
+            yield missing[place], outputs
 
 
 def train(job: Job, recipe: Recipe, data: Data) -> Outputs:
@@ -115,7 +100,6 @@ _HELD: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent
 
 
 def _remember(recipe: Recipe, data: Data) -> None:
-    prepare_worker()
     _HELD.update(recipe=recipe, data=data)
 
 

@@ -8,6 +8,8 @@
     nearest-l2          nearest-<l1|l2>                         sliding windows
     nll, brier, error, confidence                               of whole predictions: no lens
     brier-top                                                   the Brier score of the confidence: what the bias of bins hangs on
+    aurc                                                        area under the risk-coverage curve
+    abstain-0.2-0.1     abstain-<rate>-<cost ratio>             cost per row of not answering the least confident 20 %
 
 Minderer et al. speak of 28 metric variants (schemes, bins, norms, top-label, all-label, class-wise) without listing them. The
 grid holds the whole product over bins from 5 to 100, of which any such 28 are a part, with the scores and our estimators.
@@ -34,18 +36,26 @@ _PATTERN = re.compile(
     r"|(?P<rank>rank-series)-(?P<rank_norm>l1|l2)"
     r"|(?P<nearest>nearest)-(?P<nearest_norm>l1|l2)"
 )
+_ABSTAIN = re.compile(r"abstain-(0(?:\.[0-9]+)?|1)-(0(?:\.[0-9]+)?|1)")
 _KINDS = ("ece", "debiased", "exact", "sweep", "rank", "nearest")
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A metric by its parts, one object per name (see `parse_metric`). `kind` "score" is one of whole predictions."""
+    """A metric by its parts, one object per name (see `parse_metric`). `kind` "score" is a mean over whole predictions."""
 
     name: str
     kind: str
     scheme: str | None = None
     bins: int | None = None
     norm: float | None = None
+    rate: float | None = None
+    cost: float | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it judges whole predictions, without a lens."""
+        return self.kind in ("score", "abstaining")
 
     @property
     def by_formula(self) -> bool:
@@ -70,16 +80,21 @@ class Metric:
 def parse_metric(name: str) -> Metric:
     """The metric of a name.
 
-    >>> parse_metric("ece-mass-100-l2")
-    Metric(name='ece-mass-100-l2', kind='ece', scheme='mass', bins=100, norm=2.0)
+    >>> metric = parse_metric("ece-mass-100-l2")
+    >>> metric.kind, metric.scheme, metric.bins, metric.norm
+    ('ece', 'mass', 100, 2.0)
     """
     if name in SCORES:
         return Metric(name, "score")
+    if name == "aurc":
+        return Metric(name, "abstaining")
+    if abstain := _ABSTAIN.fullmatch(name):
+        return Metric(name, "abstaining", rate=float(abstain[1]), cost=float(abstain[2]))
     match = _PATTERN.fullmatch(name)
     if match is None:
         raise InputError(
             f"there is no metric {name!r}; use {GRID}, {', '.join(SCORES)}, or a name such as ece-width-15-l1, debiased-15-l2, "
-            "exact-15-l2, sweep-mass-l1, rank-series-l2, nearest-l2"
+            "exact-15-l2, sweep-mass-l1, rank-series-l2, nearest-l2, aurc, abstain-0.2-0.1"
         )
     parts = match.groupdict()
     kind = next(kind for kind in _KINDS if parts[kind])
@@ -100,7 +115,7 @@ def metrics_of(names: tuple[str, ...], lens: str) -> tuple[Metric, ...]:
     """
     expanded = [one for name in names for one in (_grid(lens) if name == GRID else (name,))]
     found = [parse_metric(name) for name in dict.fromkeys(expanded)]
-    return tuple(metric for metric in found if (metric.kind == "score") == (lens == ""))
+    return tuple(metric for metric in found if metric.whole == (lens == ""))
 
 
 def _grid(lens: str) -> tuple[str, ...]:

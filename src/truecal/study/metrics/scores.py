@@ -1,58 +1,97 @@
-"""Scores of whole predictions: log loss, Brier scores, error and confidence, each with a plain interval of a mean."""
+"""Scores of whole predictions: log loss, Brier scores, error and confidence, and what abstaining costs."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from truecal.errors import InputError
+from truecal.lens import Sample
 from truecal.predictions import Predictions
-from truecal.profile import Profile
 from truecal.scores import briers, log_losses
+from truecal.selective import abstention_cost, aurc
 from truecal.study.metrics.measured import Found
 from truecal.study.metrics.names import Metric
+from truecal.types import Float64s
+
+_RESAMPLES = 200
 
 
 def measure_scores(
-    preds: Predictions, top: Profile, metrics: Sequence[Metric], *, intervals: bool, level: float
+    preds: Predictions, top: Sample, metrics: Sequence[Metric], *, intervals: bool, level: float
 ) -> list[Found]:
-    """The scores asked for. `top` is the top-label profile: error and confidence are read from its sums.
+    """The scores asked for. `top` is what the top-label lens sees.
 
-    Intervals: normal for means of unbounded or real values, Wilson's for the error.
+    Intervals: normal for means of unbounded or real values, Wilson's for the error, resampled for the costs of abstaining. Where
+    rows come in clusters, means of clusters scatter, not rows.
     """
     from scipy.special import ndtri
 
     z = float(ndtri((1 + level) / 2)) if intervals else None
-    return [_score(metric, preds, top, z) for metric in metrics]
-
-
-def _score(metric: Metric, preds: Predictions, top: Profile, z: float | None) -> Found:
-    n = len(preds)
-    if metric.name in ("nll", "brier", "brier-top"):
-        if metric.name == "brier-top":
-            rows = (top.outcomes[0] - top.scores[0].astype(np.float64)) ** 2
+    found = []
+    for metric in metrics:
+        if metric.kind == "abstaining":
+            found.append(_abstaining(metric, preds, level, intervals=intervals))
         else:
-            rows = log_losses(preds) if metric.name == "nll" else briers(preds)
-        value = float(np.average(rows))
-        if not np.isfinite(value):
-            return Found(metric, value, n, warnings=("a label was given probability 0",))
-        spread = float(rows.std())
-    else:
-        confidence, right, square = (float(top.prefix(name)[0, -1]) / n for name in ("c", "y", "cc"))
-        if metric.name == "error":
-            return _share(metric, 1 - right, n, z)
-        value, spread = confidence, float(np.sqrt(max(square - confidence**2, 0.0)))
+            found.append(_mean(metric, row_scores(metric, preds, top), preds, z))
+    return found
+
+
+def row_scores(metric: Metric, preds: Predictions, top: Sample) -> Float64s:
+    """The score of every row, of which the metric is the mean."""
+    if metric.name == "nll":
+        return log_losses(preds)
+    if metric.name == "brier":
+        return briers(preds)
+    confidence, right = top.scores.astype(np.float64), top.outcomes.astype(np.float64)
+    return {"error": 1 - right, "confidence": confidence, "brier-top": (right - confidence) ** 2}[metric.name]
+
+
+def _mean(metric: Metric, rows: Float64s, preds: Predictions, z: float | None) -> Found:
+    n = len(preds)
+    value = float(np.average(rows, weights=preds.weights))
+    if not np.isfinite(value):
+        return Found(metric, value, n, warnings=("a label was given probability 0",))
     if z is None:
         return Found(metric, value, n)
-    margin = z * spread / np.sqrt(max(n - 1, 1))
+    spread = _standard_error(rows, value, preds)
+    if metric.name == "error":
+        plain = preds.weights is None and preds.clusters is None
+        worth = n if plain or not spread else value * (1 - value) / spread**2
+        return _share(metric, value, n, worth, z)
     top_value = 1.0 if metric.name == "confidence" else np.inf
-    return Found(metric, value, n, max(value - margin, 0.0), min(value + margin, top_value))
+    return Found(metric, value, n, max(value - z * spread, 0.0), min(value + z * spread, top_value))
 
 
-def _share(metric: Metric, value: float, n: int, z: float | None) -> Found:
-    """A share of n rows with the interval of Wilson (1927), which stays sensible at 0 and 1."""
-    if z is None:
-        return Found(metric, value, n)
-    centre = (value + z**2 / (2 * n)) / (1 + z**2 / n)
-    margin = z / (1 + z**2 / n) * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
-    return Found(
-        metric, value, n, float(max(min(centre - margin, value), 0.0)), float(min(max(centre + margin, value), 1.0))
-    )
+def _standard_error(rows: Float64s, value: float, preds: Predictions) -> float:
+    """Of a weighted mean of rows, or of clusters of them."""
+    weights = np.ones(len(rows)) if preds.weights is None else preds.weights
+    off = weights * (rows - value)
+    if preds.clusters is not None:
+        off = np.bincount(preds.clusters, weights=off).astype(np.float64)
+    units = max(len(off) - 1, 1)
+    return float(np.sqrt(float(off @ off) * len(off) / units) / weights.sum())
+
+
+def _share(metric: Metric, value: float, n: int, worth: float, z: float) -> Found:
+    """A share of rows, worth so many independent ones, with the interval of Wilson (1927), which stays sensible at 0 and 1."""
+    centre = (value + z**2 / (2 * worth)) / (1 + z**2 / worth)
+    margin = z / (1 + z**2 / worth) * np.sqrt(value * (1 - value) / worth + z**2 / (4 * worth**2))
+    low, high = max(min(centre - margin, value), 0.0), min(max(centre + margin, value), 1.0)
+    return Found(metric, value, n, float(low), float(high))
+
+
+def _abstaining(metric: Metric, preds: Predictions, level: float, *, intervals: bool) -> Found:
+    """Area under the risk-coverage curve, or the cost of abstaining at a rate."""
+    options: dict[str, Any] = {"level": level, "resamples": _RESAMPLES}
+    try:
+        if metric.rate is None or metric.cost is None:
+            area = aurc(preds, **options)
+            value, interval = area.value, area.interval
+        else:
+            cost = abstention_cost(preds, rate=metric.rate, cost_ratio=metric.cost, **options)
+            value, interval = cost.value, cost.interval
+    except InputError as error:
+        return Found(metric, float("nan"), len(preds), warnings=(str(error),))
+    low, high = (float(interval.low), float(interval.high)) if intervals else (None, None)
+    return Found(metric, float(value), len(preds), low, high)

@@ -1,69 +1,108 @@
 """One job: one prediction file through all recalibrators, selections, lenses and metrics.
 
-A job is named by a hash of everything its numbers depend on: the file's size and time of change, the options, the release.
-Only one model is in memory at a time.
+A job is named by a hash of everything its numbers depend on: the file's size and time of change (or its content), the options apart
+from the choice of metrics, the release. Only one model is in memory at a time.
 """
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from truecal.errors import InputError, TruecalWarning
-from truecal.lens import AllLabels, ClassWise, Lens, OneClass, TopLabel
+from truecal.errors import InputError
+from truecal.lens import AllLabels, ClassWise, Lens, OneClass, Sample, TopLabel
 from truecal.predictions import Predictions
 from truecal.select import small_selection
 from truecal.study.metrics.measured import Found, diagram, measure_lens
-from truecal.study.metrics.names import metrics_of
+from truecal.study.metrics.names import Metric, metrics_of, parse_metric
+from truecal.study.metrics.paired import Drawn, Draws, can_be_paired
 from truecal.study.metrics.scores import measure_scores
+from truecal.study.run.fit import Fit, fit_name, learn, read_fit
 from truecal.study.spec.files import Source
 from truecal.study.spec.rows import Rows, class_named, load_rows, make_selection
-from truecal.study.spec.spec import RECALIBRATORS, Options, Spec
-from truecal.study.spec.split import held_out
-from truecal.study.store import VERSION
+from truecal.study.spec.spec import Options, Spec
+from truecal.study.spec.split import held_out, labels_digest
+from truecal.study.store import VERSION, Wanted
 
 Records = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """A file to judge and, where recalibrators learn from another one, that file."""
+    """A file to judge, what is wanted of it, and who its recalibrators learn from."""
 
     name: str
     source: Source
-    learnt_from: Source
+    teacher: Source
     options: Options
+    fingerprint: tuple[object, ...]
+    fits: tuple[tuple[str, str], ...]  # recalibrator, name of its fit in the store
+    by_content: bool = False
+    wanted: tuple[Wanted, ...] = ()
 
     @property
     def subset(self) -> tuple[object, ...] | None:
         return dict(self.options.class_subsets).get(self.source.dataset)
 
+    def metrics(self, lens: str) -> tuple[Metric, ...]:
+        return tuple(parse_metric(metric) for at, metric in self.wanted if at == lens)
+
+
+@dataclass
+class Evaluated:
+    """The rows of the store for a job."""
+
+    results: Records = field(default_factory=list)
+    diagrams: Records = field(default_factory=list)
+    draws: Records = field(default_factory=list)
+
+
+def wanted_of(options: Options) -> list[Wanted]:
+    """Every lens and metric that the study asks for, scores of whole predictions (no lens) first."""
+    return [(lens, metric.name) for lens in ("", *options.lenses) for metric in metrics_of(options.metrics, lens)]
+
 
 def plan(spec: Spec) -> list[Job]:
     """The jobs of a study, in its order."""
     known = {source.who: source for source in spec.sources}
+    prints: dict[Path, tuple[object, ...]] = {}
+
+    def print_of(source: Source) -> tuple[object, ...]:
+        if source.path not in prints:
+            prints[source.path] = fingerprint(source.path, by_content=spec.by_content)
+        return prints[source.path]
+
     jobs = []
     for source in spec.sources:
-        learnt_from = spec.options.split.teacher(source, known) if spec.options.recalibrators else source
-        jobs.append(Job(_name(source, learnt_from, spec.options), source, learnt_from, spec.options))
+        options = spec.options
+        teacher = known[options.teacher(source)] if options.recalibrators else source
+        fits = tuple((name, fit_name(print_of(teacher), teacher, name, options)) for name in options.recalibrators)
+        name = _name(source, options, print_of(source), fits)
+        jobs.append(Job(name, source, teacher, options, print_of(source), fits, spec.by_content))
     return jobs
 
 
-def _name(source: Source, learnt_from: Source, options: Options) -> str:
-    plain = options.plain()
-    plain["class_subsets"] = dict(options.class_subsets).get(source.dataset)
+def _name(source: Source, options: Options, own: tuple[object, ...], fits: Sequence[tuple[str, str]]) -> str:
     facts = {
         "store": VERSION,
         "truecal": _release(),
         "who": [*source.who, source.family, source.size],
-        "files": [_fingerprint(source), _fingerprint(learnt_from)],
-        "options": plain,
+        "file": own,
+        "fits": fits,
+        "columns": asdict(options.columns),
+        "selections": [asdict(one) for one in options.selections],
+        "subset": dict(options.class_subsets).get(source.dataset),
+        "split": asdict(options.split) if options.recalibrators else None,
+        "shares": options.shares_rows(source.dataset),
+        "intervals": options.intervals,
+        "level": options.level,
     }
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
@@ -74,28 +113,40 @@ def _release() -> str:
     return version("truecal")
 
 
-def _fingerprint(source: Source) -> tuple[int, int]:
+def fingerprint(path: Path, *, by_content: bool) -> tuple[object, ...]:
+    """What tells a file from one that was there before: its size and time of change, or its content."""
     try:
-        found = source.path.stat()
+        found = path.stat()
+        if not by_content:
+            return found.st_size, found.st_mtime_ns
+        with path.open("rb") as file:
+            return found.st_size, hashlib.file_digest(file, "blake2b").hexdigest()[:32]
     except OSError as error:
-        raise InputError(f"cannot read {source.path}: {error.strerror}") from error
-    return found.st_size, found.st_mtime_ns
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def evaluate(job: Job) -> tuple[Records, Records]:
-    """The rows of the store for a job: results, and the bins of its diagrams."""
+# ------------------------------------------------------------------ from file to numbers
+
+
+def evaluate(job: Job, fits: Path) -> Evaluated:
+    """All numbers wanted of a job; `fits` is the folder of what recalibrators learnt."""
     options = job.options
-    rows = load_rows(job.source.path, options.columns, job.subset)
-    results: Records = []
-    diagrams: Records = []
+    rows = load_rows(job.source.path, options.columns)
+    found = Evaluated()
     who = {name: getattr(job.source, name) for name in ("model", "family", "size", "dataset", "severity", "seed")}
-    for recalibrator, preds, notes in _variants(job, rows):
+    for recalibrator, fit, preds in _variants(job, rows, fits):
+        about = {"fit_on": None, "fit_rows": None} if fit is None else {"fit_on": fit.dataset, "fit_rows": fit.rows}
+        notes = () if fit is None else fit.notes
         for selection, chosen, warned in _selected(preds, options):
             base = {"job": job.name, "recalibrator": recalibrator, "selection": selection}
-            for lens, found, bins in _measured(chosen, options):
-                diagrams += [{**base, "lens": lens, **row} for row in bins]
-                results += [{**who, **base, "lens": lens, **_record(one, options, (*notes, *warned))} for one in found]
-    return results, diagrams
+            for lens, numbers, bins, drawn in _measured(chosen, job, paired=selection == "all"):
+                found.diagrams += [{**base, "lens": lens, **row} for row in bins]
+                found.draws += [{**base, "lens": lens, "metric": d.metric.name, "values": d.values} for d in drawn]
+                records = (_record(one, options, (*notes, *warned)) for one in numbers)
+                found.results += [{**who, **base, **about, "lens": lens, **record} for record in records]
+    if fingerprint(job.source.path, by_content=job.by_content) != job.fingerprint:
+        raise InputError("it was changed while the study was running; run the study again")
+    return found
 
 
 def _record(found: Found, options: Options, notes: tuple[str, ...]) -> dict[str, Any]:
@@ -114,45 +165,26 @@ def _record(found: Found, options: Options, notes: tuple[str, ...]) -> dict[str,
     }
 
 
-# ------------------------------------------------------------------ recalibrators
-
-
-def _variants(job: Job, rows: Rows) -> Iterator[tuple[str, Predictions | None, tuple[str, ...]]]:
+def _variants(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | None, Predictions | None]]:
     """The predictions as they are, then recalibrated; all on rows no recalibrator has seen. None: it could not be fitted."""
     options = job.options
-    if not options.recalibrators:
-        yield "none", rows.preds, ()
-        return
-    teacher = rows if job.learnt_from == job.source else load_rows(job.learnt_from.path, options.columns, job.subset)
-    learnt = held_out(teacher.preds.labels, options.split.fraction, options.split.seed)
-    judged = np.ones(len(rows.preds), bool)
-    if job.learnt_from.dataset == job.source.dataset:
-        if not np.array_equal(teacher.preds.labels, rows.preds.labels):
-            raise InputError(f"{job.learnt_from.path} has other labels than {job.source.path}; it has changed")
-        judged = ~learnt
-    preds, outputs = rows.preds.take(judged), rows.outputs[judged]
-    yield "none", preds, ()
-    shifted = job.source.severity > 0 and job.learnt_from == job.source and options.split.fit == "clean"
-    own = ("there is no file of severity 0, so this was learnt on the shifted one",) if shifted else ()
-    for name in options.recalibrators:
-        fitted, notes = _fit(name, options.columns.kind, teacher, learnt)
-        yield name, None if fitted is None else fitted.recalibrate(preds, outputs), (*own, *notes)
+    judged = np.ones(len(rows), bool)
+    if options.recalibrators and options.shares_rows(job.source.dataset):
+        judged = ~held_out(rows.labels, options.split.fraction, options.split.seed)
+    yield "none", None, rows.predictions(judged, job.subset)
+    for name, file in job.fits:
+        path = fits / f"{file}.json"
+        fit = read_fit(path) or learn(path, job.teacher, name, options, rows if job.teacher == job.source else None)
+        if options.shares_rows(job.source.dataset) and fit.labels != labels_digest(rows.labels):
+            raise InputError(f"{job.teacher.path} has other labels than {job.source.path}; it has changed")
+        yield name, fit, _recalibrated(fit, rows, judged, job.subset)
 
 
-def _fit(name: str, kind: str, rows: Rows, learnt: Any) -> tuple[Any, tuple[str, ...]]:
-    from truecal import recalibrate
-
-    recalibrator = getattr(recalibrate, RECALIBRATORS[name])(input=kind)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TruecalWarning)
-        try:
-            recalibrator.fit(rows.outputs[learnt], rows.preds.labels[learnt])
-        except InputError as error:
-            return None, (f"{name} could not be fitted: {error}",)
-    return recalibrator, tuple(str(one.message) for one in caught if issubclass(one.category, TruecalWarning))
-
-
-# ------------------------------------------------------------------ selections, lenses
+def _recalibrated(
+    fit: Fit, rows: Rows, judged: NDArray[np.bool_], subset: tuple[object, ...] | None
+) -> Predictions | None:
+    probs = fit.apply(rows.judged(judged))
+    return None if probs is None else rows.predictions(judged, subset, probs)
 
 
 def _selected(preds: Predictions | None, options: Options) -> Iterator[tuple[str, Predictions | None, tuple[str, ...]]]:
@@ -170,22 +202,63 @@ def _selected(preds: Predictions | None, options: Options) -> Iterator[tuple[str
         yield selected.name, chosen, () if warned is None else (warned,)
 
 
-def _measured(preds: Predictions | None, options: Options) -> Iterator[tuple[str, Sequence[Found], Records]]:
-    """Every lens with its numbers and diagrams; nan where there is nothing to judge."""
-    scores = metrics_of(options.metrics, "")
+Measured = tuple[str, Sequence[Found], Records, Sequence[Drawn]]
+
+
+def _measured(preds: Predictions | None, job: Job, *, paired: bool) -> Iterator[Measured]:
+    """Every lens with its numbers, diagrams and resamples; nan where there is nothing to judge."""
+    options = job.options
     if preds is None:
-        for name, metrics in (("", scores), *((name, metrics_of(options.metrics, name)) for name in options.lenses)):
-            yield name, [Found(metric, float("nan"), 0) for metric in metrics], []
+        for name in ("", *options.lenses):
+            yield name, [Found(metric, float("nan"), 0) for metric in job.metrics(name)], [], []
         return
     top = TopLabel().sample(preds)
+    scores = job.metrics("")
     if scores:
-        yield "", measure_scores(preds, top.profile, scores, intervals=bool(options.intervals), level=options.level), []
+        numbers = measure_scores(preds, top, scores, intervals=bool(options.intervals), level=options.level)
+        means = [metric for metric in scores if can_be_paired(metric)] if paired and options.intervals else []
+        yield "", numbers, [], _drawn(top, means, options.level, preds)
     for name in options.lenses:
+        metrics = job.metrics(name)
+        if not metrics:
+            continue
         lens = make_lens(name, preds)
         sample = top if name == "top-label" else lens.sample(preds) if lens.shares(preds) is None else None
-        metrics = metrics_of(options.metrics, name)
         numbers = measure_lens(preds, lens, metrics, sample=sample, intervals=options.intervals, level=options.level)
-        yield name, numbers, [] if sample is None else diagram(sample.profile)
+        errors = [metric for metric in metrics if can_be_paired(metric)] if paired and options.intervals else []
+        drawn = [] if sample is None or sample.pooled else _drawn(sample, errors, options.level, None)
+        yield name, _with_ends(numbers, drawn), [] if sample is None else diagram(sample.profile), drawn
+
+
+def _drawn(sample: Sample, metrics: Sequence[Metric], level: float, preds: Predictions | None) -> list[Drawn]:
+    """Metrics on the resamples that all models share; those that cannot be resampled are left out."""
+    if not metrics:
+        return []
+    found = []
+    try:
+        draws = Draws.of(sample)
+    except InputError:
+        return []
+    for metric in metrics:
+        try:
+            if preds is None:
+                found.append(draws.of_estimator(metric, sample, level))
+            else:
+                found.append(draws.of_mean(metric, preds, sample, level))
+        except InputError:
+            continue
+    return found
+
+
+def _with_ends(numbers: Sequence[Found], drawn: Sequence[Drawn]) -> list[Found]:
+    """The same, with intervals from the resamples where there is none by formula."""
+    ends = {one.metric: (one.low, one.high) for one in drawn}
+    found = []
+    for one in numbers:
+        if one.low is None and one.metric in ends and np.isfinite(one.value):
+            one = Found(one.metric, one.value, one.n, *ends[one.metric], one.warnings)
+        found.append(one)
+    return found
 
 
 def make_lens(name: str, preds: Predictions) -> Lens:

@@ -1,30 +1,26 @@
 """Running a study: jobs that are not done yet, in several processes, each with one model in memory.
 
-Workers judge, and the process that holds the lock writes, in a thread of its own so that no worker waits for the disk. Workers are
-started with `spawn`, because a fork of a process with threads may hang. They ignore Ctrl-C (the parent decides) and end with
-their parent, so that a killed run leaves no process behind.
+Workers judge, and their parent writes, in a thread of its own so that no worker waits for the disk. Files that recalibrators learn
+from come first: what they learn is kept for the others.
 """
 
-import os
-import signal
-import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
-from multiprocessing import get_context, parent_process
-
-import numpy as np
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from truecal.errors import InputError
-from truecal.parallel import one_thread_each
-from truecal.study.run.job import Job, Records, evaluate, plan
+from truecal.parallel import Pool, Progress, Step, cores, unheard
+from truecal.study.run.claims import Claims
+from truecal.study.run.job import Evaluated, Job, evaluate, plan, wanted_of
 from truecal.study.spec.spec import Spec
 from truecal.study.store import Store
 
-Progress = Callable[[int, int], object]
-Answer = tuple[Records, Records] | str  # results and diagrams, or why there are none
+Answer = Evaluated | str | None  # the rows of the store, why there are none, or None: another run is at work on it
+_POLL = 0.5  # seconds between looks at jobs that other runs work on
 
 
 def run_study(
@@ -32,26 +28,27 @@ def run_study(
     store: Store,
     *,
     workers: int | None = None,
-    wait: bool = False,
-    progress: Progress | None = None,
+    skip_broken: bool = False,
+    progress: Progress = unheard,
 ) -> Store:
     """Evaluate what the store lacks. A file that cannot be judged does not stop the others; all such are listed at the end."""
-    with store.locked(wait=wait):
-        jobs = plan(spec)
-        files = {job.name: str(job.source.path) for job in jobs}
-        store.begin({"name": spec.name, "study": spec.written, "jobs": [job.name for job in jobs], "files": files})
-        done = set(store.done())
-        todo = [job for job in jobs if job.name not in done]
-        report = progress or (lambda done, total: None)
-        report(len(done), len(jobs))
-        failed = []
-        asked = workers if workers is not None else spec.workers
-        count = min(asked if asked is not None else _cores(), len(todo))
-        for number, refusal in enumerate(_work(todo, store, count), start=1):
-            if refusal is not None:
-                failed.append(refusal)
-            report(len(done) + number, len(jobs))
-    if failed:
+    jobs = plan(spec)
+    wanted = wanted_of(spec.options)
+    store.begin(_meta(spec, jobs, wanted))
+    missing = store.missing([job.name for job in jobs], wanted)
+    todo = [replace(job, wanted=tuple(missing[job.name])) for job in jobs if job.name in missing]
+    progress(Step(spec.name, len(jobs) - len(todo), len(jobs)))
+    asked = workers if workers is not None else spec.workers
+    count = min(asked if asked is not None else cores(), max(len(todo), 1))
+    failed = []
+    for number, refusal in enumerate(_work(todo, store, count), start=len(jobs) - len(todo) + 1):
+        if refusal is not None:
+            failed.append(refusal)
+        progress(Step(spec.name, number, len(jobs)))
+    if failed and skip_broken:
+        skipped = dict(refusal.split(": ", 1) for refusal in failed)
+        store.begin(_meta(spec, jobs, wanted) | {"broken": {**dict(spec.broken), **skipped}})
+    elif failed:
         raise InputError(
             "\n".join(
                 [f"{len(failed)} of {len(jobs)} prediction files could not be judged (all others are kept)", *failed]
@@ -60,83 +57,102 @@ def run_study(
     return store
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _meta(spec: Spec, jobs: Sequence[Job], wanted: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """What study.json says."""
+    covariates = {job.name: list(spec.covariates_of(job.source).values()) for job in jobs} if spec.covariates else {}
+    names = dict.fromkeys(job.source.dataset for job in jobs)
+    return {
+        "name": spec.name,
+        "study": spec.written,
+        "jobs": [job.name for job in jobs],
+        "wanted": list(wanted),
+        "files": {job.name: str(job.source.path) for job in jobs},
+        "columns": asdict(spec.options.columns),
+        "protocol": {job.name: _protocol(job) for job in jobs},
+        "fits": sorted({fit for job in jobs for _, fit in job.fits}),
+        "clean": {name: clean for name in names if (clean := spec.options.clean_of(name)) != name},
+        "covariates": {"names": list(spec.covariates), "of": covariates},
+        "broken": dict(spec.broken),
+    }
+
+
+def _protocol(job: Job) -> dict[str, Any]:
+    """How the rows of a job were chosen and recalibrated, for whoever goes back to its predictions."""
+    options = job.options
+    shares = bool(options.recalibrators) and options.shares_rows(job.source.dataset)
+    return {
+        "fraction": options.split.fraction if shares else None,
+        "split_seed": options.split.seed,
+        "subset": job.subset,
+        "fits": dict(job.fits),
+    }
 
 
 def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | None]:
-    """Do every job; yields, as they are kept, None, or why a file was refused."""
-    answers = _alone(todo) if workers <= 1 else _together(todo, workers)
-    writing: deque[Future[None]] = deque()
+    """Do every job, or see another run do it; yields, as they are kept, None, or why a file was refused."""
+    left = {job.name: job for job in sorted(todo, key=lambda job: job.teacher != job.source)}
+    claims = Claims(store.folder / "claims")
+    with Pool(workers) as pool:
+        while left:
+            before = len(left)
+            for job, refusal in _once(list(left.values()), store, claims, pool):
+                del left[job.name]
+                yield refusal
+            for job in [job for job in left.values() if store.has(job.name, job.wanted)]:  # other runs did these
+                del left[job.name]
+                yield None
+            if len(left) == before:
+                time.sleep(_POLL)
+
+
+def _once(jobs: Sequence[Job], store: Store, claims: Claims, pool: Pool) -> Iterator[tuple[Job, str | None]]:
+    """Do the jobs that no other run is at work on; their claims are given up when their parts are written."""
+    writing: deque[tuple[Job, Future[None]]] = deque()
+
+    def written() -> tuple[Job, str | None]:
+        job, future = writing.popleft()
+        future.result()
+        claims.release(job.name)
+        return job, None
+
+    tasks = [_Task(job, store.folder, claims.owner) for job in jobs]
     with ThreadPoolExecutor(1) as writer:
-        for job, answer in answers:
+        for place, answer in pool.each(_judge, tasks):
+            job = jobs[place]
             if isinstance(answer, str):
-                yield f"{job.source.path}: {answer}"
-                continue
-            writing.append(writer.submit(store.add, job.name, *answer))
+                claims.release(job.name)
+                yield job, f"{job.source.path}: {answer}"
+            elif answer is not None:
+                writing.append((job, writer.submit(store.add, job.name, answer.results, answer.diagrams, answer.draws)))
             if len(writing) > 1:
-                yield writing.popleft().result()
+                yield written()
         while writing:
-            yield writing.popleft().result()
+            yield written()
 
 
-def _alone(todo: Sequence[Job]) -> Iterator[tuple[Job, Answer]]:
-    _keep_memory()
-    for job in todo:
-        yield job, _judge(job)
+@dataclass(frozen=True)
+class _Task:
+    """A job, the store it is for, and the run that claims it."""
+
+    job: Job
+    folder: Path
+    owner: str
 
 
-def _together(todo: Sequence[Job], workers: int) -> Iterator[tuple[Job, Answer]]:
-    waiting: dict[Future[Answer], Job] = {}
-    upcoming = iter(todo)
-    with (
-        one_thread_each(),
-        ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=prepare_worker) as pool,
-    ):
-        try:
-            while True:
-                for job in islice(
-                    upcoming, 2 * workers - len(waiting)
-                ):  # a short queue: little to lose when interrupted
-                    waiting[pool.submit(_judge, job)] = job
-                if not waiting:
-                    return
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    yield waiting.pop(future), future.result()
-        except BrokenProcessPool as error:
-            raise InputError(
-                "a worker process died: out of memory (use fewer workers), or a script without "
-                "if __name__ == '__main__': around its calls; what was finished is kept"
-            ) from error
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _judge(job: Job) -> Answer:
+def _judge(task: _Task) -> Answer:
+    """Claim a job and do it, in a worker process."""
+    job, store = task.job, Store(task.folder)
+    claims = Claims(task.folder / "claims", task.owner)
+    if store.has(job.name, job.wanted) or not claims.take(job.name):
+        return None
+    if store.has(job.name, job.wanted):  # done, and given up, between the two looks
+        claims.release(job.name)
+        return None
     try:
-        return evaluate(job)
+        with claims.touched(job.name):
+            return evaluate(job, task.folder / "fits")
     except InputError as error:
         return str(error)
-
-
-def prepare_worker() -> None:
-    """What a worker process does first: leave Ctrl-C to its parent, and end when the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _keep_memory()
-
-
-def _keep_memory() -> None:
-    """Let the allocator keep what one job frees for the next: page faults would cost a quarter of the time.
-
-    glibc gives back what lies above twice the largest block it has seen freed, up to 32 MiB; so show it one, never touched.
-    """
-    np.empty(31 << 20, np.uint8)
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    except BaseException:
+        claims.release(job.name)
+        raise

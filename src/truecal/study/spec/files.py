@@ -3,8 +3,9 @@
     - {file: runs/vgg.npz, model: vgg16, dataset: cifar10}
     - {files: "runs/{dataset}/{model}-{seed}.npz", family: resnet}
 
-In a pattern {model}, {family}, {dataset}, {size}, {severity} and {seed} stand for any text (or number) within one part of the
-path, and * for anything that is not kept. Paths are relative to the study file.
+In a pattern {model}, {family}, {dataset}, {size}, {severity}, {seed} and the covariates of the study stand for any text (or number)
+within one part of the path, and * for anything that is not kept. A dataset or model may be put together from such parts:
+dataset: "imagenet-c-{corruption}". Paths are relative to the study file.
 """
 
 import glob
@@ -34,6 +35,7 @@ class Source:
     size: float | None = None
     severity: float = 0.0
     seed: int = 0
+    covariates: tuple[tuple[str, object], ...] = ()
 
     @property
     def who(self) -> tuple[str, str, float, int]:
@@ -61,15 +63,17 @@ def to_number(value: Any) -> float | None:
         return None
 
 
-def read_sources(problems: Problems, items: dict[str, Entry], folder: Path) -> list[Source]:
+def read_sources(
+    problems: Problems, items: dict[str, Entry], folder: Path, covariates: tuple[str, ...] = ()
+) -> list[Source]:
     """All files of a study in the order of the file, patterns in the order of their paths."""
     if "predictions" not in items:
         return []
     found: list[Source] = []
     for entry in problems.items(items["predictions"], what="predictions"):
-        found += _of_entry(problems, entry, folder)
+        found += _of_entry(problems, entry, folder, covariates)
     if "models" in items:
-        found = _described(problems, items["models"], found)
+        found = _described(problems, items["models"], found, covariates)
     first: dict[tuple[str, str, float, int], Source] = {}
     for source in found:
         other = first.setdefault(source.who, source)
@@ -81,11 +85,12 @@ def read_sources(problems: Problems, items: dict[str, Entry], folder: Path) -> l
     return found
 
 
-def _of_entry(problems: Problems, entry: Entry, folder: Path) -> list[Source]:
-    items = problems.keys(entry, ("file", "files", *FIELDS), what="an entry of predictions")
+def _of_entry(problems: Problems, entry: Entry, folder: Path, covariates: tuple[str, ...]) -> list[Source]:
+    names = (*FIELDS, *covariates)
+    items = problems.keys(entry, ("file", "files", *names), what="an entry of predictions")
     if not items:
         return []
-    given = {name: item for name, item in items.items() if name in FIELDS}
+    given = {name: item for name, item in items.items() if name in names}
     if ("file" in items) == ("files" in items):
         problems.add(entry.line, "an entry of predictions needs file (one path) or files (a pattern), one of the two")
         return []
@@ -94,17 +99,29 @@ def _of_entry(problems: Problems, entry: Entry, folder: Path) -> list[Source]:
     if not isinstance(where.value, str):
         problems.add(where.line, f"a path must be a text, not {where.plain()!r}")
         return []
-    constants = {name: _field(problems, name, item.value, item.line, "") for name, item in given.items()}
+    constants = {name: field_value(problems, name, item.value, item.line) for name, item in given.items()}
     if "file" in items:
         path = folder / where.value
         if not path.is_file():
             problems.add(where.line, f"there is no file {path}")
         return _made(problems, path, where.line, constants, entry)
     made: list[Source] = []
-    for path, parts in _matches(problems, where, folder, constants):
-        fields = {name: _field(problems, name, text, where.line, f" in {path}") for name, text in parts.items()}
+    for path, parts in _matches(problems, where, folder, constants, names):
+        fields = {
+            name: field_value(problems, name, text, where.line, f" in {path}")
+            for name, text in {**parts, **_put_together(constants, parts)}.items()
+        }
         made += _made(problems, path, where.line, {**constants, **fields}, entry)
     return made
+
+
+def _put_together(constants: dict[str, Any], parts: dict[str, str]) -> dict[str, str]:
+    """Texts that name parts of the path, such as dataset: "imagenet-c-{corruption}"."""
+    found = {}
+    for name, value in constants.items():
+        if isinstance(value, str) and "{" in value:
+            found[name] = _MARK.sub(lambda mark: parts.get(mark.group(1) or "", mark.group(0)), value)
+    return found
 
 
 def _made(problems: Problems, path: Path, line: int, fields: dict[str, Any], entry: Entry) -> list[Source]:
@@ -117,11 +134,12 @@ def _made(problems: Problems, path: Path, line: int, fields: dict[str, Any], ent
     if missing:
         return []
     kept = {name: value for name, value in fields.items() if value is not None}
-    return [Source(path, line, **kept)]
+    own = {name: kept.pop(name) for name in list(kept) if name in FIELDS}
+    return [Source(path, line, **own, covariates=tuple(kept.items()))]
 
 
 def _matches(
-    problems: Problems, where: Entry, folder: Path, constants: dict[str, Any]
+    problems: Problems, where: Entry, folder: Path, constants: dict[str, Any], names: tuple[str, ...]
 ) -> list[tuple[Path, dict[str, str]]]:
     """The files of a pattern, each with the texts its marks stood for."""
     pattern: str = where.value
@@ -133,8 +151,8 @@ def _matches(
         if name is None:
             deep = len(mark.group(2)) > 1
             wild, regex = wild + ("**" if deep else "*"), regex + (".*" if deep else "[^/]*")
-        elif name not in FIELDS:
-            problems.add(where.line, f"a pattern has no part {{{name}}}; known are {', '.join(FIELDS)}")
+        elif name not in names:
+            problems.add(where.line, f"a pattern has no part {{{name}}}; known are {', '.join(names)}")
             return []
         elif name in constants:
             problems.add(where.line, f"{name!r} is given and also a part of the pattern; leave one out")
@@ -147,14 +165,17 @@ def _matches(
             wild, regex = wild + "*", regex + f"(?P<{name}>{kind})"
     wild, regex = wild + glob.escape(pattern[last:]), regex + re.escape(pattern[last:])
     root = Path(pattern).anchor
-    names = glob.glob(wild, root_dir=None if root else folder, recursive=True)
-    found = [(folder / name, match.groupdict()) for name in sorted(names) if (match := re.fullmatch(regex, name))]
+    paths = glob.glob(wild, root_dir=None if root else folder, recursive=True)
+    found = [(folder / name, match.groupdict()) for name in sorted(paths) if (match := re.fullmatch(regex, name))]
     if not found:
         problems.add(where.line, f"no file matches {pattern!r} in {folder}")
     return found
 
 
-def _field(problems: Problems, name: str, value: Any, line: int, where: str) -> Any:
+def field_value(problems: Problems, name: str, value: Any, line: int, where: str = "") -> Any:
+    """A field of a file or model as its kind of value, or None and a problem."""
+    if name not in ("size", "severity", "seed", "model", "family", "dataset"):
+        return _covariate(problems, name, value, line, where)
     if name in ("model", "family", "dataset"):
         if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).strip():
             return str(value)
@@ -173,8 +194,19 @@ def _field(problems: Problems, name: str, value: Any, line: int, where: str) -> 
     return number
 
 
-def _described(problems: Problems, entry: Entry, sources: list[Source]) -> list[Source]:
-    """`models: {resnet50: {family: resnet, size: 25e6}}`: what file names do not say."""
+def _covariate(problems: Problems, name: str, value: Any, line: int, where: str) -> str | float | None:
+    """A number where it reads as one, else a text."""
+    number = to_number(value)
+    if number is not None and math.isfinite(number):
+        return number
+    if isinstance(value, bool) or not str(value).strip() or isinstance(value, (dict, list)):
+        problems.add(line, f"{name} must be a text or a number{where}, not {value!r}")
+        return None
+    return str(value)
+
+
+def _described(problems: Problems, entry: Entry, sources: list[Source], covariates: tuple[str, ...]) -> list[Source]:
+    """`models: {resnet50: {family: resnet, size: 25e6, pretraining: jft}}`: what file names do not say."""
     if not isinstance(entry.value, dict):
         problems.add(entry.line, "models must give family and size by name, such as vgg16: {family: vgg, size: 138e6}")
         return sources
@@ -183,6 +215,11 @@ def _described(problems: Problems, entry: Entry, sources: list[Source]) -> list[
     for model, about in entry.value.items():
         if model not in names and sources:
             problems.add(about.line, f"models describes {model!r}, but no prediction file is of that model")
-        items = problems.keys(about, ("family", "size"), what=f"the model {model!r}")
-        known[model] = {name: _field(problems, name, item.value, item.line, "") for name, item in items.items()}
-    return [replace(source, **known.get(source.model, {})) for source in sources]
+        items = problems.keys(about, ("family", "size", *covariates), what=f"the model {model!r}")
+        known[model] = {name: field_value(problems, name, item.value, item.line) for name, item in items.items()}
+    found = []
+    for source in sources:
+        about_model = dict(known.get(source.model, {}))
+        own = {name: about_model.pop(name) for name in ("family", "size") if name in about_model}
+        found.append(replace(source, **own, covariates=tuple({**about_model, **dict(source.covariates)}.items())))
+    return found

@@ -5,21 +5,26 @@ Prediction files themselves are looked at in `files` (which there are) and `chec
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from truecal.errors import InputError
 from truecal.study.metrics.names import GRID, parse_metric
 from truecal.study.spec.check import check_files
+from truecal.study.spec.datasets import read_datasets, resolve
 from truecal.study.spec.document import Entry, Problems, read_document
-from truecal.study.spec.files import read_sources, to_number
+from truecal.study.spec.files import Source, read_sources, to_number
 from truecal.study.spec.rows import make_selection
 from truecal.study.spec.spec import LENSES, RECALIBRATORS, Columns, Options, Selected, Spec, Split
+from truecal.study.store import RESULTS
 
 _KEYS = (
     "name",
     "predictions",
+    "covariates",
     "models",
+    "datasets",
     "columns",
     "lenses",
     "selections",
@@ -29,8 +34,11 @@ _KEYS = (
     "split",
     "intervals",
     "level",
+    "fingerprint",
     "workers",
 )
+# Columns of a store, and of what is made from it.
+_RESERVED = {*RESULTS, "file", "files", "clean", "independent", "by", "error", "bin", "count", "outcome", "seeds"}
 _SELECTIONS = {
     "by_label": ("classes",),
     "by_output": ("class", "low", "high", "closed"),
@@ -38,27 +46,57 @@ _SELECTIONS = {
 }
 
 
-def read_spec(path: str | os.PathLike[str]) -> Spec:
-    """Read a study file and look at every prediction file it names; raise with all problems and their lines."""
+def read_spec(path: str | os.PathLike[str], *, skip_broken: bool = False) -> Spec:
+    """Read a study file and look at every prediction file it names; raise with all problems and their lines.
+
+    With `skip_broken`, files that cannot be read, or do not fit to the others, are left out and listed instead.
+    """
     file = Path(path)
     top = read_document(file)
     problems = Problems(file.name)
     items = problems.keys(top, _KEYS, what="a study", required=("name", "predictions", "columns"))
     name = _text(problems, items.get("name"), "name") or ""
-    sources = read_sources(problems, items, file.parent)
-    options = _options(problems, items)
+    covariates = _covariates(problems, items.get("covariates"))
+    sources = read_sources(problems, items, file.parent, covariates)
+    options = _options(problems, items, sources, covariates)
     workers = _whole(problems, items.get("workers"), "workers", low=1)
+    by_content = _fingerprint(problems, items.get("fingerprint"))
+    broken: tuple[tuple[str, str], ...] = ()
     if options is not None:
         lines = {key: entry.line for key, entry in items.items()}
-        check_files(problems, sources, options, lines)
+        options = resolve(problems, options, sources, lines.get("datasets", 0))
+        sources, broken = check_files(problems, sources, options, lines, skip_broken=skip_broken)
     problems.refuse()
     assert options is not None
-    return Spec(name, tuple(sources), options, workers, top.plain())
+    return Spec(name, tuple(sources), options, workers, top.plain(), covariates, by_content, broken)
 
 
-def _options(problems: Problems, items: dict[str, Entry]) -> Options | None:
+def _covariates(problems: Problems, entry: Entry | None) -> tuple[str, ...]:
+    """Names of what else is known of models, datasets and files."""
+    if entry is None:
+        return ()
+    names = tuple(str(member.plain()) for member in problems.items(entry, what="covariates"))
+    for name in names:
+        if name in _RESERVED or not name.isidentifier():
+            problems.add(entry.line, f"a covariate cannot be called {name!r}; choose another word, of letters and _")
+    return names
+
+
+def _fingerprint(problems: Problems, entry: Entry | None) -> bool:
+    if entry is None:
+        return False
+    if entry.value not in ("time", "content"):
+        problems.add(
+            entry.line, f"fingerprint must be time (size and time of change) or content, not {entry.plain()!r}"
+        )
+    return bool(entry.value == "content")
+
+
+def _options(
+    problems: Problems, items: dict[str, Entry], sources: Sequence[Source], covariates: tuple[str, ...]
+) -> Options | None:
     columns = _columns(problems, items.get("columns"))
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {"datasets": read_datasets(problems, items.get("datasets"), sources, covariates)}
     if "lenses" in items:
         given["lenses"] = _names(problems, items["lenses"], "lens", _known_lens)
     if "metrics" in items:
@@ -86,7 +124,12 @@ def _options(problems: Problems, items: dict[str, Entry]) -> Options | None:
 def _columns(problems: Problems, entry: Entry | None) -> Columns | None:
     if entry is None:
         return None
-    items = problems.keys(entry, ("label", "probs", "logits", "score", "classes"), what="columns", required=("label",))
+    items = problems.keys(
+        entry,
+        ("label", "probs", "logits", "score", "classes", "weight", "cluster"),
+        what="columns",
+        required=("label",),
+    )
     kinds = [kind for kind in ("probs", "logits", "score") if kind in items]
     if len(kinds) != 1:
         problems.add(entry.line, "columns needs one of probs (p_*), logits (z_*) or score (P(positive)), and one only")
@@ -98,9 +141,10 @@ def _columns(problems: Problems, entry: Entry | None) -> Columns | None:
         classes = tuple(member.plain() for member in problems.items(items["classes"], what="classes"))
         if len(set(map(str, classes))) < len(classes):
             problems.add(items["classes"].line, "classes names a class twice; names must differ")
+    others = {name: _text(problems, items.get(name), name) for name in ("weight", "cluster")}
     if outputs is None or label is None:
         return None
-    return Columns(label, outputs, "logits" if kinds[0] == "logits" else "probs", classes)
+    return Columns(label, outputs, "logits" if kinds[0] == "logits" else "probs", classes, **others)
 
 
 def _names_of_columns(problems: Problems, entry: Entry, what: str) -> str | tuple[str, ...] | None:

@@ -14,24 +14,74 @@ from truecal.study.spec.spec import Columns, Selected
 from truecal.types import Indices
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
-    """Checked predictions and what the file held: logits, or probabilities."""
+    """What a file holds, all rows and all classes: logits or probabilities, labels, and the other columns."""
 
-    preds: Predictions
     outputs: NDArray[Any]
+    labels: Indices
+    classes: tuple[object, ...] | None
+    columns: Columns
+    others: dict[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def weights(self) -> NDArray[Any] | None:
+        return None if self.columns.weight is None else self.others[self.columns.weight]
+
+    def judged(self, kept: NDArray[np.bool_]) -> NDArray[Any]:
+        """The outputs of the rows kept."""
+        return self.outputs if kept.all() else self.outputs[kept]
+
+    def predictions(
+        self, kept: NDArray[np.bool_], subset: tuple[object, ...] | None, probs: NDArray[Any] | None = None
+    ) -> Predictions:
+        """The rows kept, as predictions: what the file holds, or recalibrated probabilities of all classes for these rows.
+
+        With a subset of classes, rows of other labels are left out and the logits are restricted to the subset before the
+        softmax. Recalibrated probabilities are divided by what the subset has of them, which is the same.
+        """
+        outputs = self.judged(kept) if probs is None else probs
+        labels, classes = self.labels[kept], self.classes
+        others = {name: column[kept] for name, column in self.others.items()}
+        if subset is not None:
+            outputs, labels, classes, others = _subset(outputs, labels, classes, others, subset)
+        logits = probs is None and self.columns.kind == "logits"
+        if probs is not None and subset is not None:
+            outputs = _shared_out(outputs)
+        if probs is not None and self.outputs.ndim == 1:
+            outputs = outputs[:, 1]
+        build = Predictions.from_logits if logits else Predictions.from_probs
+        weight, cluster = self.columns.weight, self.columns.cluster
+        preds = build(
+            outputs,
+            labels,
+            weights=None if weight is None else others.pop(weight),
+            clusters=None if cluster is None else others.pop(cluster),
+            columns=others,
+        )
+        return replace(preds, classes=classes)
 
 
-def load_rows(path: Path, columns: Columns, subset: tuple[object, ...] | None = None) -> Rows:
-    """Read one file. With a subset of classes, only rows whose label is in it and only the logits of its classes are kept."""
+def load_rows(path: Path, columns: Columns) -> Rows:
+    """Read one file."""
     outputs, raw, others, stars = _npz(path, columns) if path.suffix.lower() == ".npz" else _table(path, columns)
     names = columns.classes if columns.classes is not None or not _is_text(raw) else stars
     count = 2 if outputs.ndim == 1 else outputs.shape[1]
     labels, classes = index_labels(raw, len(outputs), names, count)
-    if subset is not None:
-        outputs, labels, classes, others = _subset(outputs, labels, classes, others, subset)
-    build = Predictions.from_logits if columns.kind == "logits" else Predictions.from_probs
-    return Rows(replace(build(outputs, labels, columns=others), classes=classes), outputs)
+    if not np.isfinite(outputs).all():  # rows are named as the file counts them
+        (Predictions.from_logits if columns.kind == "logits" else Predictions.from_probs)(outputs, labels)
+    return Rows(outputs, labels, classes, columns, others)
+
+
+def _shared_out(probs: NDArray[Any]) -> NDArray[Any]:
+    total = probs.sum(axis=1, keepdims=True)
+    if not total.all():
+        row = int(np.flatnonzero(total[:, 0] == 0)[0])
+        raise InputError(f"recalibrated row {row} gives the whole subset of classes probability 0")
+    return np.asarray(probs / total)
 
 
 def index_labels(

@@ -1,5 +1,7 @@
 """Which rows recalibrators learn from: a fraction of every class, drawn once and the same for all models of a dataset."""
 
+import hashlib
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,3 +28,8 @@ def held_out(labels: Indices, fraction: float, seed: int) -> NDArray[np.bool_]:
     if not chosen.any() or chosen.all():
         raise InputError(f"{fraction:g} of {n} rows leaves nothing to learn from, or nothing to judge; give more rows")
     return chosen
+
+
+def labels_digest(labels: Indices) -> str:
+    """Labels in a few letters: files that agree in them have the same rows, as far as labels tell."""
+    return hashlib.blake2b(np.ascontiguousarray(labels, np.int64).tobytes(), digest_size=16).hexdigest()

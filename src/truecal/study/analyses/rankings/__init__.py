@@ -1,0 +1,1 @@
+"""Who is better: models in pairs, and estimators against each other."""

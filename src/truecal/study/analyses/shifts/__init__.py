@@ -1,0 +1,1 @@
+"""Clean and shifted data."""

@@ -1,0 +1,1 @@
+"""Studies of measured numbers: tables from elsewhere become stores."""

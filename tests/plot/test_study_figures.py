@@ -1,0 +1,171 @@
+"""The figures of a store: they draw from numbers alone where they can, and say why where they cannot."""
+
+import matplotlib
+import numpy as np
+import polars as pl
+import pytest
+
+import truecal as tc
+from tests.study.public_table import public_diagrams, public_table
+from tests.study.studies import write_files, write_study
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+from truecal.plot.study import FIGURES, Choice, External, draw_figure
+
+FROM_NUMBERS = [name for name in FIGURES if name != "costs"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind():
+    before = dict(matplotlib.rcParams)
+    yield
+    plt.close("all")
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("public")
+    table = public_table(models=21, metrics=3)
+    table.write_csv(folder / "all.csv")
+    public_diagrams(models=7).write_csv(folder / "bins.csv")
+    names = table["ModelName"].unique().sort().to_list()
+    sizes = [10.0 ** (6 + i % 3) for i in range(21)]
+    pl.DataFrame({"model": names, "size": sizes, "data": [("jft", "in1k")[i % 2] for i in range(21)]}).write_csv(
+        folder / "a.csv"
+    )
+    return tc.study.import_table(
+        folder / "all.csv",
+        folder / "store",
+        preset="revisiting-calibration",
+        diagrams=folder / "bins.csv",
+        about=folder / "a.csv",
+    )
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small")
+    write_files(folder, models=[f"m{i}" for i in range(5)], severities=(0, 1, 2), rows=150)
+    models = "models:\n" + "".join(f"  m{i}: {{family: {'ab'[i % 2]}, size: {i + 1}}}\n" for i in range(5))
+    more = "recalibrators: [temperature]\nmetrics: [error, nll, brier, brier-top, ece-mass-10-l2, ece-mass-5-l2, rank-series-l2]\n"
+    return tc.study.Study.read(write_study(folder, more + models)).run(folder / "store", workers=1)
+
+
+@pytest.mark.parametrize("name", FROM_NUMBERS)
+def test_figures_draw_from_measured_numbers(imported, name):
+    drawn = draw_figure(imported, name, Choice(covariate="data")).plot()
+    drawn.figure_.canvas.draw()
+    assert drawn.frame().height > 0
+    visible = [ax for ax in drawn.figure_.axes if ax.get_visible()]
+    assert all(ax.has_data() for ax in visible)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_draw_from_an_evaluated_study(evaluated, name):
+    drawn = draw_figure(evaluated, name).plot()
+    drawn.figure_.canvas.draw()
+    assert drawn.frame().height > 0
+
+
+def test_before_and_after_are_said_and_different(imported):
+    drawn = draw_figure(imported, "recalibration").plot()
+    titles = [ax.get_title() for ax in drawn.figure_.axes]
+    assert titles == ["imagenet, before recalibration", "imagenet, after temperature"]
+    means = dict(drawn.frame().group_by("recalibrator").agg(pl.col("value").mean()).iter_rows())
+    assert means["temperature"] < means["none"]
+
+
+def test_points_from_elsewhere_are_drawn_and_counted_nowhere(imported):
+    plain = draw_figure(imported, "recalibration").frame()
+    points = (External("Guo 2017", 0.22, 0.045), External("Guo 2017, scaled", 0.22, 0.02, "temperature"))
+    drawn = draw_figure(imported, "recalibration", Choice(external=points)).plot()
+    names = [[text.get_text() for text in ax.texts] for ax in drawn.figure_.axes]
+    assert names == [["Guo 2017"], ["Guo 2017, scaled"]]
+    assert drawn.frame().equals(plain)
+
+
+def test_severities_are_means_over_types(imported):
+    found = tc.study.shift_over_types(
+        imported.frame(), metric="ece-mass-100-l1", reference=imported.references()
+    ).frame()
+    frame = imported.frame().filter(
+        (pl.col("metric") == "ece-mass-100-l1") & (pl.col("recalibrator") == "none") & (pl.col("selection") == "all")
+    )
+    for row in found.sample(20, seed=0).iter_rows(named=True):
+        here = frame.filter((pl.col("model") == row["model"]) & (pl.col("severity") == row["severity"]))
+        if row["severity"] == 0:
+            here = here.filter(pl.col("dataset") == "imagenet")
+        values = here["value"].to_numpy()
+        assert row["types"] == len(values) == (15 if row["severity"] else 1)
+        assert row["value"] == pytest.approx(values.mean(), abs=1e-12)
+        if row["severity"]:
+            reach = 2.1447866879169273 * values.std(ddof=1) / np.sqrt(15)  # Student's, 14 degrees of freedom
+            assert row["value_high"] - row["value"] == pytest.approx(reach, rel=1e-9)
+        else:
+            assert row["value_low"] is None
+    largest = found.filter(pl.col("relative_size") == 1.0)
+    assert largest["value_beside_largest"].min() <= 0
+
+
+def test_lines_of_families_on_logarithmic_scales(imported):
+    lines = tc.study.log_fits(imported.frame(), metric="ece-mass-100-l1").lines()
+    frame = tc.study.log_fits(imported.frame(), metric="ece-mass-100-l1").frame()
+    for row in lines.iter_rows(named=True):
+        part = frame.filter(pl.col("family") == row["family"])
+        slope, intercept = np.polyfit(np.log10(part["error"]), np.log10(part["value"]), 1)
+        assert (row["slope"], row["intercept"]) == (pytest.approx(slope), pytest.approx(intercept))
+        assert row["slope_low"] < slope < row["slope_high"]
+        assert row["points"] == 3 * 79
+
+
+def test_dominance_is_the_naive_rule(imported):
+    found = tc.study.dominance(imported.frame(), metric="ece-mass-100-l1", dataset="imagenet")
+    points = tc.study.error_against_calibration(imported.frame(), metric="ece-mass-100-l1", dataset="imagenet").frame()
+    rows = list(points.select("family", "error", "value").iter_rows())
+    for row in found.frame().iter_rows(named=True):
+        mine = [(e, v) for f, e, v in rows if f == row["family"]]
+        other = [(e, v) for f, e, v in rows if f == row["by"]]
+        beaten = sum(any(b[0] <= a[0] and b[1] <= a[1] and b != a for b in other) for a in mine)
+        back = sum(any(a[0] <= b[0] and a[1] <= b[1] and a != b for a in mine) for b in other)
+        assert row["beaten"] == beaten
+        assert row["dominated"] == (beaten == len(mine) and back == 0)
+
+
+def test_covariates_by_level_and_number(imported):
+    found = tc.study.covariate_trend(imported.frame(), "data", metric="ece-mass-100-l1", dataset="imagenet")
+    points = found.frame()
+    for row in found.levels().filter(pl.col("family").is_null()).iter_rows(named=True):
+        part = points.filter(pl.col("data") == row["data"])
+        assert (row["models"], row["value"]) == (part.height, pytest.approx(part["value"].mean()))
+    assert found.trends().height == 0
+    sizes = tc.study.covariate_trend(imported.frame(), "size", metric="ece-mass-100-l1", dataset="imagenet")
+    assert sizes.trends().filter(pl.col("family").is_null())["models"].to_list() == [21]
+    with pytest.raises(tc.InputError, match="no covariate 'depth' in the results; there are model, family"):
+        tc.study.covariate_trend(imported.frame(), "depth")
+
+
+def test_predictions_behind_a_number(evaluated):
+    frame = evaluated.frame()
+    for recalibrator in ("none", "temperature"):
+        preds = tc.study.predictions_of(evaluated, "m1", "digits", recalibrator, severity=2.0)
+        row = frame.filter(
+            (pl.col("model") == "m1") & (pl.col("severity") == 2) & (pl.col("recalibrator") == recalibrator)
+        )
+        nll = row.filter(pl.col("metric") == "nll")["value"].item()
+        assert tc.scores.log_loss(preds) == pytest.approx(nll, abs=1e-12)
+    with pytest.raises(tc.InputError, match="'nobody' has no results"):
+        tc.study.predictions_of(evaluated, "nobody", "digits")
+
+
+def test_what_cannot_be_drawn_says_why(imported, evaluated):
+    with pytest.raises(tc.InputError, match="no predictions to go back to"):
+        draw_figure(imported, "costs")
+    with pytest.raises(tc.InputError, match="there is no metric 'x'"):
+        draw_figure(imported, "families", Choice(metric="x"))
+    with pytest.raises(tc.InputError, match="there is no dataset 'x'"):
+        draw_figure(imported, "families", Choice(dataset="x"))
+    with pytest.raises(tc.InputError, match="figure must be"):
+        draw_figure(imported, "pie")
