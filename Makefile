@@ -1,14 +1,24 @@
-# One word per job. Every target makes and reuses .venv by itself; all it needs is python3.
+# One word per job. Every target makes and reuses .venv by itself; all it needs is python3 (uv is used where it is installed).
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 BENCH := .venv-bench
-.PHONY: demo test check bench docs clean
+LOCK := requirements/dev.lock
+UV := $(shell command -v uv 2> /dev/null)
+INSTALL = $(if $(UV),uv pip install --quiet --python $(1),$(1)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check)
+# What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
+QUICK := tests/predictions tests/profile tests/lens tests/estimate tests/recalibrate tests/selective tests/tools tests/conformance \
+	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
+.PHONY: help demo test quick check house picture coverage bench docs dist data lock clean
 
-$(STAMP): pyproject.toml
+help:                    ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | expand -t 12
+
+$(STAMP): pyproject.toml $(LOCK)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(call INSTALL,$(VENV)) -c $(LOCK) -e '.[dev]'
 	@touch $(STAMP)
 
 demo: $(STAMP)           ## train real classifiers, then measure how far to trust them
@@ -17,23 +27,52 @@ demo: $(STAMP)           ## train real classifiers, then measure how far to trus
 test: $(STAMP)           ## every test, doctest and statistical check
 	$(BIN)/pytest -n auto $(ARGS)
 
-check: $(STAMP)          ## lint, format, types, architecture
+quick: $(STAMP)          ## under two minutes: the river without simulations and pages
+	$(BIN)/pytest -n auto -m 'not slow' $(QUICK) $(ARGS)
+
+check: $(STAMP)          ## lint, format, types, the rules of the house
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.house --counts --report
+
+house: $(STAMP)          ## the rules of the house alone: layers, cycles, dispatch, crossings, sizes
+	$(BIN)/python -m tools.house
+
+picture: $(STAMP)        ## draw docs/images/architecture.svg from the imports
+	$(BIN)/python -m tools.picture
+
+coverage: $(STAMP)       ## lines and branches of src that the tests run; fails below the goal in pyproject.toml
+	$(BIN)/pytest -n auto --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage $(ARGS)
 
 docs: $(STAMP)           ## build the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m tools.links site
 
-bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run
-	$(BENCH)/bin/python -m benchmarks $(ONLY)
+bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run; which of them agree with the conformance cases
+	$(BENCH)/$(SCRIPTS)/python -m benchmarks $(ONLY)
+	$(BENCH)/$(SCRIPTS)/python -m conformance.peers
 
 $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BENCH)/bin/pip install --quiet --disable-pip-version-check -e '.[all]' -r benchmarks/requirements.txt
+	$(call INSTALL,$(BENCH)) torch==2.13.0
+	$(call INSTALL,$(BENCH)) -e '.[all]' -r benchmarks/requirements.txt
 	@touch $(BENCH)/.installed
 
-clean:
-	rm -rf $(VENV) $(BENCH) site build dist
+dist: $(STAMP)           ## build sdist and wheel, check them, install the wheel in empty environments and run README and doctests there
+	$(BIN)/python -m tools.dist $(ARGS)
+
+data:                    ## real logits for the tests that need them: make data FROM=<folder>
+	@test -n "$(FROM)" || { echo "say where they are: make data FROM=<folder with *.npz>"; exit 2; }
+	mkdir -p tests/data
+	cp "$(FROM)"/resnet110_cifar10_logits.npz "$(FROM)"/vgg16_cifar10_probs.npz tests/data/
+
+lock:                    ## pin the newest versions that satisfy pyproject.toml; run the tests before committing the result
+	$(PYTHON) -m venv .venv-lock
+	$(call INSTALL,.venv-lock) -e '.[dev]'
+	.venv-lock/$(SCRIPTS)/python -m tools.lock > $(LOCK)
+	rm -rf .venv-lock
+
+clean:                   ## remove everything that make made
+	rm -rf $(VENV) $(BENCH) .venv-lock site build dist

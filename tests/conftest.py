@@ -1,23 +1,21 @@
 """Shared settings of the suite."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.real_data import how_to_get, real_data
 
 settings.register_profile(
     "truecal", derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("truecal")
 
-_SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-
 
 def _arrays(name: str) -> dict[str, np.ndarray]:
-    path = _SHARED / name
+    path = real_data(name)
     if not path.is_file():
-        pytest.skip(f"real logits are not here ({name})")
+        pytest.skip(how_to_get(name))
     with np.load(path, allow_pickle=False) as held:
         return {key: held[key] for key in held.files}
 

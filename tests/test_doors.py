@@ -110,6 +110,11 @@ def grouped(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
     return tuple(x for e in table.estimates if e is not None for x in numbers(e))
 
 
+def audited(preds: tc.Predictions, lens: Lens) -> tuple[object, ...]:
+    found = tc.audit(preds, by="site", lens=lens, min_rows=10)
+    return (*numbers(found.overall), *(x for s in found.segments for x in (s.difference, s.low, s.high, s.p_value)))
+
+
 DOORS: dict[str, Door] = {
     "measure": lambda preds, lens: tc.measure(preds, lens=lens),
     "measure, binned": lambda preds, lens: tc.measure(preds, lens=lens, estimator=tc.BinnedECE(bins=5)),
@@ -122,6 +127,7 @@ DOORS: dict[str, Door] = {
     "verify": lambda preds, lens: (lambda v: (v.low, v.high))(tc.verify(preds, 0.3, lens=lens)),
     "compare": compared,
     "subgroups": grouped,
+    "audit": audited,
     "rank_series_test": lambda preds, lens: rank_series_test(preds, lens=lens, resamples=199),
     "hosmer_lemeshow": on_profile(lambda p: hosmer_lemeshow(p, bins=5, resamples=199)),
     "spiegelhalter": on_profile(lambda p: spiegelhalter(p, resamples=999)),
@@ -129,6 +135,7 @@ DOORS: dict[str, Door] = {
     "tcal_test": on_profile(lambda p: tcal_test(p, resamples=199)),
     "consistency_test": on_profile(lambda p: consistency_test(p, tc.BinnedECE(bins=5), resamples=199)),
     "debiased_interval": on_profile(lambda p: debiased_interval(p, bins=5)),
+    "Watch": lambda preds, lens: (lambda step: (step.log_e, step.error))(tc.Watch(0.0, lens=lens).update(preds)),
 }
 NOT_DOORS = {
     "calibration_error": "measure on arrays",
@@ -139,6 +146,7 @@ NOT_DOORS = {
     "report": "draws what measure says: see tests/report",
     "report_comparison": "draws what compare says",
     "report_study": "draws what a study says",
+    "report_watch": "draws what a Watch says",
     "read": "reads Predictions",
     "likert": "its own lens: see tests/breakdown",
     "beyond_top": "its own lenses: see tests/breakdown",

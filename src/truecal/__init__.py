@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import study as study
     from truecal import train as train
     from truecal import uncertainty as uncertainty
+    from truecal.breakdown import audit as audit
     from truecal.breakdown import beyond_top as beyond_top
     from truecal.breakdown import group_confidence as group_confidence
     from truecal.breakdown import likert as likert
@@ -32,22 +33,30 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.errors import MissingExtraError as MissingExtraError
     from truecal.errors import TruecalError as TruecalError
     from truecal.errors import TruecalWarning as TruecalWarning
+    from truecal.estimate import AdaptiveECE as AdaptiveECE
     from truecal.estimate import BinnedECE as BinnedECE
     from truecal.estimate import ClassWeighted as ClassWeighted
+    from truecal.estimate import CutoffError as CutoffError
     from truecal.estimate import DebiasedECE as DebiasedECE
+    from truecal.estimate import DirichletECE as DirichletECE
     from truecal.estimate import EqualMass as EqualMass
     from truecal.estimate import EqualWidth as EqualWidth
     from truecal.estimate import Estimate as Estimate
+    from truecal.estimate import ForeignECE as ForeignECE
     from truecal.estimate import GeneralizedECE as GeneralizedECE
     from truecal.estimate import InterInterval as InterInterval
     from truecal.estimate import IsotonicError as IsotonicError
     from truecal.estimate import KDTree as KDTree
     from truecal.estimate import KernelDensityECE as KernelDensityECE
+    from truecal.estimate import KernelError as KernelError
+    from truecal.estimate import KSError as KSError
     from truecal.estimate import LabelBinnedECE as LabelBinnedECE
+    from truecal.estimate import LipschitzError as LipschitzError
     from truecal.estimate import Lp as Lp
     from truecal.estimate import Mahalanobis as Mahalanobis
     from truecal.estimate import NearestECE as NearestECE
     from truecal.estimate import RankSeries as RankSeries
+    from truecal.estimate import RejectedShare as RejectedShare
     from truecal.estimate import SmoothECE as SmoothECE
     from truecal.estimate import SweepECE as SweepECE
     from truecal.estimate import TotalVariation as TotalVariation
@@ -61,24 +70,38 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.lens import Sample as Sample
     from truecal.lens import TopK as TopK
     from truecal.lens import TopLabel as TopLabel
+    from truecal.like import Convention as Convention
+    from truecal.like import like as like
     from truecal.predictions import Predictions as Predictions
     from truecal.predictions import read as read
     from truecal.profile import Profile as Profile
     from truecal.profile import Sketch as Sketch
     from truecal.recalibrate import BetaCalibration as BetaCalibration
     from truecal.recalibrate import BiasCorrectedTemperature as BiasCorrectedTemperature
+    from truecal.recalibrate import CenteredIsotonic as CenteredIsotonic
+    from truecal.recalibrate import DirichletCalibration as DirichletCalibration
+    from truecal.recalibrate import EnsembleTemperature as EnsembleTemperature
     from truecal.recalibrate import HistogramBinning as HistogramBinning
     from truecal.recalibrate import IsotonicCalibration as IsotonicCalibration
+    from truecal.recalibrate import MatrixScaling as MatrixScaling
     from truecal.recalibrate import PlattScaling as PlattScaling
+    from truecal.recalibrate import PriorShift as PriorShift
     from truecal.recalibrate import RecalibratedClassifier as RecalibratedClassifier
     from truecal.recalibrate import ScalingBinning as ScalingBinning
+    from truecal.recalibrate import SegmentOffsets as SegmentOffsets
+    from truecal.recalibrate import SharedBinning as SharedBinning
+    from truecal.recalibrate import SplineCalibration as SplineCalibration
+    from truecal.recalibrate import StructuredMatrixScaling as StructuredMatrixScaling
     from truecal.recalibrate import TemperatureScaling as TemperatureScaling
+    from truecal.recalibrate import TopVersusAll as TopVersusAll
     from truecal.recalibrate import VectorScaling as VectorScaling
+    from truecal.recalibrate import VennAbers as VennAbers
     from truecal.recalibrate import choose_bins as choose_bins
     from truecal.recalibrate.evaluate import evaluate as evaluate
     from truecal.report import report as report
     from truecal.report import report_comparison as report_comparison
     from truecal.report import report_study as report_study
+    from truecal.report import report_watch as report_watch
     from truecal.scan import Accumulator as Accumulator
     from truecal.scan import Scan as Scan
     from truecal.scan import scan as scan
@@ -93,24 +116,30 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.uncertainty import compare_many as compare_many
     from truecal.uncertainty import measure as measure
     from truecal.uncertainty import verify as verify
+    from truecal.watch import Watch as Watch
 
 # Where each public name is at home.
 _HOMES = {
-    "truecal.breakdown": "beyond_top group_confidence likert subgroups",
+    "truecal.breakdown": "audit beyond_top group_confidence likert subgroups",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
-    "truecal.estimate": "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
+    "truecal.estimate": "AdaptiveECE CutoffError ForeignECE KSError LipschitzError RejectedShare DirichletECE KernelError "
+    "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
     "IsotonicError KDTree KernelDensityECE LabelBinnedECE Lp Mahalanobis NearestECE RankSeries SmoothECE SweepECE TotalVariation "
     "sweep_granularity sweep_sample_size",
     "truecal.lens": "AllLabels Canonical ClassWise Grouping OneClass Sample TopK TopLabel",
+    "truecal.like": "Convention like",
     "truecal.predictions": "Predictions read",
     "truecal.profile": "Profile Sketch",
-    "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature HistogramBinning IsotonicCalibration PlattScaling "
-    "RecalibratedClassifier ScalingBinning TemperatureScaling VectorScaling choose_bins",
+    "truecal.recalibrate": "BetaCalibration BiasCorrectedTemperature CenteredIsotonic DirichletCalibration "
+    "EnsembleTemperature HistogramBinning IsotonicCalibration MatrixScaling PlattScaling PriorShift "
+    "RecalibratedClassifier ScalingBinning SegmentOffsets SharedBinning SplineCalibration StructuredMatrixScaling "
+    "TemperatureScaling TopVersusAll VectorScaling VennAbers choose_bins",
     "truecal.recalibrate.evaluate": "evaluate",
-    "truecal.report": "report report_comparison report_study",
+    "truecal.report": "report report_comparison report_study report_watch",
     "truecal.scan": "Accumulator Scan scan",
     "truecal.select": "by_column by_label by_output",
     "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure verify",
+    "truecal.watch": "Watch",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _find, _names = lazy_names(__name__, _HOMES)

@@ -23,7 +23,10 @@ def methods():
 
 def rows(frame, **where):
     keep = [all(frame[c][i] == v for c, v in where.items()) for i in range(len(frame["method"]))]
-    return {name: [value for value, k in zip(column, keep, strict=True) if k] for name, column in frame.items()}
+    return {
+        name: [value for value, k in zip(column, keep, strict=True) if k]
+        for name, column in ((n, frame[n].tolist()) for n in frame.columns)
+    }
 
 
 def test_top_k_rows_are_the_errors_accuracies_and_confidences_they_name():

@@ -172,3 +172,22 @@ def test_out_holds_what_would_be_printed(truecal, binary_csv, tmp_path):
     ran = truecal("measure", binary_csv, "--json", "--out", target)
     assert ran.out == ""
     assert target.read_text() == truecal("measure", binary_csv, "--json").out
+
+
+def test_another_tool_s_number_stands_beside_ours_with_the_reasons(truecal, tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("p,y\n0.95,1\n1.0,0\n0.95,1\n1.0,1\n0.3,0\n0.2,0\n")
+    ran = truecal(
+        "measure", path, "--label", "y", "--estimator", "binned", "--bins", 10, "--like", "torchmetrics", "--json"
+    )
+    ours, theirs = json.loads(ran.out)["results"]
+    assert (round(ours["value"], 4), round(theirs["value"], 4)) == (0.2333, 0.2667)
+    assert theirs["warnings"][0] == "as torchmetrics computes it: a score of exactly 1 has a bin of its own"
+    refused = truecal("measure", path, "--label", "y", "--like", "torchmetrics", "--max-error", 0.1)
+    assert refused.code == 2
+    assert "leave out --max-error" in refused.err
+
+
+def test_cited_errors_have_words_and_names_of_their_own(truecal, binary_csv):
+    assert "cutoff calibration error" in truecal("measure", binary_csv, "--estimator", "cutoff").out
+    assert "smooth calibration error (smCE)" in truecal("measure", binary_csv, "--estimator", "lipschitz").out

@@ -107,7 +107,7 @@ def test_debiased_absolute_has_the_expectation_that_simulation_gives(name):
 
 @CASES
 def test_kernel_density(name, monkeypatch):
-    monkeypatch.setattr("truecal.estimate.kernel_density._CELLS", 128)
+    monkeypatch.setattr("truecal.estimate.smoothing.kernel_density._CELLS", 128)
     c, y = DATASETS[name]
     for norm in (1, 2):
         ours = tc.KernelDensityECE(norm=norm)(profile(c, y)).value
@@ -116,7 +116,7 @@ def test_kernel_density(name, monkeypatch):
 
 @CASES
 def test_smooth(name, monkeypatch):
-    monkeypatch.setattr("truecal.estimate.smooth._CELLS", 128)
+    monkeypatch.setattr("truecal.estimate.smoothing.smooth._CELLS", 128)
     c, y = DATASETS[name]
     assert tc.SmoothECE()(profile(c, y)).value == pytest.approx(oracles.smooth(c, y, 128), abs=2e-3)
 

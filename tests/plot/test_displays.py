@@ -15,6 +15,7 @@ from truecal.plot import (
     ClassWiseDisplay,
     GranularityDisplay,
     LikertDisplay,
+    OverTimeDisplay,
     ParetoDisplay,
     PowerDisplay,
     ReliabilityDisplay,
@@ -264,13 +265,29 @@ def test_abstention():
     assert display.ax_.lines[0].get_xydata().tolist() == [[0.5, 0.02], [1.0, 0.1]]
 
 
+def test_over_time():
+    rng = np.random.default_rng(0)
+    watch = tc.Watch(by="model")
+    for day in range(1, 6):
+        p = rng.random(100)
+        columns = {"model": ["a", "b"] * 50}
+        preds = tc.Predictions.from_probs(p, rng.random(100) < p, columns=columns)
+        watch.update(preds, at=f"2026-05-0{day}")
+    display = drawn(OverTimeDisplay.from_watch(watch, "b"))
+    frame = watch.frame("b")
+    assert display.frame() == frame
+    assert display.ax_.lines[1].get_ydata().tolist() == frame["batch_error"].tolist()
+    assert display.evidence_ax_.lines[0].get_ydata() == pytest.approx(frame["log_e"] / np.log(10))
+    assert display.ax_.get_title() == "b"
+
+
 def test_every_display_of_a_model_and_the_laboratory_is_one():
     from truecal import plot
     from truecal.plot.display import Display
 
     ours = [getattr(plot, name) for name in plot.__all__]
     ours = [kind for kind in ours if not kind.__module__.startswith("truecal.plot.study")]
-    assert len(ours) == 9
+    assert len(ours) == 10
     assert all(issubclass(kind, Display) for kind in ours)
 
 

@@ -26,19 +26,39 @@ from truecal.predictions import Predictions
 from truecal.recalibrate import (
     BetaCalibration,
     BiasCorrectedTemperature,
+    CenteredIsotonic,
+    DirichletCalibration,
+    EnsembleTemperature,
     HistogramBinning,
     IsotonicCalibration,
+    MatrixScaling,
     PlattScaling,
+    PriorShift,
     RecalibratedClassifier,
     Recalibrator,
     ScalingBinning,
+    SharedBinning,
+    SplineCalibration,
+    StructuredMatrixScaling,
     TemperatureScaling,
+    TopVersusAll,
     VectorScaling,
+    VennAbers,
 )
 
 Array = NDArray[np.float64]
 Maker = Callable[..., Recalibrator]
-SCALINGS: list[Maker] = [TemperatureScaling, BiasCorrectedTemperature, VectorScaling]
+SCALINGS: list[Maker] = [
+    TemperatureScaling,
+    BiasCorrectedTemperature,
+    VectorScaling,
+    StructuredMatrixScaling,
+    lambda **options: StructuredMatrixScaling(off_diagonal=None, **options),
+    MatrixScaling,
+    DirichletCalibration,
+    EnsembleTemperature,
+    TopVersusAll,
+]
 MAPPINGS: list[Maker] = [
     PlattScaling,
     BetaCalibration,
@@ -47,8 +67,19 @@ MAPPINGS: list[Maker] = [
     lambda **options: HistogramBinning(bins=5, **options),
     lambda **options: HistogramBinning(bins=5, scheme="width", **options),
     lambda **options: ScalingBinning(bins=5, **options),
+    CenteredIsotonic,
+    lambda **options: SplineCalibration(knots=5, **options),
+    VennAbers,
 ]
-MAKERS = SCALINGS + MAPPINGS
+POOLED: list[Maker] = [
+    lambda **options: SharedBinning(bins=5, **options),
+    lambda **options: IsotonicCalibration(multiclass="shared", **options),
+    lambda **options: TopVersusAll(IsotonicCalibration(input=options.get("input", "logits")), **options),
+]
+WRAPPED: list[Maker] = [
+    lambda **options: PriorShift(BetaCalibration(input=options.get("input", "probs")), **options),
+]
+MAKERS = SCALINGS + MAPPINGS + POOLED + WRAPPED
 every = pytest.mark.parametrize("maker", MAKERS)
 
 
@@ -126,9 +157,7 @@ def test_a_weight_is_a_repetition(maker: Maker, seed: int) -> None:
     assert_allclose(weighted.predict_proba(logits), repeated.predict_proba(logits), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "maker", [TemperatureScaling, PlattScaling, MAPPINGS[1], MAPPINGS[2], IsotonicCalibration, MAPPINGS[6]]
-)
+@pytest.mark.parametrize("maker", [TemperatureScaling, PlattScaling, *MAPPINGS[1:4], *MAPPINGS[6:10]])
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
 def test_two_scores_never_change_their_order(maker: Maker, seed: int) -> None:
@@ -147,7 +176,7 @@ def test_clone_and_params(maker: Maker) -> None:
     logits, labels = draw()
     fixed = maker(input="logits").fit(logits, labels)
     copy = clone(fixed)
-    assert copy.get_params() == fixed.get_params()
+    assert repr(copy.get_params()) == repr(fixed.get_params())
     assert not hasattr(copy, "classes_")
     assert_array_equal(copy.fit(logits, labels).predict_proba(logits), fixed.predict_proba(logits))
     assert_array_equal(pickle.loads(pickle.dumps(fixed)).predict_proba(logits), fixed.predict_proba(logits))
@@ -318,8 +347,11 @@ NOT_APPLICABLE = {
 
 
 @parametrize_with_checks(
-    [maker(input="logits") for maker in (TemperatureScaling, VectorScaling, PlattScaling, IsotonicCalibration)]
-    + [ScalingBinning(bins=3, input="logits")],  # one of each kind of fit
+    [
+        maker(input="logits")
+        for maker in (TemperatureScaling, VectorScaling, StructuredMatrixScaling, PlattScaling, IsotonicCalibration)
+    ]
+    + [ScalingBinning(bins=3, input="logits"), VennAbers(input="logits")],  # one of each kind of fit
     expected_failed_checks=lambda _: NOT_APPLICABLE,
 )
 @pytest.mark.filterwarnings("ignore::truecal.errors.TruecalWarning")

@@ -221,3 +221,53 @@ def test_bad_calls() -> None:
         evaluate([BetaCalibration()], preds, score="ece")
     with pytest.raises(ValueError, match="not fitted"):
         evaluate([BetaCalibration()], preds, folds=None)
+
+
+def test_one_impossible_row_is_named_and_the_others_go_on() -> None:
+    preds = binary(400)
+    probs = preds.probs.copy()
+    probs[145], labels = 1.0, preds.labels.copy()
+    labels[145] = 0
+    wrong = Predictions.from_probs(probs, labels)
+    result = evaluate([BetaCalibration(), IsotonicCalibration(), PlattScaling()], wrong)
+    assert [row.name for row in result.rows] == ["uncalibrated", "IsotonicCalibration", "PlattScaling"]
+    assert [name for name, _ in result.refused] == ["BetaCalibration"]
+    assert "row 145 has a probability of exactly 1" in result.refused[0][1]
+    assert "BetaCalibration could not be fitted: row 145" in str(result)
+    with pytest.raises(InputError, match="row 145"):
+        evaluate([BetaCalibration()], wrong)
+
+
+def test_scores_split_into_calibration_and_refinement() -> None:
+    preds = binary(1500)
+    result = evaluate([BetaCalibration(), PlattScaling()], preds)
+    before, best = result["uncalibrated"], result[result.winner]
+    assert_allclose(before.log_loss_split.calibration + before.log_loss_split.refinement, before.log_loss)
+    assert_allclose(before.log_loss_split.refinement, best.log_loss)
+    assert best.log_loss_split.calibration == 0
+    assert 0 < before.log_loss_split.calibration_interval.low < before.log_loss_split.calibration
+    assert_allclose(before.brier_split.calibration + before.brier_split.refinement, before.brier)
+    assert before.overconfidence > 0.1 > before.underconfidence
+    assert before.parameters == 0
+    assert result["BetaCalibration"].parameters == 3
+
+
+def test_the_recommendation_is_the_smallest_of_those_tied() -> None:
+    preds = binary(1500)
+    result = evaluate([BetaCalibration(), BiggerBeta(), HistogramBinning(bins=2)], preds)
+    assert set(result.tied) >= {"BetaCalibration", "BiggerBeta"}
+    assert result.recommended == "BetaCalibration"
+    assert "3 parameters, the fewest of those tied" in result.reason
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 800)
+    fine = evaluate([HistogramBinning(bins=20)], Predictions.from_probs(p, rng.random(800) < p))
+    assert fine.recommended == "uncalibrated"
+    assert "no map lowers the log loss significantly" in fine.reason
+
+
+class BiggerBeta(BetaCalibration):
+    """The same curve at a higher price."""
+
+    @property
+    def parameter_count(self) -> int:
+        return 100

@@ -112,7 +112,7 @@ def test_log_odds_are_exact_at_any_size(seed: int, classes: int, size: float) ->
 
 def test_choices_are_checked() -> None:
     probs, labels = draw(50)
-    with pytest.raises(InputError, match="multiclass must be 'one-vs-rest' or 'top-label', not 'ovr'"):
+    with pytest.raises(InputError, match="multiclass must be 'one-vs-rest' or 'top-label' or 'shared', not 'ovr'"):
         PlattScaling(multiclass="ovr").fit(probs, labels)
     with pytest.raises(InputError, match="normalize must be True or False"):
         PlattScaling(normalize="yes").fit(probs, labels)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.calibration import _SigmoidCalibration
@@ -128,7 +128,8 @@ def test_probabilities_of_zero_and_one_in_beta() -> None:
     s, y = draw(500)
     plain = BetaCalibration().fit(s, y)
     certain = BetaCalibration().fit(np.r_[s, 0.0, 1.0], np.r_[y, 0, 1])
-    assert certain.maps_[0] == plain.maps_[0]  # a certainty that came true says nothing
+    curves = certain.maps_[0], plain.maps_[0]
+    assert_array_equal(*[(c.a, c.b, c.c) for c in curves])  # a certainty that came true says nothing
     assert certain.predict_proba([0.0, 1.0])[:, 1].tolist() == [0.0, 1.0]
     with pytest.raises(InputError, match=r"row 500 has a probability of exactly 1 and the opposite outcome.*clip"):
         BetaCalibration().fit(np.r_[s, 1.0], np.r_[y, 0])
@@ -136,10 +137,25 @@ def test_probabilities_of_zero_and_one_in_beta() -> None:
     by_hand = BetaCalibration().fit(np.r_[np.clip(s, 1e-3, 1 - 1e-3), 1 - 1e-3], np.r_[y, 0])
     assert_allclose(clipped.predict_proba(s), by_hand.predict_proba(s), rtol=1e-6)
     assert_allclose(clipped.predict_proba([1.0]), by_hand.predict_proba([1 - 1e-3]), rtol=1e-6)
-    with pytest.raises(InputError, match="every probability is exactly 0 or 1"):
-        BetaCalibration().fit([0.0, 1.0, 0.0], [0, 1, 0])
+    with pytest.warns(TruecalWarning, match="every probability is exactly 0 or 1"):
+        sure = BetaCalibration().fit([0.0, 1.0, 0.0], [0, 1, 0])
+    assert sure.predict_proba([0.0, 0.3, 1.0])[:, 1].tolist() == pytest.approx([0.0, 0.3, 1.0])
     flat = BetaCalibration().fit(*draw(a=3.0, b=-0.8))
     assert flat.predict_proba([1.0])[0, 1] < 1  # b is 0: nothing forces certainty at 1
+
+
+def test_certainties_that_come_true_survive_a_constant_curve() -> None:
+    """Nine rows in ten are exactly 0 or 1 and right; the others are noise, whose best curve is constant."""
+    rng = np.random.default_rng(0)
+    sure = rng.integers(0, 2, 900).astype(float)
+    noise = rng.uniform(0.2, 0.8, 100)
+    y = np.r_[sure, noise < 0.5]
+    with pytest.warns(TruecalWarning, match="do not rise"):
+        fixed = BetaCalibration(parameters=2).fit(np.r_[sure, noise], y)
+    assert fixed.predict_proba([0.0, 0.5, 1.0])[[0, 2], 1].tolist() == [0.0, 1.0]
+    assert 0.3 < fixed.predict_proba([0.5])[0, 1] < 0.7
+    again = BetaCalibration.from_json(fixed.to_json())
+    assert_array_equal(again.predict_proba([0.0, 0.5, 1.0]), fixed.predict_proba([0.0, 0.5, 1.0]))
 
 
 def test_platt_refuses_infinite_log_odds() -> None:

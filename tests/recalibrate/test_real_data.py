@@ -1,12 +1,11 @@
 """Numbers that Roelofs et al. and Kumar et al. print, from the same models' outputs. Skipped where the data is absent."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import truecal as tc
+from tests.real_data import how_to_get, real_data
 from truecal.lab.papers.kumar import real as paper_kumar
 from truecal.recalibrate import (
     BetaCalibration,
@@ -18,11 +17,9 @@ from truecal.recalibrate import (
     evaluate,
 )
 
-DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
-RESNET = DATA / "resnet110_cifar10_logits.npz"
-VGG = DATA / "vgg16_cifar10_probs.npz"
-needs_resnet = pytest.mark.skipif(not RESNET.exists(), reason="resnet110_cifar10_logits.npz is not here")
-needs_vgg = pytest.mark.skipif(not VGG.exists(), reason="vgg16_cifar10_probs.npz is not here")
+RESNET, VGG = real_data("resnet110_cifar10_logits.npz"), real_data("vgg16_cifar10_probs.npz")
+needs_resnet = pytest.mark.skipif(not RESNET.exists(), reason=how_to_get(RESNET.name))
+needs_vgg = pytest.mark.skipif(not VGG.exists(), reason=how_to_get(VGG.name))
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,23 @@ from truecal.errors import FileError, InputError
 from truecal.recalibrate import (
     BetaCalibration,
     BiasCorrectedTemperature,
+    CenteredIsotonic,
+    DirichletCalibration,
+    EnsembleTemperature,
     HistogramBinning,
     IsotonicCalibration,
+    MatrixScaling,
     PlattScaling,
+    PriorShift,
     Recalibrator,
     ScalingBinning,
+    SharedBinning,
+    SplineCalibration,
+    StructuredMatrixScaling,
     TemperatureScaling,
+    TopVersusAll,
     VectorScaling,
+    VennAbers,
 )
 
 RECALIBRATORS = [
@@ -35,6 +45,21 @@ RECALIBRATORS = [
     HistogramBinning(bins=7, scheme="width"),
     ScalingBinning(bins=7),
     ScalingBinning(bins=7, scaling=IsotonicCalibration(), split="thirds", rng=4),
+    HistogramBinning(bins=5, scheme="guaranteed"),
+    BetaCalibration(multiclass="shared"),
+    StructuredMatrixScaling(input="probs", classes=np.array([5, 2, 9])),
+    StructuredMatrixScaling(input="probs", off_diagonal=None),
+    MatrixScaling(input="probs"),
+    DirichletCalibration(),
+    EnsembleTemperature(input="probs"),
+    CenteredIsotonic(),
+    SplineCalibration(knots=4),
+    VennAbers(classes=["c", "a", "b"]),
+    TopVersusAll(input="probs"),
+    TopVersusAll(BetaCalibration(), input="probs"),
+    SharedBinning(bins=5),
+    PriorShift(prevalence=[0.2, 0.3, 0.5]),
+    PriorShift(TemperatureScaling(input="probs"), classes=[np.int64(3), np.int64(1), np.int64(2)]),
 ]
 
 
@@ -123,6 +148,24 @@ EDITS: list[tuple[Recalibrator, Edit, str]] = [
         '"params" is missing',
     ),
     (ScalingBinning(bins=7), lambda c: c["params"].update(bins=6), '"bins" is 6'),
+    (MatrixScaling(input="probs"), lambda c: c["learned"]["change"].pop(), "a list of 3 lists"),
+    (EnsembleTemperature(input="probs"), lambda c: c["learned"].update(weights=[1.0, 1.0, 0.0]), "must sum to 1"),
+    (SplineCalibration(), lambda c: c["learned"]["maps"][0].update(knots=[1.0], slopes=[1.0]), "at least two"),
+    (SplineCalibration(), lambda c: c["learned"]["maps"][0]["slopes"].__setitem__(0, -1.0), "is -1.0"),
+    (VennAbers(), lambda c: c["learned"]["maps"][0].update(p0=3), '"p0" must be an object'),
+    (VennAbers(), lambda c: c["learned"]["maps"][0]["p1"]["values"].pop(), "are needed"),
+    (SharedBinning(bins=5), lambda c: c["params"].update(bins=2), '"bins" is 2'),
+    (TopVersusAll(BetaCalibration(), input="probs"), lambda c: c["learned"].update(map=1), '"map" must be an object'),
+    (
+        PriorShift(TemperatureScaling(input="probs")),
+        lambda c: c["learned"]["map"].pop("learned"),
+        '"learned" is missing',
+    ),
+    (
+        HistogramBinning(bins=5, scheme="guaranteed"),
+        lambda c: c["learned"]["maps"][0]["positive"].__setitem__(0, 1e6),
+        '"positive" must not exceed',
+    ),
 ]
 
 

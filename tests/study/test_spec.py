@@ -189,11 +189,10 @@ def test_columns_of_tables_are_checked(tmp_path):
     assert "no column matches 'q_*'" in problems_of(write_study(tmp_path, text=text.format("y", "q_*")))
 
 
-def test_every_recalibrator_of_the_library_has_a_name():
-    from truecal import recalibrate
+def test_recalibrators_have_the_words_of_the_library():
+    from truecal import names
 
-    kinds = {name for name in recalibrate.__all__ if hasattr(getattr(recalibrate, name), "to_json")}
-    assert set(RECALIBRATORS.values()) == kinds - {"Recalibrator"}
+    assert {word: names.recalibrator_named(word).name for word in RECALIBRATORS} == RECALIBRATORS
 
 
 def test_the_study_file_of_the_documentation_lacks_nothing_but_the_files(tmp_path):

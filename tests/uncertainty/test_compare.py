@@ -165,3 +165,47 @@ def test_the_gain_over_a_calibrated_model_is_covered(estimator):
         assert turned.interval.low < 0
         assert (found.p_value < 0.1) == (found.interval.low > 0)
     assert binomtest(held, 60, 0.86, alternative="less").pvalue > 0.01, held / 60
+
+
+def two_answers(n=1500, seed=0):
+    """Two models on the same questions, each with labels of its own: whether its own answer was right."""
+    rng = np.random.default_rng(seed)
+    questions = np.array([f"q{i}" for i in range(n)])
+    a, b = rng.random(n), rng.random(n)
+    first = tc.Predictions.from_probs(a, rng.random(n) < a**2, columns={"question": questions})
+    second = tc.Predictions.from_probs(b, rng.random(n) < b, columns={"question": questions})
+    return first, second
+
+
+def test_models_with_labels_of_their_own_are_paired_by_row_or_by_key():
+    first, second = two_answers()
+    by_row = tc.compare(first, second, names=("off", "fair"))
+    assert by_row.difference > 0.1
+    assert by_row.interval.low > 0
+    shuffled = second.take(np.random.default_rng(1).permutation(len(second)))
+    by_key = tc.compare(first, shuffled, names=("off", "fair"), key="question")
+    assert by_key.difference == pytest.approx(by_row.difference, abs=1e-12)
+    unpaired = tc.compare(first, second.take(np.arange(900)), paired=False)
+    assert unpaired.interval.method == "unpaired bootstrap of rows"
+    assert unpaired.interval.low > 0
+    alike = tc.compare(second.take(np.arange(750)), second.take(np.arange(750, 1500)), paired=False)
+    assert 0 in alike.interval
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda a, b: tc.compare(a, b.take(np.arange(10))), "1500 rows and b 10; pair them by a column"),
+        (lambda a, b: tc.compare(a, b.take(np.zeros(1500, int)), key="question"), "occurs 1500 times in b"),
+        (lambda a, b: tc.compare(a, b.take(np.arange(1499)), key="question"), "differ in 1 values of question"),
+        (lambda a, b: tc.compare(a, b, key="site"), "there is no column 'site'"),
+        (lambda a, b: tc.compare(a, b.probs), "two Predictions are compared as"),
+        (lambda a, b: tc.compare(a.labels, b.probs), r"say compare\(y_true, prob_a, prob_b\)"),
+        (lambda a, b: tc.compare(a.labels, a.probs, b.probs, paired=False), "for Predictions"),
+        (lambda a, b: tc.compare_many({"a": a, "b": b}, sample_weight=np.ones(1500)), "of their own"),
+        (lambda a, b: tc.compare_many(a.labels, [a.probs, b.probs]), "models are a mapping"),
+    ],
+)
+def test_pairs_that_do_not_fit_are_refused_by_name(call, message):
+    with pytest.raises(tc.InputError, match=message):
+        call(*two_answers())

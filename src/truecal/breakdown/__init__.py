@@ -1,14 +1,21 @@
 """What a user relies on, in tables: words for confidence (Likert), subgroups, and what happened beyond the top class."""
 
+from truecal.breakdown.audit import audit
 from truecal.breakdown.beyond_top import BeyondTop, beyond_top, entropy, group_confidence
+from truecal.breakdown.findings import Audit, Segment
 from truecal.breakdown.likert import SCALE, LikertReport, likert
+from truecal.breakdown.segments.levels import Level
 from truecal.breakdown.subgroups import Subgroups, subgroups
 
 __all__ = [
     "SCALE",
+    "Audit",
     "BeyondTop",
+    "Level",
     "LikertReport",
+    "Segment",
     "Subgroups",
+    "audit",
     "beyond_top",
     "entropy",
     "group_confidence",

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.estimate import Estimate
-from truecal.estimate.generalized.bins import EqualWidth, VectorBinning
-from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.kd_tree import KDTree
+from truecal.estimate import EqualMass, EqualWidth, Estimate, GeneralizedECE, KDTree
+from truecal.frame import Frame
 from truecal.lens import Canonical, Grouping, TopK, TopLabel
 from truecal.predictions import Predictions
 from truecal.select import by_label
@@ -41,11 +39,11 @@ class BeyondTop:
         full (all classes together), full_low, full_high, entropy (mean, in nats; Figure 11), accuracy.
     """
 
-    by_k: dict[str, list[Any]]
-    by_method: dict[str, list[Any]]
+    by_k: Frame
+    by_method: Frame
     baseline: str
 
-    def frame(self) -> dict[str, list[Any]]:
+    def frame(self) -> Frame:
         """The table by method and k."""
         return self.by_k
 
@@ -55,7 +53,7 @@ def beyond_top(
     *,
     ks: Sequence[int] = (1, 2, 3, 5, 10),
     baseline: str | None = None,
-    binning: VectorBinning | None = None,
+    binning: KDTree | EqualWidth | EqualMass | None = None,
     level: float = 0.95,
     replicates: int = 200,
     rng: int = 0,
@@ -110,13 +108,13 @@ def _three_numbers(estimate: Estimate) -> tuple[float, float, float]:
     return float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
 
 
-def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, list[Any]]:
-    return {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Frame:
+    return Frame({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
 
 
 def group_confidence(
     methods: Mapping[str, Predictions], *, given: object, grouping: Grouping | None = None, baseline: str | None = None
-) -> dict[str, list[Any]]:
+) -> Frame:
     """Mean probability of every class (or group) among the rows of one label (or group), for each method.
 
     Figure 4 of Kirchenbauer, Oaks & Heim (2022): which families does a model confuse with this one, and did a method help?
@@ -127,7 +125,7 @@ def group_confidence(
     >>> preds = tc.Predictions.from_probs([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]], ["cat", "fox"], classes=["cat", "dog", "fox"])
     >>> pets = tc.Grouping({"pet": ["cat", "dog"], "wild": ["fox"]})
     >>> group_confidence({"raw": preds}, given="wild", grouping=pets)["confidence"]
-    [0.5, 0.5]
+    array([0.5, 0.5])
     """
     first = _checked(methods, baseline)
     table: dict[str, list[Any]] = {name: [] for name in ("method", "group", "confidence", "difference", "n")}
@@ -143,7 +141,7 @@ def group_confidence(
         for group, value, other in zip(groups[name], mean, means[first], strict=True):
             for column, entry in zip(table, (name, group, float(value), float(value - other), count), strict=True):
                 table[column].append(entry)
-    return table
+    return Frame(table)
 
 
 def entropy(preds: Predictions) -> Float64s:

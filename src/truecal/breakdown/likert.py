@@ -12,13 +12,18 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.estimate import Estimate
-from truecal.estimate.bins import Bins
-from truecal.estimate.generalized.bins import VectorBinning
-from truecal.estimate.generalized.distances import Distance, InterInterval, TotalVariation
-from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.kd_tree import KDTree
-from truecal.lens import Lens, OneClass, default_lens
+from truecal.estimate import (
+    Bins,
+    EqualMass,
+    EqualWidth,
+    Estimate,
+    GeneralizedECE,
+    InterInterval,
+    KDTree,
+    TotalVariation,
+)
+from truecal.frame import Frame
+from truecal.lens import Lens, OneClass, Sample, default_lens
 from truecal.predictions import Predictions
 from truecal.select import Closed, Selection, by_output
 
@@ -32,7 +37,8 @@ class Category:
     Attributes
     ----------
     name, low, high, closed : the interval. count, share : how many outputs fell into it.
-    mean_output, mean_outcome : their means. outcome_low, outcome_high : Clopper-Pearson interval of the outcome's frequency.
+    mean_output, mean_outcome : their means. outcome_low, outcome_high : Clopper-Pearson interval of the outcome's frequency, with
+        the effective number of rows where rows come in clusters.
     inter_interval : error that leaves the interval (InterInterval), by bins inside it. within : total variation by the same bins.
     """
 
@@ -69,8 +75,8 @@ class LikertReport:
     outside: int
     level: float
 
-    def frame(self) -> dict[str, list[Any]]:
-        """One row per category, as columns."""
+    def frame(self) -> Frame:
+        """One row per category."""
         plain = (
             "name",
             "low",
@@ -89,7 +95,7 @@ class LikertReport:
             columns[name] = [None if e is None else e.value for e in estimates]
             columns[f"{name}_low"] = [None if e is None else e.interval.low for e in estimates]
             columns[f"{name}_high"] = [None if e is None else e.interval.high for e in estimates]
-        return columns
+        return Frame(columns)
 
     def __str__(self) -> str:
         lines = [
@@ -114,7 +120,7 @@ def likert(
     *,
     of: object = None,
     select: Selection | None = None,
-    binning: VectorBinning | None = None,
+    binning: KDTree | EqualWidth | EqualMass | None = None,
     level: float = 0.95,
     replicates: int = 500,
     rng: int = 0,
@@ -136,8 +142,8 @@ def likert(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(3000)
     >>> report = tc.likert(tc.Predictions.from_probs(p, rng.random(3000) < p))
-    >>> report.frame()["name"], report.frame()["kept"]
-    (['low', 'medium', 'high'], [True, True, True])
+    >>> report.frame()["kept"].tolist()
+    [True, True, True]
     """
     ordered = checked_scale(scale)
     chosen = preds if select is None else select(preds)
@@ -165,12 +171,12 @@ def _measured(
     category: Category,
     judged: Predictions,
     lens: Lens,
-    binning: VectorBinning,
+    binning: KDTree | EqualWidth | EqualMass,
     level: float,
     replicates: int,
     rng: int,
 ) -> Category:
-    def error(distance: Distance) -> Estimate:
+    def error(distance: InterInterval | TotalVariation) -> Estimate:
         return GeneralizedECE(
             lens=lens, distance=distance, binning=binning, level=level, replicates=replicates, rng=rng
         )(judged)
@@ -182,16 +188,52 @@ def _measured(
         a.sum(axis=1, keepdims=True) for a in (seen.weight, seen.score_sum, seen.outcome_sum, seen.count)
     )
     whole = Bins(weight, score, outcome, count, single=True)
-    low, high = whole.interval(level)
+    sample = lens.sample(judged).weighing()
+    if sample.independent:
+        low, high = (float(end[0]) for end in whole.interval(level))
+    else:
+        low, high = clustered_frequency(sample, level)
     return replace(
         category,
         mean_output=float(whole.mean_score[0]),
         mean_outcome=float(whole.mean_outcome[0]),
-        outcome_low=float(low[0]),
-        outcome_high=float(high[0]),
+        outcome_low=low,
+        outcome_high=high,
         inter_interval=error(InterInterval(category.low, category.high)),
         within=within,
     )
+
+
+def clustered_frequency(sample: Sample, level: float) -> tuple[float, float]:
+    """Interval of the frequency of an event in rows that come in units (Korn & Graubard 1998).
+
+    Clopper-Pearson's with the effective number of rows n* = p (1 - p) / Var(p) in the place of n, at most n, where Var is that of
+    the ratio of unit totals, times (t_{n-1} / t_{J-1})^2 for the J units it rests on. Outcomes all alike say nothing about how
+    units differ: then n* = J.
+
+    >>> sample = Sample(np.full(40, 0.5), np.repeat([0, 1], 20), units=np.repeat(np.arange(4), 10))
+    >>> tuple(round(end, 2) for end in clustered_frequency(sample, 0.95))
+    (0.0, 1.0)
+    """
+    from scipy.special import betaincinv, stdtrit
+
+    assert sample.units is not None
+    unit = np.unique(sample.units, return_inverse=True)[1]
+    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    total, units = float(weight.sum()), int(unit.max()) + 1
+    rate = float((weight * sample.outcomes).sum()) / total
+    if units < 2:
+        return 0.0, 1.0
+    rows = total**2 / float((weight**2).sum())
+    deviations = np.bincount(unit, weight * (sample.outcomes - rate), units) / total
+    variance = float((deviations**2).sum()) * units / (units - 1)
+    size = min(rows, rate * (1 - rate) / variance) if variance > 0 else float(units)
+    tail = 0.5 + level / 2
+    size *= min(1.0, float(stdtrit(max(rows - 1, 1), tail) / stdtrit(units - 1, tail)) ** 2)
+    ones = rate * size
+    low = float(betaincinv(ones, size - ones + 1, 1 - tail)) if ones > 0 else 0.0
+    high = float(betaincinv(ones + 1, size - ones, tail)) if ones < size else 1.0
+    return low, high
 
 
 def checked_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, tuple[float, float]]]:

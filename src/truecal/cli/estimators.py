@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal.errors import InputError
-from truecal.names import ESTIMATORS, LENSES, estimator_named, lens_named
+from truecal.names import CITED, ESTIMATORS, LENSES, estimator_named, lens_named
 
 if TYPE_CHECKING:
     from truecal.estimate import Estimator
@@ -24,7 +24,7 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
         (
             click.option(
                 "--estimator",
-                type=click.Choice([*ESTIMATORS, "all"]),
+                type=click.Choice([*ESTIMATORS, *CITED, "all"]),
                 default="rank-series",
                 show_default=True,
                 help="How to measure; 'all' shows every estimator side by side.",

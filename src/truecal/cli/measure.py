@@ -45,6 +45,11 @@ class MeasureRecord:
 @click.option(
     "--max-error", type=click.FloatRange(0, 1), help="Gate: exit 1 unless the error is below this, at --level."
 )
+@click.option(
+    "--like",
+    metavar="TOOL",
+    help="Beside it the number of another tool, such as torchmetrics, and why it differs.",
+)
 @output_options
 @by_option
 @scan_options
@@ -58,6 +63,7 @@ def measure(
     level: float,
     seed: int,
     max_error: float | None,
+    like: str | None,
     as_json: bool,
     out: str | None,
 ) -> int:
@@ -72,10 +78,12 @@ def measure(
     everything = estimator == "all"
     if everything and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")
+    if like is not None and (max_error is not None or is_scan(source)):
+        raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
     asked = all_estimators() if everything else [make_estimator(estimator, bins=bins, scheme=scheme, norm=norm)]
     scan = scanned(source, lens) if is_scan(source) else None
     estimates = (
-        _in_memory(source, lens, asked, level, seed) if scan is None else scan_estimates(scan, asked, level, seed)
+        _in_memory(source, lens, asked, level, seed, like) if scan is None else scan_estimates(scan, asked, level, seed)
     )
     results = tuple(
         EstimateRecord.of(estimate, level=level, group=group if source.by else None) for group, estimate in estimates
@@ -92,9 +100,9 @@ def measure(
 
 
 def _in_memory(
-    source: Source, lens: str, estimators: "Sequence[Estimator]", level: float, seed: int
+    source: Source, lens: str, estimators: "Sequence[Estimator]", level: float, seed: int, like: str | None
 ) -> "list[tuple[str, Estimate]]":
-    """Group (empty where there are none) and estimate, group by group."""
+    """Group (empty where there are none) and estimate, group by group; last what another tool would say."""
     loaded = load_all(source)
     preds = loaded.preds
     judged = make_lens(lens, preds)
@@ -105,8 +113,20 @@ def _in_memory(
             for group, rows in groups.items()
             for estimator in estimators
         ]
+        if like is not None:
+            estimates += [(group, _foreign(rows, like, level, seed)) for group, rows in groups.items()]
     gone = (f"{loaded.dropped} rows with missing values were left out",) if loaded.dropped else ()
     return [(group, estimate.but(warnings=(*gone, *estimate.warnings))) for group, estimate in estimates]
+
+
+def _foreign(preds: "Predictions", tool: str, level: float, seed: int) -> "Estimate":
+    """What another tool would say, with the reasons why it differs among the warnings."""
+    from truecal.like import like_for
+
+    convention = like_for(preds, tool)
+    estimate = convention.measure(preds, level=level, rng=seed)
+    reasons = tuple(f"as {tool} computes it: {reason}" for reason in convention.differs)
+    return estimate.but(warnings=(*reasons, *estimate.warnings))
 
 
 def preds_by(preds: "Predictions", columns: Sequence[str]) -> "dict[str, Predictions]":

@@ -1,27 +1,36 @@
-"""`truecal recalibrate fit | apply`: learn what fixes the predictions of a model, and use it on others."""
+"""`truecal recalibrate fit | apply | export`: learn what fixes the predictions of a model, use it on others, serve it."""
 
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from truecal.cli.output import answer, number, table, working
 from truecal.cli.source import Loaded, Source, as_file, input_options, load_all, open_columns, outputs_of
 from truecal.errors import FileError, InputError
+from truecal.names import RECALIBRATORS, recalibrator_named
 from truecal.predictions.readers.columns import choose_predictions
-from truecal.study.spec.spec import RECALIBRATORS
 
 if TYPE_CHECKING:
     from truecal.recalibrate import Evaluation, Recalibrator
 
+# What 'auto' compares: one of each kind of map, none that takes minutes or needs a guarantee's price.
+_AUTO_TWO = (
+    *("temperature", "platt", "beta", "isotonic", "centered-isotonic", "spline", "venn-abers", "histogram"),
+    "scaling-binning",
+)
+_AUTO_MANY = (
+    *("temperature", "bias-corrected-temperature", "vector", "ensemble-temperature", "structured-vector"),
+    *("structured-matrix", "beta", "isotonic", "histogram", "scaling-binning"),
+)
+_MOST_CLASSES = 100  # beyond, maps per class and matrices of classes are left out of 'auto'
 _WRITERS = {".csv": "write_csv", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson", ".parquet": "write_parquet"}
 
 
 @click.group()
 def recalibrate() -> None:
-    """Fit a recalibrator, or apply a fitted one."""
+    """Fit a recalibrator, apply a fitted one, or write it for serving."""
 
 
 @recalibrate.command()
@@ -30,7 +39,7 @@ def recalibrate() -> None:
     type=click.Choice(["auto", *RECALIBRATORS]),
     default="auto",
     show_default=True,
-    help="'auto' compares all on held-out folds and takes the one with the lowest log loss.",
+    help="'auto' compares some of each kind on held-out folds and takes the recommended one.",
 )
 @click.option("--bins", type=click.IntRange(1), help="Number of bins (histogram, scaling-binning).")
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Folds of the comparison.")
@@ -48,13 +57,11 @@ def fit(source: Source, method: str, bins: int | None, folds: int, seed: int, ou
     from truecal.writing import write_whole
 
     loaded = load_all(source)
-    names = list(RECALIBRATORS) if method == "auto" else [method]
-    made = {name: _make(name, loaded, bins) for name in names}
-    if method == "auto" and not loaded.preds.binary:
-        made.pop("platt")  # of many classes, temperature is its counterpart
+    made = {name: _make(name, loaded, bins) for name in (_auto(loaded) if method == "auto" else (method,))}
     with working("comparing on held-out folds"):
-        found = evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
-    chosen = method if method != "auto" else next((name for name in (found.winner, *found.tied) if name in made), None)
+        evaluation = evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
+    order = (evaluation.recommended, *evaluation.tied)
+    chosen = method if method != "auto" else next((name for name in order if name in made), None)
     if chosen is None:
         raise InputError(
             "every method makes these predictions significantly worse; choose one with --method to fit it anyway"
@@ -66,13 +73,16 @@ def fit(source: Source, method: str, bins: int | None, folds: int, seed: int, ou
         source=source.name,
         method=chosen,
         path=str(path),
-        winner=found.winner,
+        winner=evaluation.winner,
+        recommended=evaluation.recommended,
+        reason=evaluation.reason,
+        refused=dict(evaluation.refused),
         folds=folds,
-        results=found.frame(),
+        results=[row.record() for row in evaluation.rows],
     )
     answer(
         content,
-        f"{_shown(found)}\nwrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}",
+        f"{_shown(evaluation)}\nwrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}",
         as_json=as_json,
         out=None,
     )
@@ -98,48 +108,127 @@ def apply(
 
     From logits the new probabilities go to columns p_<class>.
     """
-    from truecal.recalibrate import Recalibrator
     from truecal.report.records import document
     from truecal.writing import write_whole
 
     if sum(option is not None for option in (score, probs, logits)) > 1:
         raise click.UsageError("--score, --probs and --logits exclude each other; give one")
-    try:
-        fitted = Recalibrator.from_json(Path(model).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(
-            f"cannot read the recalibrator {model}: {getattr(error, 'strerror', None) or 'not a text file'}"
-        ) from error
+    fitted = _read(model)
     with as_file(file) as path:
         frame, columns = open_columns(path)
         where = choose_predictions(columns, probs=score or probs, logits=logits)
         kind = "probs" if where[0] is not None else "logits"
         if fitted.input != kind:
             raise InputError(f"the recalibrator was fitted on {fitted.input}, but {where[0] or where[1]!r} are {kind}")
-        values, names = outputs_of(path, frame, str(where[0] or where[1]))
-        found = fitted.predict_proba(values)
-        data = _npz(path, names, found, kind) if frame is None else None
+        wanted = str(where[0] or where[1])
+        values, names = outputs_of(path, frame, wanted)
+        classes = _classes(columns, wanted) if frame is not None else None
+        probs_after = fitted.by_name(values, classes)
+        data = _npz(path, names, probs_after, kind) if frame is None else None
     if data is None:
-        data = _written(_replaced(frame, names, found, kind, fitted), Path(out))
+        data = _written(
+            _replaced(frame, names, probs_after, kind, classes or fitted.order_.columns.tolist()), Path(out)
+        )
     elif Path(out).suffix != ".npz":
         raise InputError("arrays of an npz file can only be written to an npz file")
     write_whole(out, data)
     answer(
-        document("recalibrate-apply", rows=len(found), path=out),
-        f"wrote {len(found)} rows to {out}",
+        document("recalibrate-apply", rows=len(probs_after), path=out),
+        f"wrote {len(probs_after)} rows to {out}",
         as_json=as_json,
         out=None,
     )
 
 
-def _make(name: str, loaded: Loaded, bins: int | None) -> "Recalibrator":
-    import truecal.recalibrate as methods
+@recalibrate.command()
+@click.option("--model", metavar="FILE", required=True, help="A recalibrator written by 'truecal recalibrate fit'.")
+@click.option("--out", metavar="FILE", required=True, help="Where it goes: .onnx, or .pt for a scripted torch module.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "float64"]),
+    default="float32",
+    show_default=True,
+    help="Type of the input and output of an ONNX model.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: bool) -> None:
+    """Write a fitted recalibrator as a model to serve: from the same outputs to the recalibrated probabilities.
 
-    kind: Callable[..., Recalibrator] = getattr(methods, RECALIBRATORS[name])
-    options: dict[str, Any] = {"input": "probs" if loaded.logits is None else "logits"}
-    if bins is not None and name in ("histogram", "scaling-binning"):
+    The ONNX input is called "logits" or "probs", as the recalibrator was fitted; the output "probabilities".
+    """
+    from truecal.report.records import document
+    from truecal.writing import write_whole
+
+    fitted = _read(model)
+    suffix = Path(out).suffix.lower()
+    if suffix == ".onnx":
+        write_whole(out, fitted.to_onnx(dtype=dtype).SerializeToString())
+    elif suffix == ".pt":
+        write_whole(out, _scripted(fitted))
+    else:
+        raise InputError(f"{Path(out).name}: unknown kind of file; write to .onnx or .pt")
+    kind = type(fitted).__name__
+    content = document(
+        "recalibrate-export",
+        recalibrator=kind,
+        input=fitted.input,
+        classes=[str(name) for name in fitted.classes_],
+        path=out,
+    )
+    answer(
+        content, f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}", as_json=as_json, out=None
+    )
+
+
+def _scripted(fitted: "Recalibrator") -> bytes:
+    import warnings
+
+    module = fitted.to_torch()
+    import torch
+
+    buffer = BytesIO()
+    with warnings.catch_warnings():
+        # torch advises its own compiler, which servers in C++ cannot load
+        warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
+        warnings.filterwarnings("ignore", "The TorchScript type system", UserWarning)
+        torch.jit.save(torch.jit.script(module), buffer)
+    return buffer.getvalue()
+
+
+def _read(model: str) -> "Recalibrator":
+    from truecal.recalibrate import Recalibrator
+
+    try:
+        return Recalibrator.from_json(Path(model).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(
+            f"cannot read the recalibrator {model}: {getattr(error, 'strerror', None) or 'not a text file'}"
+        ) from error
+
+
+def _classes(columns: list[str], wanted: str) -> list[str] | None:
+    """The classes named by a pattern such as p_*, or None where columns have no pattern."""
+    from truecal.predictions import matching
+
+    classes = matching(columns, wanted, "predictions")[1]
+    return None if classes is None else [str(name) for name in classes]
+
+
+def _auto(loaded: Loaded) -> tuple[str, ...]:
+    count = loaded.preds.class_count
+    if count == 2:
+        return _AUTO_TWO
+    return _AUTO_MANY if count <= _MOST_CLASSES else ("temperature", "ensemble-temperature", "structured-vector")
+
+
+def _make(name: str, loaded: Loaded, bins: int | None) -> "Recalibrator":
+    import truecal
+
+    options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits"}
+    if bins is not None and "bin" in name + recalibrator_named(name).name.lower():
         options["bins"] = bins
-    return kind(**options)
+    recalibrator: Recalibrator = recalibrator_named(name).of(truecal, **options)
+    return recalibrator
 
 
 def _fit(recalibrator: "Recalibrator", loaded: Loaded) -> "Recalibrator":
@@ -153,35 +242,32 @@ def _fit(recalibrator: "Recalibrator", loaded: Loaded) -> "Recalibrator":
     return recalibrator.fit(preds.probs if loaded.logits is None else loaded.logits, labels, preds.weights)
 
 
-def _shown(found: "Evaluation") -> str:
-    rows = [
-        [
-            row["recalibrator"],
-            number(row["log_loss"]),
-            number(row["brier"]),
-            number(row["accuracy"]),
-            number(row["error"]),
-            f"{number(row['error_low'])} to {number(row['error_high'])}",
-        ]
-        for row in found.frame()
-    ]
-    text = table(
-        ["on held-out folds", "log loss", "brier", "accuracy", "error (rms)", f"{found.level:.0%} interval"], rows
-    )
-    close = f"; not significantly worse: {', '.join(found.tied[1:])}" if len(found.tied) > 1 else ""
-    return f"{text}\nlowest {found.score}: {found.winner}{close}"
+def _shown(evaluation: "Evaluation") -> str:
+    rows = []
+    for row in evaluation.rows:
+        span = row.error.interval
+        ends = "" if span is None else f"{number(float(span.low))} to {number(float(span.high))}"
+        losses = [number(row.log_loss), number(row.brier), number(row.accuracy)]
+        rows.append([row.name, *losses, str(row.parameters), number(float(row.error.value)), ends])
+    heads = ["log loss", "brier", "accuracy", "parameters", "error (rms)", f"{evaluation.level:.0%} interval"]
+    text = table(["on held-out folds", *heads], rows)
+    close = f"; not significantly worse: {', '.join(evaluation.tied[1:])}" if len(evaluation.tied) > 1 else ""
+    lines = [text, f"lowest {evaluation.score}: {evaluation.winner}{close}"]
+    lines.append(f"recommended: {evaluation.recommended} ({evaluation.reason})")
+    lines.extend(f"{name} could not be fitted: {why}" for name, why in evaluation.refused)
+    return "\n".join(lines)
 
 
-def _replaced(frame: Any, names: list[str], found: Any, kind: str, fitted: "Recalibrator") -> Any:
+def _replaced(frame: Any, names: list[str], probs: Any, kind: str, classes: list[Any]) -> Any:
     """The frame with recalibrated probabilities in the columns they came from, or new columns beside logits."""
     import polars as pl
 
     if kind == "probs":
-        columns = {names[0]: found[:, 1]} if len(names) == 1 else {name: found[:, k] for k, name in enumerate(names)}
+        columns = {names[0]: probs[:, 1]} if len(names) == 1 else {name: probs[:, k] for k, name in enumerate(names)}
     elif len(names) == 1:
-        columns = {"p": found[:, 1]}
+        columns = {"p": probs[:, 1]}
     else:
-        columns = {f"p_{name}": found[:, k] for k, name in enumerate(fitted.classes_.tolist())}
+        columns = {f"p_{name}": probs[:, k] for k, name in enumerate(classes)}
     return frame.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
 
 
@@ -194,13 +280,13 @@ def _written(frame: Any, path: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _npz(path: Path, names: list[str], found: Any, kind: str) -> bytes:
+def _npz(path: Path, names: list[str], probs: Any, kind: str) -> bytes:
     import numpy as np
 
     from truecal.predictions.readers.files import read_arrays
 
     held = read_arrays(path)
-    held[names[0] if kind == "probs" else "probs"] = found if held[names[0]].ndim == 2 else found[:, 1]
+    held[names[0] if kind == "probs" else "probs"] = probs if held[names[0]].ndim == 2 else probs[:, 1]
     buffer = BytesIO()
     np.savez(buffer, **held)  # type: ignore[arg-type]
     return buffer.getvalue()

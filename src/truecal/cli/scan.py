@@ -31,8 +31,7 @@ def scanned(source: Source, lens: str) -> "Scan":
     """One pass over the files; says on stderr what was read."""
     from truecal.predictions import matching
     from truecal.predictions.readers.columns import choose
-    from truecal.scan import scan
-    from truecal.scan.sources import files_of, opened
+    from truecal.scan import files_of, opened, scan
 
     _refuse(source)
     files = files_of([source.file, *source.also])

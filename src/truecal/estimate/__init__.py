@@ -3,6 +3,13 @@
 from truecal.estimate.binned import BinnedECE
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins, effective_size
+from truecal.estimate.cited.adaptive import AdaptiveECE
+from truecal.estimate.cited.cumulative import CutoffError, KSError
+from truecal.estimate.cited.dirichlet import DirichletECE
+from truecal.estimate.cited.foreign import ForeignECE
+from truecal.estimate.cited.kernel import KernelError
+from truecal.estimate.cited.lipschitz import LipschitzError
+from truecal.estimate.cited.rejected import RejectedShare
 from truecal.estimate.combine import combined, power_mean
 from truecal.estimate.debiased import DebiasedECE
 from truecal.estimate.estimate import Curve, Estimate, Interval
@@ -19,12 +26,12 @@ from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.granularity import sweep_granularity, sweep_sample_size
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.estimate.isotonic import IsotonicError, isotonic_blocks
-from truecal.estimate.kernel_density import KernelDensityECE
 from truecal.estimate.label_binned import LabelBinnedECE
 from truecal.estimate.nearest import NearestECE
 from truecal.estimate.noise import debiased_absolute
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.clustered import ClusteredSeries
+from truecal.estimate.rank_series.family import Family
 from truecal.estimate.rank_series.joint_labels import label_test
 from truecal.estimate.rank_series.series import RankSeries
 from truecal.estimate.resampling import (
@@ -41,11 +48,13 @@ from truecal.estimate.resampling import (
 )
 from truecal.estimate.resampling.joint import Joint, resampled_jointly
 from truecal.estimate.resampling.units import Units, softened_incidence
-from truecal.estimate.smooth import SmoothECE
+from truecal.estimate.smoothing.kernel_density import KernelDensityECE
+from truecal.estimate.smoothing.smooth import SmoothECE
 from truecal.estimate.sweep import SweepECE
 
 __all__ = [
     "METHODS",
+    "AdaptiveECE",
     "BinnedECE",
     "Binning",
     "Bins",
@@ -53,25 +62,33 @@ __all__ = [
     "ClassWeighted",
     "ClusteredSeries",
     "Curve",
+    "CutoffError",
     "DebiasedECE",
+    "DirichletECE",
     "EqualMass",
     "EqualWidth",
     "Estimate",
     "Estimator",
+    "Family",
+    "ForeignECE",
     "GeneralizedECE",
     "InterInterval",
     "Interval",
     "IsotonicError",
     "Joint",
     "KDTree",
+    "KSError",
     "KernelDensityECE",
+    "KernelError",
     "LabelBinnedECE",
+    "LipschitzError",
     "Lp",
     "Mahalanobis",
     "Method",
     "NearestECE",
     "Pivot",
     "RankSeries",
+    "RejectedShare",
     "SketchRange",
     "SmoothECE",
     "Statistic",

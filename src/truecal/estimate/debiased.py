@@ -79,7 +79,7 @@ class DebiasedECE(Estimator):
         return self.binning(self.used(profile)).cut(profile) if self._by_bins() else None
 
     def of_bins(self, bins: Bins) -> Float64s:
-        return over_usable(bins, self._terms(bins))[0]
+        return over_usable(bins, self._terms(bins), self.norm)[0]
 
     def _terms(self, bins: Bins) -> Float64s:
         if self.norm == 1:
@@ -98,7 +98,7 @@ class DebiasedECE(Estimator):
             mean_square = (bins.outcome_sum - 2 * products + squares) / bins.safe  # of y - c; y*y is y
             several = np.where(bins.count >= 2, bins.count, 2.0)
             terms = bins.gap**2 - np.maximum(mean_square - bins.gap**2, 0.0) / (several - 1)
-        power, covered = over_usable(bins, terms)
+        power, covered = over_usable(bins, terms, self.norm)
         return Findings(power, bins, _warnings(self.bins, used, covered))
 
     def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:

@@ -17,6 +17,8 @@ class Measuring(Protocol):
 
     @property
     def power_norm(self) -> float: ...
+    @property
+    def metric(self) -> str: ...
     def root(self, power: Float64s) -> Float64s: ...
 
 
@@ -106,7 +108,7 @@ class Estimate:
     @property
     def metric(self) -> str:
         """What kind of average the value is, in words."""
-        return norm_name(self.norm)
+        return self.estimator.metric or norm_name(self.norm)
 
     def __str__(self) -> str:
         name = type(self.estimator).__name__

@@ -67,6 +67,11 @@ class Estimator(ABC):
     def power_norm(self) -> float:
         """The p of the error (E |gap|^p)^(1/p)."""
 
+    @property
+    def metric(self) -> str:
+        """What the number is called, where it is not the mean of gaps to the power p."""
+        return ""
+
     @abstractmethod
     def find(self, profile: Profile) -> Findings:
         """The signed estimate of E |gap|^p of every dataset, with what lies behind it."""

@@ -28,12 +28,12 @@ def debiased_gaps(bins: Bins) -> Float64s:
     return debiased_absolute(bins.gap, bins.rate * (1 - bins.rate) / several)
 
 
-def over_usable(bins: Bins, terms: Float64s) -> tuple[Float64s, Float64s]:
+def over_usable(bins: Bins, terms: Float64s, norm: float) -> tuple[Float64s, Float64s]:
     """Mean of the terms over bins of at least two rows, which can be debiased, and the share of the data in them.
 
-    Where no bin has two rows, the plain mean square of the gaps.
+    Where no bin has two rows, the plain mean of |gap|^norm.
     """
     share = np.where(bins.count >= 2, bins.share, 0.0)
     covered = share.sum(axis=1)
     mean = (share * terms).sum(axis=1) / np.where(covered > 0, covered, 1.0)
-    return np.where(covered > 0, mean, (bins.share * bins.gap**2).sum(axis=1)), covered
+    return np.where(covered > 0, mean, (bins.share * np.abs(bins.gap) ** norm).sum(axis=1)), covered

@@ -173,11 +173,13 @@ class Sample:
             return self
         if not self.weights.any():
             raise InputError("all rows have weight zero; nothing is left to measure")
-        kept = self.weights > 0
-        units = None if self.units is None else self.units[kept]
-        return replace(
-            self, scores=self.scores[kept], outcomes=self.outcomes[kept], weights=self.weights[kept], units=units
-        )
+        return self.take(self.weights > 0)
+
+    def take(self, rows: NDArray[np.bool_] | Indices) -> "Sample":
+        """Some of the rows, in the order asked for."""
+        weights = None if self.weights is None else self.weights[rows]
+        units = None if self.units is None else self.units[rows]
+        return replace(self, scores=self.scores[rows], outcomes=self.outcomes[rows], weights=weights, units=units)
 
     def with_units(self, units: Indices) -> "Sample":
         """The same rows drawn together as `units` say."""

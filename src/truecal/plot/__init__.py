@@ -6,10 +6,13 @@ matplotlib is imported when something is drawn; its settings (rcParams) are neve
 from truecal.plot.lab.bias_map import BiasMapDisplay
 from truecal.plot.lab.power import PowerDisplay
 from truecal.plot.model.abstention import AbstentionDisplay
+from truecal.plot.model.audit import AuditDisplay
 from truecal.plot.model.before_after import BeforeAfterDisplay
 from truecal.plot.model.class_wise import ClassWiseDisplay
+from truecal.plot.model.evaluation import EvaluationDisplay
 from truecal.plot.model.granularity import GranularityDisplay
 from truecal.plot.model.likert import LikertDisplay
+from truecal.plot.model.over_time import OverTimeDisplay
 from truecal.plot.model.reliability import ReliabilityDisplay
 from truecal.plot.model.top_k import TopKDisplay
 from truecal.plot.study.agreement import AgreementDisplay
@@ -25,15 +28,18 @@ from truecal.plot.study.shift import ShiftDisplay
 __all__ = [
     "AbstentionDisplay",
     "AgreementDisplay",
+    "AuditDisplay",
     "BeforeAfterDisplay",
     "BiasMapDisplay",
     "BinTrendDisplay",
     "ClassWiseDisplay",
     "CostMapDisplay",
     "ErrorCalibrationDisplay",
+    "EvaluationDisplay",
     "GranularityDisplay",
     "InOutDisplay",
     "LikertDisplay",
+    "OverTimeDisplay",
     "ParetoDisplay",
     "PowerDisplay",
     "RecalibrationDisplay",

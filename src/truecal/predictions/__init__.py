@@ -1,6 +1,7 @@
 """What a classifier said and what was true: built from arrays, frames and files, and checked once."""
 
 from truecal.predictions.border import (
+    SUM_TOLERANCE,
     as_array,
     as_floats,
     check_classes,
@@ -17,6 +18,7 @@ from truecal.predictions.softmax import sigmoid, softmax
 
 __all__ = [
     "FRAME_FORMATS",
+    "SUM_TOLERANCE",
     "Predictions",
     "Wanted",
     "as_array",

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from truecal.errors import InputError
 from truecal.predictions import Predictions
 from truecal.recalibrate.contract import Recalibrator
+from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.types import Indices
 
 
@@ -29,13 +30,19 @@ def assign_folds(preds: Predictions, folds: int, rng: int) -> Indices:
     return fold_of
 
 
-def cross_fit(recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: Indices) -> Predictions:
-    """The predictions of all rows, each recalibrated by a fit to the other folds."""
+def cross_fit(recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: Indices) -> tuple[Predictions, int]:
+    """The predictions of all rows, each recalibrated by a fit to the other folds, and the most parameters of a fit."""
     probs = np.empty(preds.probs.shape, np.float64)
+    parameters = 0
     for fold in range(int(fold_of.max()) + 1):
         held_out = fold_of == fold
-        weights = None if preds.weights is None else preds.weights[~held_out]
-        fitted = clone(recalibrator).set_params(classes=None).fit(X[~held_out], preds.labels[~held_out], weights)
+        fitted: Recalibrator = clone(recalibrator).set_params(classes=None)
+        try:
+            fitted.fit_rows(preds.take(~held_out), X[~held_out])
+        except ImpossibleRowError as refusal:
+            raise refusal.among(np.flatnonzero(~held_out)) from None
+        parameters = max(parameters, fitted.parameter_count)
         part = fitted.recalibrate(preds.take(held_out), X[held_out])
         probs[held_out] = part.probs
-    return Predictions(probs, preds.labels, preds.weights, preds.clusters, preds.classes, preds.columns)
+    after = Predictions(probs, preds.labels, preds.weights, preds.clusters, preds.classes, preds.columns)
+    return after, parameters

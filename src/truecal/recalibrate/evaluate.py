@@ -1,26 +1,27 @@
 """Which recalibrator helps, measured on rows it was not fitted on."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import inf, sqrt
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from truecal.checks import check_choice, check_whole
+from truecal.checks import check_choice, check_level, check_whole
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, Estimator, Interval, SweepECE
+from truecal.estimate import BinnedECE, Curve, Estimator, Interval, SweepECE
 from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.cross_fit import assign_folds, cross_fit
-from truecal.recalibrate.evaluation import BEFORE, Evaluation, Row, Score
+from truecal.recalibrate.evaluation import BEFORE, Evaluation, Row, Score, Split
 from truecal.recalibrate.leakage import RowsSeen
 from truecal.recalibrate.outputs import read_outputs
 from truecal.scores import briers, log_losses
 from truecal.types import Float64s, Indices
-from truecal.uncertainty.measurement import measure
+from truecal.uncertainty import measure
 
 
 def evaluate(
@@ -35,11 +36,12 @@ def evaluate(
     in_sample: Literal["refuse", "label"] = "refuse",
     rng: int = 0,
 ) -> Evaluation:
-    """Compare recalibrators on rows they were not fitted on.
+    """Compare recalibrators on rows they were not fitted on, and recommend one.
 
     With `folds`, each row's new probabilities come from a fit to the other folds. Folds keep the class frequencies;
     rows of one cluster stay together. With `folds=None` the recalibrators are already fitted: rows one has seen are
-    refused, or, with in_sample="label", named in the warnings of the Estimate.
+    refused, or, with in_sample="label", named in the warnings of the Estimate. A recalibrator that cannot take the rows
+    is listed in `refused` with the reason; the others go on.
 
     Parameters
     ----------
@@ -58,32 +60,49 @@ def evaluate(
     >>> from truecal.recalibrate import BetaCalibration, IsotonicCalibration, evaluate
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> preds = Predictions.from_probs(p, rng.random(2000) < p**2)
-    >>> result = evaluate([BetaCalibration(), IsotonicCalibration()], preds)
-    >>> result.winner
-    'BetaCalibration'
-    >>> bool(result["BetaCalibration"].log_loss_change.high < 0)
-    True
+    >>> result = evaluate([BetaCalibration(), IsotonicCalibration()], Predictions.from_probs(p, rng.random(2000) < p**2))
+    >>> result.winner, result.recommended, bool(result["BetaCalibration"].log_loss_change.high < 0)
+    ('BetaCalibration', 'BetaCalibration', True)
     """
     check_choice(score, ("log loss", "brier"), "score")
     check_choice(in_sample, ("refuse", "label"), "in_sample")
+    check_level(level)
     named = _by_name(recalibrators)
-    z = None if logits is None else read_outputs(logits, "logits")
-    if z is not None and len(z) != len(preds):
-        raise InputError(f"there are {len(preds)} predictions but {len(z)} rows of logits; they must match row by row")
+    outputs = _outputs(named, preds, logits)
     fold_of = None
     if folds is not None:
         check_whole(folds, "folds", 2)
         fold_of = assign_folds(preds, folds, rng)
-    after: dict[str, tuple[Predictions, tuple[str, ...]]] = {BEFORE: (preds, ())}
+    after = {BEFORE: _After(preds)}
+    refused: dict[str, InputError] = {}
     for name, recalibrator in named.items():
-        X = _outputs_for(name, recalibrator, preds, z)
-        if fold_of is None:
-            notes = _seen_rows(name, recalibrator, X, preds.labels, in_sample)
-            after[name] = (recalibrator.recalibrate(preds, X), notes)
-        else:
-            after[name] = (cross_fit(recalibrator, preds, X, fold_of), ())
-    return _compare(after, score, lens, level, folds)
+        X = outputs[name]
+        notes = () if folds is not None else _seen_rows(name, recalibrator, X, preds.labels, in_sample)
+        try:
+            after[name] = _recalibrated(recalibrator, preds, X, fold_of, notes)
+        except InputError as error:
+            refused[name] = error
+    if len(refused) == len(named):
+        raise next(iter(refused.values()))
+    reasons = tuple((name, str(error)) for name, error in refused.items())
+    return _Judge(after, score, lens, level).evaluation(folds, reasons)
+
+
+@dataclass(frozen=True)
+class _After:
+    """Predictions after a recalibrator, on rows it was not fitted on."""
+
+    preds: Predictions
+    parameters: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def _recalibrated(
+    recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: Indices | None, notes: tuple[str, ...]
+) -> _After:
+    if fold_of is None:
+        return _After(recalibrator.recalibrate(preds, X), recalibrator.parameter_count, notes)
+    return _After(*cross_fit(recalibrator, preds, X, fold_of))
 
 
 def _by_name(recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator]) -> dict[str, Recalibrator]:
@@ -98,12 +117,20 @@ def _by_name(recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator])
     return named
 
 
-def _outputs_for(name: str, recalibrator: Recalibrator, preds: Predictions, logits: Any) -> Any:
-    if recalibrator.input == "probs":
-        return preds.probs
-    if logits is None:
-        raise InputError(f'{name} declares input="logits"; pass logits=..., or declare input="probs"')
-    return logits[:, 1] - logits[:, 0] if preds.binary else logits
+def _outputs(named: Mapping[str, Recalibrator], preds: Predictions, logits: ArrayLike | None) -> dict[str, Any]:
+    """What each recalibrator reads: the probabilities, or the logits given beside them."""
+    z = None if logits is None else read_outputs(logits, "logits")
+    if z is not None and len(z) != len(preds):
+        raise InputError(f"there are {len(preds)} predictions but {len(z)} rows of logits; they must match row by row")
+    outputs: dict[str, Any] = {}
+    for name, recalibrator in named.items():
+        if recalibrator.input == "probs":
+            outputs[name] = preds.probs
+        elif z is None:
+            raise InputError(f'{name} declares input="logits"; pass logits=..., or declare input="probs"')
+        else:
+            outputs[name] = z[:, 1] - z[:, 0] if preds.binary else z
+    return outputs
 
 
 def _seen_rows(name: str, recalibrator: Recalibrator, X: Any, labels: Indices, in_sample: str) -> tuple[str, ...]:
@@ -117,52 +144,111 @@ def _seen_rows(name: str, recalibrator: Recalibrator, X: Any, labels: Indices, i
     return (f"measured in sample: {shared} of {len(labels)} rows were used to fit",) if shared else ()
 
 
-def _compare(
-    after: Mapping[str, tuple[Predictions, tuple[str, ...]]],
-    score: Score,
-    lens: Lens | None,
-    level: float,
-    folds: int | None,
-) -> Evaluation:
-    from scipy.special import ndtri
+@dataclass(frozen=True)
+class _Judge:
+    """Scores of all recalibrated predictions, and their paired differences."""
 
-    z = float(ndtri((1 + level) / 2))
-    losses = {name: (log_losses(p), briers(p)) for name, (p, _) in after.items()}
-    reference, weights, clusters = losses[BEFORE], after[BEFORE][0].weights, after[BEFORE][0].clusters
+    after: Mapping[str, _After]
+    score: Score
+    lens: Lens | None
+    level: float
 
-    def change(new: Float64s, old: Float64s) -> Interval:
-        return _mean_interval(new, old, weights, clusters, z, level)
+    def evaluation(self, folds: int | None, refused: tuple[tuple[str, str], ...]) -> Evaluation:
+        losses = {name: (log_losses(a.preds), briers(a.preds)) for name, a in self.after.items()}
+        means = [{name: self._mean(both[i]) for name, both in losses.items()} for i in (0, 1)]
+        lowest = [min(mean, key=lambda name: mean[name]) for mean in means]
+        reference = [losses[lowest[i]][i] for i in (0, 1)]
+        rows = [self._row(name, losses[name], losses[BEFORE], reference) for name in self.after]
+        which = 0 if self.score == "log loss" else 1
+        ranked = sorted(rows, key=lambda row: row.brier if which else row.log_loss)
+        best = ranked[0].name
+        close = [r.name for r in ranked[1:] if self._change(losses[r.name][which], losses[best][which]).low <= 0]
+        opposed = [
+            (a.name, b.name)
+            for a, b in combinations(rows, 2)
+            if (a.equal_width - b.equal_width) * (a.sweep - b.sweep) < 0
+        ]
+        return Evaluation(tuple(rows), self.score, self.level, best, (best, *close), tuple(opposed), folds, refused)
 
-    rows = []
-    for name, (preds, notes) in after.items():
-        judged = lens or default_lens(preds)
-        error = measure(preds, lens=judged, level=level)
-        width, sweep = (_binned(preds, judged, e) for e in (BinnedECE(bins=15, norm=1), SweepECE(norm=1)))
-        right = (
-            (preds.probs > 0.5) == (preds.labels == 1) if preds.binary else preds.probs.argmax(axis=1) == preds.labels
+    def _row(
+        self,
+        name: str,
+        losses: tuple[Float64s, Float64s],
+        before: tuple[Float64s, Float64s],
+        reference: Sequence[Float64s],
+    ) -> Row:
+        preds, notes = self.after[name].preds, self.after[name].notes
+        lens = self.lens or default_lens(preds)
+        error = measure(preds, lens=lens, level=self.level)
+        width, sweep = (_binned(preds, lens, e) for e in (BinnedECE(bins=15, norm=1), SweepECE(norm=1)))
+        right, right_before = _right(preds), _right(self.after[BEFORE].preds)
+        over, under = _one_sided(error.curve)
+        return Row(
+            name=name,
+            log_loss=self._mean(losses[0]),
+            log_loss_change=self._change(losses[0], before[0]),
+            log_loss_split=self._split(losses[0], reference[0]),
+            brier=self._mean(losses[1]),
+            brier_change=self._change(losses[1], before[1]),
+            brier_split=self._split(losses[1], reference[1]),
+            accuracy=self._mean(right),
+            accuracy_change=self._change(right, right_before),
+            error=error.but(warnings=(*notes, *error.warnings)),
+            overconfidence=over,
+            underconfidence=under,
+            equal_width=width,
+            sweep=sweep,
+            parameters=self.after[name].parameters,
         )
-        log_loss, brier = losses[name]
-        rows.append(
-            Row(
-                name,
-                float(np.average(log_loss, weights=weights)),
-                change(log_loss, reference[0]),
-                float(np.average(brier, weights=weights)),
-                change(brier, reference[1]),
-                float(np.average(right, weights=weights)),
-                error.but(warnings=(*notes, *error.warnings)),
-                width,
-                sweep,
-            )
-        )
-    which = 0 if score == "log loss" else 1
-    ranked = sorted(rows, key=lambda row: row.brier if which else row.log_loss)
-    best = ranked[0].name
-    close = [r.name for r in ranked[1:] if change(losses[r.name][which], losses[best][which]).low <= 0]
-    opposed = [
-        (a.name, b.name) for a, b in combinations(rows, 2) if (a.equal_width - b.equal_width) * (a.sweep - b.sweep) < 0
-    ]
-    return Evaluation(tuple(rows), score, level, best, (best, *close), tuple(opposed), folds)
+
+    def _split(self, loss: Float64s, reference: Float64s) -> Split:
+        calibration = self._change(loss, reference)
+        refinement = self._mean(reference)
+        total = self._mean(loss)
+        part = total - refinement if np.isfinite(refinement) else 0.0
+        return Split(part, calibration, refinement, self._change(reference, np.zeros(len(reference))))
+
+    def _mean(self, values: Float64s) -> float:
+        return float(np.average(values, weights=self.after[BEFORE].preds.weights))
+
+    def _change(self, new: Float64s, old: Float64s) -> Interval:
+        """Normal interval of the weighted mean of new - old over independent rows or clusters."""
+        from scipy.special import ndtri
+
+        preds, z = self.after[BEFORE].preds, float(ndtri((1 + self.level) / 2))
+        # a label was given probability 0
+        infinite = (bool(np.isinf(new).any()), bool(np.isinf(old).any()))
+        if any(infinite):
+            low, high = {(True, False): (inf, inf), (False, True): (-inf, -inf), (True, True): (-inf, inf)}[infinite]
+            return Interval(low, high, self.level, "infinite: a label was given probability 0")
+        gap = new - old
+        w = np.ones(len(gap)) if preds.weights is None else preds.weights
+        total = float(w.sum())
+        mean = float(w @ gap) / total
+        if preds.clusters is not None:
+            sums = np.bincount(preds.clusters, w * (gap - mean)).astype(np.float64)
+            squares, count = float(sums @ sums), float(len(sums))
+        elif bool((w == np.rint(w)).all()):  # a whole weight is that many independent rows
+            squares, count = float(w @ (gap - mean) ** 2), total
+        else:
+            squares, count = float(w**2 @ (gap - mean) ** 2), total**2 / float(w @ w)
+        error = z * sqrt(squares * count / max(count - 1, 1.0)) / total
+        how = "normal, paired" + (" over clusters" if preds.clusters is not None else "")
+        return Interval(mean - error, mean + error, self.level, how)
+
+
+def _right(preds: Predictions) -> Float64s:
+    """1 where the most probable class is the label."""
+    top = preds.probs > 0.5 if preds.binary else preds.probs.argmax(axis=1)
+    return (top == preds.labels).astype(np.float64)
+
+
+def _one_sided(curve: Curve | None) -> tuple[float | None, float | None]:
+    """Mean distance of the scores above the calibration curve, and below it."""
+    if curve is None:
+        return None, None
+    gap, weight = curve.score - curve.outcome, curve.weight / curve.weight.sum()
+    return float(weight @ np.maximum(gap, 0.0)), float(weight @ np.maximum(-gap, 0.0))
 
 
 def _binned(preds: Predictions, lens: Lens, estimator: Estimator) -> float:
@@ -171,28 +257,3 @@ def _binned(preds: Predictions, lens: Lens, estimator: Estimator) -> float:
     if shares is None:
         return float(estimator(lens(preds)).value)
     return float(shares @ np.concatenate([np.atleast_1d(estimator(p).value) for p in lens.profiles(preds)]))
-
-
-def _mean_interval(
-    new: Float64s, old: Float64s, weights: Float64s | None, clusters: NDArray[np.intp] | None, z: float, level: float
-) -> Interval:
-    """Normal interval of the weighted mean of new - old over independent rows or clusters."""
-    for_ever = (bool(np.isinf(new).any()), bool(np.isinf(old).any()))  # a label was given probability 0
-    if any(for_ever):
-        low, high = {(True, False): (inf, inf), (False, True): (-inf, -inf), (True, True): (-inf, inf)}[for_ever]
-        return Interval(low, high, level, "infinite: a label was given probability 0")
-    gap = new - old
-    w = np.ones(len(gap)) if weights is None else weights
-    total = float(w.sum())
-    mean = float(w @ gap) / total
-    if clusters is not None:
-        sums = np.bincount(clusters, w * (gap - mean)).astype(np.float64)
-        squares, count = float(sums @ sums), float(len(sums))
-    elif bool((w == np.rint(w)).all()):  # a whole weight is that many independent rows
-        squares, count = float(w @ (gap - mean) ** 2), total
-    else:
-        squares, count = float(w**2 @ (gap - mean) ** 2), total**2 / float(w @ w)
-    error = z * sqrt(squares * count / max(count - 1, 1.0)) / total
-    return Interval(
-        mean - error, mean + error, level, "normal, paired" + (" over clusters" if clusters is not None else "")
-    )

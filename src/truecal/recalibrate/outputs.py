@@ -2,20 +2,31 @@
 question.
 
 `input` is declared by the caller, never guessed: "probs" are probabilities, "logits" are unnormalised log probabilities
-(for one column: the log odds of the positive class).
+(for one column: the log odds of the positive class). Rows of probabilities under input="logits" are noticed.
 """
 
-from typing import Literal
+import warnings
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.errors import InputError
+from truecal.errors import InputError, TruecalWarning
 from truecal.predictions import border
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO
 from truecal.types import Float64s, Floats, Indices
 
 Input = Literal["logits", "probs"]
+
+_ENOUGH = 20  # so many log odds that all lie in [0, 1] are probabilities
+
+
+def as_table(X: ArrayLike) -> Any:
+    """What scikit-learn's bookkeeping of column counts and names expects: two dimensions, frames as they are."""
+    if hasattr(X, "columns"):
+        return X
+    array = border.as_array(X, "X")
+    return array[:, None] if array.ndim == 1 else array
 
 
 def read_outputs(X: ArrayLike, kind: Input) -> Floats:
@@ -37,6 +48,7 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
         outputs = outputs[:, 0]
     if kind == "logits":
         border.check_finite(outputs)
+        notice_probabilities(outputs)
         if outputs.ndim == 1:
             outputs = np.column_stack([np.zeros_like(outputs), outputs])
         return (
@@ -50,6 +62,23 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
         return np.column_stack([1 - outputs, outputs])
     border.check_probabilities(outputs)
     return outputs
+
+
+def notice_probabilities(outputs: Floats) -> None:
+    """Warn when what was declared as logits is evidently probabilities: rows of numbers in [0, 1] that sum to 1."""
+    if outputs.min() < 0 or outputs.max() > 1:
+        return
+    if outputs.ndim == 1:
+        evident = len(outputs) >= _ENOUGH and bool(((outputs > 0) & (outputs < 1)).any())
+    else:
+        evident = bool((np.abs(outputs.sum(axis=1, dtype=np.float64) - 1) <= border.SUM_TOLERANCE).all())
+    if evident:
+        rows = "every value lies in [0, 1]" if outputs.ndim == 1 else "every row lies in [0, 1] and sums to 1"
+        warnings.warn(
+            f'X was declared as logits, but {rows}, as probabilities do; declare input="probs", or pass the logits',
+            TruecalWarning,
+            stacklevel=4,
+        )
 
 
 def class_logits(outputs: Floats, kind: Input) -> Floats:
@@ -78,7 +107,8 @@ def class_scores(outputs: Floats, kind: Input) -> Float64s:
     peak = scores[rows, leader][:, None]
     mass = np.exp(scores - peak)
     rest = mass.sum(axis=1, keepdims=True) - mass
-    rest[rows, leader] = 1.0  # replaced below: the difference of two nearly equal sums
+    # replaced below: the difference of two nearly equal sums
+    rest[rows, leader] = 1.0
     odds: Float64s = scores - peak - np.log(rest)
     others = scores.copy()
     others[rows, leader] = -np.inf

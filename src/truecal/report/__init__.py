@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from truecal.profile import Profile, Sketch
     from truecal.scan import Scan
     from truecal.study import Store
+    from truecal.watch import Watch
 
-__all__ = ["OPTIONAL", "EstimateRecord", "document", "report", "report_comparison", "report_study"]
+__all__ = ["OPTIONAL", "EstimateRecord", "document", "report", "report_comparison", "report_study", "report_watch"]
 
 
 def report(
@@ -131,3 +132,24 @@ def report_study(
 
         store = Store(store)
     return write_whole(path, render_study(gather_study(store, title=title, megabytes=megabytes, command=command)))
+
+
+def report_watch(
+    watch: "Watch",
+    path: str | os.PathLike[str],
+    *,
+    title: str = "Calibration over time",
+    command: str | None = None,
+) -> Path:
+    """Write a self-contained HTML page about a :class:`truecal.Watch`, and return its path.
+
+    Parameters
+    ----------
+    watch : with at least one batch. path : where to write. title : heading of the page.
+    command : what produced the page, for the reproducibility box.
+    """
+    from truecal.report.page import render_watch
+    from truecal.report.watch.content import gather_watch
+    from truecal.writing import write_whole
+
+    return write_whole(path, render_watch(gather_watch(watch, title=title, command=command)))

@@ -21,6 +21,8 @@ from truecal.report.model.sections import body
 from truecal.report.records import Absent, plain
 from truecal.report.study.record import StudyContent
 from truecal.report.study.sections import study_body
+from truecal.report.watch.content import WatchContent
+from truecal.report.watch.sections import watch_body
 
 
 def render(content: Content) -> str:
@@ -51,6 +53,14 @@ def render_study(content: StudyContent) -> str:
     )
     data = plain(asdict(content.explorer))
     return _page(content.title, study_body(content), data, scripts, styles=("page.css", "study.css"))
+
+
+def render_watch(content: WatchContent) -> str:
+    """The HTML text of the content of a watch."""
+    # what the charts need; the words are in the HTML
+    groups = [{**asdict(group), "step": None} for group in content.groups]
+    data = {"groups": groups, "tolerance": content.tolerance, "outcome": content.outcome}
+    return _page(content.title, watch_body(content), data, ("theme.js", "tables.js", "watch.js"))
 
 
 def _page(

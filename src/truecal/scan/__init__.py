@@ -3,5 +3,6 @@
 from truecal.scan.accumulate import Accumulator
 from truecal.scan.answer import measure_sketch
 from truecal.scan.scan import Scan, scan
+from truecal.scan.sources import files_of, folder_values, opened
 
-__all__ = ["Accumulator", "Scan", "measure_sketch", "scan"]
+__all__ = ["Accumulator", "Scan", "files_of", "folder_values", "measure_sketch", "opened", "scan"]

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
-from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
-from truecal.predictions.border import as_array, check_classes
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import Predictions, as_array, check_classes
 from truecal.profile import Sketch, Tally
 from truecal.scan.answer import measure_sketch
 from truecal.types import Float64s, Floats
@@ -197,16 +196,12 @@ class _Seen:
 
 def refuse_many(lens: Lens | None) -> None:
     """Raise for a lens that judges more than one score of a row."""
-    if lens is not None and (not isinstance(lens, Lens) or lens.pushed_down().kind == "classes"):
+    check_lens(lens)
+    if lens is not None and lens.pushed_down().kind == "classes":
         raise InputError(f"an accumulator judges one score per row: TopLabel or OneClass, not {type(lens).__name__}")
 
 
 def judged_rows(preds: Predictions, lens: Lens) -> tuple[Floats, NDArray[np.uint8], Float64s | None]:
-    """Scores, outcomes and weights that the lens judges, in any order. One class needs no sorting, so small batches stay cheap."""
-    asked = lens.pushed_down()
-    if asked.index is not None:
-        index = asked.index(preds)
-        return preds.class_probs(index), (preds.labels == index).view(np.uint8), preds.weights
-    profile = lens(preds)
-    weights = None if profile.weights is None else profile.weights[0]
-    return profile.scores[0], profile.outcomes[0].astype(np.uint8, copy=False), weights
+    """Scores, outcomes and weights that the lens judges, row by row; nothing is sorted, so small batches stay cheap."""
+    sample = lens.sample(preds)
+    return sample.scores, sample.outcomes.astype(np.uint8, copy=False), sample.weights

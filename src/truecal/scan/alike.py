@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from truecal.errors import FileError, InputError
-from truecal.predictions.readers.frames import matching
+from truecal.predictions import matching
 from truecal.scan.columns import Wanted
 from truecal.scan.sources import folder_values, installed, opened
 

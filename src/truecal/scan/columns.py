@@ -8,9 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.predictions import Predictions
-from truecal.predictions.border import check_classes
-from truecal.predictions.readers.frames import matching
+from truecal.predictions import Predictions, check_classes, matching
 from truecal.scan.cell_expression import number
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.lens import Lens
-from truecal.predictions.border import SUM_TOLERANCE
+from truecal.predictions import SUM_TOLERANCE
 from truecal.profile import Sketch
 from truecal.scan.cell_expression import KEY, UNFIT, edges_of, summed, why_not, with_cells
 from truecal.scan.columns import Columns

@@ -5,7 +5,7 @@ from typing import Any
 import narwhals as nw
 
 from truecal.lens import Lens
-from truecal.predictions.border import SUM_TOLERANCE
+from truecal.predictions import SUM_TOLERANCE
 from truecal.scan.cell_expression import OK, PRESENT, C, W, Y, number
 from truecal.scan.columns import Columns, class_probs, label_index
 

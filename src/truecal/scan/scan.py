@@ -1,6 +1,6 @@
 """tc.scan: calibration errors of data that stay where they are, in one pass."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -10,7 +10,7 @@ import narwhals as nw
 
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
-from truecal.lens import Lens, default_lens
+from truecal.lens import Lens, check_lens, default_lens
 from truecal.profile import Sketch
 from truecal.scan.alike import parts_of
 from truecal.scan.answer import measure_classes, measure_sketch
@@ -128,7 +128,9 @@ def scan(
     """
     columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     wanted = Wanted(label, score, probs, logits, weights, columns_by, classes)
-    _refuse_lens(lens)
+    check_lens(lens)
+    if lens is not None:
+        lens.pushed_down()  # refuses before anything is read
 
     def one(frame: Any) -> tuple[Gathered, Columns, Lens]:
         columns = choose_columns(frame, wanted)
@@ -139,26 +141,9 @@ def scan(
             frame = frame.filter(as_filter(select, columns, names))
         return gather(frame, columns, judge), columns, judge
 
-    if is_path(source):
-        files = files_of(source)
-        parts, done = [], 0
-        for part in parts_of(files, engine, wanted, apart=progress is not None):
-            if progress is not None:
-                progress(done, len(files))
-            lazy, used = opened(part.files, engine)
-            said = [nw.lit(value, nw.String).alias(name) for name, value in part.said.items()]
-            parts.append(one(lazy.with_columns(*said) if said else lazy))
-            done += len(part.files)
-        if progress is not None:
-            progress(done, len(files))
-    else:
-        if engine is not None:
-            raise InputError(f"engine={engine!r} is for files; a frame is run by the engine that holds it")
-        lazy = frame_of(source)
-        used = lazy.implementation.value
-        parts = [one(lazy)]
-    _, columns, judge = parts[0]
-    gathered = reduce(add, (part for part, _, _ in parts))
+    parts = [(one(lazy), used) for lazy, used in _lazy_frames(source, engine, wanted, progress)]
+    (_, columns, judge), used = parts[0]
+    gathered = reduce(add, (part for (part, _, _), _ in parts))
     dropped = refuse_unfit(gathered, columns, drop_null=drop_null)
     if not gathered.sketches:
         where = f" where {select}" if select is not None else ""
@@ -176,10 +161,22 @@ def scan(
     )
 
 
-def _refuse_lens(lens: object) -> None:
-    """Before anything is read."""
-    if lens is None:
+def _lazy_frames(
+    source: Any, engine: str | None, wanted: Wanted, progress: Callable[[int, int], object] | None
+) -> Iterator[tuple[Any, str]]:
+    """What to read, one after the other, and the engine that reads it; `progress` is told before every part and at the end."""
+    if not is_path(source):
+        if engine is not None:
+            raise InputError(f"engine={engine!r} is for files; a frame is run by the engine that holds it")
+        frame = frame_of(source)
+        yield frame, frame.implementation.value
         return
-    if not isinstance(lens, Lens):
-        raise InputError(f"{lens!r} cannot be pushed down to an engine; use TopLabel(), OneClass() or ClassWise()")
-    lens.pushed_down()
+    on_progress = progress or (lambda done, of: None)
+    files, done = files_of(source), 0
+    for part in parts_of(files, engine, wanted, apart=progress is not None):
+        on_progress(done, len(files))
+        lazy, used = opened(part.files, engine)
+        constants = [nw.lit(value, nw.String).alias(name) for name, value in part.said.items()]
+        yield (lazy.with_columns(*constants) if constants else lazy), used
+        done += len(part.files)
+    on_progress(done, len(files))

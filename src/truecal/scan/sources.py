@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import narwhals as nw
 
 from truecal.errors import FileError, InputError, MissingExtraError
-from truecal.predictions.readers.files import FRAME_FORMATS
+from truecal.predictions import FRAME_FORMATS
 
 ENGINES = ("polars", "duckdb", "spark", "dask")
 _ENGINE_PACKAGES = ("polars", "duckdb", "_duckdb", "pyspark", "py4j", "dask", "pyarrow", "pandas", "narwhals")

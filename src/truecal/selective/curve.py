@@ -1,13 +1,13 @@
 """The risk-coverage curve and the area under it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
 from truecal.estimate import Interval
+from truecal.frame import Frame
 from truecal.predictions import Predictions
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import bounds, draw, interval
@@ -69,8 +69,8 @@ class RiskCoverage:
             raise InputError(f"coverage must lie above 0 and at most at 1, not {wanted[bad][0]:g}")
         return self._ladder.loss(wanted)[0] / wanted
 
-    def frame(self) -> dict[str, list[Any]]:
-        """The curve at 1 %, 2 %, ..., 100 % of rows answered: answered, risk, low, high, threshold, as columns."""
+    def frame(self) -> Frame:
+        """The curve at 1 %, 2 %, ..., 100 % of rows answered: answered, risk, low, high, threshold."""
         last = np.searchsorted(self.coverage, _GRID - 1e-12)
         columns = (
             _GRID,
@@ -79,10 +79,7 @@ class RiskCoverage:
             self._high,
             self.threshold[np.minimum(last, len(self.threshold) - 1)],
         )
-        return {
-            name: column.tolist()
-            for name, column in zip(("answered", "risk", "low", "high", "threshold"), columns, strict=True)
-        }
+        return Frame(dict(zip(("answered", "risk", "low", "high", "threshold"), columns, strict=True)))
 
 
 def risk_coverage(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import InputError
+from truecal.frame import Frame
 from truecal.predictions import Predictions
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import bounds, check_share, draw
@@ -50,8 +51,8 @@ class CostMap:
         """Whether the interval of the difference leaves out 0, at each rate."""
         return (self.low > 0) | (self.high < 0)
 
-    def frame(self) -> dict[str, list[Any]]:
-        """One row per rate and cost ratio, as columns: rate, cost_ratio, cost_a, cost_b, relative, difference, low,
+    def frame(self) -> Frame:
+        """One row per rate and cost ratio: rate, cost_ratio, cost_a, cost_b, relative, difference, low,
         high, supported."""
         shape = self.cost_a.shape
 
@@ -59,15 +60,17 @@ class CostMap:
             return np.broadcast_to(values[:, None], shape).ravel().tolist()
 
         grids = {"cost_a": self.cost_a, "cost_b": self.cost_b, "relative": self.relative}
-        return {
-            "rate": spread(self.rates),
-            "cost_ratio": np.broadcast_to(self.cost_ratios, shape).ravel().tolist(),
-            **{name: grid.ravel().tolist() for name, grid in grids.items()},
-            "difference": spread(self.difference),
-            "low": spread(self.low),
-            "high": spread(self.high),
-            "supported": spread(self.supported),
-        }
+        return Frame(
+            {
+                "rate": spread(self.rates),
+                "cost_ratio": np.broadcast_to(self.cost_ratios, shape).ravel().tolist(),
+                **{name: grid.ravel().tolist() for name, grid in grids.items()},
+                "difference": spread(self.difference),
+                "low": spread(self.low),
+                "high": spread(self.high),
+                "supported": spread(self.supported),
+            }
+        )
 
 
 def cost_map(

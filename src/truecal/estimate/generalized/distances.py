@@ -15,6 +15,8 @@ from truecal.errors import InputError
 from truecal.select import check_limits
 from truecal.types import Float64s
 
+_MOST_EVENTS = 64  # up to so many the largest distance is looked for among all pairs of events
+
 
 @dataclass(frozen=True)
 class Distance(ABC):
@@ -26,6 +28,19 @@ class Distance(ABC):
 
     def check(self, events: int) -> None:  # noqa: B027 (most distances are made for any number)
         """Refuse a number of events that this distance is not made for."""
+
+    @property
+    def at_outputs(self) -> bool:
+        """Whether a model is perfect under this distance just where outcomes are as frequent as the outputs say."""
+        return True
+
+    def largest(self, events: int) -> float:
+        """The largest possible distance: between two events that are certain (distances are convex); inf where not known."""
+        if events > _MOST_EVENTS:
+            return np.inf
+        certain = np.eye(events)
+        gap = certain[:, None] - certain[None, :]
+        return float(self.between(gap, np.broadcast_to(certain[:, None], gap.shape), min(1, events - 1)).max())
 
     def ideal(self, outcome: Float64s, judged: int) -> Float64s:
         """The outcome nearest to the one seen that would cost nothing, where that does not depend on the output alone."""
@@ -53,6 +68,9 @@ class TotalVariation(Distance):
 
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return 0.5 * np.abs(gap).sum(axis=-1)
+
+    def largest(self, events: int) -> float:
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -182,6 +200,10 @@ class InterInterval(Distance):
 
     def _cost(self, y: Float64s) -> Float64s:
         return np.maximum(0.0, np.maximum(self.low - y, y - self.high))
+
+    @property
+    def at_outputs(self) -> bool:
+        return False
 
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return self._cost(outcome[..., judged])

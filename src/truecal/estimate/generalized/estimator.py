@@ -11,6 +11,7 @@ from truecal.estimate.combine import combined, power_mean
 from truecal.estimate.estimate import Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings
 from truecal.estimate.generalized.bins import Partition, VectorBinning, VectorBins
+from truecal.estimate.generalized.chance import calibrated_errors, noise_errors
 from truecal.estimate.generalized.distances import Distance, TotalVariation
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.estimate.generalized.resample import Resampled, resample
@@ -21,6 +22,7 @@ from truecal.select import Selection, small_selection
 from truecal.types import Float64s
 
 _MOST_DRAWS = 4_000_000_000  # rows times classes times replicates that a class-wise interval may cost
+_MANY_EVENTS = 10  # bins with fewer rows than this per event do not show how all of their outcomes vary
 _FEW = 10  # predictions in the median bin below which the plug-in is mostly noise
 
 
@@ -144,13 +146,38 @@ class GeneralizedECE(Estimator):
         bins = VectorBins.of(sample, partition)
         value = self._value(bins, sample.judged)
         resampled = self._resampled(sample, partition, bins, rng, by_rows=False)
-        estimate = self._estimate(sample, value, resampled)
+        estimate = self._against_chance(self._estimate(sample, value, resampled), sample, partition, bins, rng)
         middle = float(np.median(bins.count[bins.weight > 0]))
         if middle < _FEW:
             note = f"half of the {bins.filled} bins hold at most {middle:g} predictions, so chance alone makes most of the value"
             estimate = estimate.but(warnings=(note, *estimate.warnings))
         of_event = bins.judged(sample.judged) if sample.dimension == 2 else None
         return Judged(estimate.but(vector_bins=bins, bins=of_event), bins, resampled)
+
+    def _against_chance(
+        self, estimate: Estimate, sample: Sample, partition: Partition, bins: VectorBins, rng: np.random.Generator
+    ) -> Estimate:
+        """With the p-value of calibration and the chance level, from labels redrawn from the outputs of independent rows.
+
+        Resampled rows show outcomes that were seen only; a calibrated model has others too. So truth 0 is in the interval unless
+        redrawn labels reject it. An error is never above what the distance can be.
+        """
+        interval = estimate.interval
+        if interval is not None:
+            most = self.distance.largest(sample.dimension)
+            interval = replace(interval, high=min(float(interval.high), most))
+            estimate = estimate.but(interval=interval)
+        if interval is None or not sample.independent or not self.distance.at_outputs:
+            return estimate
+        errors = self.root(calibrated_errors(sample, partition, bins, self.distance, self.norm, rng.spawn(1)[0]))
+        p = float(1 + np.count_nonzero(errors >= float(estimate.value) * (1 - 1e-12))) / (1 + len(errors))
+        if p > (1 - interval.level) / 2:
+            interval = replace(interval, low=0.0)
+        elif sample.dimension * _MANY_EVENTS > float(np.median(bins.count[bins.weight > 0])):
+            noise = self.root(noise_errors(sample, partition, bins, self.distance, self.norm, rng.spawn(1)[0]))
+            least = float(estimate.value) - float(np.quantile(noise, (1 + interval.level) / 2))
+            interval = replace(interval, low=max(0.0, min(float(interval.low), least)))
+        return estimate.but(interval=interval, p_value=p, chance=float(errors.mean()))
 
     def _value(self, bins: VectorBins, judged: int) -> float:
         far = self.distance.between(bins.gap, bins.mean_outcome, judged)

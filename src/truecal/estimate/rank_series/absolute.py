@@ -1,10 +1,10 @@
 r"""The interval of the mean absolute error, from the sign of the gap with every row left out.
 
 E|m| is the largest E[s(c) (y - c)] over functions s with values in [-1, 1], reached at s = sign m. With s_i the sign of a fit that
-did not see row i, V = mean s_i (y_i - c_i) has an expectation of at most E|m|, and exactly 0 for a calibrated model, whatever the fit:
-V - z se is a valid lower limit. A fit may miss the sign where the gap is small or jumps; what that is expected to cost, the mean of
-2 |m| Phi(-|m| / sd), is added to the upper end, and the best of several fits is taken for it: the series itself and the means of
-neighbouring cells, which follow jumps.
+did not see row i, V = mean s_i (y_i - c_i) has an expectation of at most E|m|, and exactly 0 for a calibrated model, whatever
+the fit: V - z se is a valid lower limit. A fit may miss the sign where the gap is small or jumps. What that is expected to cost,
+the mean of 2 |m| Phi(-|m| / sd), is added to the upper end, for which the best of several fits is taken: the series itself and the
+means of neighbouring cells, which follow jumps.
 
 Leaving out row i needs no second fit: m_{-i}(c_i) = (m - h r_i) / (1 - h), with h the leverage of the row and r_i = y_i - c_i; so a
 cell has one sign for its ones and one for its zeros.
@@ -18,6 +18,7 @@ from truecal.estimate.rank_series.basis import Cells
 from truecal.estimate.rank_series.fit import Fit
 from truecal.types import Float64s
 
+_ROUNDING = 1e-9  # of a gap
 _RUNS = (8, 16, 32, 64)  # numbers of runs of cells whose means are tried beside the series
 
 
@@ -41,9 +42,14 @@ def _left_out(cells: Cells, gap: Float64s, leverage: Float64s) -> Float64s:
     count = np.broadcast_to(cells.count, cells.score.shape)
     score = cells.score
     ones = np.clip(cells.residual + count * score, 0.0, count)
-    gain = np.sign(gap - leverage * (1 - score)) * ones * (1 - score)
-    loss = np.sign(gap + leverage * score) * (count - ones) * score
+    gain = _sign(gap - leverage * (1 - score)) * ones * (1 - score)
+    loss = _sign(gap + leverage * score) * (count - ones) * score
     return (gain - loss).sum(axis=1) / cells.n
+
+
+def _sign(gap: Float64s) -> Float64s:
+    """The sign, 0 where a gap is nothing but rounding."""
+    return np.where(np.abs(gap) > _ROUNDING, np.sign(gap), 0.0)
 
 
 def _means(cells: Cells, runs: int) -> tuple[Float64s, Float64s]:

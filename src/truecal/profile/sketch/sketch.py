@@ -37,7 +37,7 @@ class Sketch:
     precision : bytes per score of the coarsest batch (2, 4 or 8): edges of equal-width bins are rounded to it.
 
     >>> import numpy as np, truecal as tc
-    >>> from truecal.profile.sketch import Sketch
+    >>> from truecal.profile import Sketch
     >>> rng = np.random.default_rng(0)
     >>> c = rng.random(100_000)
     >>> y = rng.random(100_000) < c**1.2

@@ -54,5 +54,13 @@ def numbers(
     return array
 
 
+def matrix(state: Mapping[str, Any], name: str, size: int) -> Float64s:
+    """A square list of lists of finite numbers."""
+    rows = field(state, name)
+    if not isinstance(rows, list) or len(rows) != size:
+        raise FileError(f'"{name}" must be a list of {size} lists of numbers')
+    return np.stack([numbers({name: row}, name, size) for row in rows])
+
+
 def _between(low: float, high: float) -> str:
     return f" in [{low:g}, {high:g}]" if low > -inf or high < inf else ""

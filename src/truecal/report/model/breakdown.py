@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
+from truecal.breakdown import Subgroups
 from truecal.breakdown.likert import Category
-from truecal.breakdown.subgroups import SMALL, Subgroups, worst_first
 from truecal.estimate import Estimate
 from truecal.lens import Lens
 from truecal.predictions import Predictions
@@ -115,11 +115,7 @@ def per_group(preds: Predictions, by: Sequence[str], *, lens: Lens, level: float
 
 def per_scanned_group(scan: Scan, overall: Estimate, *, level: float, rng: int) -> Groups:
     """The same from the sketches of a scan."""
-    estimates = scan.groups(level=level, rng=rng)
-    counts = np.array([estimate.n for estimate in estimates.values()])
-    names = [", ".join("missing" if value is None else str(value) for value in group) for group in estimates]
-    judged = [estimate if estimate.n >= SMALL else None for estimate in estimates.values()]
-    return _listed(", ".join(scan.by), worst_first(scan.by, names, counts, judged, level=level, overall=overall))
+    return _listed(", ".join(scan.by), tc.subgroups(scan, level=level, rng=rng))
 
 
 def _listed(by: str, table: Subgroups) -> Groups:

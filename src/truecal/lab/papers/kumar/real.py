@@ -23,8 +23,9 @@ from truecal.profile import Profile
 from truecal.recalibrate.bin_choice import choose_bins, marginal_errors, marginals
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.methods.scores.beta import BetaCalibration
-from truecal.recalibrate.methods.scores.histogram import HistogramBinning, mass_edges
+from truecal.recalibrate.methods.scores.histogram import HistogramBinning
 from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
+from truecal.recalibrate.methods.scores.steps import mass_edges
 from truecal.types import Float64s, Indices
 
 Table = list[dict[str, Any]]

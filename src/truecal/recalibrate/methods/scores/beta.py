@@ -10,6 +10,8 @@ from truecal.checks import check_choice
 from truecal.errors import InputError
 from truecal.predictions import sigmoid
 from truecal.recalibrate.export import fields
+from truecal.recalibrate.export.graph import Value
+from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMapping
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO
@@ -26,18 +28,40 @@ class BetaMap:
     c: float
     odds: bool = False
     clip: float | None = None
+    certain: bool = False
 
     def __call__(self, scores: Float64s) -> Float64s:
         log_p, log_q = logarithms(scores, self.odds, self.clip)
-        value = np.full(len(scores), self.c)
-        if self.a:  # 0 * minus infinity is 0 here: the term is absent
-            value += self.a * log_p
-        if self.b:
-            value -= self.b * log_q
-        return sigmoid(value)
+        return sigmoid(self.c + self._term(self.a, log_p) - self._term(self.b, log_q))
+
+    def _term(self, slope: float, logs: Float64s) -> Float64s:
+        """slope * logs. With slope 0, minus infinity stays itself if the fit saw that such rows are right (the limit of
+        small slopes), and else counts as 0."""
+        infinite = np.isneginf(logs)
+        limit = -np.inf if slope or self.certain else 0.0
+        return np.where(infinite, limit, slope * np.where(infinite, 0.0, logs))
+
+    def trace(self, scores: Value) -> Value:
+        if self.odds:
+            # log(1 + exp(-|s|)), the part that ln p and ln(1 - p) share
+            shared = (1 + (-scores.at_least(-scores)).exp()).log()
+            log_p, log_q = scores.at_most(0.0) - shared, (-scores).at_most(0.0) - shared
+            log_p = (log_p <= LOG_ZERO / 2).where(-np.inf, log_p)
+            log_q = (log_q <= LOG_ZERO / 2).where(-np.inf, log_q)
+        else:
+            log_p, log_q = scores.log(), (1 - scores).log()
+        if self.clip is not None:
+            low, high = np.log(self.clip), np.log1p(-self.clip)
+            log_p, log_q = log_p.at_least(low).at_most(high), log_q.at_least(low).at_most(high)
+        return (self.c + self._traced_term(self.a, log_p) - self._traced_term(self.b, log_q)).sigmoid()
+
+    def _traced_term(self, slope: float, logs: Value) -> Value:
+        infinite = logs <= LOG_ZERO / 2
+        return infinite.where(-np.inf if slope or self.certain else 0.0, slope * infinite.where(0.0, logs))
 
     def state(self) -> dict[str, Any]:
-        return {"a": self.a, "b": self.b, "c": self.c}
+        numbers = {"a": self.a, "b": self.b, "c": self.c}
+        return {**numbers, "certain": True} if self.certain else numbers
 
 
 def logarithms(scores: Float64s, odds: bool, clip: float | None) -> tuple[Float64s, Float64s]:
@@ -78,10 +102,11 @@ class BetaCalibration(ScoreMapping):
 
     Notes
     -----
-    A probability of exactly 0 or 1 has an infinite logarithm. Without `clip` it stays 0 or 1 (unless a or b is 0), and
-    if the outcome of such a row contradicts it no curve of the family can be right, so fitting is refused and the row
-    named. When a threshold separates the outcomes perfectly no finite optimum exists; then Platt's targets (n+ + 1) /
-    (n+ + 2) and 1 / (n- + 2) are used instead of 1 and 0, and a warning says so.
+    A probability of exactly 0 or 1 has an infinite logarithm. Without `clip` it stays 0 or 1; if the outcome of such a
+    row contradicts it no curve of the family can be right, so fitting is refused and the row named. Where a or b is 0,
+    exact zeros and ones stay if the fit has seen some, and follow the curve if it has not. When a threshold separates
+    the outcomes perfectly no finite optimum exists; then Platt's targets (n+ + 1) / (n+ + 2) and 1 / (n- + 2) are used
+    instead of 1 and 0, and a warning says so.
 
     References
     ----------
@@ -128,8 +153,9 @@ class BetaCalibration(ScoreMapping):
         if not kept.all():
             self._refuse_contradiction(np.isneginf(log_p), np.isneginf(log_q), outcomes)
             if not kept.any():
-                raise InputError("every probability is exactly 0 or 1; there is no curve to fit")
-            # a row whose 0 or 1 came true has likelihood 1 under every curve: it says nothing
+                self._warn("every probability is exactly 0 or 1 and comes true; they are left as they are")
+                return BetaMap(1.0, 1.0, 0.0, odds, self.clip, certain=True)
+            # a row whose 0 or 1 came true has likelihood 1 under every curve that keeps 0 and 1: it says nothing
             log_p, log_q, outcomes, weights = log_p[kept], log_q[kept], outcomes[kept], weights[kept]
         level = log_p - log_q
         targets = outcomes
@@ -148,17 +174,19 @@ class BetaCalibration(ScoreMapping):
         *slopes, c = fit_rising_logistic(features, targets, weights).tolist()
         if not any(slopes) and varies and ones > 0 and zeros > 0:
             self._warn("the scores do not rise with the outcomes; the map is constant")
-        return BetaMap(slopes[0], slopes[-1], c, odds, self.clip)
+        return BetaMap(slopes[0], slopes[-1], c, odds, self.clip, certain=not kept.all())
 
     def _refuse_contradiction(self, at_zero: Any, at_one: Any, outcomes: Float64s) -> None:
         wrong = (at_zero & (outcomes > 0)) | (at_one & (outcomes == 0))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise InputError(
-                f"row {row} has a probability of exactly {int(at_one[row])} and the opposite outcome, which no beta "
-                'curve can explain; pass the logits (input="logits"), or clip=1e-7 to move probabilities off 0 and 1'
+            raise ImpossibleRowError(
+                row,
+                f"has a probability of exactly {int(at_one[row])} and the opposite outcome, which no beta curve can "
+                'explain; pass the logits (input="logits"), or clip=1e-7 to move probabilities off 0 and 1',
             )
 
     def read_map(self, state: Mapping[str, Any]) -> BetaMap:
         a, b = fields.number(state, "a", low=0.0), fields.number(state, "b", low=0.0)
-        return BetaMap(a, b, fields.number(state, "c"), self.input == "logits", self.clip)
+        certain = state.get("certain", False) is True
+        return BetaMap(a, b, fields.number(state, "c"), self.input == "logits", self.clip, certain)

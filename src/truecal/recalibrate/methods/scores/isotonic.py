@@ -8,6 +8,7 @@ import numpy as np
 
 from truecal.errors import FileError
 from truecal.recalibrate.export import fields
+from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.types import Float64s
 
@@ -27,6 +28,16 @@ class RisingMap:
         share = np.clip((scores - self.x[left]) / (self.x[right] - self.x[left]), 0.0, 1.0)
         # each operation is monotone in floating point and the minimum joins the pieces: rounding reverses no two scores
         return np.minimum(self.y[left] + share * (self.y[right] - self.y[left]), self.y[right])
+
+    def trace(self, scores: Value) -> Value:
+        if len(self.x) == 1:
+            return scores * 0.0 + self.y[0]
+        # one segment per pair of knots; scores outside the knots fall into the first or last and stop at its end
+        segment = scores.count_reached(self.x[1:-1])
+        x0, x1 = segment.look_up(self.x[:-1]), segment.look_up(self.x[1:])
+        y0, y1 = segment.look_up(self.y[:-1]), segment.look_up(self.y[1:])
+        share = ((scores - x0) / (x1 - x0)).at_least(0.0).at_most(1.0)
+        return (y0 + share * (y1 - y0)).at_most(y1)
 
     def state(self) -> dict[str, Any]:
         return {"x": self.x.tolist(), "y": self.y.tolist()}
@@ -64,20 +75,32 @@ class IsotonicCalibration(ScoreMapping):
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> RisingMap:
         from scipy.optimize import isotonic_regression
 
-        order = np.argsort(scores)
-        x, w = scores[order], weights[order]
-        wy = (weights * outcomes)[order]
-        starts = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
-        if len(starts) < len(x):
-            x, w, wy = x[starts], np.add.reduceat(w, starts), np.add.reduceat(wy, starts)
-        y = np.clip(isotonic_regression(wy / w, weights=w).x, 0.0, 1.0)  # a mean of 0s and 1s may round past them
-        bend = np.ones(len(x), bool)  # inside a flat stretch no knot is needed
+        x, w, ones = pooled(scores, outcomes, weights)
+        # a mean of 0s and 1s may round past them
+        y = np.clip(isotonic_regression(ones / w, weights=w).x, 0.0, 1.0)
+        # inside a flat stretch no knot is needed
+        bend = np.ones(len(x), bool)
         bend[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
         return RisingMap(x[bend], y[bend])
 
     def read_map(self, state: Mapping[str, Any]) -> RisingMap:
-        x = fields.numbers(state, "x", rising=True)
-        y = fields.numbers(state, "y", len(x), low=0.0, high=1.0)
-        if len(x) == 0 or not (np.diff(y) >= 0).all():
-            raise FileError('"y" must hold at least one number and never decrease')
-        return RisingMap(x, y)
+        return read_rising(state)
+
+
+def pooled(scores: Float64s, outcomes: Float64s, weights: Float64s) -> tuple[Float64s, Float64s, Float64s]:
+    """Distinct scores in rising order, with the weight of each and the weight of its positive outcomes."""
+    order = np.argsort(scores)
+    x, w, ones = scores[order], weights[order], (weights * outcomes)[order]
+    start = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
+    if len(start) < len(x):
+        x, w, ones = x[start], np.add.reduceat(w, start), np.add.reduceat(ones, start)
+    return x, w, ones
+
+
+def read_rising(state: Mapping[str, Any]) -> RisingMap:
+    """The curve of a state written by `RisingMap.state`."""
+    x = fields.numbers(state, "x", rising=True)
+    y = fields.numbers(state, "y", len(x), low=0.0, high=1.0)
+    if len(x) == 0 or not (np.diff(y) >= 0).all():
+        raise FileError('"y" must hold at least one number and never decrease')
+    return RisingMap(x, y)

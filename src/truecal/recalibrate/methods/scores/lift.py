@@ -1,8 +1,9 @@
 """From a map of one score to a recalibrator of any number of classes.
 
-A map turns one score into one probability. Two classes need one map, for the second class. More classes are lifted
-either "one-vs-rest" (a map per class; the results are renormalised to sum to 1, or left alone) or "top-label" (one map,
-for the probability that the largest output is right).
+A map turns one score into one probability. Two classes need one map, for the second class. More classes are lifted in
+one of three ways: "one-vs-rest" (a map per class; the results are renormalised to sum to 1, or left alone), "top-label"
+(one map, for the probability that the largest output is right), or "shared" (one map for all classes, learned from all
+pairs of a row and a class; as the map never falls, the predicted class stays).
 """
 
 from abc import abstractmethod
@@ -16,10 +17,17 @@ from truecal.errors import FileError
 from truecal.predictions import softmax
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.export import fields
+from truecal.recalibrate.export.graph import Value
+from truecal.recalibrate.export.traced import traced_probs, traced_scores
+from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.recalibrate.outputs import Input, class_scores, top_class
 from truecal.types import Float64s, Floats, Indices
 
-Multiclass = Literal["one-vs-rest", "top-label"]
+Multiclass = Literal["one-vs-rest", "top-label", "shared"]
+
+# How much of the model's own probabilities a shared map adds: enough to order classes that the map puts on one step
+# (1e-6 is far above rounding), too little to matter to any score.
+_TIE_BREAK = 1e-6
 
 
 class ScoreMap(Protocol):
@@ -27,13 +35,18 @@ class ScoreMap(Protocol):
 
     def __call__(self, scores: Float64s) -> Float64s: ...
 
+    def trace(self, scores: Value) -> Value:
+        """The same for one column of a graph."""
+        ...
+
     def state(self) -> dict[str, Any]:
         """Its numbers, for JSON."""
         ...
 
 
 class ScoreMapping(Recalibrator):
-    """A recalibrator made of maps of one score: `maps_`, one for two classes or "top-label", else one per class."""
+    """A recalibrator made of maps of one score: `maps_`, one per class, or one in all for two classes, "top-label" and
+    "shared"."""
 
     multiclass: Multiclass
     normalize: bool
@@ -63,6 +76,10 @@ class ScoreMapping(Recalibrator):
         """One score per class: what the maps are functions of."""
         return class_scores(outputs, self.input)
 
+    def traced_scores(self, outputs: Value, count: int) -> Value:
+        """The same for a graph of `count` classes."""
+        return traced_scores(outputs, self.input, count)
+
     def check_params(self) -> None:
         super().check_params()
         check_choice(self.multiclass, get_args(Multiclass), "multiclass")
@@ -82,6 +99,12 @@ class ScoreMapping(Recalibrator):
                     f"the largest output is {'always' if right[0] else 'never'} right; the map has only one outcome"
                 )
             self.maps_ = [self.fit_map(scores[np.arange(rows), top], right, each)]
+        elif self.multiclass == "shared":
+            pairs = (labels[:, None] == np.arange(count)).astype(np.float64)
+            try:
+                self.maps_ = [self.fit_map(scores.ravel(), pairs.ravel(), np.repeat(each, count))]
+            except ImpossibleRowError as refusal:
+                raise refusal.among(np.repeat(np.arange(rows), count)) from None
         else:
             if self.unseen_:
                 names = self._named(self.unseen_)
@@ -94,12 +117,32 @@ class ScoreMapping(Recalibrator):
         if count == 2:
             positive = self.maps_[0](scores[:, 1])
             return np.column_stack([1 - positive, positive])
+        if self.multiclass == "one-vs-rest":
+            probs = np.column_stack([g(scores[:, k]) for k, g in enumerate(self.maps_)])
+            return renormalized(probs) if self.normalize else probs
+        raw = outputs.astype(np.float64) if self.input == "probs" else softmax(outputs)
         if self.multiclass == "top-label":
             top = top_class(outputs)
-            probs = outputs.astype(np.float64) if self.input == "probs" else softmax(outputs)
-            return with_confidence(probs, top, self.maps_[0](scores[np.arange(rows), top]))
-        probs = np.column_stack([g(scores[:, k]) for k, g in enumerate(self.maps_)])
-        return renormalized(probs) if self.normalize else probs
+            return with_confidence(raw, top, self.maps_[0](scores[np.arange(rows), top]))
+        shared = self.maps_[0](scores.ravel()).reshape(rows, count)
+        return renormalized(shared + _TIE_BREAK * raw) if self.normalize else shared
+
+    def _trace(self, outputs: Value) -> Value:
+        count = len(self.classes_)
+        scores = self.traced_scores(outputs, count)
+        if count == 2:
+            positive = self.maps_[0].trace(scores.column(1))
+            return (1 - positive).beside(positive)
+        if self.multiclass == "one-vs-rest":
+            probs = _side_by_side([g.trace(scores.column(k)) for k, g in enumerate(self.maps_)])
+            return traced_renormalized(probs, count) if self.normalize else probs
+        raw = traced_probs(outputs, self.input)
+        if self.multiclass == "top-label":
+            top = outputs.is_largest(count)
+            confidence = self.maps_[0].trace(top.where(scores, 0.0).sum())
+            return traced_with_confidence(raw, top, confidence, count)
+        shared = _side_by_side([self.maps_[0].trace(scores.column(k)) for k in range(count)])
+        return traced_renormalized(shared + _TIE_BREAK * raw, count) if self.normalize else shared
 
     def _state(self) -> dict[str, Any]:
         return {"maps": [g.state() for g in self.maps_]}
@@ -107,16 +150,27 @@ class ScoreMapping(Recalibrator):
     def _restore(self, state: Mapping[str, Any]) -> None:
         states = fields.field(state, "maps")
         count = len(self.classes_)
-        needed = 1 if count == 2 or self.multiclass == "top-label" else count
+        needed = count if count > 2 and self.multiclass == "one-vs-rest" else 1
         if not isinstance(states, list) or len(states) != needed or not all(isinstance(s, dict) for s in states):
             raise FileError(f'"maps" must be a list of {needed} objects')
         self.maps_ = [self.read_map(s) for s in states]
+
+
+def _side_by_side(columns: Sequence[Value]) -> Value:
+    return columns[0].beside(*columns[1:])
 
 
 def renormalized(probs: Float64s) -> Float64s:
     """Rows divided by their sums; a row of zeros, which says nothing about the classes, becomes uniform."""
     total = probs.sum(axis=1, keepdims=True)
     return np.where(total > 0, probs / np.where(total > 0, total, 1.0), 1.0 / probs.shape[1])
+
+
+def traced_renormalized(probs: Value, count: int) -> Value:
+    """`renormalized` for a graph."""
+    total = probs.sum()
+    empty = total <= 0.0
+    return empty.where(1.0 / count, probs / empty.where(1.0, total))
 
 
 def with_confidence(probs: Float64s, top: Indices, confidence: Float64s) -> Float64s:
@@ -141,10 +195,29 @@ def with_confidence(probs: Float64s, top: Indices, confidence: Float64s) -> Floa
         excess, room = rest[over] * largest[over] - confidence[over], rest[over] * (largest[over] - equal)
         mix = np.where(room > excess, excess / np.where(room > excess, room, 1.0), 1.0)[:, None]
         mixed = rest[over, None] * ((1 - mix) * shares[over] + mix * equal)
-        below = np.where(mix < 1, np.nextafter(confidence[over, None], 0.0), 1.0)  # rounding must not make a tie
+        # rounding must not make a tie
+        below = np.where(mix < 1, np.nextafter(confidence[over, None], 0.0), 1.0)
         shares[over] = np.minimum(mixed, below)
         shares[~over] *= rest[~over, None]
     else:
         shares *= rest[:, None]
     shares[index, top] = confidence
     return shares
+
+
+def traced_with_confidence(probs: Value, top: Value, confidence: Value, count: int) -> Value:
+    """`with_confidence` for a graph; `top` is True in the column of the largest output."""
+    equal = 1.0 / (count - 1)
+    others = top.where(0.0, probs)
+    total = others.sum()
+    nothing = total <= 0.0
+    shares = top.where(0.0, nothing.where(equal, others / nothing.where(1.0, total)))
+    rest, largest = 1 - confidence, shares.max()
+    fits = rest * largest < confidence
+    excess, room = rest * largest - confidence, rest * (largest - equal)
+    possible = excess < room
+    mix = possible.where(excess / possible.where(room, 1.0), 1.0)
+    mixed = fits.where(rest * shares, rest * ((1 - mix) * shares + mix * equal))
+    # one part in 1e15 stands for the next float below: rounding must not make a tie
+    below = fits.where(1.0, possible.where(confidence * (1 - 1e-15), 1.0))
+    return top.where(confidence, mixed.at_most(below))

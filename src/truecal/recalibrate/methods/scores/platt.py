@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from truecal.errors import InputError
 from truecal.predictions import sigmoid
 from truecal.recalibrate.export import fields
+from truecal.recalibrate.export.graph import Value
+from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO
 from truecal.recalibrate.solvers.newton import fit_rising_logistic
@@ -24,6 +25,9 @@ class LogisticMap:
 
     def __call__(self, scores: Float64s) -> Float64s:
         return sigmoid(self.slope * scores + self.intercept)
+
+    def trace(self, scores: Value) -> Value:
+        return (self.slope * scores + self.intercept).sigmoid()
 
     def state(self) -> dict[str, Any]:
         return {"slope": self.slope, "intercept": self.intercept}
@@ -43,8 +47,9 @@ class PlattScaling(ScoreMapping):
     input : "probs" (s is the probability itself) or "logits" (s is the log odds: of one column the value, of many
         columns each class against the rest). For a logistic curve in the log odds of probabilities see
         ``BetaCalibration(parameters=2)``.
-    multiclass : "one-vs-rest" or "top-label", for more than two classes.
-    normalize : whether one-vs-rest results are divided by their sum.
+    multiclass : "one-vs-rest", "top-label" or "shared" (one map for all classes, which keeps the predicted class), for
+        more than two classes.
+    normalize : whether one-vs-rest and shared results are divided by their sum.
     classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
 
     Attributes
@@ -66,8 +71,8 @@ class PlattScaling(ScoreMapping):
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> LogisticMap:
         if np.abs(scores).max() >= -LOG_ZERO / 2:
             row = int(np.abs(scores).argmax())
-            raise InputError(
-                f"Platt scaling needs finite log odds, but row {row} rules a class out (a logit of minus infinity)"
+            raise ImpossibleRowError(
+                row, "rules a class out (a logit of minus infinity), but Platt scaling needs finite log odds"
             )
         ones = float(weights @ outcomes)
         zeros = float(weights.sum()) - ones

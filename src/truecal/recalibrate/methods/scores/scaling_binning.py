@@ -10,9 +10,10 @@ from truecal.checks import check_choice, check_whole
 from truecal.errors import FileError, InputError
 from truecal.profile import Profile
 from truecal.recalibrate.export import fields
+from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.methods.scores.beta import BetaCalibration
-from truecal.recalibrate.methods.scores.histogram import StepMap, mass_edges, read_steps
 from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMap, ScoreMapping
+from truecal.recalibrate.methods.scores.steps import StepMap, mass_edges, read_steps
 from truecal.recalibrate.outputs import Input
 from truecal.types import Float64s, Floats, Indices
 
@@ -26,6 +27,9 @@ class BinnedCurve:
 
     def __call__(self, scores: Float64s) -> Float64s:
         return self.steps(self.curve(scores))
+
+    def trace(self, scores: Value) -> Value:
+        return self.steps.trace(self.curve.trace(scores))
 
     def state(self) -> dict[str, Any]:
         return {"curve": self.curve.state(), **self.steps.state()}
@@ -111,6 +115,9 @@ class ScalingBinning(ScoreMapping):
 
     def scores(self, outputs: Floats) -> Float64s:
         return self._curve().scores(outputs)
+
+    def traced_scores(self, outputs: Value, count: int) -> Value:
+        return self._curve().traced_scores(outputs, count)
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BinnedCurve:
         first = second = third = np.arange(len(scores))

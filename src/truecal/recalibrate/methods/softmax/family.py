@@ -1,18 +1,18 @@
-"""What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias), also in torch."""
+"""What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias)."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from truecal.errors import InputError, MissingExtraError
 from truecal.recalibrate.contract import Recalibrator
+from truecal.recalibrate.export.graph import Value
+from truecal.recalibrate.export.traced import traced_logits
+from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.recalibrate.outputs import class_logits
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits, affine_loss, scaled_softmax
+from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
-
-if TYPE_CHECKING:
-    import torch
 
 
 class SoftmaxScaling(Recalibrator):
@@ -32,9 +32,10 @@ class SoftmaxScaling(Recalibrator):
             own = np.take_along_axis(data.logits, labels[:, None], axis=1)[:, 0]
             if (own <= LOG_ZERO).any():
                 row = int(np.flatnonzero(own <= LOG_ZERO)[0])
-                raise InputError(
-                    f"row {row} gives its true class {self._named([labels[row]])} a probability of exactly 0, "
-                    'which no scaling can raise: pass the logits (input="logits"), or probabilities of higher precision'
+                raise ImpossibleRowError(
+                    row,
+                    f"gives its true class {self._named([labels[row]])} a probability of exactly 0, which no scaling can "
+                    'raise: pass the logits (input="logits"), or probabilities of higher precision',
                 )
         return data
 
@@ -46,34 +47,20 @@ class SoftmaxScaling(Recalibrator):
         )
         self._warn(f"{why}, so the likelihood has no finite optimum; targets were smoothed by Laplace's rule")
 
-    def to_torch(self) -> "torch.nn.Module":
-        """A torch module from the same input to the recalibrated probabilities, for serving the fixed model."""
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self, "classes_")
-        try:
-            import torch
-        except ImportError as error:
-            raise MissingExtraError.of("torch", "torch") from error
-
+    def _trace(self, outputs: Value) -> Value:
         scale, bias = self._affine()
-        logs, single = self.input == "probs", self.n_features_in_ == 1
+        logits = traced_logits(outputs, self.input)
+        return (logits <= LOG_ZERO).where(-np.inf, logits * scale + bias).softmax()
 
-        class ScaledSoftmax(torch.nn.Module):  # type: ignore[misc]
-            def __init__(self) -> None:
-                super().__init__()
-                self.register_buffer("scale", torch.as_tensor(scale, dtype=torch.float64))
-                self.register_buffer("bias", torch.as_tensor(bias, dtype=torch.float64))
 
-            def forward(self, outputs: Any) -> Any:
-                if single:
-                    outputs = outputs.reshape(-1, 1)
-                    outputs = torch.cat([1 - outputs if logs else torch.zeros_like(outputs), outputs], dim=1)
-                logits = torch.log(outputs) if logs else outputs
-                value = self.scale.to(logits.dtype) * logits + self.bias.to(logits.dtype)
-                return torch.softmax(torch.where(torch.isneginf(logits), logits, value), dim=1)
-
-        return ScaledSoftmax()
+def inverse_temperature(data: LabelledLogits) -> float:
+    """The best 1 / T over the rows whose true class is possible at all."""
+    own = np.take_along_axis(data.logits, data.labels[:, None], axis=1)[:, 0]
+    possible = np.flatnonzero(own > LOG_ZERO)
+    if len(possible) < len(own):
+        weights = None if data.weights is None else data.weights[possible]
+        data = LabelledLogits.of(data.logits[possible], data.labels[possible], weights)
+    return fit_inverse_temperature(data).value if len(possible) else 1.0
 
 
 def maximise_likelihood(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s, bool]:

@@ -8,7 +8,7 @@ from truecal.checks import check_norm
 from truecal.errors import InputError
 from truecal.estimate.combine import power_mean
 from truecal.estimate.estimator import Estimator, Findings
-from truecal.estimate.grid import cell_sums, midpoints, sampled_response, smooth
+from truecal.estimate.smoothing.grid import cell_sums, midpoints, sampled_response, smooth
 from truecal.profile import Profile
 from truecal.types import Float64s
 

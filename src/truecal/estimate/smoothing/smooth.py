@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.estimate.estimator import Estimator, Findings
-from truecal.estimate.grid import cell_sums, gaussian_response
+from truecal.estimate.smoothing.grid import cell_sums, gaussian_response
 from truecal.profile import Profile
 from truecal.types import Float64s
 

@@ -1,0 +1,1 @@
+"""The search behind `audit`: columns as levels, sums over all intersections, their joint null, and the few that matter."""

@@ -1,0 +1,279 @@
+r"""One joint null for all segments and regions of scores.
+
+Tests. For segment s and contrast a over the four regions of scores (all; halves; quarters; slope) the sum S = sum_q a_q R_sq of
+residuals y - c over its null standard deviation, taken to a normal score z (Wilson & Hilferty 1931: a skewed sum is close to a
+shifted gamma variable). Contrasts of regions see errors that cancel in the mean.
+
+Price of the search. u = z^2/2 + log|z| - log N is minus the logarithm of N times the tail of a normal variable, N the number of
+tests of the same class (depth of the segment, kind of contrast): Bonferroni within a class, so that the 40 segments of single
+columns do not pay for the 7000 intersections of three. Classes compete on equal terms.
+
+Family-wise p. The largest u is compared with the largest u of datasets in which outcomes are redrawn from the scores, one redraw
+for all segments (Westfall & Young 1993, max-T). If the rows of a segment are calibrated, all tests within it are distributed as in
+the redraws whatever happens elsewhere, so the step-down form, which leaves out what is rejected already, keeps the family-wise
+error as well.
+
+Rows that share a unit. Residuals of whole units are multiplied by one normal variable each (the wild bootstrap of Liu 1988, with
+normal multipliers as in Chernozhukov, Chetverikov & Kato 2013); every sum is judged in units of the deviation its multiples have.
+A segment in which nothing happened has next to no residuals and would make a deviation of its own far too small. So that of the
+data is not taken below the model's: with v the variance of a row, and rho the correlation within units (the largest of that of
+all rows and of each region of scores), sum v + rho (sum_g (sum_{i in g} sqrt v_i)^2 - sum v). The skewness of independent rows
+grows by the root of the same factor.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.breakdown.segments.records import Records
+from truecal.breakdown.segments.tables import Tables
+from truecal.parallel import Progress, Step
+from truecal.types import Float64s, Indices
+
+CONTRASTS = np.array(
+    [
+        [1, 1, 1, 1],
+        [1, 1, 0, 0],
+        [0, 0, 1, 1],
+        [1, 0, 0, 0],
+        [0, 1, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+        [-1, -1 / 3, 1 / 3, 1],
+    ]
+)
+SLOPE = 7
+_KIND = np.array([0, 1, 1, 1, 1, 1, 1, 2])
+_LEAST_VARIANCE = 0.25  # of a sum: scores of exactly 0 and 1 have none, and a miss among them must be seen all the same
+_TOGETHER = 32  # redraws summed together
+_REMEMBERED = 64  # largest tests of a redraw that are kept for the step down
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Which (segment, contrast) pairs are tested: `index` into segments x contrasts, and the price log N of each."""
+
+    index: Indices
+    price: Float64s
+
+    @classmethod
+    def of(cls, tables: Tables) -> "Pairs":
+        """Pairs with enough rows, each contrast once: one that has the rows of a coarser one is left out."""
+        filled = tables.rows > 0
+        inside = CONTRASTS != 0
+        rows = tables.rows @ inside.T
+        fresh = np.stack([(filled & ~region).any(axis=1) for region in inside], axis=1)
+        fresh[:, 0] = True
+        # A half with one filled quarter is that quarter.
+        for half, quarters in ((1, (0, 1)), (2, (2, 3))):
+            fresh[:, half] &= filled[:, quarters].all(axis=1)
+        fresh[:, SLOPE] = filled.sum(axis=1) > 1
+        enough = rows >= np.where(np.arange(len(CONTRASTS)) == 0, tables.smallest, tables.smallest / 2)
+        kind = tables.depth[:, None] * 3 + _KIND
+        index = np.flatnonzero(enough & fresh)
+        sizes = np.bincount(kind.ravel()[index], minlength=1)
+        return cls(index, np.log(sizes[kind.ravel()[index]]))
+
+    @property
+    def segment(self) -> Indices:
+        return self.index // len(CONTRASTS)
+
+    @property
+    def contrast(self) -> Indices:
+        return self.index % len(CONTRASTS)
+
+
+def contrasted(sums: NDArray[Any], tests: Pairs) -> NDArray[Any]:
+    """Contrasts of sums (segments, regions, d) for every test, shape (tests, d)."""
+    every = CONTRASTS.astype(sums.dtype) @ sums
+    return every.reshape(-1, sums.shape[2])[tests.index]
+
+
+def normal_score(z: NDArray[Any], skewness: NDArray[Any]) -> NDArray[Any]:
+    """Of a standardised sum with this skewness, as if it were a shifted gamma variable; rising in z.
+
+    >>> normal_score(np.array([-1.0, 0.0, 3.0]), np.array([0.5, 0.5, 0.5])).round(2)
+    array([-1.01,  0.08,  2.54])
+    """
+    g = np.where(np.abs(skewness) < 1e-4, 1e-4, skewness).astype(z.dtype)
+    return (np.cbrt(np.maximum(1 + g * z / 2, 0)) - 1 + g * g / 36) * (6 / g)
+
+
+def surprise(z: NDArray[Any], price: NDArray[Any]) -> NDArray[Any]:
+    """u of the module's opening; log|z| only where |z| > 1, so that u rises with |z|."""
+    size = np.abs(z)
+    return size * size / 2 + np.log(np.maximum(size, 1)) - price
+
+
+@dataclass(frozen=True, eq=False)
+class Null:
+    """The joint null of all tests.
+
+    Attributes
+    ----------
+    deviation, skewness : of every test's sum, shape (tests,). Skewness is that of independent rows.
+    largest, which : the largest u of every redraw, falling, and the tests they belong to, shape (redraws, remembered).
+    """
+
+    tests: Pairs
+    deviation: Float64s
+    skewness: Float64s
+    largest: Float64s
+    which: Indices
+
+    def scores(self, sums: Float64s) -> Float64s:
+        """Normal scores of contrasted sums (tests,)."""
+        return np.asarray(normal_score(sums / self.deviation, self.skewness))
+
+    @cached_property
+    def maxima(self) -> Float64s:
+        return self.largest[:, 0]
+
+    def limit(self, level: float, without: NDArray[np.bool_] | None = None) -> float:
+        """The u that calibrated data reach with a chance of at most 1 - level, among the tests not left out."""
+        return _limit(self.largest_without(without), level)
+
+    def largest_without(self, without: NDArray[np.bool_] | None) -> Float64s:
+        """The largest u of every redraw among the tests not left out; where all remembered ones are, the least of them."""
+        if without is None:
+            return self.maxima
+        kept = ~without[self.which]
+        first = np.where(kept.any(axis=1), kept.argmax(axis=1), self.largest.shape[1] - 1)
+        return self.largest[np.arange(len(first)), first]
+
+    def p_values(self, u: Float64s, level: float) -> Float64s:
+        """Family-wise p-values by stepping down: tests rejected at one step are left out of the maxima of the next."""
+        p = np.full(len(u), np.nan)
+        rejected = np.zeros(len(u), bool)
+        least = 0.0
+        while True:
+            maxima = np.sort(self.largest_without(rejected))
+            reached = (1 + len(maxima) - np.searchsorted(maxima, u - 1e-9)) / (1 + len(maxima))
+            fresh = ~rejected & (u >= _limit(maxima, level))
+            if not fresh.any():
+                p[~rejected] = np.maximum(reached[~rejected], least)
+                return p
+            p[fresh] = np.maximum(reached[fresh], least)
+            least = float(p[fresh].max())
+            rejected |= fresh
+
+
+def _limit(maxima: Float64s, level: float) -> float:
+    place = int(np.ceil(level * (len(maxima) + 1) - 1e-9)) - 1
+    return float(np.sort(maxima)[place]) + 1e-9
+
+
+def joint_null(records: Records, tables: Tables, tests: Pairs, draws: int, progress: Progress) -> Null:
+    """Redraws (or sign changes of units) of all tests; memory does not grow with their number."""
+    second, third = contrasted_moments(records, tables, tests, records.score)
+    redrawn = _Counter(draws * (1 if records.unit is None else 2), progress)
+    deviation = scale = np.sqrt(second)
+    skewness = third / second**1.5
+    if records.unit is not None:
+        scale, modelled = _unit_deviations(records, tables, tests, draws, redrawn)
+        skewness = skewness * np.sqrt(modelled / deviation)
+        deviation = np.maximum(scale, modelled)
+    divisor = scale.astype(np.float32)[:, None]
+    skew = skewness.astype(np.float32)[:, None]
+    price = tests.price.astype(np.float32)[:, None]
+    largest, which = [], []
+    for values in _null_draws(records, draws):
+        z = contrasted(tables(values), tests)
+        z /= divisor
+        u = surprise(normal_score(z, skew) if records.unit is None else z, price)
+        most = min(_REMEMBERED, len(u))
+        top = np.argpartition(-u, most - 1, axis=0)[:most]
+        value = np.take_along_axis(u, top, axis=0)
+        order = np.argsort(-value, axis=0)
+        largest.append(np.take_along_axis(value, order, axis=0).T)
+        which.append(np.take_along_axis(top, order, axis=0).T)
+        redrawn.add(values.shape[1])
+    return Null(tests, deviation, skewness, np.concatenate(largest).astype(np.float64), np.concatenate(which))
+
+
+class _Counter:
+    """Tells how many redraws are done."""
+
+    def __init__(self, total: int, progress: Progress) -> None:
+        self.done, self.total, self.progress = 0, total, progress
+
+    def add(self, count: int) -> None:
+        self.done += count
+        self.progress(Step("redrawing outcomes", self.done, self.total))
+
+
+def _unit_deviations(
+    records: Records, tables: Tables, tests: Pairs, draws: int, redrawn: _Counter
+) -> tuple[Float64s, Float64s]:
+    """Standard deviation of every test's sum: of its multiples, and by the model with one correlation within units."""
+    assert records.unit is not None
+    variance = records.moments(records.score)[:, 0]
+    own = np.zeros(len(tests.index))
+    together = np.zeros(len(tests.index))
+    roots = np.sqrt(variance).astype(np.float32)[:, None]
+    for multiples, residuals in zip(_multipliers(records, draws), _null_draws(records, draws), strict=True):
+        own += (contrasted(tables(residuals), tests).astype(np.float64) ** 2).sum(axis=1)
+        together += (contrasted(tables(multiples * roots), tests).astype(np.float64) ** 2).sum(axis=1)
+        redrawn.add(residuals.shape[1])
+    apart, _ = contrasted_moments(records, tables, tests, records.score)
+    modelled = apart + _correlation(records, variance) * np.maximum(together / draws - apart, 0.0)
+    return np.sqrt(np.maximum(own / draws, 1e-12)), np.sqrt(modelled)
+
+
+def _correlation(records: Records, variance: Float64s) -> float:
+    """Correlation of residuals within units, from products of all pairs; the largest of that of all rows and of each region."""
+    assert records.unit is not None
+    residual = records.residual(records.score)
+    estimates = [0.0]
+    for rows in (slice(None), *(records.region == q for q in range(CONTRASTS.shape[1]))):
+        unit, r, v = records.unit[rows], residual[rows], variance[rows]
+        if not len(unit):
+            continue
+        pairs = float((np.bincount(unit, np.sqrt(v)) ** 2).sum() - v.sum())
+        if pairs > 0:
+            estimates.append(float((np.bincount(unit, r) ** 2).sum() - (r**2).sum()) / pairs)
+    return min(max(estimates), 1.0)
+
+
+def contrasted_moments(records: Records, tables: Tables, tests: Pairs, score: Float64s) -> tuple[Float64s, Float64s]:
+    """Second and third cumulant of every test's sum if `score` is the truth."""
+    moments = tables(records.moments(score))
+    second, third = (
+        ((CONTRASTS**power) @ moments[:, :, i, None]).reshape(-1)[tests.index] for i, power in ((0, 2), (1, 3))
+    )
+    return np.maximum(second, _LEAST_VARIANCE), third
+
+
+def _null_draws(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
+    """Residuals of redrawn outcomes, or multiples of those of units, some redraws at a time, shape (records, d)."""
+    if records.unit is not None:
+        own = records.residual(records.score).astype(np.float32)[:, None]
+        yield from (own * multiples for multiples in _multipliers(records, draws))
+        return
+    rng = np.random.default_rng(0)
+    score = records.score.astype(np.float32)[:, None]
+    for start in range(0, draws, _TOGETHER):
+        some = min(_TOGETHER, draws - start)
+        if records.count is None:
+            values = (rng.random((len(records), some), dtype=np.float32) < score).astype(np.float32)
+            values -= score
+        else:
+            count = records.count[:, None]
+            ones = rng.binomial(count.astype(np.int64), records.score[:, None], (len(records), some))
+            values = (ones - count * records.score[:, None]).astype(np.float32)
+        if records.weight is not None:
+            values *= records.weight.astype(np.float32)[:, None]
+        yield values
+
+
+def _multipliers(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
+    """One normal variable per unit and redraw, for every record, shape (records, d)."""
+    assert records.unit is not None
+    rng = np.random.default_rng(0)
+    for start in range(0, draws, _TOGETHER):
+        some = min(_TOGETHER, draws - start)
+        yield rng.standard_normal((int(records.unit.max()) + 1, some), dtype=np.float32)[records.unit]

@@ -1,0 +1,1 @@
+"""Errors of residuals smoothed over [0, 1]."""

@@ -1,0 +1,149 @@
+"""Matrix scaling: every logit may depend on all others, and a penalty keeps what the data do not ask for at zero."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.predictions import softmax
+from truecal.recalibrate.contract import Recalibrator
+from truecal.recalibrate.export import fields
+from truecal.recalibrate.export.graph import Value
+from truecal.recalibrate.export.traced import traced_logits
+from truecal.recalibrate.methods.softmax.family import inverse_temperature
+from truecal.recalibrate.outputs import Input, class_logits
+from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits
+from truecal.recalibrate.solvers.matrix import Penalty, fit_matrix, smooth_logs
+from truecal.types import Float64s, Floats, Indices
+
+_BLOCK_VALUES = 1 << 20
+
+
+class MatrixMap(Recalibrator):
+    """softmax(x + D x + b), where x are smoothed, temperature-scaled log probabilities (see `solvers.matrix`).
+
+    Attributes
+    ----------
+    temperature_ : T, fitted first.
+    uniform_ : the share of the uniform distribution mixed in, 1 / (n + 1).
+    change_ : (K, K) D, or (K,) its diagonal.
+    bias_ : (K,) b.
+    """
+
+    @abstractmethod
+    def penalty(self) -> Penalty:
+        """The strengths of the penalties."""
+
+    def check_params(self) -> None:
+        super().check_params()
+        for name, value in vars(self.penalty()).items():
+            if value is not None and not (isinstance(value, int | float) and 0 <= value < np.inf):
+                raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+
+    def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
+        learned = fit_matrix(data, inverse_temperature(data), self.penalty())
+        self.temperature_ = 1.0 / learned.inverse
+        self.uniform_ = learned.uniform
+        self.change_ = learned.change
+        self.bias_ = learned.bias
+
+    def _apply(self, outputs: Floats) -> Float64s:
+        probs = np.empty(outputs.shape)
+        step = max(1, _BLOCK_VALUES // outputs.shape[1])
+        for start in range(0, len(outputs), step):
+            logits = class_logits(outputs[start : start + step], self.input)
+            x = smooth_logs(logits, 1.0 / self.temperature_, self.uniform_)
+            change = x * self.change_ if self.change_.ndim == 1 else x @ self.change_.T
+            probs[start : start + step] = softmax(x + change + self.bias_)
+        return probs
+
+    def _trace(self, outputs: Value) -> Value:
+        logits = traced_logits(outputs, self.input)
+        scaled = (logits <= LOG_ZERO).where(-np.inf, logits * (1.0 / self.temperature_)).softmax()
+        x = ((1 - self.uniform_) * scaled + self.uniform_ / len(self.classes_)).log()
+        change = x * self.change_ if self.change_.ndim == 1 else x @ self.change_.T
+        return (x + change + self.bias_).softmax()
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "temperature": self.temperature_,
+            "uniform": self.uniform_,
+            "change": self.change_.tolist(),
+            "bias": self.bias_.tolist(),
+        }
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        count = len(self.classes_)
+        self.temperature_ = fields.number(state, "temperature", low=1e-300)
+        self.uniform_ = fields.number(state, "uniform", low=0.0, high=1.0)
+        self.bias_ = fields.numbers(state, "bias", count)
+        if self.penalty().off_diagonal is None:
+            self.change_ = fields.numbers(state, "change", count)
+        else:
+            self.change_ = fields.matrix(state, "change", count)
+
+
+class MatrixScaling(MatrixMap):
+    r"""A full matrix of scales and a bias per class, with penalties on the off-diagonal scales and the biases.
+
+    .. math:: p = \mathrm{softmax}(W x + b), \qquad
+        \min \; \overline{-\log p_y} + \frac{K(K-1)}{n} \lambda \sum_{j \ne k} W_{jk}^2 + \frac{K}{n} \mu \sum_k b_k^2
+
+    x are the logits after temperature scaling, mixed with 1 / (n + 1) of the uniform distribution so that zeros have a
+    logarithm; of x only differences within a row matter. The diagonal is all but free. The problem is convex; L-BFGS.
+
+    Parameters
+    ----------
+    off_diagonal, intercept : strengths lambda and mu of the penalties; 0 for none.
+    input : "logits" or "probs" (whose logarithms are taken).
+    classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
+
+    Attributes
+    ----------
+    temperature_, uniform_, change_, bias_ : W = 1 + `change_` acts on log probabilities at temperature `temperature_`.
+
+    Notes
+    -----
+    With K classes there are K (K + 1) parameters; without penalties they need many times as many rows. A class that
+    never occurs, and a probability of exactly 0 for the true class, are taken as they come: the penalty and the mixture
+    keep the optimum finite.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger. On calibration of modern neural networks. ICML 2017. Kull et al. Beyond temperature
+    scaling: obtaining well-calibrated multiclass probabilities with Dirichlet calibration. NeurIPS 2019 (the penalties).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truecal.recalibrate import MatrixScaling
+    >>> rng = np.random.default_rng(0)
+    >>> logits = 2 * rng.normal(size=(20_000, 3))
+    >>> truth = np.array([[1.0, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> labels = (logits @ truth.T + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    >>> fixed = MatrixScaling(off_diagonal=0.0, intercept=0.0).fit(logits, labels)
+    >>> weights = (np.eye(3) + fixed.change_) / fixed.temperature_
+    >>> (weights - weights.mean(axis=0) - (truth - truth.mean(axis=0))).round(1) + 0.0  # the same up to a constant
+    array([[0., 0., 0.],
+           [0., 0., 0.],
+           [0., 0., 0.]])
+    """
+
+    def __init__(
+        self,
+        *,
+        off_diagonal: float = 1.0,
+        intercept: float = 1.0,
+        input: Input = "logits",  # noqa: A002
+        classes: Sequence[object] | None = None,
+    ) -> None:
+        self.off_diagonal = off_diagonal
+        self.intercept = intercept
+        self.input = input
+        self.classes = classes
+
+    def penalty(self) -> Penalty:
+        return Penalty(0.0, self.off_diagonal, self.intercept)

@@ -1,0 +1,1 @@
+"""Maps on top of other maps."""

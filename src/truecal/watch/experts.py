@@ -1,0 +1,202 @@
+r"""What is bet on: a fixed mixture of experts, each of which wins if calibration is off in a way of its own.
+
+Null hypothesis of a batch: given the past and the scores of the batch, the outcome of a row with score c is 1 with a probability
+within tau of c. An expert has a tilt t for every cell of scores and plays a row with the factor
+
+    exp(t y) / (1 + e (exp(t) - 1)),    e = min(c + tau, 1) for t > 0,  max(c - tau, 0) for t < 0.
+
+For an outcome probability p the mean of the factor is (1 + p (exp(t) - 1)) / (1 + e (exp(t) - 1)), which is at most 1 for every p
+within tau of c, because p <= e where exp(t) - 1 is positive and p >= e where it is negative. Products over independent rows and
+over batches are therefore supermartingales that start at 1. log(1 + e(c) (exp(t) - 1)) is concave in c, so n rows of a cell played
+at their mean score win at most what the rows would have won one by one (Jensen): a cell may stand for its rows.
+
+A tilt is where the expert expects the outcome to be, as a difference of log odds to the edge of the band: shifts in probability,
+offsets in log odds, slopes around the mean log odds, and shifts (on the arcsine scale, where every row carries the same
+information) in one of eight regions of the scores or in runs of them. Two more experts learn a whole curve from past batches: in
+every region a mixture over tilts whose weights follow what won before, forgetting at two rates.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.types import Float64s, Indices
+from truecal.watch.cells import Batch, UnitRows, edges
+
+_REGIONS = 8
+_BINS = 16  # of the diagrams: two per region
+_LARGEST_TILT = 7.0  # log odds; larger bets ruin themselves on one row
+_LEAST = 1e-6  # of a probability whose log odds are taken
+_ROWS = 4096  # rows of units worked on together
+
+
+def _both(values: list[float]) -> Float64s:
+    held = np.array(values)
+    return np.concatenate([-held[::-1], held])
+
+
+SHIFTS = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
+OFFSETS = _both([0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
+SLOPES = _both([0.05, 0.1, 0.2, 0.4])
+LOCAL = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
+MEMORY = np.array([0.8, 0.97])  # share of the learned weights that a batch leaves
+_GLOBAL = len(SHIFTS) + len(OFFSETS) + len(SLOPES)
+
+
+@dataclass(frozen=True)
+class Experts:
+    """The experts of one stream of batches. `cuts` part the scores into bins, `centre` is the log odds that slopes turn around.
+
+    Both are set from the scores of the first batch alone, so every bet is made before its outcome is known.
+    """
+
+    tolerance: float
+    cuts: tuple[float, ...]
+    centre: float
+
+    SHARES: ClassVar[dict[str, float]] = {"shift": 0.3, "offset": 0.3, "slope": 0.1, "local": 0.2, "full": 0.1}
+
+    @classmethod
+    def of(cls, tolerance: float, n: Float64s, mean: Float64s) -> "Experts":
+        """For a stream whose first batch has n rows at these mean scores."""
+        order = np.argsort(mean)
+        total = np.cumsum(n[order])
+        wanted = total[-1] * np.arange(1, _BINS) / _BINS
+        # at edges of cells, so that no rounding of a mean score moves a cell into another bin
+        place = np.searchsorted(edges(), mean[order][np.searchsorted(total, wanted)], side="right") - 1
+        cuts = np.unique(edges()[place[place > 0]])
+        centre = float((n * log_odds(mean)).sum() / n.sum())
+        return cls(tolerance, tuple(cuts.tolist()), centre)
+
+    # ------------------------------------------------------------------ regions
+
+    @cached_property
+    def region_cuts(self) -> Float64s:
+        cuts = np.array(self.cuts)
+        return cuts if len(cuts) < _REGIONS else cuts[1::2]
+
+    @property
+    def regions(self) -> int:
+        return len(self.region_cuts) + 1
+
+    @cached_property
+    def spans(self) -> Float64s:
+        """Single regions and runs of two and four of them, one row each: 1 where a region belongs to the run."""
+        last = self.regions
+        runs = {(i, i + 1) for i in range(last)}
+        runs |= {(i, min(i + width, last)) for width in (2, 4) if width < last for i in range(0, last, width)}
+        held = np.zeros((len(runs - {(0, last)}), last))
+        for row, (first, end) in enumerate(sorted(runs - {(0, last)})):
+            held[row, first:end] = 1
+        return held
+
+    def bin_of(self, scores: Float64s) -> Indices:
+        return np.searchsorted(np.array(self.cuts), scores, side="right")
+
+    # ------------------------------------------------------------------ the mixture
+
+    @cached_property
+    def kinds(self) -> NDArray[np.str_]:
+        """Kind of every expert, in the order of the increments."""
+        sizes = {"shift": len(SHIFTS), "offset": len(OFFSETS), "slope": len(SLOPES)}
+        sizes |= {"local": len(self.spans) * len(LOCAL), "full": len(MEMORY)}
+        return np.repeat(list(sizes), list(sizes.values()))
+
+    @cached_property
+    def prior(self) -> Float64s:
+        """Log share of every expert in the mixture; kinds that cannot play (one region) leave their share unused."""
+        counts = {kind: int((self.kinds == kind).sum()) for kind in self.SHARES}
+        return np.log([self.SHARES[kind] / counts[kind] for kind in self.kinds])
+
+    @cached_property
+    def flat(self) -> Float64s:
+        """Log weights of a region's tilts before anything was learned: half of it on no tilt at all."""
+        return np.log(np.concatenate([[0.5], np.full(len(LOCAL), 0.5 / len(LOCAL))]))
+
+    def unlearned(self) -> Float64s:
+        """Weights of the two learning experts at the start, shape (memories, regions, tilts)."""
+        return np.tile(self.flat, (len(MEMORY), self.regions, 1))
+
+    # ------------------------------------------------------------------ playing
+
+    def play(self, batch: Batch, learned: Float64s) -> tuple[Float64s, Float64s]:
+        """Log of what every expert won on a batch, and the weights of the learning ones after it."""
+        if batch.units is not None:
+            return self._play_units(batch.units, learned)
+        won, learned = self.play_cells(batch.n[None], batch.ones[None], batch.mean, learned[None])
+        return won[0], learned[0]
+
+    def play_cells(self, n: Float64s, ones: Float64s, mean: Float64s, learned: Float64s) -> tuple[Float64s, Float64s]:
+        """The same for several streams with the same experts and mean scores: n and ones of shape (streams, cells)."""
+        tilt, cost = self._bets(mean)
+        everywhere = ones @ tilt[:, :_GLOBAL] - n @ cost[:, :_GLOBAL]
+        where = np.searchsorted(self.region_cuts, mean, side="right")
+        cells = [where == region for region in range(self.regions)]
+        by_region = np.stack([ones[:, k] @ tilt[k, _GLOBAL:] - n[:, k] @ cost[k, _GLOBAL:] for k in cells], axis=1)
+        local = (self.spans @ by_region).reshape(len(n), -1)
+        gains, learned = self._learn(by_region, learned)
+        return np.concatenate([everywhere, local, gains.sum(axis=-1)], axis=1), learned
+
+    def _learn(self, by_region: Float64s, learned: Float64s) -> tuple[Float64s, Float64s]:
+        """What the learning experts won in every region, shape (streams, memories, regions), and their new weights."""
+        joint = learned + np.concatenate([np.zeros((*by_region.shape[:-1], 1)), by_region], axis=-1)[:, None]
+        gain = log_sum(joint)
+        memory = MEMORY[:, None, None]
+        fresh = memory * (joint - gain[..., None]) + (1 - memory) * self.flat
+        return gain, fresh - log_sum(fresh)[..., None]
+
+    def _play_units(self, rows: UnitRows, learned: Float64s) -> tuple[Float64s, Float64s]:
+        """One bet per unit, the mean of its rows' factors: at most 1 on average however its outcomes depend on each other.
+
+        A row outside an expert's region counts as 1. The learning experts would meet a unit in several regions, so they take the
+        mean over regions instead of the product.
+        """
+        everywhere, local = np.zeros(_GLOBAL), np.zeros((len(self.spans), len(LOCAL)))
+        by_region = np.zeros((self.regions, len(LOCAL)))
+        for part in rows.parts(_ROWS):
+            tilt, cost = self._bets(part.scores)
+            size = np.diff(np.append(part.starts, len(part.scores)))[:, None]
+            gained = np.expm1(part.outcomes[:, None] * tilt - cost)
+            everywhere += np.log1p(np.add.reduceat(gained[:, :_GLOBAL], part.starts) / size).sum(axis=0)
+            where = np.searchsorted(self.region_cuts, part.scores, side="right")
+            inside = where[:, None] == np.arange(self.regions)
+            each = inside[:, :, None] * gained[:, None, _GLOBAL:]
+            units = np.add.reduceat(each, part.starts) / size[:, :, None]
+            by_region += np.log1p(units).sum(axis=0)
+            local += np.log1p(self.spans @ units).sum(axis=0)
+        gains, learned = self._learn(by_region[None], learned[None])
+        full = log_sum(gains[0]) - np.log(self.regions)
+        return np.concatenate([everywhere, local.ravel(), full]), learned[0]
+
+    def _bets(self, mean: Float64s) -> tuple[Float64s, Float64s]:
+        """Tilt of every expert at every score, and log(1 + e (exp(t) - 1)), what a row costs; both 0 where nothing can be won."""
+        up, down = np.minimum(mean + self.tolerance, 1.0)[..., None], np.maximum(mean - self.tolerance, 0.0)[..., None]
+
+        def edge(tilts: Float64s) -> Float64s:
+            return np.where(tilts > 0, up, down)
+
+        shift = log_odds(np.clip(edge(SHIFTS) + SHIFTS, 0, 1)) - log_odds(edge(SHIFTS))
+        offset = np.broadcast_to(OFFSETS, (*mean.shape, len(OFFSETS)))
+        slope = (log_odds(mean) - self.centre)[..., None] * SLOPES
+        angle = np.clip(np.arcsin(np.sqrt(edge(LOCAL))) + LOCAL, 0, np.pi / 2)
+        local = log_odds(np.sin(angle) ** 2) - log_odds(edge(LOCAL))
+        tilt = np.clip(np.concatenate([shift, offset, slope, local], axis=-1), -_LARGEST_TILT, _LARGEST_TILT)
+        limit = edge(tilt)
+        idle = (tilt == 0) | np.where(tilt > 0, limit >= 1, limit <= 0)
+        tilt = np.where(idle, 0.0, tilt)
+        return tilt, np.log1p(limit * np.expm1(tilt))
+
+
+def log_sum(values: Float64s) -> Float64s:
+    """log of the sum of exp over the last axis; -inf where every term is 0."""
+    top = np.maximum(values.max(axis=-1, keepdims=True), -1e300)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(values - top).sum(axis=-1)) + top[..., 0])
+
+
+def log_odds(p: Float64s) -> Float64s:
+    """Log odds, of at most about 14 on either side."""
+    return np.asarray(np.log(np.maximum(p, _LEAST)) - np.log(np.maximum(1 - p, _LEAST)))

@@ -1,0 +1,188 @@
+"""What a watch is given, whatever holds it: predictions, sketches, a scan, or parts of these, as one batch per group and class."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.lens import Lens, Sample, default_lens
+from truecal.predictions import Predictions
+from truecal.profile import Sketch
+from truecal.scan import Scan
+from truecal.watch.cells import Batch
+from truecal.watch.step import Group
+
+MISSING = "(missing)"  # name of the group of rows without a value
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the scores of a batch are: compared with what the watch has seen before."""
+
+    kind: str
+    words: str
+    classes: int
+    names: tuple[str, ...] | None = None
+
+    def refuse_other(self, other: "Judged") -> None:
+        """Raise where another batch judged something else."""
+        if (self.kind, self.words, self.classes) != (other.kind, other.words, other.classes):
+            raise InputError(
+                f"the watch judges '{self.words}' of {self.classes} classes, this batch '{other.words}' of {other.classes}; "
+                "watch one lens and one set of classes in one state"
+            )
+        if self.names is not None and other.names is not None and self.names != other.names:
+            raise InputError(
+                f"the classes of the watch are {_listed(self.names)}, those of this batch {_listed(other.names)}; "
+                "bring them into the same order, or begin another watch"
+            )
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Batches of every group, one per class where classes are watched; `shares` are the weights of the classes."""
+
+    batches: dict[Group, tuple[Batch, ...]]
+    shares: tuple[float, ...]
+    labels: tuple[str | None, ...]  # of the classes
+    judged: Judged | None  # None where only sketches came, which do not know
+    dropped: int = 0  # rows without a label
+
+
+def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+    """The batches in `data`, or a refusal that changes nothing."""
+    if isinstance(data, (list, tuple)):
+        return _together([read(part, lens, by) for part in data])
+    if isinstance(data, Predictions):
+        return _of_predictions(data, lens, by)
+    if isinstance(data, Scan):
+        return _of_scan(data, lens, by)
+    if isinstance(data, Sketch):
+        return _of_sketches({(): data}, by)
+    if isinstance(data, Mapping) and all(isinstance(sketch, Sketch) for sketch in data.values()):
+        return _of_sketches({_group(key): sketch for key, sketch in data.items()}, by)
+    raise InputError(
+        "a watch takes Predictions, a Sketch, a Scan, a mapping of groups to sketches, or a list of these, "
+        f"not {type(data).__name__}"
+    )
+
+
+def _of_predictions(preds: Predictions, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+    judge = default_lens(preds) if lens is None else lens
+    asked = judge.pushed_down()
+    if preds.weights is not None:
+        raise InputError(
+            "a watch bets on rows that count once; leave out the weights, or watch every weight class apart"
+        )
+    judged = Judged(asked.kind, judge.describe(preds), preds.class_count, _names(preds.classes))
+    shares = judge.shares(preds)
+    groups = {group: preds.take(rows) for group, rows in _members(preds, by).items()}
+    batches = {group: tuple(_of_sample(sample) for sample in judge.samples(rows)) for group, rows in groups.items()}
+    labels = [preds.class_name(k) for k in range(preds.class_count)] if shares is not None else [None]
+    return Incoming(batches, _shares(shares), tuple(labels), judged)
+
+
+def _of_sample(sample: Sample) -> Batch:
+    if sample.units is None:
+        return Batch.from_sketch(Sketch.from_arrays(sample.scores, sample.outcomes))
+    return Batch.from_units(sample.scores.astype(np.float64), sample.outcomes.astype(np.float64), sample.units)
+
+
+def _members(preds: Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
+    """Rows of every group, in the order of their values."""
+    if not by:
+        return {(): np.arange(len(preds))}
+    for name in by:
+        if name not in preds.columns:
+            known = ", ".join(map(str, preds.columns)) or "none"
+            raise InputError(f"there is no column {name!r} to group by; the columns are {known}")
+    keys = list(
+        zip(*([_word(value) for value in np.asarray(preds.columns[name]).tolist()] for name in by), strict=True)
+    )
+    places: dict[Group, list[int]] = {}
+    for row, key in enumerate(keys):
+        places.setdefault(key, []).append(row)
+    return {key: np.array(places[key]) for key in sorted(places)}
+
+
+def _of_scan(scan: Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+    if tuple(scan.by) != by:
+        raise InputError(
+            f"the watch groups by {_listed(by)} and the scan by {_listed(scan.by)}; scan with the same by="
+        )
+    kind = scan.lens.pushed_down().kind
+    if lens is not None and lens.pushed_down().kind != kind:
+        raise InputError(f"the watch was given {lens!r} and the scan {scan.lens!r}; scan with the lens of the watch")
+    batches = {
+        tuple(map(_word, group)): tuple(_of_sketch(sketch) for sketch in sketches)
+        for group, sketches in scan.sketches.items()
+    }
+    labels = tuple(str(k) for k in range(scan.classes)) if scan.shares is not None else (None,)
+    judged = Judged(kind, scan.judged, scan.classes)
+    return Incoming(dict(sorted(batches.items())), _shares(scan.shares), labels, judged, scan.dropped)
+
+
+def _of_sketches(sketches: Mapping[Group, Sketch], by: tuple[str, ...]) -> Incoming:
+    if any(len(group) != len(by) for group in sketches):
+        given = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
+        asked = f"groups by {_listed(by)}: pass a mapping of groups to sketches" if by else "has no groups"
+        raise InputError(f"{given} came, but the watch {asked}")
+    batches: dict[Group, tuple[Batch, ...]] = {
+        group: (_of_sketch(sketch),) for group, sketch in sorted(sketches.items()) if sketch.cells
+    }
+    return Incoming(batches, (1.0,), (None,), None)
+
+
+def _of_sketch(sketch: Sketch) -> Batch:
+    if not np.array_equal(sketch.sums["n"], sketch.sums["w"]):
+        raise InputError("the sketch holds weighted rows; a watch bets on rows that count once")
+    if not sketch.cells:
+        return Batch(np.zeros(0), np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0)
+    return Batch.from_sketch(sketch)
+
+
+def _together(parts: Sequence[Incoming]) -> Incoming:
+    """Parts of one batch, added up: the same as all rows at once."""
+    if not parts:
+        raise InputError("an empty list holds no batch; pass at least one part")
+    first = parts[0]
+    batches: dict[Group, tuple[Batch, ...]] = {}
+    judged = next((part.judged for part in parts if part.judged is not None), None)
+    for part in parts:
+        if judged is not None and part.judged is not None:
+            judged.refuse_other(part.judged)
+        if part.shares != first.shares:
+            raise InputError("some parts of the batch watch every class and others one score; use one lens")
+        for group, held in part.batches.items():
+            before = batches.get(group)
+            batches[group] = held if before is None else tuple(map(_added, before, held))
+    return replace(first, batches=dict(sorted(batches.items())), judged=judged, dropped=sum(p.dropped for p in parts))
+
+
+def _added(first: Batch, second: Batch) -> Batch:
+    if first.units is not None or second.units is not None:
+        raise InputError("parts with clusters cannot be joined, for a cluster may be in several; join the rows first")
+    return first + second
+
+
+def _shares(shares: Any) -> tuple[float, ...]:
+    return (1.0,) if shares is None else tuple(float(share) for share in shares)
+
+
+def _group(key: Any) -> Group:
+    return tuple(map(_word, key)) if isinstance(key, tuple) else (_word(key),)
+
+
+def _word(value: object) -> str:
+    missing = value is None or (isinstance(value, float) and value != value)
+    return MISSING if missing else str(value)
+
+
+def _names(classes: Sequence[object] | None) -> tuple[str, ...] | None:
+    return None if classes is None else tuple(map(str, classes))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return (", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")) or "nothing"

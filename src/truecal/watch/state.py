@@ -1,0 +1,183 @@
+"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly: float64, deflated, base64."""
+
+import json
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import FileError, InputError
+from truecal.lens import ClassWise, Lens, OneClass, TopLabel
+from truecal.types import Float64s
+from truecal.watch.blocks import Blocks
+from truecal.watch.evidence import Evidence
+from truecal.watch.experts import Experts
+from truecal.watch.group import Settings, WatchedGroup
+from truecal.watch.history import History, Line
+from truecal.watch.incoming import Judged
+from truecal.watch.mean_error import MeanError
+from truecal.watch.step import Group
+from truecal.watch.stream import Stream
+
+_FORMAT, _VERSION = "truecal.watch", 1
+_LENSES: dict[str, type[Lens]] = {"TopLabel": TopLabel, "OneClass": OneClass, "ClassWise": ClassWise}
+_ARRAYS = ("ever", "change", "best", "learned")
+_DIGITS = 6  # of numbers in the history, which are shown and not computed with
+
+
+@dataclass(frozen=True)
+class State:
+    """What a file holds."""
+
+    settings: Settings
+    lens: Lens | None
+    judged: Judged | None
+    peak: float
+    groups: dict[Group, WatchedGroup]
+
+
+def to_text(
+    settings: Settings, lens: Lens | None, judged: Judged | None, peak: float, groups: Mapping[Group, WatchedGroup]
+) -> str:
+    """The state as JSON."""
+    named = None if lens is None else {"name": type(lens).__name__, "options": asdict(lens)}
+    record = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "settings": asdict(settings),
+        "lens": named,
+        "judged": None if judged is None else asdict(judged),
+        "peak": peak,
+        "groups": [_group_record(groups[key]) for key in sorted(groups)],
+    }
+    return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def from_text(text: str, name: str) -> State:
+    """The state that a text holds; `name` is how errors call the file."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{name} is not the state of a watch: it is not valid JSON") from error
+    if not isinstance(record, dict) or record.get("format") != _FORMAT:
+        raise FileError(f"{name} is not the state of a watch")
+    if not isinstance(record.get("version"), int) or record["version"] > _VERSION:
+        raise FileError(f"{name} was written by a newer truecal (version {record.get('version')} of the format)")
+    try:
+        held = record["settings"]
+        settings = Settings(**{**held, "by": tuple(held["by"])})
+        groups = [_group(part, settings.tolerance) for part in record["groups"]]
+        state = State(
+            settings,
+            _lens(record["lens"]),
+            None if record["judged"] is None else _judged(record["judged"]),
+            float(record["peak"]),
+            {group.key: group for group in groups},
+        )
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, zlib.error) as error:
+        raise FileError(f"{name} is damaged: {type(error).__name__} {error}") from error
+    return state
+
+
+def _lens(record: dict[str, Any] | None) -> Lens | None:
+    if record is None:
+        return None
+    if record["name"] not in _LENSES:
+        raise InputError(f"there is no lens {record['name']!r}")
+    options = {key: tuple(value) if isinstance(value, list) else value for key, value in record["options"].items()}
+    return _LENSES[record["name"]](**options)
+
+
+def _judged(record: dict[str, Any]) -> Judged:
+    names = record["names"]
+    return Judged(**{**record, "names": None if names is None else tuple(names)})
+
+
+# ---------------------------------------------------------------------- groups
+
+
+def _group_record(group: WatchedGroup) -> dict[str, Any]:
+    columns = [field.name for field in fields(Line)]
+    lines = [[_rounded(getattr(line, name)) for name in columns] for line in group.history.lines]
+    return {
+        "key": list(group.key),
+        "position": group.position,
+        "shares": list(group.shares),
+        "labels": list(group.labels),
+        "peak": group.peak,
+        "latest": group.history.latest,
+        "columns": columns,
+        "lines": lines,
+        "streams": [_stream_record(stream) for stream in group.streams],
+    }
+
+
+def _group(record: dict[str, Any], tolerance: float) -> WatchedGroup:
+    lines = tuple(Line(**dict(zip(record["columns"], row, strict=True))) for row in record["lines"])
+    streams = tuple(_stream(part, tolerance) for part in record["streams"])
+    if not streams or len(streams) != len(record["shares"]) or len(streams) != len(record["labels"]):
+        raise ValueError("classes, shares and streams do not match")
+    return WatchedGroup(
+        key=tuple(map(str, record["key"])),
+        position=int(record["position"]),
+        shares=tuple(map(float, record["shares"])),
+        labels=tuple(record["labels"]),
+        streams=streams,
+        history=History(lines, str(record["latest"])),
+        peak=float(record["peak"]),
+    )
+
+
+def _stream_record(stream: Stream) -> dict[str, Any]:
+    evidence = stream.evidence
+    return {
+        "cuts": list(stream.experts.cuts),
+        "centre": stream.experts.centre,
+        "batches": stream.batches,
+        "rows": stream.rows,
+        "errors": [stream.errors.size, stream.errors.total, stream.errors.squares],
+        "blocks": {
+            "first": list(stream.blocks.first),
+            "lengths": list(stream.blocks.lengths),
+            "sums": _packed(stream.blocks.sums),
+        },
+        "evidence": {
+            "batches": evidence.batches,
+            "since": evidence.since.tolist(),
+            **{name: _packed(getattr(evidence, name)) for name in _ARRAYS},
+        },
+    }
+
+
+def _stream(record: dict[str, Any], tolerance: float) -> Stream:
+    experts = Experts(tolerance, tuple(map(float, record["cuts"])), float(record["centre"]))
+    held, blocks = record["evidence"], record["blocks"]
+    start = Evidence.none(experts)
+    arrays = {name: _unpacked(held[name], getattr(start, name).shape) for name in _ARRAYS}
+    since = np.array(held["since"], np.int64)
+    if since.shape != start.since.shape or any(np.isnan(array).any() for array in arrays.values()):
+        raise ValueError("the evidence does not match the experts")
+    sums = _unpacked(blocks["sums"], (len(blocks["first"]), 3, len(experts.cuts) + 1))
+    return Stream(
+        experts=experts,
+        evidence=Evidence(batches=int(held["batches"]), since=since, **arrays),
+        errors=MeanError(*map(float, record["errors"])),
+        blocks=Blocks(tuple(map(int, blocks["first"])), tuple(map(int, blocks["lengths"])), sums),
+        batches=int(record["batches"]),
+        rows=int(record["rows"]),
+    )
+
+
+def _packed(values: Float64s) -> str:
+    return b64encode(zlib.compress(np.ascontiguousarray(values, "<f8").tobytes(), 9)).decode("ascii")
+
+
+def _unpacked(text: str, shape: tuple[int, ...]) -> Float64s:
+    return np.frombuffer(zlib.decompress(b64decode(text, validate=True)), "<f8").reshape(shape).astype(np.float64)
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

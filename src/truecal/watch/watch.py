@@ -1,0 +1,302 @@
+"""tc.Watch: is calibration still within the tolerance? An alarm that is valid whenever one looks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+from truecal.checks import check_between, check_whole
+from truecal.errors import FileError, InputError
+from truecal.frame import Frame
+from truecal.lens import Lens, check_lens
+from truecal.watch.cells import Batch
+from truecal.watch.family import called, share
+from truecal.watch.group import Arrival, Settings, WatchedGroup, fingerprint
+from truecal.watch.history import moment, order
+from truecal.watch.incoming import Incoming, Judged, read
+from truecal.watch.state import from_text, to_text
+from truecal.watch.step import Group, GroupStep, WatchStep
+from truecal.watch.stream import Stream, mixed
+from truecal.writing import write_whole
+
+RUN_LENGTH = 1000  # batches between false alarms about a change, on average, unless said otherwise
+
+
+class Watch:
+    """Watch calibration batch by batch (day by day), as often as one likes, with a stated chance of a false alarm.
+
+    Two questions are answered after every batch. *Has it ever been off by more than the tolerance?* `alarm`: for a model within
+    the tolerance the chance that it is ever raised, over all batches together, is at most `alpha`. *Has it changed?* `changed`: for
+    such a model there are at least `run_length` batches between two false alarms on average; quicker, for it forgets.
+
+    Within the tolerance means: given the past and the scores of a batch, every outcome is 1 with a probability within `tolerance`
+    of its score. Rows of a batch are independent, or clusters say which are not.
+
+    Parameters
+    ----------
+    tolerance : the error that is still acceptable, in probability. With 0 any model will be found to be off, given enough rows.
+    alpha : chance of a false alarm, ever; the level of confidence sequences is 1 - alpha.
+    lens : TopLabel, OneClass or ClassWise (the classes' e-values are averaged); default as for :func:`measure`.
+    by : columns whose values are watched apart, with control over all of them together (see `truecal.watch.family`).
+    run_length : see above; default 1000 batches.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> watch = tc.Watch(tolerance=0.02)
+    >>> for day in range(1, 21):  # from the eleventh day on, the odds are half of what is said
+    ...     p = rng.beta(4, 1, 300)
+    ...     true = p if day <= 10 else p / (p + 2 * (1 - p))
+    ...     step = watch.update(tc.Predictions.from_probs(p, rng.random(300) < true), at=f"2026-05-{day:02}")
+    >>> step.alarm, step.since, step.worst.direction, step.advice
+    (True, '2026-05-11', 'overconfident', 'offset suffices')
+    """
+
+    def __init__(
+        self,
+        tolerance: float = 0.02,
+        alpha: float = 0.05,
+        lens: Lens | None = None,
+        by: str | Sequence[str] | None = None,
+        run_length: int | None = None,
+    ) -> None:
+        if tolerance != 0:
+            check_between(tolerance, "tolerance", 0, 0.5)
+        check_between(alpha, "alpha", 0, 1)
+        check_lens(lens)
+        if lens is not None:
+            lens.pushed_down()  # refuses what has more than one probability per row and class
+        if run_length is not None:
+            check_whole(run_length, "run_length", 2)
+        columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+        length = RUN_LENGTH if run_length is None else int(run_length)
+        self.settings = Settings(float(tolerance), float(alpha), length, columns)
+        self.lens = lens
+        self._groups: dict[Group, WatchedGroup] = {}
+        self._judged: Judged | None = None
+        self._peak = 0.0  # largest log of the mean e-value over all groups since the last restart
+        self._loaded: tuple[Path, str] | None = None  # file and text this watch was read from
+
+    # ------------------------------------------------------------------ batches
+
+    def update(
+        self,
+        data: Any,
+        at: Any = None,
+        *,
+        of: int | Mapping[Any, int] | None = None,
+        late: bool = False,
+        restart: bool = False,
+    ) -> WatchStep:
+        """Count in a batch and say what is known now. A batch that is refused changes nothing.
+
+        Parameters
+        ----------
+        data : Predictions, a Sketch, a Scan, a mapping of groups to sketches, or a list of these, which are parts of the batch.
+            The answer is the same for rows, parts and sketches.
+        at : when the batch is from: an ISO date or time, or a number; batches come in this order. The same batch (`at` and
+            counts) once more changes nothing; other rows at the same time are refused.
+        of : how many rows were predicted, where labels are still missing; by group where there are groups.
+        late : the rows are labels that came late, of a time that was counted before: they are counted as a batch of their own.
+        restart : forget all evidence first, because the model was repaired.
+        """
+        incoming = read(data, self.lens, self.settings.by)
+        if self._judged is not None and incoming.judged is not None:
+            self._judged.refuse_other(incoming.judged)
+        if not incoming.batches:
+            raise InputError("the batch holds no labelled row; leave it out until labels come")
+        latest = max((group.history.latest for group in self._groups.values()), key=order, default="")
+        when = moment(at, latest)
+        arrivals = self._arrivals(incoming, when, of, late=late, restart=restart)
+        fresh = {
+            key: batches
+            for key, batches in incoming.batches.items()
+            if key not in self._groups or not self._groups[key].history.seen(when, fingerprint(batches))
+        }
+        for key in fresh:
+            if key in self._groups and not late:
+                self._groups[key].history.refuse_past(when, self._groups[key].name)
+        if not fresh:
+            return replace(self.step(when, tuple(incoming.batches)), repeated=True)
+        if restart:
+            self.restart()
+        known = len(self._groups)
+        grown = {key: self._group(key, batches, incoming, known).after(batches) for key, batches in fresh.items()}
+        self._groups.update(grown)
+        self._judged = self._judged or incoming.judged
+        self._peak = max(self._peak, self.log_e)
+        step = self._step(arrivals)
+        for key, batches in fresh.items():
+            self._groups[key] = self._groups[key].noted(batches, arrivals[key], step.groups[key])
+        return step
+
+    def _group(self, key: Group, batches: tuple[Batch, ...], incoming: Incoming, known: int) -> WatchedGroup:
+        if key in self._groups:
+            return self._groups[key]
+        later = sum(group.position > 0 for group in self._groups.values())
+        order_of = list(incoming.batches)
+        new = [other for other in order_of if other not in self._groups]
+        position = 0 if not known else later + new.index(key) + 1
+        streams = tuple(Stream.beginning(self.settings.tolerance, batch) for batch in batches)
+        return WatchedGroup(key, position, incoming.shares, incoming.labels, streams)
+
+    def _arrivals(
+        self, incoming: Incoming, at: str, of: int | Mapping[Any, int] | None, *, late: bool, restart: bool
+    ) -> dict[Group, Arrival]:
+        """How the batch of every group came."""
+        found = {}
+        for key, batches in incoming.batches.items():
+            if key in self._groups and len(self._groups[key].streams) != len(batches):
+                raise InputError("the watch judges every class of its groups, and this batch one score; use one lens")
+            rows = batches[0].rows
+            if isinstance(of, Mapping):
+                predicted = of.get(key, of.get(", ".join(key)))
+            else:
+                predicted = of if of is not None else rows + incoming.dropped if incoming.dropped else None
+                if predicted is not None and len(incoming.batches) > 1:
+                    predicted = None  # of all groups together
+            if predicted is not None:
+                check_whole(predicted, "of", rows)
+            found[key] = Arrival(at, rows, predicted, late, restart)
+        return found
+
+    # ------------------------------------------------------------------ answers
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Groups seen so far, sorted."""
+        return tuple(sorted(self._groups))
+
+    @property
+    def log_e(self) -> float:
+        """Log of the weighted mean of all groups' e-values."""
+        shares = self.shares()
+        return mixed(
+            [self._groups[key].log_e for key in shares], list(shares.values()), max(1 - sum(shares.values()), 0.0)
+        )
+
+    def shares(self) -> dict[Group, float]:
+        """Every group's share of the evidence: see `truecal.watch.family`."""
+        if not self.settings.by:
+            return dict.fromkeys(self._groups, 1.0)
+        first = sum(group.position == 0 for group in self._groups.values())
+        return {key: share(group.position, first) for key, group in self._groups.items()}
+
+    def step(self, at: str | None = None, groups: Sequence[Group] | None = None) -> WatchStep:
+        """What the watch says now, without a new batch, of all groups or of some."""
+        if not self._groups:
+            raise InputError("the watch has seen no batch yet")
+        wanted = tuple(self._groups) if groups is None else groups
+        arrivals = {}
+        for key in wanted:
+            lines = self._groups[key].history.lines
+            line = next((line for line in reversed(lines) if line.at == at), lines[-1])
+            arrivals[key] = Arrival(line.at, line.rows, line.of, line.late, line.restart)
+        return self._step(arrivals)
+
+    def _step(self, arrivals: Mapping[Group, Arrival]) -> WatchStep:
+        shares, settings = self.shares(), self.settings
+        evidence = {key: self._groups[key].log_e + log(shares[key]) for key in shares}
+        change = {key: self._groups[key].log_change + log(shares[key]) for key in shares}
+        alarmed = called(evidence, -log(settings.alpha))
+        changed = called(change, log(settings.run_length))
+        if not settings.by and self._peak >= -log(settings.alpha):
+            alarmed = set(self._groups)  # one group: once it has been off, it has been off
+        steps: dict[Group, GroupStep] = {
+            key: self._groups[key].step(arrivals[key], settings, alarm=key in alarmed, changed=key in changed)
+            for key in sorted(arrivals)
+        }
+        return WatchStep(
+            at=max((arrival.at for arrival in arrivals.values()), key=order),
+            groups=steps,
+            called=tuple(sorted(alarmed)),
+            log_e=self.log_e,
+            p_value=min(1.0, exp(-self._peak)),
+            alarm=self._peak >= -log(settings.alpha),
+            changed=bool(changed),
+        )
+
+    def group(self, *key: object) -> WatchedGroup:
+        """Everything known of one group, for pages and plots."""
+        name = tuple(map(str, key))
+        if name not in self._groups:
+            known = "; ".join(", ".join(group) for group in self.groups[:10]) or "none yet"
+            raise InputError(f"there is no group {', '.join(name)!r}; the groups are {known}")
+        return self._groups[name]
+
+    def frame(self, *key: object) -> Frame:
+        """The history of a group (without a key: of the only one): one row per batch, of the last 730."""
+        return self.group(*key).history.frame()
+
+    @property
+    def judged(self) -> str:
+        """What is judged, in words."""
+        return "scores" if self._judged is None else self._judged.words
+
+    # ------------------------------------------------------------------ keeping it
+
+    def restart(self, *groups: object) -> None:
+        """Forget the evidence of all groups, or of those named, after a repair; what was seen before is still shown on pages."""
+        keys = [self.group(*(key if isinstance(key, tuple) else (key,))).key for key in groups] or list(self._groups)
+        self._groups.update({key: self._groups[key].restarted() for key in keys})
+        self._peak = max(self.log_e, 0.0) if self._groups else 0.0
+
+    def merge(self, other: "Watch") -> "Watch":
+        """Take in the groups of another watch with the same settings, none of which is known here; returns the watch itself."""
+        if other.settings != self.settings or other.lens != self.lens:
+            raise InputError(f"only watches with the same settings merge: {self.settings} and {other.settings}")
+        both = sorted(set(self._groups) & set(other._groups))
+        if both:
+            raise InputError(f"both watches hold the group {', '.join(both[0])!r}; merge states of disjoint groups")
+        if self._judged is not None and other._judged is not None:
+            self._judged.refuse_other(other._judged)
+        self._judged = self._judged or other._judged
+        shift = max((group.position for group in self._groups.values()), default=0)
+        for key, group in other._groups.items():
+            position = group.position + shift if group.position else 0
+            self._groups[key] = replace(group, position=position)
+        self._peak = max(self._peak, self.log_e) if self._groups else 0.0
+        return self
+
+    def save(self, path: str | Path) -> Path:
+        """Write the state as JSON, whole or not at all. A file that another process changed since it was read is not replaced."""
+        target = Path(path)
+        ours = self._loaded is not None and self._loaded[0] == target.resolve() and target.exists()
+        if ours and self._loaded is not None and target.read_text(encoding="utf-8") != self._loaded[1]:
+            raise FileError(f"{target} was changed by another process since it was read; load it and update again")
+        text = to_text(self.settings, self.lens, self._judged, self._peak, self._groups)
+        write_whole(target, text)
+        self._loaded = (target.resolve(), text)
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Watch":
+        """Read a state that :meth:`save` wrote; a damaged or newer file is refused by name."""
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise FileError(f"cannot read the state {file}: {getattr(error, 'strerror', None) or error}") from error
+        state = from_text(text, file.name)
+        settings = state.settings
+        watch = cls(settings.tolerance, settings.alpha, state.lens, settings.by or None, settings.run_length)
+        watch._judged, watch._peak, watch._groups = state.judged, state.peak, state.groups
+        watch._loaded = (file.resolve(), text)
+        return watch
+
+    def refuse_other(self, **settings: object) -> None:
+        """Raise where one of the settings given is not that of this watch."""
+        for name, wanted in settings.items():
+            held = getattr(self.settings, name)
+            if wanted is not None and wanted != held:
+                raise InputError(
+                    f"the state was begun with {name} {held!r}, not {wanted!r}; begin another state to watch with that"
+                )
+
+    def __repr__(self) -> str:
+        settings = self.settings
+        many = f", {len(self._groups)} groups" if settings.by else ""
+        batches = max((len(group.history.lines) for group in self._groups.values()), default=0)
+        return (
+            f"Watch(tolerance={settings.tolerance:g}, alpha={settings.alpha:g}{many}, {batches} batches, {self.judged})"
+        )

@@ -1,0 +1,153 @@
+"""`truecal watch` and `truecal sketch`."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import truecal as tc
+
+
+@pytest.fixture
+def month(tmp_path):
+    """Files by day of three models, of which b is overconfident from the 8th on."""
+    rng = np.random.default_rng(1)
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for day in range(1, 13):
+        p, model = rng.beta(4, 1, 1200), rng.choice(["a", "b", "c"], 1200)
+        true = np.where((model == "b") & (day >= 8), p / (p + 3 * (1 - p)), p)
+        frame = pl.DataFrame({"p": p, "y": (rng.random(1200) < true).astype(int), "model": model})
+        frame.write_parquet(folder / f"2026-05-{day:02}.parquet")
+    return folder
+
+
+def test_a_month_is_replayed_and_gone_on_with(truecal, month, tmp_path):
+    state = tmp_path / "state.json"
+    first = truecal("watch", "update", state, month / "2026-05-01.parquet", "--by", "model", "--tolerance", 0.02, "-q")
+    assert first.code == 0
+    assert first.out.startswith("2026-05-01: 3 groups: ok")
+    ran = truecal("watch", "update", state, month, "--by", "model", "-q", "--format", "json")
+    content = json.loads(ran.out)
+    assert ran.code == 1
+    assert content["schema"] == "truecal.watch"
+    assert [step["at"] for step in content["steps"]] == [f"2026-05-{day:02}" for day in range(2, 13)]
+    assert content["steps"][-1]["called"] == [["b"]]
+    last = {group["group"][0]: group for group in content["steps"][-1]["groups"]}
+    assert last["b"]["since"] in ("2026-05-07", "2026-05-08", "2026-05-09")
+    assert not last["a"]["alarm"]
+    before = state.read_bytes()
+    again = truecal("watch", "update", state, month, "--by", "model", "-q")  # everything is counted already
+    assert again.code == 1
+    assert state.read_bytes() == before
+    watch = tc.Watch(by="model")
+    for day in range(1, 13):
+        frame = pl.read_parquet(month / f"2026-05-{day:02}.parquet")
+        step = watch.update(tc.Predictions.from_frame(frame, label="y", probs="p"), at=f"2026-05-{day:02}")
+    assert step.groups["b",].log_e == pytest.approx(last["b"]["log_e"])
+
+
+def test_show_prometheus_and_page(truecal, month, tmp_path):
+    state, page = tmp_path / "state.json", tmp_path / "watch.html"
+    truecal("watch", "update", state, month, "--by", "model", "-q", "--since", "2026-05-03")
+    shown = truecal("watch", "show", state)
+    assert shown.code == 1
+    assert "2026-05-12: b: ALARM" in shown.out
+    metrics = truecal("watch", "show", state, "--format", "prometheus", "--out", tmp_path / "watch.prom")
+    assert metrics.out == ""
+    lines = (tmp_path / "watch.prom").read_text().splitlines()
+    assert 'truecal_watch_alarm{model="b"} 1' in lines
+    assert 'truecal_watch_alarm{model="a"} 0' in lines
+    assert "truecal_watch_any_alarm 1" in lines
+    assert sum(line.startswith("# TYPE") for line in lines) == 9
+    written = truecal("watch", "report", state, "--out", page)
+    assert written.code == 0
+    assert "overconfident" in page.read_text()
+    history = tc.Watch.load(state).group("a").history
+    assert history.lines[0].at == "2026-05-03"
+
+
+def test_days_kept_as_sketches(truecal, month, tmp_path):
+    kept = tmp_path / "kept"
+    for day in ("2026-05-01", "2026-05-02"):
+        ran = truecal("sketch", "save", month / f"{day}.parquet", "--by", "model", "--out", kept / f"day={day}", "-q")
+        assert ran.code == 0
+    assert len(list(kept.rglob("sketch.npz"))) == 6
+    rows, sketches = tmp_path / "rows.json", tmp_path / "sketches.json"
+    truecal("watch", "update", sketches, kept, "--by", "model", "-q")
+    files = [month / f"{day}.parquet" for day in ("2026-05-01", "2026-05-02")]
+    truecal("watch", "update", rows, *files, "--by", "model", "-q")
+    first, second = (tc.Watch.load(path).step() for path in (rows, sketches))
+    assert first.log_e == pytest.approx(second.log_e)
+    assert first.groups["a",].error == pytest.approx(second.groups["a",].error)
+    parts = sorted(kept.rglob("sketch.npz"))
+    ran = truecal("sketch", "merge", *parts, "--out", tmp_path / "all.npz")
+    assert "2400 rows of 6 sketches" in ran.out
+    shown = json.loads(truecal("sketch", "show", tmp_path / "all.npz", "--json").out)
+    assert (shown["rows"], shown["schema"]) == (2400, "truecal.sketch")
+    assert shown["low"] <= shown["value"] <= shown["high"]
+    single = tmp_path / "single.json"
+    assert truecal("watch", "update", single, tmp_path / "all.npz", "--at", "2026-05-02").code == 0
+    wrong = truecal(
+        "watch", "update", tmp_path / "no.json", tmp_path / "all.npz", "--at", "2026-05-02", "--by", "model"
+    )
+    assert wrong.code == 2
+    assert "its folders do not say the group" in wrong.err
+
+
+def test_labels_that_lack_and_come_late(truecal, tmp_path):
+    rng = np.random.default_rng(2)
+    p = rng.random(200)
+    y = [int(v) if i < 150 else None for i, v in enumerate(rng.random(200) < p)]
+    pl.DataFrame({"p": p, "y": y}).write_parquet(tmp_path / "day.parquet")
+    pl.DataFrame({"p": p[150:], "y": (rng.random(50) < p[150:]).astype(int)}).write_parquet(tmp_path / "late.parquet")
+    state = tmp_path / "state.json"
+    ran = truecal("watch", "update", state, tmp_path / "day.parquet", "--at", "2026-05-01", "--drop-null", "-q")
+    assert "150 labelled of 200" in ran.out
+    other = truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-01", "-q")
+    assert other.code == 2
+    assert "--late" in other.err
+    late = truecal("watch", "update", state, tmp_path / "late.parquet", "--at", "2026-05-01", "--late", "-q")
+    assert "(in all 200)" in late.out
+    engine = tmp_path / "engine.json"
+    ran = truecal(
+        "watch", "update", engine, tmp_path / "day.parquet", "--at", 1, "--drop-null", "-q", "--engine", "duckdb"
+    )
+    assert "150 labelled of 200" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--tolerance", "0.05"), "begun with tolerance 0.02, not 0.05"),
+        (("--alpha", "0.01"), "begun with alpha 0.05, not 0.01"),
+        (("--run-length", "50"), "begun with run_length 1000, not 50"),
+        (("--by", "site"), "begun by nothing, not by site"),
+        (("--lens", "top-label"), "begun with --lens auto, not top-label"),
+        (("--restart", "--label", "none"), "'none'"),
+    ],
+)
+def test_other_settings_than_the_state_s_are_refused(truecal, binary_csv, tmp_path, options, words):
+    state = tmp_path / "state.json"
+    assert truecal("watch", "update", state, binary_csv, "--at", 1, "-q").code in (0, 1)
+    before = state.read_bytes()
+    ran = truecal("watch", "update", state, binary_csv, "--at", 2, "-q", *options)
+    assert ran.code == 2
+    assert words in ran.err
+    assert state.read_bytes() == before
+
+
+def test_refusals(truecal, binary_csv, tmp_path):
+    state = tmp_path / "state.json"
+    ran = truecal("watch", "update", state, binary_csv)
+    assert ran.code == 2
+    assert "no date in the name" in ran.err
+    assert not state.exists()
+    ran = truecal("watch", "show", state)
+    assert ran.code == 2
+    assert "cannot read the state" in ran.err
+    bad = tmp_path / "2026-05-01.csv"
+    bad.write_text("y,p\n1,0.5\n0,nan\n")
+    assert truecal("watch", "update", state, bad).code == 2
+    assert not state.exists()

@@ -1,0 +1,126 @@
+"""Matrix, structured and Dirichlet maps, and the ensemble temperature, against plain optimisers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from numpy.typing import NDArray
+from scipy.optimize import approx_fprime, minimize
+from scipy.special import log_softmax, softmax
+
+from truecal.errors import InputError
+from truecal.recalibrate import (
+    DirichletCalibration,
+    EnsembleTemperature,
+    MatrixScaling,
+    StructuredMatrixScaling,
+    TemperatureScaling,
+)
+from truecal.recalibrate.solvers.likelihood import LabelledLogits
+from truecal.recalibrate.solvers.matrix import Penalty, _Problem
+from truecal.recalibrate.solvers.mixture import mixture_weights
+
+Array = NDArray[np.float64]
+RESNET = Path(__file__).parents[3] / "shared/data/resnet110_cifar10_logits.npz"
+
+
+def draw(n: int = 400, classes: int = 3, seed: int = 0) -> tuple[Array, NDArray[np.int64]]:
+    rng = np.random.default_rng(seed)
+    logits = 3 * rng.normal(size=(n, classes))
+    mixed = logits @ (0.5 * np.eye(classes) + 0.1 * rng.normal(size=(classes, classes))).T
+    return logits, (mixed + rng.gumbel(size=mixed.shape)).argmax(axis=1)
+
+
+def loss(probs: Array, labels: NDArray[np.int64]) -> float:
+    return float(-np.log(probs[np.arange(len(labels)), labels]).mean())
+
+
+@pytest.mark.parametrize("off_diagonal", [0.7, None])
+def test_the_gradient_is_the_derivative_of_the_loss(off_diagonal: float | None) -> None:
+    logits, labels = draw(40)
+    data = LabelledLogits.of(logits, labels, np.random.default_rng(1).random(40))
+    problem = _Problem.of(data, 0.6, Penalty(1.0, off_diagonal, 2.0))
+    theta = np.random.default_rng(2).normal(size=problem.size)
+    numeric = approx_fprime(theta, lambda t: problem.loss(t)[0], 1e-7)
+    assert_allclose(problem.loss(theta)[1], numeric, atol=1e-5)
+
+
+def test_structured_matrix_scaling_is_the_optimum_of_its_objective() -> None:
+    logits, labels = draw()
+    fitted = StructuredMatrixScaling().fit(logits, labels)
+    n, k = logits.shape
+    e = 1 / (n + 1)
+    x = np.log((1 - e) * softmax(logits / fitted.temperature_, axis=1) + e / k)
+    strength = np.full((k, k + 1), k * (k - 1) / n)
+    strength[np.arange(k), np.arange(k)] = strength[:, -1] = k / n
+
+    def objective(theta: Array) -> float:
+        w = theta.reshape(k, k + 1)
+        value = log_softmax(x + x @ w[:, :-1].T + w[:, -1], axis=1)
+        return float(-value[np.arange(n), labels].mean() + (strength * w**2).sum())
+
+    ours = np.column_stack([fitted.change_, fitted.bias_]).ravel()
+    best = minimize(objective, np.zeros(k * (k + 1)), tol=1e-12)
+    assert objective(ours) <= best.fun + 1e-9
+    assert_allclose(ours, best.x, atol=1e-4)
+
+
+def test_strong_penalties_leave_temperature_scaling() -> None:
+    logits, labels = draw()
+    stiff = StructuredMatrixScaling(diagonal=1e9, off_diagonal=1e9, intercept=1e9).fit(logits, labels)
+    plain = TemperatureScaling().fit(logits, labels)
+    assert_allclose(stiff.predict_proba(logits), plain.predict_proba(logits), atol=0.003)
+    vector = StructuredMatrixScaling(off_diagonal=None).fit(logits, labels)
+    assert vector.change_.shape == (3,)
+    assert vector.parameter_count == 8
+
+
+def test_dirichlet_and_matrix_scaling_are_one_family() -> None:
+    logits, labels = draw()
+    probs = softmax(logits, axis=1)
+    by_matrix = MatrixScaling().fit(logits, labels).predict_proba(logits)
+    assert_allclose(DirichletCalibration().fit(probs, labels).predict_proba(probs), by_matrix, atol=1e-6)
+    free = MatrixScaling(off_diagonal=0.0, intercept=0.0).fit(logits, labels)
+    assert loss(free.predict_proba(logits), labels) < loss(by_matrix, labels)
+    with pytest.raises(InputError, match="off_diagonal must be a number of at least 0, not -1"):
+        MatrixScaling(off_diagonal=-1).fit(logits, labels)
+
+
+def test_an_impossible_row_and_a_class_never_seen_are_taken() -> None:
+    logits, labels = draw()
+    probs = softmax(logits, axis=1)
+    probs[0] = np.roll(np.eye(3)[labels[0]], 1)
+    kept = labels != 2
+    for maker in (StructuredMatrixScaling, MatrixScaling, DirichletCalibration, EnsembleTemperature):
+        fixed = maker(input="probs").fit(probs, labels).predict_proba(probs)
+        assert np.isfinite(np.log(fixed[np.arange(400), labels])).all()
+        rare = maker(input="probs").fit(probs[kept], labels[kept]).predict_proba(probs)
+        assert np.isfinite(rare).all()
+
+
+def test_mixture_weights_are_the_optimum() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        q = rng.random((200, 3)) ** rng.integers(1, 5)
+        w = rng.random(200)
+        ours = mixture_weights(q, w)
+        assert_allclose(ours.sum(), 1)
+        gradient = (q / (q @ ours)[:, None]).T @ w / w.sum()
+        assert_allclose(gradient[ours > 0], 1, atol=1e-6)
+        assert (gradient <= 1 + 1e-6).all()
+
+
+def test_ensemble_temperature_keeps_the_predicted_class() -> None:
+    logits, labels = draw(800, 5)
+    fitted = EnsembleTemperature().fit(logits, labels)
+    assert (fitted.predict(logits) == logits.argmax(axis=1)).all()
+    plain = TemperatureScaling().fit(logits, labels)
+    assert loss(fitted.predict_proba(logits), labels) <= loss(plain.predict_proba(logits), labels) + 1e-3
+
+
+@pytest.mark.skipif(not RESNET.exists(), reason="needs resnet110_cifar10_logits.npz beside the checkout (shared/data)")
+def test_resnet110_as_good_as_the_reference_implementation() -> None:
+    with np.load(RESNET) as held:
+        fitted = StructuredMatrixScaling().fit(held["val_logits"], held["val_labels"])
+        assert loss(fitted.predict_proba(held["test_logits"]), held["test_labels"]) <= 0.20312 + 1e-4

@@ -1,0 +1,74 @@
+"""The rank series as the derivation writes it and as the package computes it are the same."""
+
+import importlib.util
+import re
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from tests.tools.test_house import ROOT
+
+FOLDER = ROOT / "docs" / "methods"
+_spec = importlib.util.spec_from_file_location("derivation", FOLDER / "rank_series.py")
+derivation = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(derivation)
+
+
+@pytest.mark.parametrize("n", [4, 9, 60, 400, 1000])
+@pytest.mark.parametrize("shape", ["uniform", "piled up", "ties", "calibrated"])
+def test_derivation_and_package_agree(n, shape):
+    rng = np.random.default_rng([n, len(shape)])
+    c = rng.random(n) ** (0.1 if shape == "piled up" else 1.0)
+    c = np.round(c, 1) if shape == "ties" else c
+    y = rng.random(n) < (c if shape == "calibrated" else c**1.7)
+    written, package = derivation.rank_series(c, y), tc.RankSeries()(tc.Profile.from_arrays(c, y))
+    assert written.value == pytest.approx(package.value, abs=1e-11)
+    assert written.low == pytest.approx(package.interval.low, abs=1e-9)
+    assert written.high == pytest.approx(package.interval.high, abs=1e-9)
+
+
+def test_the_bias_is_the_part_of_the_curve_outside_the_span():
+    """Equation (8a), by averaging over all outcomes of seven rows weighted by their probability."""
+    c = np.array([0.1, 0.2, 0.35, 0.5, 0.6, 0.8, 0.95])
+    truth = np.array([0.3, 0.1, 0.5, 0.4, 0.9, 0.6, 0.7])
+    n, terms = len(c), 2
+    phi = derivation._orthonormal((np.arange(n) + 0.5) / n, terms)
+    h = (phi**2).sum(axis=0) / n
+    mean = 0.0
+    for outcome in np.ndindex(*[2] * n):
+        y = np.array(outcome)
+        r = y - c
+        left_out = ((phi @ r / n) @ phi - h * r) / (1 - h)
+        mean += np.prod(np.where(y == 1, truth, 1 - truth)) * np.mean(r * left_out)
+    m = truth - c
+    outside = m - (phi @ m / n) @ phi
+    assert mean - np.mean(m**2) == pytest.approx(-np.mean(m * outside / (1 - h)), abs=1e-14)
+
+
+def test_leaving_a_row_out_by_the_identity_is_leaving_it_out():
+    """Equation (7) against a fit to the other rows."""
+    rng = np.random.default_rng(1)
+    n, terms = 30, 4
+    phi, r = derivation._orthonormal((np.arange(n) + 0.5) / n, terms), rng.normal(size=n)
+    h = (phi**2).sum(axis=0) / n
+    identity = ((phi @ r / n) @ phi - h * r) / (1 - h)
+    for i in range(n):
+        others = np.arange(n) != i
+        fit = np.linalg.lstsq(phi[:, others].T, r[others], rcond=None)[0]
+        assert identity[i] == pytest.approx(fit @ phi[:, i], abs=1e-10)
+
+
+def test_the_page_numbers_its_equations_without_gaps_and_the_program_uses_them():
+    page = (FOLDER / "rank-series.md").read_text(encoding="utf-8")
+    numbers = [int(n) for n in re.findall(r" \((\d+)\)$", page, flags=re.M)]
+    assert sorted(set(numbers)) == list(range(1, 21))
+    used = {int(n) for n in re.findall(r"\((\d+)\)", (FOLDER / "rank_series.py").read_text(encoding="utf-8"))}
+    assert {1, *range(3, 13), 14, 15, 16, 17} <= used
+
+
+def test_the_table_of_the_page_can_be_made_again():
+    lines = derivation.simulate(datasets=1, sizes=(60,))
+    page = (FOLDER / "rank-series.md").read_text(encoding="utf-8")
+    assert lines[0] in page
+    assert all(line.split("|")[1] in page for line in lines[2:])

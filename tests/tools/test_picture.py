@@ -1,0 +1,38 @@
+"""The picture of the architecture shows the imports, and the one in the docs is up to date."""
+
+import xml.etree.ElementTree as ET
+
+from tests.tools.test_house import ROOT, tree_of
+from tools import picture
+from tools.tree import Tree
+
+FILES = {
+    "profile/__init__.py": "x = 1",
+    "lens/__init__.py": "from truecal.profile import x",
+    "estimate/__init__.py": "from truecal.lens import x\nfrom truecal.profile import x",
+    "errors.py": "",
+}
+
+
+def test_arrows_that_follow_from_others_are_left_out(tmp_path):
+    imports = picture.folder_imports(tree_of(tmp_path, FILES))
+    assert imports["estimate"] == {"lens", "profile"}
+    assert picture.reduction(imports)["estimate"] == {"lens"}
+    assert picture.levels(imports) == {"profile": 0, "lens": 1, "estimate": 2}
+
+
+def test_the_picture_is_well_formed_and_names_every_folder():
+    svg = picture.draw(Tree.read(ROOT))
+    texts = " ".join(node.text or "" for node in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"))
+    for module in Tree.read(ROOT).modules.values():
+        assert module.folder in texts
+
+
+def test_a_new_import_changes_the_picture(tmp_path):
+    before = picture.draw(tree_of(tmp_path, FILES))
+    (tmp_path / "src" / "truecal" / "lens" / "__init__.py").write_text("")
+    assert picture.draw(Tree.read(tmp_path)) != before
+
+
+def test_the_picture_in_the_docs_is_up_to_date():
+    assert picture.main(["--check"]) == 0, "run: make picture"

@@ -1,0 +1,211 @@
+"""Streams of batches by the hundred, for the statements about false alarms and delays.
+
+`python -m tests.watch.simulate` runs the full counts (about an hour on one core) and prints the tables of docs/watch.md; the
+tests run a small part of them.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import truecal as tc
+from truecal.watch.cells import edges
+from truecal.watch.evidence import starting_weight, unspent_weight
+from truecal.watch.experts import Experts, log_sum
+
+Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
+SCORES = ("uniform", "skewed", "rare", "tied")
+Curve = Callable[[np.ndarray, int], np.ndarray]  # scores and number of batches since the change
+CHANGES: dict[str, Curve] = {
+    "5 points down": lambda c, _: np.maximum(c - 0.05, 0.0),
+    "5 points up": lambda c, _: np.minimum(c + 0.05, 1.0),
+    "above 0.9 down by 5 points": lambda c, _: np.where(c > 0.9, c - 0.05, c),
+    "slope 0.7 in log odds": lambda c, _: 1 / (1 + ((1 - c) / np.maximum(c, 1e-12)) ** 0.7),
+    "drift: 5 points down in 100 days": lambda c, k: np.maximum(c - 0.05 * min(k / 100, 1.0), 0.0),
+}
+
+
+def support(scores: str) -> tuple[np.ndarray, np.ndarray]:
+    """Shares and mean scores of the cells of a distribution of scores."""
+    rng = np.random.default_rng(0)
+    size = 400_000
+    c = {
+        "uniform": lambda: rng.random(size),
+        "skewed": lambda: rng.beta(2.8, 0.05, size),
+        "rare": lambda: rng.beta(0.3, 12, size),
+        "tied": lambda: rng.choice([0.05, 0.3, 0.7, 0.9, 0.99], size),
+    }[scores]()
+    place = np.searchsorted(edges(), c, side="right") - 1
+    rows, total = np.bincount(place, minlength=len(edges())), np.bincount(place, c, len(edges()))
+    filled = rows > 0
+    return rows[filled] / size, total[filled] / rows[filled]
+
+
+@dataclass(frozen=True)
+class Run:
+    """First batch with an alarm in every stream, one more than `looks` where there is none; logs of the last e-values."""
+
+    ever: np.ndarray
+    changed: np.ndarray
+    daily: np.ndarray  # of a z-test of every batch at alpha / looks (Bonferroni), against the edge of the band
+    looks: int
+
+
+def simulate(
+    scores: str,
+    rows: int,
+    tolerance: float,
+    truth: Truth,
+    *,
+    streams: int,
+    looks: int,
+    seed: int = 0,
+    alpha: float = 0.05,
+    run_length: int = 1000,
+    groups: int = 1,
+) -> Run:
+    """Watch `streams` independent streams; with `groups`, so many streams are one family, whose first call counts."""
+    share, mean = support(scores)
+    rng = np.random.default_rng(seed)
+    experts = Experts.of(tolerance, share * rows, mean)
+    many = streams * groups
+    ever = np.full((many, len(experts.prior)), -np.inf)
+    change = ever.copy()
+    learned = np.tile(experts.unlearned(), (many, 1, 1, 1))
+    never = looks + 1
+    first = {name: np.full(streams, never) for name in ("ever", "changed", "daily")}
+    for look in range(1, looks + 1):
+        n = rng.multinomial(rows, share, size=many)
+        ones = rng.binomial(n, np.broadcast_to(truth(mean, look), n.shape)).astype(np.float64)
+        won, learned = experts.play_cells(n.astype(np.float64), ones, mean, learned)
+        ever = np.logaddexp(ever, np.log(starting_weight(look)) + experts.prior) + won
+        change = np.logaddexp(change, experts.prior) + won
+        log_e = np.logaddexp(log_sum(ever), np.log(unspent_weight(look)))
+        raised = {
+            "ever": _called(log_e.reshape(streams, groups), -np.log(alpha)),
+            "changed": _called(log_sum(change).reshape(streams, groups), np.log(run_length)),
+            "daily": _daily(n, ones, mean, tolerance, alpha / looks / groups).reshape(streams, groups).any(axis=1),
+        }
+        for name, alarm in raised.items():
+            first[name] = np.where((first[name] == never) & alarm, look, first[name])
+    return Run(first["ever"], first["changed"], first["daily"], looks)
+
+
+def _called(logs: np.ndarray, limit: float) -> np.ndarray:
+    """Whether any group is called: equal shares, the k-th largest against 1 / (alpha k)."""
+    groups = logs.shape[1]
+    sorted_logs = -np.sort(-logs, axis=1) - np.log(groups)
+    return (sorted_logs >= limit - np.log(np.arange(1, groups + 1))).any(axis=1)
+
+
+def _daily(n: np.ndarray, ones: np.ndarray, mean: np.ndarray, tolerance: float, level: float) -> np.ndarray:
+    """The mean outcome of a batch against either edge of the band, with the variance there and the normal approximation."""
+    from scipy.stats import norm
+
+    beyond = []
+    for side in (-1, 1):
+        edge = np.clip(mean + side * tolerance, 0, 1)
+        noise = np.sqrt(np.maximum(n @ (edge * (1 - edge)), 1e-9))
+        beyond.append(side * (ones.sum(axis=1) - n @ edge) / noise)
+    return np.maximum(*beyond) > norm.isf(level / 2)
+
+
+def false_alarms(streams: int, looks: int) -> None:
+    """Models within the tolerance: how many streams ever raise an alarm."""
+    edge: dict[str, tuple[float, Truth]] = {
+        "tolerance 0, calibrated": (0.0, lambda c, _: c),
+        "0.02, calibrated": (0.02, lambda c, _: c),
+        "0.02, at the upper edge": (0.02, lambda c, _: np.minimum(c + 0.02, 1)),
+        "0.02, at the lower edge": (0.02, lambda c, _: np.maximum(c - 0.02, 0)),
+    }
+    for rows in (300, 50, 5000):
+        for scores in SCORES:
+            for name, (tolerance, truth) in edge.items():
+                if rows != 300 and name == "0.02, calibrated":
+                    continue  # the easiest case: shown once
+                run = simulate(scores, rows, tolerance, truth, streams=streams, looks=looks, seed=7)
+                ever, change, daily = ((getattr(run, kind) <= looks).mean() for kind in ("ever", "changed", "daily"))
+                print(f"{rows} | {scores} | {name} | {ever:.4f} | {change:.3f} | {daily:.3f}", flush=True)
+
+
+def delays(streams: int) -> None:
+    """Median number of batches from a change to the alarm, of streams without a false one."""
+    before, after = 50, 200
+    for scores in ("uniform", "skewed"):
+        for change, curve in CHANGES.items():
+            for tolerance in (0.0, 0.01, 0.02):
+
+                def truth(c: np.ndarray, look: int, curve: Curve = curve) -> np.ndarray:
+                    return c if look <= before else curve(c, look - before)
+
+                run = simulate(scores, 300, tolerance, truth, streams=streams, looks=before + after, seed=3)
+                found = [getattr(run, kind) for kind in ("ever", "changed", "daily")]
+                medians = [np.median(when[when > before] - before) for when in found]
+                shown = " | ".join("never" if m > after else f"{m:.0f}" for m in medians)
+                print(f"{scores} | {change} | {tolerance:g} | {shown}", flush=True)
+
+
+def families(streams: int, looks: int) -> None:
+    """Fifty groups within the tolerance: how often any of them is ever called."""
+    for scores in ("uniform", "skewed"):
+        run = simulate(scores, 300, 0.0, lambda c, _: c, streams=streams, looks=looks, groups=50, seed=5)
+        print(f"50 groups | {scores} | any false call {(run.ever <= looks).mean():.4f} of {streams}", flush=True)
+
+
+def clusters(streams: int, looks: int) -> None:
+    """Thirty units of ten rows with one outcome each, calibrated: how many streams ever raise an alarm."""
+    rng = np.random.default_rng(11)
+    alarms = {"as units": 0, "as rows": 0}
+    for _ in range(streams):
+        watches = {name: tc.Watch(tolerance=0.0) for name in alarms}
+        for _ in range(looks):
+            p = np.repeat(rng.random(30), 10)
+            y = np.repeat(rng.random(30), 10) < p
+            units = np.repeat(np.arange(30), 10)
+            watches["as units"].update(tc.Predictions.from_probs(p, y, clusters=units))
+            watches["as rows"].update(tc.Predictions.from_probs(p, y))
+        for name, watch in watches.items():
+            alarms[name] += watch.step().alarm
+    print(f"clusters of 10 | {looks} looks | {alarms} of {streams}", flush=True)
+
+
+def advised(streams: int) -> None:
+    """Ten good days and fifteen bad ones of 300 rows, tolerance 0.01: alarms, the estimated start and the advice."""
+    kinds: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "odds halved (an offset)": lambda c: c / (c + 2 * (1 - c)),
+        "slope 0.5 in log odds": lambda c: 1 / (1 + ((1 - c) / np.maximum(c, 1e-12)) ** 0.5),
+        "0.15 too low between 0.4 and 0.6": lambda c: np.where((c > 0.4) & (c < 0.6), c + 0.15, c),
+    }
+    rng = np.random.default_rng(12)
+    for name, curve in kinds.items():
+        steps = []
+        for _ in range(streams):
+            watch = tc.Watch(tolerance=0.01)
+            for day in range(1, 26):
+                p = rng.beta(2, 1, 300)
+                step = watch.update(tc.Predictions.from_probs(p, rng.random(300) < (p if day <= 10 else curve(p))))
+            steps.append(step)
+        found = [step for step in steps if step.alarm]
+        off = np.array([int(step.since) - 11 for step in found])
+        offsets = sum(step.advice == "offset suffices" for step in found)
+        near = np.mean(np.abs(off) <= 2)
+        print(
+            f"{name} | {len(found)} of {streams} | start within 2 days {near:.2f} | offset advised {offsets}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or ["delays", "families", "false", "clusters", "advice"]
+    if "clusters" in chosen:
+        clusters(60, 100)
+    if "advice" in chosen:
+        advised(60)
+    if "delays" in chosen:
+        delays(200)
+    if "families" in chosen:
+        families(100, 200)
+    if "false" in chosen:
+        false_alarms(200, 1000)

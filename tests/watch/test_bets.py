@@ -1,0 +1,124 @@
+"""The bets: fair for every probability within the tolerance, and what a cell loses beside its rows."""
+
+import numpy as np
+import pytest
+
+from truecal.watch.cells import Batch, UnitRows, edges
+from truecal.watch.evidence import Evidence, starting_weight, unspent_weight
+from truecal.watch.experts import Experts
+from truecal.watch.mean_error import MeanError
+
+SCORES = np.concatenate([[0.0, 1e-7, 0.01, 0.02, 0.98, 0.99, 1 - 1e-7, 1.0], np.linspace(0.05, 0.95, 19)])
+
+
+def experts(tolerance):
+    return Experts.of(tolerance, np.ones(len(SCORES)), SCORES)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.02, 0.1])
+def test_no_bet_wins_on_average_within_the_tolerance(tolerance):
+    tilt, cost = experts(tolerance)._bets(SCORES)
+    for step in (-1.0, -0.5, 0.0, 0.5, 1.0):
+        p = np.clip(SCORES + step * tolerance, 0, 1)[:, None]
+        mean = p * np.exp(tilt - cost) + (1 - p) * np.exp(-cost)
+        assert mean.max() <= 1 + 1e-12
+    beyond = (SCORES + tolerance + 0.05)[:, None]
+    mean = beyond * np.exp(tilt - cost) + (1 - beyond) * np.exp(-cost)
+    assert (mean[SCORES < 0.8].max(axis=1) > 1.02).all()  # and some bet wins where calibration is off
+
+
+def test_the_mixture_is_one_and_every_expert_plays():
+    held = experts(0.02)
+    assert np.exp(held.prior).sum() == pytest.approx(1.0)
+    batch = Batch.from_units(SCORES, (SCORES > 0.3).astype(float), np.arange(len(SCORES)))
+    won, learned = held.play(batch, held.unlearned())
+    assert won.shape == held.prior.shape == held.kinds.shape
+    assert np.exp(learned).sum(axis=-1) == pytest.approx(1.0)
+    single = Experts.of(0.02, np.ones(1), np.array([0.7]))
+    assert single.regions <= 2
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.02])
+def test_a_cell_never_wins_more_than_its_rows(tolerance):
+    rng = np.random.default_rng(0)
+    held = experts(tolerance)
+    for cell in range(0, len(edges()) - 1, 5):
+        c = rng.uniform(*edges()[cell : cell + 2], 40)
+        y = rng.integers(0, 2, 40).astype(float)
+        tilt, cost = held._bets(np.array([c.mean()]))
+        alone = y.sum() * tilt - 40 * cost
+        edge_up, edge_down = np.minimum(c + tolerance, 1)[:, None], np.maximum(c - tolerance, 0)[:, None]
+        edge = np.where(tilt > 0, edge_up, edge_down)
+        rows = (y[:, None] * tilt - np.log1p(edge * np.expm1(tilt))).sum(axis=0)
+        assert (alone <= rows + 1e-9).all()
+        assert (rows - alone <= 0.01 + 0.02 * np.abs(rows)).all()  # and little less
+
+
+def test_units_of_one_row_are_rows():
+    rng = np.random.default_rng(1)
+    c = rng.choice([0.1, 0.5, 0.8, 0.95], 200)
+    y = (rng.random(200) < c).astype(float)
+    held = Experts.of(0.02, np.ones(200), c)
+    alone = Batch.from_units(c, y, np.arange(200))
+    cells = Batch(alone.n, alone.ones, alone.mean, alone.size, alone.total, alone.squares)
+    by_unit, by_cell = (held.play(batch, held.unlearned())[0] for batch in (alone, cells))
+    assert by_unit[:-2] == pytest.approx(
+        by_cell[:-2], abs=1e-9
+    )  # the learning experts take a mean over regions instead
+
+
+def test_a_unit_is_one_bet_whatever_its_size():
+    held = experts(0.0)
+    rows = UnitRows(np.full(1000, 0.5), np.ones(1000), np.array([0]))
+    won, _ = held._play_units(rows, held.unlearned())
+    one, _ = held._play_units(UnitRows(np.array([0.5]), np.ones(1), np.array([0])), held.unlearned())
+    assert won == pytest.approx(one)
+
+
+def test_parts_of_units_keep_them_whole():
+    starts = np.array([0, 3, 4, 9])
+    rows = UnitRows(np.linspace(0, 1, 12), np.zeros(12), starts)
+    parts = rows.parts(4)
+    assert [len(part.scores) for part in parts] == [4, 5, 3]
+    assert np.concatenate([part.scores for part in parts]).tolist() == rows.scores.tolist()
+    assert [part.starts.tolist() for part in parts] == [[0, 3], [0], [0]]
+
+
+def test_evidence_starts_at_one_and_weights_are_spent_once():
+    spent = np.cumsum([starting_weight(t) for t in range(1, 3001)])
+    left = np.array([unspent_weight(t) for t in range(1, 3001)])
+    assert spent + left == pytest.approx(1.0)
+    held = experts(0.0)
+    assert Evidence.none(held).log_e == pytest.approx(0.0)
+    nothing = Evidence.none(held).after(held, np.zeros(len(held.prior)), held.unlearned())
+    assert nothing.log_e == pytest.approx(0.0, abs=1e-9)  # a batch that says nothing leaves e = 1
+    assert nothing.log_change == pytest.approx(0.0, abs=1e-9)  # and the sum over one start
+
+
+def test_the_start_is_where_the_winnings_began():
+    held = experts(0.0)
+    evidence = Evidence.none(held)
+    for batch in range(1, 11):
+        won = np.full(len(held.prior), -1.0)
+        won[3] = 2.0 if batch >= 7 else -1.0
+        evidence = evidence.after(held, won, held.unlearned())
+    assert evidence.start == 7
+
+
+def test_the_confidence_sequence_holds_at_all_times_together():
+    """400 streams of 60 looks, errors of mean 0.03: P(ever outside) <= 5 %, with three standard errors of the simulation."""
+    rng = np.random.default_rng(2)
+    outside = 0
+    for _ in range(400):
+        errors = MeanError()
+        for _ in range(60):
+            c = rng.beta(2.8, 0.5, 50)
+            x = c - (rng.random(50) < c - 0.03)
+            errors = errors.plus(50, float(x.sum()), float((x * x).sum()))
+            low, high = errors.interval(0.05)
+            assert low <= errors.mean <= high
+            if not low <= 0.03 <= high:
+                outside += 1
+                break
+    assert outside <= 400 * 0.05 + 3 * np.sqrt(400 * 0.05 * 0.95)
+    assert errors.interval(0.05)[1] - errors.interval(0.05)[0] < 0.1

@@ -1,0 +1,357 @@
+"""The watch: the same answer however a batch came, what is refused, and a state that is whole at every moment."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+import truecal as tc
+
+
+def day(rng, rows=300, off=0.0, groups=0, **options):
+    p = rng.beta(4, 1, rows)
+    y = (rng.random(rows) < np.clip(p - off, 0, 1)).astype(int)
+    if groups:
+        options["columns"] = {"model": [f"m{i}" for i in rng.integers(0, groups, rows)]}
+    return tc.Predictions.from_probs(p, y, **options)
+
+
+def numbers(step):
+    """What must not depend on how a batch came."""
+    found = step.to_dict()
+    for group in found["groups"]:
+        for name, value in group.items():
+            if isinstance(value, float):
+                group[name] = pytest.approx(value, rel=1e-9, abs=1e-9)
+        group["worst"] = {k: pytest.approx(v) if isinstance(v, float) else v for k, v in group["worst"].items()}
+    return {**found, "log_e": pytest.approx(found["log_e"]), "e_value": pytest.approx(found["e_value"]), "p_value": 0}
+
+
+def test_rows_parts_sketches_and_scans_say_the_same():
+    rng = np.random.default_rng(0)
+    watches = [tc.Watch(tolerance=0.01) for _ in range(5)]
+    for t in range(8):
+        preds = day(rng, 500, off=0.0 if t < 4 else 0.1)
+        p, y = preds.probs, preds.labels
+        half = [preds.take(np.arange(200)), preds.take(np.arange(200, 500))]
+        sketches = [tc.Sketch.from_arrays(p[i::3], y[i::3]) for i in range(3)]
+        frame = pl.DataFrame({"p": p, "y": y})
+        forms = [preds, half, sum(sketches[1:], sketches[0]), sketches, tc.scan(frame, label="y", score="p")]
+        steps = [watch.update(form) for watch, form in zip(watches, forms, strict=True)]
+        for step in steps[1:]:
+            assert numbers(steps[0]) == {**step.to_dict(), "p_value": 0}
+    assert steps[0].alarm
+
+
+def test_an_alarm_says_since_when_where_and_what_to_do():
+    rng = np.random.default_rng(1)
+    watch = tc.Watch()
+    for t in range(1, 31):
+        step = watch.update(day(rng, 600, off=0.0 if t < 15 else 0.1), at=f"2026-05-{t:02}")
+        assert step.alarm == (step.p_value <= 0.05)
+        if t < 15:
+            assert not step.alarm
+            assert not step.changed
+            assert step.advice == "wait"
+    assert step.alarm
+    assert step.changed
+    assert abs(int(step.since[-2:]) - 15) <= 1
+    assert step.worst.direction == "overconfident"
+    assert step.worst.error == pytest.approx(0.1, abs=0.03)
+    assert step.low < step.error < step.high
+    assert "ALARM" in str(step)
+    assert "since 2026-05" in str(step)
+    assert step.frame()["alarm"].tolist() == [True]
+    assert step.frame()["since"].tolist() == [step.since]
+
+
+def test_direction_and_region_of_a_local_fault():
+    rng = np.random.default_rng(2)
+    watch = tc.Watch(tolerance=0.01)
+    for t in range(30):
+        p = rng.random(1500)
+        true = np.where((p > 0.4) & (p < 0.6), p + 0.15, p) if t >= 10 else p
+        step = watch.update(tc.Predictions.from_probs(p, rng.random(1500) < true))
+    assert step.alarm
+    assert step.worst.direction == "underconfident"
+    assert step.worst.low == pytest.approx(0.4, abs=0.08)
+    assert step.worst.high == pytest.approx(0.6, abs=0.08)
+    assert step.advice == "refit"
+
+
+def test_an_offset_is_recognised_and_measured():
+    rng = np.random.default_rng(3)
+    watch = tc.Watch()
+    for t in range(25):
+        p = rng.beta(2, 2, 800)
+        true = p if t < 10 else p / (p + 2 * (1 - p))
+        step = watch.update(tc.Predictions.from_probs(p, rng.random(800) < true))
+    assert step.advice == "offset suffices"
+    assert step.offset == pytest.approx(-np.log(2), abs=0.08)
+
+
+def test_the_same_day_twice_changes_nothing(tmp_path):
+    rng = np.random.default_rng(4)
+    watch = tc.Watch()
+    days = [day(rng) for _ in range(3)]
+    for t, preds in enumerate(days):
+        last = watch.update(preds, at=f"2026-05-0{t + 1}")
+    before = watch.save(tmp_path / "state.json").read_bytes()
+    again = watch.update(tc.Sketch.from_arrays(days[2].probs, days[2].labels), at="2026-05-03")  # as a sketch this time
+    assert again.repeated
+    assert again.to_dict() == {**last.to_dict(), "repeated": True}
+    watch.update(days[0], at="2026-05-01")
+    assert watch.save(tmp_path / "state.json").read_bytes() == before
+
+
+def test_order_late_labels_and_missing_ones():
+    rng = np.random.default_rng(5)
+    watch = tc.Watch()
+    first = day(rng)
+    watch.update(first, at="2026-05-02", of=400)
+    assert watch.step().of == 400
+    for at, words in (("2026-05-02", "counted before, with other rows"), ("2026-05-01", "comes after the one")):
+        with pytest.raises(tc.InputError, match=words):
+            watch.update(day(rng), at=at)
+    for at, words in (
+        ("may", "is no time"),
+        (3, "is a number"),
+        ("2026-05-03T00:00+00:00", "with a zone"),
+        (1.5, "must be"),
+    ):
+        with pytest.raises(tc.InputError, match=words):
+            watch.update(day(rng), at=at)
+    step = watch.update(day(rng, 50), at="2026-05-02", late=True)
+    assert step.rows_seen == 350
+    assert watch.group().history.latest == "2026-05-02"
+    with pytest.raises(tc.InputError, match="of must be a whole number of at least 300"):
+        watch.update(day(rng), at="2026-05-03", of=10)
+    assert watch.step().rows_seen == 350  # what was refused left no trace
+    with pytest.raises(tc.InputError, match="say when"):
+        watch.update(day(rng))
+
+
+def test_refused_by_name():
+    rng = np.random.default_rng(6)
+    watch = tc.Watch()
+    watch.update(day(rng))
+    probs = rng.dirichlet([1, 1, 1], 30)
+    with pytest.raises(tc.InputError, match="judges 'positive class' of 2 classes, this batch 'top label' of 3"):
+        watch.update(tc.Predictions.from_probs(probs, rng.integers(0, 3, 30)))
+    with pytest.raises(tc.InputError, match="weights"):
+        watch.update(day(rng, 10, weights=np.arange(10) + 1.0))
+    with pytest.raises(tc.InputError, match="weighted rows"):
+        watch.update(tc.Sketch.from_arrays([0.5, 0.6], [0, 1], [1.0, 2.0]))
+    with pytest.raises(tc.InputError, match="no labelled row"):
+        watch.update(tc.Sketch())
+    with pytest.raises(tc.InputError, match="not ndarray"):
+        watch.update(probs)
+    with pytest.raises(tc.InputError, match="empty list"):
+        watch.update([])
+    named = tc.Watch(lens=tc.OneClass("b"))
+    named.update(tc.Predictions.from_probs([0.5, 0.2], ["a", "b"], classes=["a", "b"]))
+    with pytest.raises(tc.InputError, match="classes of the watch are a, b, those of this batch b, a"):
+        named.update(tc.Predictions.from_probs([0.5, 0.2], ["a", "b"], classes=["b", "a"]))
+    for options, words in (
+        ({"tolerance": 0.7}, "tolerance"),
+        ({"tolerance": float("nan")}, "tolerance"),
+        ({"alpha": 0}, "alpha"),
+        ({"run_length": 1.5}, "run_length"),
+        ({"lens": "top"}, "lens must be"),
+        ({"lens": tc.TopK(2)}, "TopK cannot"),
+    ):
+        with pytest.raises(tc.InputError, match=words):
+            tc.Watch(**options)
+    with pytest.raises(tc.InputError, match="no batch yet"):
+        tc.Watch().step()
+
+
+def test_groups_are_watched_together(tmp_path):
+    rng = np.random.default_rng(7)
+    watch = tc.Watch(by="model")
+    for t in range(12):
+        preds = day(rng, 4000, groups=8)
+        off = (np.array(preds.columns["model"]) == "m3") & (t >= 6)
+        y = np.where(off, rng.random(4000) < preds.probs - 0.12, preds.labels).astype(int)
+        step = watch.update(tc.Predictions.from_probs(preds.probs, y, columns=preds.columns))
+    assert step.called == (("m3",),)
+    assert [group for group, found in step.groups.items() if found.alarm] == [("m3",)]
+    assert step.groups["m3",].since == "7"
+    assert step.alarm
+    assert len(step.frame()) == 8
+    assert sum(watch.shares().values()) == pytest.approx(0.75)
+    watch.update(day(rng, 100, groups=9))
+    assert watch.shares()["m8",] == pytest.approx(0.125)
+    with pytest.raises(tc.InputError, match="no column 'model'"):
+        watch.update(day(rng))
+    with pytest.raises(tc.InputError, match="pass a mapping"):
+        watch.update(tc.Sketch.from_arrays([0.5], [1]))
+    with pytest.raises(tc.InputError, match="no group 'm77'"):
+        watch.group("m77")
+    watch.restart("m3")
+    assert not watch.step().groups["m3",].alarm
+
+
+def test_states_of_disjoint_groups_merge(tmp_path):
+    rng = np.random.default_rng(8)
+    whole, parts = tc.Watch(by="model"), [tc.Watch(by="model") for _ in range(2)]
+    for _ in range(5):
+        preds = day(rng, 900, groups=3)
+        names = np.array(preds.columns["model"])
+        whole.update(preds)
+        parts[0].update(preds.take(names == "m0"))
+        parts[1].update(preds.take(names != "m0"))
+    merged = parts[0].merge(parts[1])
+    assert merged.groups == whole.groups
+    assert merged.log_e == pytest.approx(whole.log_e)
+    assert merged.step().to_dict()["groups"] == whole.step().to_dict()["groups"]
+    with pytest.raises(tc.InputError, match="both watches hold"):
+        merged.merge(parts[1])
+    with pytest.raises(tc.InputError, match="same settings"):
+        merged.merge(tc.Watch(by="model", tolerance=0.01))
+
+
+def test_many_classes():
+    rng = np.random.default_rng(9)
+    wise, top = tc.Watch(lens=tc.ClassWise()), tc.Watch()
+    for t in range(12):
+        probs = rng.dirichlet([2, 2, 1], 800)
+        true = probs.copy()
+        if t >= 6:  # classes 1 and 2 are confused, which the top label alone shows less
+            true[:, 1], true[:, 2] = probs[:, 1] + 0.5 * probs[:, 2], 0.5 * probs[:, 2]
+        y = (true.cumsum(axis=1) < rng.random((800, 1))).sum(axis=1)
+        preds = tc.Predictions.from_probs(probs, np.array(["a", "b", "c"])[y], classes=["a", "b", "c"])
+        step, other = wise.update(preds), top.update(preds)
+    assert step.alarm
+    assert step.worst_class in ("b", "c")
+    assert other.worst_class is None
+    assert wise.judged == "3 classes"
+    assert step.log_e > other.log_e
+
+
+def test_a_state_goes_on_where_it_was(tmp_path):
+    rng = np.random.default_rng(10)
+    watch = tc.Watch(tolerance=0.01, alpha=0.1, lens=tc.OneClass(1), run_length=500)
+    for _ in range(40):
+        watch.update(day(rng))
+    path = watch.save(tmp_path / "state.json")
+    loaded = tc.Watch.load(path)
+    assert (loaded.settings, loaded.lens) == (watch.settings, watch.lens)
+    assert repr(loaded) == repr(watch) == "Watch(tolerance=0.01, alpha=0.1, 40 batches, class 1)"
+    for _ in range(5):
+        preds = day(rng, off=0.05)
+        assert watch.update(preds).to_dict() == loaded.update(preds).to_dict()
+    assert json.loads(path.read_text())["version"] == 1
+
+
+def test_the_state_is_bounded(tmp_path):
+    rng = np.random.default_rng(11)
+    watch = tc.Watch(by="model")
+    sizes = []
+    for t in range(900):
+        p = rng.random(40)
+        watch.update({"only": tc.Sketch.from_arrays(p, rng.random(40) < p)}, at=t)
+        if t in (750, 899):
+            sizes.append(watch.save(tmp_path / "state.json").stat().st_size)
+    assert max(sizes) < 200_000
+    assert sizes[1] < sizes[0] * 1.03
+
+
+def test_damaged_states_are_refused_by_name(tmp_path):
+    rng = np.random.default_rng(12)
+    watch = tc.Watch()
+    watch.update(day(rng))
+    path = watch.save(tmp_path / "state.json")
+    good = json.loads(path.read_text())
+    stream = good["groups"][0]["streams"][0]
+    bad = {
+        "not valid JSON": "{",
+        "not the state": "[]",
+        "newer truecal": json.dumps({**good, "version": 2}),
+        "damaged": json.dumps({**good, "settings": {}}),
+        "damaged: ValueError": json.dumps({**good, "groups": [{**good["groups"][0], "streams": []}]}),
+        "damaged: Error": json.dumps(
+            {
+                **good,
+                "groups": [{**good["groups"][0], "streams": [{**stream, "blocks": {**stream["blocks"], "sums": "%"}}]}],
+            }
+        ),
+    }
+    for words, text in bad.items():
+        path.write_text(text)
+        with pytest.raises(tc.FileError, match=f"state.json.*{words}"):
+            tc.Watch.load(path)
+    with pytest.raises(tc.FileError, match="cannot read the state"):
+        tc.Watch.load(tmp_path / "none.json")
+
+
+def test_a_state_changed_by_another_process_is_not_overwritten(tmp_path):
+    rng = np.random.default_rng(13)
+    watch = tc.Watch()
+    watch.update(day(rng))
+    path = watch.save(tmp_path / "state.json")
+    mine, theirs = tc.Watch.load(path), tc.Watch.load(path)
+    theirs.update(day(rng))
+    theirs.save(path)
+    mine.update(day(rng))
+    with pytest.raises(tc.FileError, match="changed by another process"):
+        mine.save(path)
+
+
+def test_settings_of_a_state_stay():
+    watch = tc.Watch(tolerance=0.02)
+    watch.refuse_other(tolerance=0.02, alpha=None)
+    with pytest.raises(tc.InputError, match=r"begun with tolerance 0\.02, not 0\.05"):
+        watch.refuse_other(tolerance=0.05)
+
+
+def test_a_restart_forgets_the_evidence_and_keeps_the_past():
+    rng = np.random.default_rng(14)
+    watch = tc.Watch()
+    for _ in range(10):
+        step = watch.update(day(rng, off=0.15))
+    assert step.alarm
+    step = watch.update(day(rng), restart=True)
+    assert not step.alarm
+    assert step.e_value < 20
+    assert step.rows_seen == 3300
+    assert [line.restart for line in watch.group().history.lines] == [False] * 10 + [True]
+    for _ in range(5):
+        step = watch.update(day(rng, off=0.15))
+    assert step.alarm
+    assert int(step.since) in (11, 12, 13)
+
+
+def test_killed_at_any_moment_the_state_is_the_old_or_the_new(tmp_path):
+    """kill -9 of a process that updates and saves as fast as it can: what is on disk can always be read and goes on."""
+    code = (
+        "import sys, numpy as np, truecal as tc\n"
+        "rng = np.random.default_rng(0)\n"
+        "path = sys.argv[1]\n"
+        "watch = tc.Watch()\n"
+        "while True:\n"
+        "    p = rng.random(50)\n"
+        "    watch.update(tc.Predictions.from_probs(p, rng.random(50) < p))\n"
+        "    watch.save(path)\n"
+        "    print('saved', flush=True)\n"
+    )
+    for wait in (0.0, 0.013, 0.031):
+        path = tmp_path / "state.json"
+        running = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+        for _ in range(3):
+            running.stdout.readline()
+        time.sleep(wait)
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+        running.stdout.close()
+        watch = tc.Watch.load(path)
+        lines = watch.group().history.lines
+        assert [line.number for line in lines] == list(range(1, len(lines) + 1))
+        assert watch.step().rows_seen == 50 * len(lines)
+        assert len(lines) >= 3
