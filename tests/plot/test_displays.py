@@ -287,7 +287,7 @@ def test_every_display_of_a_model_and_the_laboratory_is_one():
 
     ours = [getattr(plot, name) for name in plot.__all__]
     ours = [kind for kind in ours if not kind.__module__.startswith("truecal.plot.study")]
-    assert len(ours) == 10
+    assert len(ours) == 12
     assert all(issubclass(kind, Display) for kind in ours)
 
 
