@@ -83,8 +83,10 @@ def test_groups_of_a_scan_are_a_table():
     preds = tc.Predictions.from_probs(c, y, columns={"site": site})
     expected = tc.subgroups(preds, "site").frame()
     assert groups["by"] == "site"
-    assert [row["group"] for row in groups["rows"]] == expected["group"]
-    assert [row["adjusted"] for row in groups["rows"]] == pytest.approx(expected["adjusted"], abs=0.01)
+    assert [row["group"] for row in groups["rows"]] == expected["group"].tolist()
+    # Both are redrawn, from cells and from rows: the p-values agree to the noise of 999 redraws.
+    assert [row["adjusted"] for row in groups["rows"][:2]] == pytest.approx(expected["adjusted"][:2].tolist(), abs=0.06)
+    assert groups["rows"][-1]["adjusted"] is None
     assert groups["rows"][-1]["error"] is None  # twenty rows are too few to judge
 
 
