@@ -47,7 +47,7 @@ def structured() -> list[Row]:
         extra = peak_extra_bytes(ours) / logits.nbytes
         peer = _probmetrics_structured(name, logits, labels)
         if peer is None or off_diagonal is not None:
-            here, _ = seconds_together(ours, ours, repeat=1)
+            (here,) = seconds_together(ours, repeat=1)
         else:
             here, theirs = seconds_together(ours, peer, repeat=1)
             table.append(Row(what, here, here / theirs, "probmetrics", bound=3))

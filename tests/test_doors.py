@@ -149,6 +149,7 @@ NOT_DOORS = {
     "report_watch": "draws what a Watch says",
     "read": "reads Predictions",
     "likert": "its own lens: see tests/breakdown",
+    "like": "an estimator and a lens, for measure",
     "beyond_top": "its own lenses: see tests/breakdown",
     "group_confidence": "no error is judged",
     "sweep_granularity": "GeneralizedECE over many binnings",

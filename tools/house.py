@@ -70,7 +70,6 @@ EXCEPTIONS: dict[str, str] = {
     "report/__init__.py:report arguments": _DOOR,
     "report/__init__.py:report_comparison arguments": _DOOR,
     "scan/scan.py:scan arguments": _DOOR,
-    "uncertainty/compare.py:compare arguments": _DOOR,
     "uncertainty/compare.py:compare_many arguments": _DOOR,
     "uncertainty/measurement.py:calibration_error arguments": _DOOR,
 }

@@ -28,6 +28,14 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.breakdown import group_confidence as group_confidence
     from truecal.breakdown import likert as likert
     from truecal.breakdown import subgroups as subgroups
+    from truecal.clinical import calibration_belt as calibration_belt
+    from truecal.clinical import censoring_weights as censoring_weights
+    from truecal.clinical import clinical as clinical
+    from truecal.clinical import flexible_curve as flexible_curve
+    from truecal.clinical import missing_outcomes as missing_outcomes
+    from truecal.clinical import net_benefit as net_benefit
+    from truecal.clinical import sample_size as sample_size
+    from truecal.clinical import sample_size_by_simulation as sample_size_by_simulation
     from truecal.errors import FileError as FileError
     from truecal.errors import InputError as InputError
     from truecal.errors import MissingExtraError as MissingExtraError
@@ -121,6 +129,8 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
 # Where each public name is at home.
 _HOMES = {
     "truecal.breakdown": "audit beyond_top group_confidence likert subgroups",
+    "truecal.clinical": "calibration_belt censoring_weights clinical flexible_curve missing_outcomes net_benefit sample_size "
+    "sample_size_by_simulation",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
     "truecal.estimate": "AdaptiveECE CutoffError ForeignECE KSError LipschitzError RejectedShare DirichletECE KernelError "
     "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "

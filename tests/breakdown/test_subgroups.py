@@ -105,7 +105,7 @@ def test_another_estimator_or_lens_may_be_asked_for():
         rng.dirichlet(np.ones(3), 300), rng.integers(0, 3, 300), columns={"s": np.arange(300) % 2}
     )
     class_wise = subgroups(many, "s", estimator=BinnedECE(10), lens=ClassWise())
-    assert class_wise.frame()["p_value"].tolist() == [None, None]
+    assert (class_wise.frame()["p_value"] <= 0.01).all()
     assert class_wise.flagged.all()  # labels that have nothing to do with the scores, in every class
 
 

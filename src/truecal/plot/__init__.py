@@ -9,7 +9,10 @@ from truecal.plot.model.abstention import AbstentionDisplay
 from truecal.plot.model.audit import AuditDisplay
 from truecal.plot.model.before_after import BeforeAfterDisplay
 from truecal.plot.model.class_wise import ClassWiseDisplay
+from truecal.plot.model.decision import DecisionDisplay
 from truecal.plot.model.evaluation import EvaluationDisplay
+from truecal.plot.model.flexible import FlexibleDisplay
+from truecal.plot.model.forest import ForestDisplay
 from truecal.plot.model.granularity import GranularityDisplay
 from truecal.plot.model.likert import LikertDisplay
 from truecal.plot.model.over_time import OverTimeDisplay
@@ -34,8 +37,11 @@ __all__ = [
     "BinTrendDisplay",
     "ClassWiseDisplay",
     "CostMapDisplay",
+    "DecisionDisplay",
     "ErrorCalibrationDisplay",
     "EvaluationDisplay",
+    "FlexibleDisplay",
+    "ForestDisplay",
     "GranularityDisplay",
     "InOutDisplay",
     "LikertDisplay",

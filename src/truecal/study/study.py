@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 
 from truecal.parallel import Progress, unheard
+from truecal.study.run.run import run_study
 from truecal.study.spec.read import read_spec
 from truecal.study.spec.spec import Spec
 from truecal.study.store import Store
@@ -79,7 +80,5 @@ class Study:
         skip_broken : keep what cannot be judged in the store's list of broken files instead of raising at the end.
         progress : called with a :class:`truecal.parallel.Step`: how many of all files are done.
         """
-        from truecal.study.run.run import run_study
-
         held = store if isinstance(store, Store) else Store(store)
         return run_study(self.spec, held, workers=workers, skip_broken=skip_broken, progress=progress)

@@ -56,19 +56,19 @@ def figure(
 ) -> None:
     """Draw a figure of Minderer et al. (2021) from the numbers in STORE."""
     import truecal as tc
-    from truecal.plot.study import FIGURES, Choice, External, draw_figure
+    import truecal.plot.study as pictures
     from truecal.report.records import document
 
     held = tc.study.Store(store)
-    points = tuple(External(*point) for point in external)
-    choice = replace(Choice(models=models, external=points), **chosen)  # type: ignore[arg-type]
-    wanted = list(FIGURES) if name == "all" else [name]
+    points = tuple(pictures.External(*point) for point in external)
+    choice = replace(pictures.Choice(models=models, external=points), **chosen)  # type: ignore[arg-type]
+    wanted = list(pictures.FIGURES) if name == "all" else [name]
     written, notes = {}, []
     for one in wanted:
         target = Path(out or f"{one}.png") if name != "all" else Path(out or "figures") / f"{one}.png"
         try:
             with working(f"drawing {one}"):
-                drawn = draw_figure(held, one, choice)
+                drawn = pictures.draw_figure(held, one, choice)
                 _save(drawn.plot().figure_, target)
         except InputError as error:
             if name != "all":

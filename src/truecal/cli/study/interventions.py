@@ -50,14 +50,14 @@ def interventions(
     if example == (config is not None):
         raise InputError("give a configuration file, or --example to have one written and run; one of the two")
     import truecal as tc
-    from truecal.plot.study import write_pictures
+    import truecal.plot.study as pictures
     from truecal.report.records import document
 
     path = _example(target) if example else Path(str(config))
     with progress_bar("training") as progress:
         found = tc.study.compare_interventions(path, target, workers=workers or cpu_count() or 1, progress=progress)
     written = found.write(target)
-    written += write_pictures(found, target / "figures")
+    written += pictures.write_pictures(found, target / "figures")
     content = {
         "name": found.plan.name,
         "strengths": dict(found.choice.strengths),

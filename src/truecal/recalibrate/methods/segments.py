@@ -112,6 +112,11 @@ class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
         probs[rows, top] = moved
         return replace(preds, probs=probs)
 
+    @property
+    def parameter_count(self) -> int:
+        """How many shifts were learned."""
+        return len(self.offsets_)
+
     def to_json(self) -> str:
         """Everything that `recalibrate` needs, as human-readable JSON; floats survive bit for bit."""
         offsets = [{"levels": [level.record() for level in o.levels], "shift": o.shift} for o in self.offsets_]

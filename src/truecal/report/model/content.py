@@ -21,9 +21,9 @@ from truecal.report.records import Absent, EstimateRecord
 
 _ISOTONIC = tc.IsotonicError()
 _SMOOTH = tc.SmoothECE()
-_MOST_RESAMPLED: dict[Estimator, int] = {
-    _SMOOTH: 5_000
-}  # rows; every resample searches its bandwidth anew, a third of a second each for 20,000
+# Rows beyond which an estimator is not resampled: every resample of smECE searches its bandwidth anew, a third of a second
+# each for 20,000 rows.
+_MOST_RESAMPLED: dict[Estimator, int] = {_SMOOTH: 5_000}
 OTHERS: tuple[Estimator, ...] = (
     tc.DebiasedECE(),
     tc.SweepECE(),

@@ -95,16 +95,23 @@ def covariate_trend(
     found = found.filter(pl.col(covariate).is_not_null()).sort(*CONDITION, covariate, "model")
     if found.is_empty():
         raise InputError(f"no model has a value of {covariate}")
-    numeric = found[covariate].dtype.is_numeric()
     every = pl.concat([found, found.with_columns(pl.lit(None, pl.String).alias("family"))])
     levels = (
         every.group_by(*CONDITION, "family", covariate)
         .agg(pl.len().alias("models"), pl.col("value").mean(), pl.col("error").mean())
         .sort(*CONDITION, "family", covariate)
     )
+    rows, remarks = _rows(every, covariate) if found[covariate].dtype.is_numeric() else ([], [])
+    trends = pl.DataFrame(rows, infer_schema_length=None)
+    trends = trends.sort(*CONDITION, "family") if rows else trends
+    return CovariateTrend(metric, covariate, recalibrator, (*notes, *gathered(remarks)), found, levels, trends)
+
+
+def _rows(every: Any, covariate: str) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """Trends of every condition and family, and what to know about them."""
     rows, remarks = [], []
     for (*condition, family), part in every.partition_by([*CONDITION, "family"], as_dict=True).items():
-        if not numeric or part.height < 2:
+        if part.height < 2:
             continue
         level, value, error = numbers(part, covariate, "value", "error")
         line, tau, other = fit_line(level, value), correlate(level, value), correlate(level, error)
@@ -114,6 +121,4 @@ def covariate_trend(
         rows.append(row)
         if family is None:
             remarks += few_models(part.height, named(str(condition[0]), float(condition[1])))
-    trends = pl.DataFrame(rows, infer_schema_length=None)
-    trends = trends.sort(*CONDITION, "family") if rows else trends
-    return CovariateTrend(metric, covariate, recalibrator, (*notes, *gathered(remarks)), found, levels, trends)
+    return rows, remarks

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal.predictions import softmax
 from truecal.study.example.data import Array, Labels
 
 _FLOOR = 1e-3  # share of the uniform distribution in every prediction: trees and neighbours say "impossible" too easily
@@ -52,8 +53,6 @@ def log_probabilities(model: Model, x: Array, y: Labels, sets: list[Array], seed
 def _probabilities(fitted: Any, x: Array) -> Array:
     if hasattr(fitted, "predict_proba"):
         return np.asarray(fitted.predict_proba(x), np.float64)
-    from truecal.predictions import softmax
-
     margins = np.asarray(fitted.decision_function(x), np.float64)
     return softmax(np.stack([np.zeros(len(x)), margins], axis=1) if margins.ndim == 1 else margins)
 

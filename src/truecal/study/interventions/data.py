@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from truecal.errors import FileError, InputError, MissingExtraError
 from truecal.lens import Grouping
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, read_arrays
 from truecal.study.interventions.config import BUNDLED, DataPlan, Plan
 from truecal.study.spec.document import Problems
 
@@ -116,8 +116,6 @@ def _warped(images: Images, rng: np.random.Generator) -> Images:
 
 
 def _from_file(path: Path) -> tuple[Images, Labels, tuple[object, ...]]:
-    from truecal.predictions import read_arrays
-
     held = read_arrays(path)
     missing = [name for name in ("inputs", "labels") if name not in held]
     if missing:

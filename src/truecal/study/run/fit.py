@@ -8,6 +8,7 @@ import hashlib
 import json
 import warnings
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import FileError, InputError, TruecalWarning
+from truecal.names import recalibrator_named
 from truecal.scores import log_loss
 from truecal.study.spec.files import Source
 from truecal.study.spec.rows import Rows, load_rows
-from truecal.study.spec.spec import RECALIBRATORS, Options
+from truecal.study.spec.spec import Options
 from truecal.study.spec.split import held_out, labels_digest
 from truecal.writing import write_whole
 
@@ -48,9 +50,7 @@ class Fit:
 
     def apply(self, outputs: NDArray[Any]) -> NDArray[np.float64] | None:
         """Recalibrated probabilities of all classes, or None where there is no map."""
-        from truecal import recalibrate
-
-        return None if self.map is None else recalibrate.Recalibrator.from_json(self.map).predict_proba(outputs)
+        return None if self.map is None else _maps().Recalibrator.from_json(self.map).predict_proba(outputs)
 
 
 def fit_name(fingerprint: tuple[object, ...], source: Source, recalibrator: str, options: Options) -> str:
@@ -100,6 +100,11 @@ def learn(path: Path, source: Source, recalibrator: str, options: Options, rows:
     return found
 
 
+def _maps() -> Any:
+    """The recalibrators, loaded on use: they need scikit-learn."""
+    return import_module("truecal.recalibrate")
+
+
 def _correct(preds: Any) -> NDArray[np.bool_]:
     top = preds.probs > 0.5 if preds.probs.ndim == 1 else preds.probs.argmax(axis=1)
     return np.asarray(top == preds.labels)
@@ -110,9 +115,7 @@ def _finite(value: float) -> float | None:
 
 
 def _fitted(name: str, kind: str, rows: Rows, learnt: NDArray[np.bool_]) -> tuple[Any, tuple[str, ...]]:
-    from truecal import recalibrate
-
-    recalibrator = getattr(recalibrate, RECALIBRATORS[name])(input=kind)
+    recalibrator = recalibrator_named(name).of(_maps(), input=kind)
     weights = None if rows.weights is None else rows.weights[learnt]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruecalWarning)

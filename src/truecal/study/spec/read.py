@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from truecal.errors import InputError
+from truecal.names import RECALIBRATORS
 from truecal.study.metrics.names import GRID, parse_metric
 from truecal.study.spec.check import check_files
 from truecal.study.spec.datasets import read_datasets, resolve
 from truecal.study.spec.document import Entry, Problems, read_document
 from truecal.study.spec.files import Source, read_sources, to_number
 from truecal.study.spec.rows import make_selection
-from truecal.study.spec.spec import LENSES, RECALIBRATORS, Columns, Options, Selected, Spec, Split
+from truecal.study.spec.spec import LENSES, Columns, Options, Selected, Spec, Split
 from truecal.study.store import RESULTS
 
 _KEYS = (

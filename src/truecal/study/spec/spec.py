@@ -8,16 +8,6 @@ from typing import Any, Literal
 from truecal.study.metrics.names import GRID
 from truecal.study.spec.files import Source
 
-RECALIBRATORS = {
-    "temperature": "TemperatureScaling",
-    "bias-corrected-temperature": "BiasCorrectedTemperature",
-    "vector": "VectorScaling",
-    "platt": "PlattScaling",
-    "beta": "BetaCalibration",
-    "isotonic": "IsotonicCalibration",
-    "histogram": "HistogramBinning",
-    "scaling-binning": "ScalingBinning",
-}
 LENSES = ("top-label", "all-label", "class-wise")
 
 

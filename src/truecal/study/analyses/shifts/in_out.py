@@ -99,11 +99,19 @@ def in_and_out(
         "error_outside",
     )
     correlations = pl.DataFrame(rows, infer_schema_length=None)
-    open_sign = correlations.filter(
-        (pl.col("pair") == PAIRS[0][0]) & (pl.col("method") == "kendall") & (pl.col("low") <= 0) & (pl.col("high") >= 0)
-    )
-    for row in open_sign.iter_rows(named=True):
-        text = f"{metric} on clean data does not predict that on shifted data (the interval of tau holds 0)"
-        remarks.append((text, f"{named(row['dataset'], row['severity'])} (tau {row['value']:.2f})"))
+    remarks += _open(correlations, metric)
     notes += gathered(remarks)
     return InAndOut(metric, tuple(dict.fromkeys(notes)), table, correlations)
+
+
+def _open(correlations: Any, metric: str) -> list[tuple[str, str]]:
+    """Where calibration on clean data says nothing about that on shifted data."""
+    pl = polars()
+    unknown = correlations.filter(
+        (pl.col("pair") == PAIRS[0][0]) & (pl.col("method") == "kendall") & (pl.col("low") <= 0) & (pl.col("high") >= 0)
+    )
+    text = f"{metric} on clean data does not predict that on shifted data (the interval of tau holds 0)"
+    return [
+        (text, f"{named(row['dataset'], row['severity'])} (tau {row['value']:.2f})")
+        for row in unknown.iter_rows(named=True)
+    ]

@@ -1,0 +1,180 @@
+"""Pointwise and simultaneous bands of a flexible calibration curve."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from truecal.checks import check_choice, check_level, generator_of
+from truecal.clinical.cohort import Cohort
+from truecal.clinical.curve.loess import fit_loess
+from truecal.clinical.curve.spline import SplineCurve, fit_spline, sigmoid
+from truecal.clinical.line import logit
+from truecal.clinical.quantity import student
+from truecal.frame import Frame
+from truecal.lens import Lens
+from truecal.predictions import Predictions
+from truecal.types import Float64s
+
+Kind = Literal["spline", "loess"]
+_DRAWS = 5000  # of the largest standardised error of a curve
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleCurve:
+    """A calibration curve with two bands, at the scores `score`.
+
+    `low` to `high` holds the true curve at any one score with probability `level`; `lowest` to `highest` holds it at all of them
+    at once. `kind` and `method` say how it was made.
+    """
+
+    score: Float64s
+    outcome: Float64s
+    low: Float64s
+    high: Float64s
+    lowest: Float64s
+    highest: Float64s
+    level: float
+    kind: str
+    method: str
+
+    def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
+        """Whether a curve lies within the simultaneous band at all the given scores (inside the range of the band)."""
+        s, r = np.asarray(scores, np.float64), np.asarray(rates, np.float64)
+        low, high = (np.interp(s, self.score, edge) for edge in (self.lowest, self.highest))
+        return bool(((low <= r + 1e-12) & (r <= high + 1e-12)).all())
+
+    def frame(self) -> Frame:
+        """One row per score."""
+        names = ("score", "outcome", "low", "high", "lowest", "highest")
+        return Frame({name: getattr(self, name) for name in names})
+
+
+def flexible_curve(
+    preds: Predictions,
+    kind: Kind = "spline",
+    *,
+    lens: Lens | None = None,
+    at: ArrayLike | None = None,
+    span: float = 0.75,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> FlexibleCurve:
+    """The flexible calibration curve of a clinical validation, with pointwise and simultaneous bands that count patients.
+
+    Parameters
+    ----------
+    kind : "spline", logistic regression on a restricted cubic spline of the log odds (Harrell 2015); or "loess", local quadratic
+        regression of the outcome (Austin and Steyerberg 2014), as R's `val.prob.ci.2` draws them.
+    lens : what is judged; default the positive class.
+    at : the scores at which to give the curve; default 101 from their 1st to their 99th percentile.
+    span : of loess, the share of the rows used at each score.
+    level, rng : of both bands; seed of the draws behind the simultaneous one.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> curve = tc.flexible_curve(tc.Predictions.from_probs(p, rng.random(2000) < p**2))
+    >>> grid = np.linspace(0.05, 0.95, 19)
+    >>> curve.contains(grid, grid**2), curve.contains(grid, grid)
+    (True, False)
+    """
+    check_level(level)
+    check_choice(kind, ("spline", "loess"), "kind")
+    cohort = Cohort.of(preds, lens)
+    points = grid_of(cohort) if at is None else np.unique(np.asarray(at, np.float64))
+    if kind == "spline":
+        return spline_band(fit_spline(cohort), points, level, generator_of(rng))
+    return _loess_band(cohort, points, span, level, generator_of(rng))
+
+
+def grid_of(cohort: Cohort) -> Float64s:
+    """101 scores from the 1st to the 99th percentile of a cohort: beyond them a curve rests on a handful of rows."""
+    order = np.argsort(cohort.scores)
+    order = order[cohort.weights[order] > 0]
+    reached = np.cumsum(cohort.weights[order])
+    ends = np.minimum(np.searchsorted(reached, np.array([0.01, 0.99]) * reached[-1]), len(order) - 1)
+    first, last = cohort.scores[order[ends]]
+    return np.linspace(float(first), float(last), 101)
+
+
+def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.random.Generator) -> FlexibleCurve:
+    """Bands on the log odds, where the curve is linear in its coefficients; binomial ones for scores with a rate of their own."""
+    count = len(curve.coefficients)
+    if count == 0:
+        points = curve.cells
+    cell = curve.cell_of(points)
+    smooth = (cell < 0) & (points > 0) & (points < 1)
+    keep = smooth | (cell >= 0)
+    points, cell, smooth = points[keep], cell[keep], smooth[keep]
+    outcome = curve.at(points)
+    jacobian = np.zeros((len(points), count + len(curve.cells)))
+    if count:
+        jacobian[smooth, :count] = curve.design(points[smooth])
+    jacobian[np.flatnonzero(cell >= 0), count + cell[cell >= 0]] = 1.0
+    one, all_ = student(curve.df, level), critical(jacobian, curve.covariance, curve.df, level, rng)
+    se = _steady(*(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial)))
+    edges = []
+    for factor in (-one, one, -all_, all_):
+        edge = outcome.copy()
+        if count:
+            edge[smooth] = sigmoid(logit(np.clip(outcome[smooth], 1e-300, 1 - 1e-16)) + factor * se[smooth])
+        edge[cell >= 0] = [_binomial_end(outcome[i], se[i], curve.df, factor) for i in np.flatnonzero(cell >= 0)]
+        edges.append(edge)
+    knots = f"{len(curve.knots)} knots" if len(curve.knots) else "straight line" if count else "one rate per score"
+    method = f"restricted cubic spline of the log odds, {knots}"
+    return FlexibleCurve(points, outcome, edges[0], edges[1], edges[2], edges[3], level, "spline", method)
+
+
+def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
+    """An end of a Clopper-Pearson interval for as many independent rows as would give the standard error."""
+    from scipy.special import betaincinv, ndtr
+
+    tail = float(ndtr(-abs(factor)))
+    rows = rate * (1 - rate) / se**2 if se > 0 else df + 1
+    ones = rate * rows
+    if factor < 0:
+        return 0.0 if rate == 0 else float(betaincinv(ones, rows - ones + 1, tail))
+    return 1.0 if rate == 1 else float(betaincinv(ones + 1, rows - ones, 1 - tail))
+
+
+def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:
+    curve = fit_loess(cohort, points, span=span)
+    # half an event and half a non-event more, shared out like the rows: a tail without events still has some scatter
+    rate = (np.clip(curve.values, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)
+    se = _steady(curve.covariance.diagonal(), rate * (1 - rate) / curve.local)
+    one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, level, rng)
+    low, high, lowest, highest = (_edge(curve.values, rate, se, factor) for factor in (-one, one, -all_, all_))
+    method = f"local quadratic regression, span {span:g}"
+    return FlexibleCurve(points, curve.values, low, high, lowest, highest, level, "loess", method)
+
+
+def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float64s:
+    """The outer one of two edges: value + factor se, and Wilson's for a rate with that standard error, which is skewed near 0 and 1
+    as rates are."""
+    share = factor**2 * se**2 / (rate * (1 - rate))  # z^2 / n
+    wilson = (rate + share / 2 + np.sign(factor) * np.sqrt(share * (rate * (1 - rate) + share / 4))) / (1 + share)
+    outer = np.maximum if factor > 0 else np.minimum
+    return np.clip(outer(value + factor * se, wilson), 0.0, 1.0)
+
+
+def _steady(variance: Float64s, binomial: Float64s) -> Float64s:
+    """Standard errors that are not below those of independent rows times the design effect of the whole curve.
+
+    In a tail with few events the scatter between patients is estimated from next to nothing, and mostly too low.
+    """
+    counted = binomial > 0
+    effect = max(1.0, float(np.median(variance[counted] / binomial[counted]))) if counted.any() else 1.0
+    return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))
+
+
+def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator) -> float:
+    """The quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for errors e with this covariance (Student's)."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > values.max() * 1e-12
+    root = jacobian @ (vectors[:, kept] * np.sqrt(values[kept]))
+    size = np.sqrt((root**2).sum(axis=1))
+    root = root[size > 0] / size[size > 0, None]
+    draws = rng.standard_normal((_DRAWS, root.shape[1])) / np.sqrt(rng.chisquare(df, _DRAWS) / df)[:, None]
+    return float(np.quantile(np.abs(draws @ root.T).max(axis=1), level))

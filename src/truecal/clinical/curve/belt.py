@@ -1,0 +1,157 @@
+"""The calibration belt: a polynomial calibration curve whose degree the data choose, with the region that they do not deny."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from truecal.checks import check_level, generator_of
+from truecal.clinical.cohort import Cohort
+from truecal.clinical.curve.band import grid_of
+from truecal.clinical.curve.spline import sigmoid
+from truecal.clinical.line import logit
+from truecal.errors import InputError
+from truecal.frame import Frame
+from truecal.lens import Lens
+from truecal.logistic import fit_logistic
+from truecal.predictions import Predictions
+from truecal.types import Float64s
+
+_HIGHEST = 4  # degree of the polynomial at most
+_ENTER = 0.05  # p-value at which one more degree is taken
+_DRAWS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationBelt:
+    """Where the calibration curve can be: one pair of edges per level, at the scores `score`.
+
+    `p_value` tests that the curve is the diagonal, with the choice of the degree allowed for. Where a belt leaves the diagonal,
+    the risks are too high (belt below) or too low (belt above) there, at that level.
+    """
+
+    score: Float64s
+    outcome: Float64s
+    levels: tuple[float, ...]
+    low: Float64s  # (levels, scores)
+    high: Float64s
+    degree: int
+    p_value: float
+
+    def frame(self) -> Frame:
+        """One row per score."""
+        columns: dict[str, Float64s] = {"score": self.score, "outcome": self.outcome}
+        for i, level in enumerate(self.levels):
+            columns |= {f"low_{level:g}": self.low[i], f"high_{level:g}": self.high[i]}
+        return Frame(columns)
+
+    def deviations(self, level: float) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+        """Ranges of scores at which risks are too high, and ranges at which they are too low, at one of the levels."""
+        if level not in self.levels:
+            raise InputError(
+                f"level {level:g} is not among those of the belt: {', '.join(f'{x:g}' for x in self.levels)}"
+            )
+        i = self.levels.index(level)
+        return self._ranges(self.high[i] < self.score), self._ranges(self.low[i] > self.score)
+
+    def _ranges(self, off: Float64s) -> list[tuple[float, float]]:
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], off.astype(int), [0]])))
+        return [(float(self.score[a]), float(self.score[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def calibration_belt(
+    preds: Predictions,
+    *,
+    levels: tuple[float, ...] = (0.8, 0.95),
+    lens: Lens | None = None,
+    at: ArrayLike | None = None,
+    rng: int | np.random.Generator = 0,
+) -> CalibrationBelt:
+    r"""The calibration belt (Nattino, Finazzi and Bertolini 2014), with patients (clusters) counted.
+
+    logit P(y) = polynomial of logit p, of degree 1 to 4: one more degree is taken while its last coefficient differs from 0 at the
+    5 % level. The statistic T = (b - b_0)' V^-1 (b - b_0) measures how far the chosen polynomial is from the diagonal, V by the
+    sandwich formula over patients; p-value and belt come from the distribution of T under calibration, degree chosen anew each
+    time, drawn with the covariance of the largest model. The belt is the set of curves with T about the fit below its quantile:
+    log odds -+ sqrt(quantile x' V x) at every score, a band for the whole curve.
+
+    Scores of exactly 0 or 1 have no log odds and are left out.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(0.05, 0.95, 2000)
+    >>> belt = tc.calibration_belt(tc.Predictions.from_probs(p, rng.random(2000) < p**1.5))
+    >>> belt.p_value < 0.01, [len(ranges) for ranges in belt.deviations(0.95)]
+    (True, [1, 0])
+    """
+    for level in levels:
+        check_level(level)
+    cohort = Cohort.of(preds, lens)
+    cohort = cohort.take((cohort.scores > 0) & (cohort.scores < 1))
+    cohort.refuse_one_class("what is left of the cohort without scores of exactly 0 and 1")
+    z = logit(cohort.scores)
+    centre, scale = cohort.mean(z), float(np.sqrt(cohort.mean((z - cohort.mean(z)) ** 2)))
+    most = min(_HIGHEST, len(np.unique(z[cohort.weights > 0])) - 1)
+    if most < 1 or scale == 0:
+        raise InputError("the calibration belt needs at least two different scores strictly between 0 and 1")
+    design = ((z - centre) / scale)[:, None] ** np.arange(most + 1)
+    fits = [_fit(cohort, design[:, : k + 2]) for k in range(most)]
+    degree = next((k + 1 for k in range(most - 1) if not _improves(*fits[k + 1])), most)
+    beta, covariance = fits[degree - 1]
+    null = _null_statistics(design, cohort, (centre, scale), generator_of(rng))
+    ideal = np.zeros(degree + 1)
+    ideal[:2] = centre, scale
+    statistic = float((beta - ideal) @ np.linalg.solve(covariance, beta - ideal))
+    p_value = float((1 + np.count_nonzero(null >= statistic)) / (1 + len(null)))
+    points = grid_of(cohort) if at is None else np.unique(np.asarray(at, np.float64))
+    x = ((logit(points) - centre) / scale)[:, None] ** np.arange(degree + 1)
+    eta, se = x @ beta, np.sqrt(np.einsum("ij,jk,ik->i", x, covariance, x))
+    reach = np.sqrt(np.quantile(null, levels))[:, None] * se
+    return CalibrationBelt(
+        points, sigmoid(eta), tuple(levels), sigmoid(eta - reach), sigmoid(eta + reach), degree, p_value
+    )
+
+
+def _fit(cohort: Cohort, design: Float64s) -> tuple[Float64s, Float64s]:
+    fit = fit_logistic(design, cohort.outcomes, cohort.weights)
+    if not fit.converged:
+        raise InputError("the outcomes are separated by the scores: no calibration curve can be fitted")
+    bread = np.linalg.inv(fit.information / cohort.weights.sum())
+    influence = (design * (cohort.outcomes - fit.probs)[:, None]) @ bread
+    return fit.coefficients, cohort.covariance(influence, design.shape[1])
+
+
+def _improves(beta: Float64s, covariance: Float64s) -> bool:
+    from scipy.special import ndtr
+
+    return bool(2 * ndtr(-abs(beta[-1]) / np.sqrt(covariance[-1, -1])) < _ENTER)
+
+
+def _null_statistics(design: Float64s, cohort: Cohort, line: tuple[float, float], rng: np.random.Generator) -> Float64s:
+    """Draws of the statistic under calibration, with the degree chosen in each draw as in the data.
+
+    Near calibration the estimate of every degree is linear in s = X' w (y - p): b_k = I_k^-1 s_k, so one draw of s (its covariance
+    by patients) gives all of them.
+    """
+    from scipy.special import ndtri
+
+    total = cohort.weights.sum()
+    residual = cohort.outcomes - cohort.scores
+    meat = cohort.covariance(design * residual[:, None])
+    values, vectors = np.linalg.eigh(meat)
+    draws = rng.standard_normal((_DRAWS, len(values))) @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    information = (design * (cohort.weights * cohort.scores * (1 - cohort.scores))[:, None]).T @ design / total
+    most = design.shape[1] - 1
+    limit = -ndtri(_ENTER / 2)
+    statistic, last = [], []
+    for k in range(2, most + 2):
+        bread = np.linalg.inv(information[:k, :k])
+        beta = draws[:, :k] @ bread.T
+        covariance = bread @ meat[:k, :k] @ bread
+        statistic.append(np.einsum("ij,ij->i", beta @ np.linalg.inv(covariance), beta))
+        last.append(np.abs(beta[:, -1]) / np.sqrt(covariance[-1, -1]) > limit)
+    chosen, going = statistic[0].copy(), np.ones(_DRAWS, bool)
+    for k in range(1, most):
+        going &= last[k]
+        chosen[going] = statistic[k][going]
+    return np.asarray(chosen)

@@ -1,0 +1,88 @@
+"""A flexible calibration curve by local regression of the outcome on the risk (Cleveland and Devlin 1988)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.clinical.cohort import Cohort
+from truecal.types import Float64s
+
+_EXACT = 500  # up to so many different scores the curve is computed at each of them, else straight lines join as many
+_BLOCK = 1 << 22  # numbers held at a time while neighbours are weighted
+
+
+@dataclass(frozen=True, eq=False)
+class LoessCurve:
+    """Local polynomials of the outcome on the risk, as R's `loess` computes directly (`surface = "direct"`).
+
+    At a score the nearest share `span` of the rows is weighted by (1 - (d/h)^3)^3, d the distance and h that of the farthest of
+    them, and a polynomial of the given degree is fitted by least squares. The curve is linear in the outcomes. `values` are
+    those at `nodes`, `covariance` theirs, summed over patients. A straight line is reproduced exactly, so the curve of
+    a calibrated model scatters about the diagonal itself. `local` is the number of rows that a node's value amounts to.
+    """
+
+    cohort: Cohort
+    span: float
+    degree: int
+    nodes: Float64s
+    values: Float64s
+    covariance: Float64s
+    local: Float64s
+    df: float
+
+    def at(self, scores: Float64s) -> Float64s:
+        """The curve at any scores: computed at each where there are few, else on the lines between many nodes."""
+        different, place = np.unique(scores, return_inverse=True)
+        if len(different) > _EXACT:
+            different = different[np.linspace(0, len(different) - 1, _EXACT).astype(np.intp)]
+            return np.interp(scores, different, smooth(self.cohort, different, self.span, self.degree)[0])
+        return np.asarray(smooth(self.cohort, different, self.span, self.degree)[0][place])
+
+
+def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: int = 2) -> LoessCurve:
+    """The curve of a cohort and the covariance of its values at the nodes."""
+    values, pulls = smooth(cohort, nodes, span, degree)
+    residual = cohort.outcomes - np.interp(cohort.scores, nodes, values)
+    weights = np.where(cohort.weights > 0, cohort.weights, 1.0)  # the pull of a row without weight is 0
+    influence = pulls * (residual * cohort.weights.sum() / weights)[:, None]
+    each = pulls**2 / (weights[:, None] if cohort.counted else 1.0)
+    return LoessCurve(
+        cohort, span, degree, nodes, values, cohort.covariance(influence), 1 / each.sum(axis=0), cohort.df
+    )
+
+
+def smooth(cohort: Cohort, at: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
+    """The curve at the scores `at`, and (n, k) by how much each value rises when the outcome of a row does."""
+    pulls = np.empty((len(cohort.scores), len(at)))
+    step = max(1, _BLOCK // len(cohort.scores))
+    for start in range(0, len(at), step):
+        part = slice(start, start + step)
+        pulls[:, part] = _pull(cohort, at[part], span, degree).T
+    return cohort.outcomes @ pulls, pulls
+
+
+def _pull(cohort: Cohort, at: Float64s, span: float, degree: int) -> Float64s:
+    """(k, n) by how much the curve at each of k scores rises when the outcome of a row does."""
+    x, weight = cohort.scores, cohort.weights
+    distance = np.abs(x - at[:, None])
+    order = np.argsort(distance, axis=1, kind="stable")
+    reached = np.cumsum(weight[order], axis=1)
+    wanted = span * reached[0, -1]
+    wanted = np.floor(wanted + 1e-5) if cohort.counted else wanted * (1 - 1e-12)
+    farthest = np.minimum((reached < max(wanted, 1e-300)).sum(axis=1), len(x) - 1)
+    rows = np.arange(len(at))
+    reach = distance[rows, order[rows, farthest]]
+    scale = np.where(reach > 0, reach, 1.0)
+    near = np.where(reach[:, None] > 0, np.maximum(1 - (distance / scale[:, None]) ** 3, 0.0) ** 3, distance == 0)
+    kernel = near * weight
+    u = (x - at[:, None]) / scale[:, None]
+    pull = kernel / kernel.sum(axis=1, keepdims=True)  # a local mean where nothing more can be fitted
+    for row in range(len(at)):
+        inside = kernel[row] > 0
+        different = len(np.unique(x[inside])) if inside.sum() < 4096 else degree + 1
+        terms = min(degree + 1, different)
+        if terms > 1:
+            powers = u[row, inside] ** np.arange(terms)[:, None]
+            local = powers * kernel[row, inside]
+            pull[row, inside] = np.linalg.solve(local @ powers.T, np.eye(terms)[0]) @ local
+    return np.asarray(pull)

@@ -1,0 +1,87 @@
+"""O/E ratio, Brier score and c-statistic of a cohort, each with an interval."""
+
+import numpy as np
+
+from truecal.clinical.cohort import Cohort
+from truecal.clinical.quantity import Quantity, quantity
+from truecal.types import Float64s
+
+
+def observed_expected(cohort: Cohort, level: float) -> Quantity:
+    """O/E = sum of w y / sum of w p: observed over expected number of events; below 1, risks are too high.
+
+    The influence of a row is (y - p O/E) / mean(p); the interval is built for log O/E.
+    """
+    expected = cohort.mean(cohort.scores)
+    if expected == 0:
+        return Quantity(np.inf, 0.0, np.inf, level, None, "every risk is 0: no finite ratio")
+    ratio = cohort.prevalence / expected
+    se = cohort.standard_error((cohort.outcomes - ratio * cohort.scores) / expected)
+    return quantity(ratio, se, cohort.df, level=level, scale="log", method="log, influence function")
+
+
+def brier_score(cohort: Cohort, level: float) -> Quantity:
+    """Mean of (p - y)^2, with an interval on the logit scale.
+
+    A score of exactly 0 (every risk was 0 or 1, and right) has no spread to build on: its upper end is the mean u for which
+    so many rows without any error have probability (1 - level) / 2, (1 - u)^J, J the number of patients.
+    """
+    squares = (cohort.scores - cohort.outcomes) ** 2
+    value = cohort.mean(squares)
+    if 0 < value < 1:
+        se = cohort.standard_error(squares - value)
+        return quantity(value, se, cohort.df, level=level, scale="logit", method="logit, influence function")
+    reach = 1 - ((1 - level) / 2) ** (1 / cohort.patients)
+    low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
+    return Quantity(value, low, high, level, None, "binomial bound")
+
+
+def scaled_brier(cohort: Cohort, level: float) -> Quantity:
+    """1 - Brier / (prevalence (1 - prevalence)): 1 is perfect, 0 no better than the prevalence for everyone.
+
+    The interval is built for the logarithm of the ratio that is subtracted from 1.
+    """
+    squares = (cohort.scores - cohort.outcomes) ** 2
+    brier, share = cohort.mean(squares), cohort.prevalence
+    spread = share * (1 - share)
+    ratio = brier / spread
+    if ratio == 0:
+        bound = brier_score(cohort, level)
+        return Quantity(1.0, 1 - bound.high / spread, 1.0, level, None, "binomial bound")
+    change = (squares - brier) / spread - ratio * (1 - 2 * share) / spread * (cohort.outcomes - share)
+    se = cohort.standard_error(change)
+    found = quantity(ratio, se, cohort.df, level=level, scale="log", method="log of 1 - value, influence function")
+    return Quantity(1 - found.value, 1 - found.high, 1 - found.low, level, se, found.method)
+
+
+def c_statistic(cohort: Cohort, level: float) -> Quantity:
+    """Probability that an event has a higher risk than a non-event, ties counting one half; the area under the ROC curve.
+
+    The influence of an event is how often it outranks the non-events, that of a non-event how often events outrank it, about
+    their mean and divided by their share (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997). The
+    interval is built on the logit scale. Where the risks separate all events from all non-events there is no spread: the lower
+    end is the binomial bound for the smaller of the two groups, all of whose members were ranked right.
+    """
+    share = cohort.prevalence
+    placement = _placements(cohort)
+    event = cohort.outcomes == 1
+    value = float(cohort.weights[event] @ placement[event] / cohort.weights[event].sum())
+    if 0 < value < 1:
+        influence = np.where(event, (placement - value) / share, (placement - value) / (1 - share))
+        se = cohort.standard_error(influence)
+        return quantity(value, se, cohort.df, level=level, scale="logit", method="logit, DeLong")
+    fewest = min(cohort.take(event).patients, cohort.take(~event).patients)
+    reach = 1 - ((1 - level) / 2) ** (1 / fewest)
+    low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
+    return Quantity(value, low, high, level, None, "binomial bound")
+
+
+def _placements(cohort: Cohort) -> Float64s:
+    """For an event the weighted share of non-events below it, for a non-event that of events above it; ties count one half."""
+    scores, place = np.unique(cohort.scores, return_inverse=True)
+    event = cohort.outcomes == 1
+    ones = np.bincount(place[event], cohort.weights[event], len(scores))
+    zeros = np.bincount(place[~event], cohort.weights[~event], len(scores))
+    below = (np.cumsum(zeros) - zeros / 2) / zeros.sum()
+    above = 1 - (np.cumsum(ones) - ones / 2) / ones.sum()
+    return np.where(event, below[place], above[place])

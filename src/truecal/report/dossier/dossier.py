@@ -1,0 +1,225 @@
+"""Gather the numbers of a dossier and write its page: static, self-contained, laid out for A4."""
+
+import os
+from collections.abc import Sequence
+from importlib.resources import files
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from truecal.checks import check_choice
+from truecal.clinical import Clinical, DecisionCurve, clinical, net_benefit
+from truecal.errors import InputError, MissingExtraError
+from truecal.lens import Lens
+from truecal.plot.model.decision import DecisionDisplay
+from truecal.plot.model.flexible import FlexibleDisplay
+from truecal.plot.model.forest import ForestDisplay
+from truecal.predictions import Predictions
+from truecal.report.dossier.checklist import REFERENCES, checklist, methods
+from truecal.report.html import element, escaped
+from truecal.report.provenance import Provenance, fingerprint
+from truecal.writing import write_whole
+
+KINDS = ("tripod-ai",)
+_TABLED = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # thresholds in the table of net benefit unless others are given
+
+
+def write_dossier(
+    preds: Predictions,
+    path: str | os.PathLike[str],
+    *,
+    kind: str = "tripod-ai",
+    lens: Lens | None = None,
+    by: str | Sequence[str] | None = None,
+    thresholds: Sequence[float] = _TABLED,
+    level: float = 0.95,
+    title: str = "Validation of a prediction model: calibration",
+    source: str | None = None,
+    command: str | None = None,
+    rng: int = 0,
+) -> Path:
+    """Write the dossier as one HTML file that prints to PDF, and return its path.
+
+    Parameters
+    ----------
+    preds : the cohort, with clusters where patients have several rows.
+    kind : which checklist; "tripod-ai".
+    by : a column of sites or groups. thresholds : of the table of net benefit.
+    lens, level, title, source, command, rng : as in :func:`truecal.report`.
+
+    >>> import tempfile, numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(400)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_dossier(tc.Predictions.from_probs(p, rng.random(400) < p), f"{folder}/dossier.html").read_text()
+    >>> "Calibration slope" in page, "<script" in page
+    (True, False)
+    """
+    check_choice(kind, KINDS, "dossier")
+    found = clinical(preds, level=level, lens=lens, by=by, rng=rng)
+    curve = net_benefit(preds, level=level, lens=lens, rng=rng)
+    table = net_benefit(preds, thresholds, level=level, lens=lens, rng=rng)
+    if not isinstance(curve, DecisionCurve) or not isinstance(table, DecisionCurve):
+        raise InputError("a dossier is about one model; give its Predictions")
+    options = {"lens": found.lens, "by": by, "level": level, "seed": rng}
+    prints = {"data": fingerprint([preds.probs, preds.labels, preds.weights, preds.clusters])}
+    origin = Provenance(prints, command, options)
+    return write_whole(path, _page(title, _body(found, curve, table, preds, (title, source, origin))))
+
+
+def _page(title: str, body: str) -> str:
+    style = (files("truecal.report.dossier") / "dossier.css").read_text(encoding="utf-8")
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    head = (
+        '<meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escaped(title)}</title><style>{style}</style>"
+    )
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+
+
+def _body(
+    found: Clinical,
+    curve: DecisionCurve,
+    table: DecisionCurve,
+    preds: Predictions,
+    about: tuple[str, str | None, Provenance],
+) -> str:
+    title, source, origin = about
+    clustered = preds.clusters is not None
+    parts = [
+        element("h1", escaped(title)),
+        element("p", escaped(_summary(found, source, clustered)), class_="lead"),
+        *(element("p", escaped(f"Note: {note}."), class_="note") for note in found.warnings),
+        element("h2", "Calibration, discrimination and overall performance"),
+        _numbers(found),
+        element(
+            "div",
+            _figure(
+                "Figure 1. Flexible calibration curve with pointwise (dark) and simultaneous (light) band; "
+                "distribution of the risks beneath.",
+                FlexibleDisplay.from_curves({"spline": found.curve}, scores=found.cohort.scores, plot=False),
+                (4.6, 4.6),
+            ),
+            _figure(
+                "Figure 2. Decision curve: net benefit of the model, with its interval.",
+                DecisionDisplay.from_curve(curve, plot=False),
+                (4.6, 4.6),
+            ),
+            class_="pair",
+        ),
+        element("h2", "Net benefit"),
+        _benefit(table),
+        *_sites(found),
+        element("h2", "TRIPOD+AI items on calibration"),
+        _table("Table 4. Items and answers", ("Item", "Topic", "This validation"), checklist(found, table, clustered)),
+        element("h2", "Methods"),
+        element("p", escaped(" ".join(s.strip() for s in methods(found, table, clustered)))),
+        element("ol", *(element("li", escaped(text)) for text in REFERENCES), class_="references"),
+        element("h2", "Reproducibility"),
+        _table("Table 5. Origin of the numbers", ("What", "Value"), _origin(source, origin)),
+    ]
+    return element("main", *parts)
+
+
+def _summary(found: Clinical, source: str | None, clustered: bool) -> str:
+    people = f"{found.patients:,} patients, " if clustered else ""
+    origin = f" of {source}" if source else ""
+    return (
+        f"{found.rows:,} rows{origin}, {people}{found.events:,} events ({found.prevalence:.1%}); {found.lens}. "
+        f"O/E ratio {found.oe}, calibration slope {found.slope}, ICI {found.ici}, c-statistic {found.c_statistic} "
+        f"(intervals at {found.level:.0%})."
+    )
+
+
+def _numbers(found: Clinical) -> str:
+    rows = [
+        (
+            row["title"],
+            f"{row['value']:.3f}",
+            f"{row['low']:.3f} to {row['high']:.3f}",
+            _shown(row["calibrated"]),
+            row["reading"],
+        )
+        for row in found.frame()
+    ]
+    head = ("Number", "Value", f"{found.level:.0%} interval", "Calibrated", "Reading")
+    return _table("Table 1. Performance", head, rows)
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None or value != value else f"{value:g}"
+
+
+def _benefit(table: DecisionCurve) -> str:
+    rows = [
+        (
+            f"{row['threshold']:g}",
+            f"{row['net_benefit']:.4f} [{row['low']:.4f}, {row['high']:.4f}]",
+            f"{row['treat_all']:.4f}",
+            f"{row['treated']:.1%}",
+            f"{row['loss']:.4f} [{row['loss_low']:.4f}, {row['loss_high']:.4f}]",
+        )
+        for row in table.frame()
+    ]
+    head = ("Threshold", "Net benefit", "Treat everyone", "Treated", "Lost to miscalibration")
+    return _table("Table 2. Net benefit per person (treating no one: 0)", head, rows)
+
+
+def _sites(found: Clinical) -> list[str]:
+    if found.sites is None:
+        return []
+    sites = found.sites
+    rows = [
+        (name, f"{r.events:,}/{r.rows:,}", f"{r.patients:,}", str(r.oe), str(r.slope), str(r.ici), str(r.c_statistic))
+        for name, r in zip(sites.names, sites.results, strict=True)
+    ]
+    head = (" x ".join(sites.by), "Events/rows", "Patients", "O/E", "Slope", "ICI", "c-statistic")
+    height = 1.0 + 0.3 * (len(sites.names) + 2)
+    by = " x ".join(sites.by)
+    forests = [
+        _figure(f"Figure {i}. {text} by {by}.", ForestDisplay.from_sites(sites, name, plot=False), (4.6, height))
+        for i, name, text in ((3, "oe", "O/E ratio"), (4, "slope", "Calibration slope"))
+    ]
+    return [
+        element("h2", escaped(f"By {' x '.join(sites.by)}")),
+        _table("Table 3. Groups", head, rows),
+        element("div", *forests, class_="pair"),
+    ]
+
+
+def _origin(source: str | None, origin: Provenance) -> list[tuple[str, str]]:
+    lines = [("Data", source or "in memory"), *((f"SHA-256 of {k}", v) for k, v in origin.fingerprints.items())]
+    return [*lines, *origin.lines("write_dossier in Python"), ("Made", origin.made)]
+
+
+def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = element("thead", element("tr", *(element("th", escaped(name), scope="col") for name in head)))
+    lines = [
+        element("tr", element("th", escaped(first), scope="row"), *(_cell(cell) for cell in rest))
+        for first, *rest in rows
+    ]
+    return element("table", element("caption", escaped(caption)), top, element("tbody", *lines))
+
+
+def _cell(text: str) -> str:
+    """A cell; a number with its interval stays on one line."""
+    number = len(text) <= 30 and text[:1] in "-0123456789"
+    return element("td", escaped(text), class_="number") if number else element("td", escaped(text))
+
+
+def _figure(caption: str, display: Any, size: tuple[float, float]) -> str:
+    """A display as an inline SVG image."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError.of("matplotlib", "plot") from error
+    with rc_context({"svg.hashsalt": "truecal", "font.size": 9}):
+        canvas = Figure(figsize=size, layout="constrained")
+        display.plot(canvas.add_subplot())
+        text = StringIO()
+        canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    drawing = text.getvalue()
+    return element("figure", drawing[drawing.index("<svg") :], element("figcaption", escaped(caption)))

@@ -1,0 +1,100 @@
+"""Outcomes that are censored or missing: weights by hand, and the uncensored answer within the interval."""
+
+import numpy as np
+import pytest
+from scipy.special import betaincinv
+
+import truecal as tc
+from truecal.clinical.cohort import Cohort
+from truecal.clinical.line import calibration_line
+from truecal.clinical.summaries import c_statistic, observed_expected
+
+
+def cohort(rng, rows=1000):
+    """Exponential times with hazards by risk; the risk is that of an event by time 1; about 30 % are censored before."""
+    risk = rng.beta(1.5, 3.5, rows)
+    event_time = rng.exponential(1 / -np.log1p(-risk))
+    censored = rng.exponential(2.0, rows)
+    return risk, np.minimum(event_time, censored), event_time <= censored
+
+
+def test_weights_by_hand():
+    time, event = [1, 2, 2, 3, 4, 5], [1, 0, 1, 1, 0, 1]
+    known = tc.censoring_weights(time, event, 4.5)
+    # censored at 2 (at risk without the event at 2: 4), at 4 (at risk: 2)
+    assert known.weights == pytest.approx([1, 0, 1, 4 / 3, 0, 8 / 3])
+    assert known.outcome.tolist() == [1, 0, 1, 1, 0, 0]
+    assert known.unknown == 2
+    assert known.weights.sum() == pytest.approx(6)
+
+
+def test_groups_have_their_own_censoring():
+    time, event, site = np.array([1, 2, 3, 1, 2, 3.0]), np.array([0, 1, 0, 1, 1, 0]), np.array(list("aaabbb"))
+    known = tc.censoring_weights(time, event, 2.5, by=site)
+    assert known.weights == pytest.approx([0, 1.5, 1.5, 1, 1, 1])
+    kept = known.predictions([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], clusters=site, columns={"site": site})
+    assert len(kept) == 5
+    assert kept.columns["site"].tolist() == ["a", "a", "b", "b", "b"]
+
+
+@pytest.mark.slow
+def test_a_censored_cohort_gives_the_uncensored_answer_at_the_stated_rate():
+    hits, shares = np.zeros(3), []
+    p = betaincinv(1.5, 3.5, (np.arange(200_000) + 0.5) / 200_000)  # the risks of the world, in ascending order
+    truth = (p * (np.cumsum(1 - p) - (1 - p) / 2)).sum() / (p.sum() * (1 - p).sum())
+    for r in range(200):
+        risk, time, event = cohort(np.random.default_rng(r))
+        known = tc.censoring_weights(time, event, 1.0)
+        shares.append(known.unknown / len(time))
+        rows = Cohort.of(known.predictions(risk))
+        hits += [1.0 in observed_expected(rows, 0.95), 1.0 in calibration_line(rows, 0.95).slope, 0]
+        hits[2] += truth in c_statistic(rows, 0.95)
+    assert 0.25 < np.mean(shares) < 0.35
+    assert (hits / 200 >= 0.91).all(), hits / 200
+    assert (hits / 200 <= 0.99).all(), hits / 200
+
+
+def test_missing_outcomes_are_an_explicit_choice():
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    y = (rng.random(4000) < p).astype(float)
+    gone = rng.random(4000) < 0.6 * p  # high risks are lost more often
+    labels = np.where(gone, np.nan, y)
+    dropped = tc.missing_outcomes(labels, "drop")
+    assert dropped.unknown == gone.sum()
+    assert dropped.predictions(p).weights is None
+    weighted = tc.missing_outcomes(labels, "inverse-probability", covariates=p)
+    assert weighted.weights.sum() == pytest.approx(4000, rel=0.02)
+    mean = np.average(y[~gone], weights=weighted.weights[~gone])
+    assert abs(mean - 0.5) < abs(y[~gone].mean() - 0.5) / 3
+    for how, options, message in (
+        ("impute", {}, "how must be"),
+        ("inverse-probability", {}, "needs covariates"),
+        ("drop", {"covariates": p}, "only"),
+        ("inverse-probability", {"covariates": np.full(4000, np.nan)}, "finite"),
+    ):
+        with pytest.raises(tc.InputError, match=message):
+            tc.missing_outcomes(labels, how, **options)
+    with pytest.raises(tc.InputError, match="row 1 is 2"):
+        tc.missing_outcomes([0, 2], "drop")
+    with pytest.raises(tc.InputError, match="every outcome is missing"):
+        tc.missing_outcomes([None, None], "drop")
+    with pytest.raises(TypeError):
+        tc.missing_outcomes(labels)
+
+
+@pytest.mark.parametrize(
+    ("time", "event", "horizon", "message"),
+    [
+        ([1.0, np.nan], [1, 0], 1, "row 1 is nan"),
+        ([1.0, 0.0], [1, 0], 1, "row 1 is 0"),
+        ([1.0, None], [1, 0], 1, "time must be"),
+        ([1.0, 2.0], [1, 2], 1, "event must be 0 .* row 1 is"),
+        ([1.0, 2.0], [1], 1, "one of each per row"),
+        ([1.0, 2.0], [1, 0], 0, "horizon must be a time above 0"),
+        ([1.0, 2.0], [1, 0], 5, "nobody was followed"),
+    ],
+)
+def test_bad_follow_up_is_refused_by_name(time, event, horizon, message):
+    with pytest.raises(tc.InputError, match=message):
+        tc.censoring_weights(time, event, horizon)

@@ -1,0 +1,36 @@
+"""Coverage with few cohorts: wide enough to never fail by chance, tight enough to notice a lost cluster or a wrong factor."""
+
+import numpy as np
+import pytest
+
+from tests.clinical.coverage import band_coverage, benefit_coverage, numbers_coverage
+from tests.clinical.worlds import WORLDS
+
+COHORTS = 80  # 0.95 less 3.5 standard errors is 0.865
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 8])
+@pytest.mark.parametrize("world", WORLDS[:2], ids=lambda world: world.name)
+def test_intervals_hold_the_truth(world, size):
+    shares = numbers_coverage(world, COHORTS, 800, size)
+    assert min(shares.values()) >= 0.865, shares
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 8])
+def test_bands_and_net_benefit_hold_the_truth(size):
+    assert band_coverage(WORLDS[1], COHORTS, 800, size, "spline") >= 0.865
+    assert band_coverage(WORLDS[1], 30, 800, size, "loess") >= 0.8
+    assert benefit_coverage(WORLDS[1], COHORTS, 800, size, 0.2) >= 0.865
+
+
+@pytest.mark.slow
+def test_rows_taken_for_patients_do_not_cover():
+    import truecal as tc
+
+    world, truth, hits = WORLDS[1], WORLDS[1].numbers()["oe"], 0
+    for r in range(COHORTS):
+        p, y, _ = world.draw(np.random.default_rng(r), 800, 8)
+        hits += truth in tc.clinical(tc.Predictions.from_probs(p, y)).oe
+    assert hits / COHORTS < 0.8

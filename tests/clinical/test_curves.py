@@ -1,0 +1,95 @@
+"""Flexible curves, their bands and the belt against naive code."""
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from tests.clinical import naive
+from tests.clinical.worlds import WORLDS
+from truecal.clinical.cohort import Cohort
+from truecal.clinical.curve.loess import fit_loess, smooth
+from truecal.clinical.curve.spline import fit_spline
+
+RNG = np.random.default_rng(2)
+PREDS = WORLDS[1].preds(RNG, 300)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("weights", [None, RNG.integers(1, 4, 300)])
+def test_loess_is_the_local_least_squares_fit(degree, weights):
+    preds = tc.Predictions.from_probs(PREDS.probs, PREDS.labels, weights=weights)
+    at = np.linspace(0.05, 0.8, 9)
+    w = np.ones(300) if weights is None else weights.astype(float)
+    expected = naive.loess(PREDS.probs, PREDS.labels, w, at, 0.5, degree)
+    assert smooth(Cohort.of(preds), at, 0.5, degree)[0] == pytest.approx(expected, abs=1e-8)
+
+
+def test_loess_keeps_a_straight_line_and_survives_ties():
+    cohort = Cohort.of(PREDS)
+    straight = Cohort(cohort.scores, cohort.scores, cohort.weights, None, True, False, "line")
+    at = np.linspace(0.05, 0.8, 9)
+    assert smooth(straight, at, 0.75, 2)[0] == pytest.approx(at, abs=1e-10)
+    tied = Cohort.of(tc.Predictions.from_probs(np.repeat([0.2, 0.6], 100), np.tile([0, 1, 1, 1], 50)))
+    assert smooth(tied, np.array([0.2, 0.6]), 0.4, 2)[0] == pytest.approx([0.75, 0.75])
+    curve = fit_loess(cohort, at)
+    assert curve.at(at) == pytest.approx(curve.values)
+
+
+def test_the_spline_has_as_many_knots_as_events_pay_for():
+    counts = []
+    for rows in (60, 150, 250, 2000):
+        rng = np.random.default_rng(3)
+        counts.append(len(fit_spline(Cohort.of(WORLDS[0].preds(rng, rows))).knots))
+    assert counts == [0, 3, 4, 5]
+
+
+def test_few_scores_have_their_own_rates_and_a_binomial_band():
+    p, y = np.repeat([0.2, 0.5, 0.9], 50), np.tile([0, 1], 75)
+    y[100:] = 1
+    curve = tc.flexible_curve(tc.Predictions.from_probs(p, y))
+    assert curve.score.tolist() == [0.2, 0.5, 0.9]
+    assert curve.outcome.tolist() == [0.5, 0.5, 1.0]
+    assert curve.high[2] == 1
+    assert 0.9 < curve.low[2] < 1
+    assert (curve.lowest <= curve.low).all()
+    assert (curve.highest >= curve.high).all()
+
+
+@pytest.mark.parametrize("kind", ["spline", "loess"])
+def test_bands_widen_with_clusters(kind):
+    p, y, _ = WORLDS[1].draw(np.random.default_rng(0), 400)
+    rows = np.repeat(np.arange(400), 4)
+    one = tc.flexible_curve(tc.Predictions.from_probs(p, y), kind)
+    counted = tc.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows], clusters=rows), kind, at=one.score)
+    naive_rows = tc.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows]), kind, at=one.score)
+    width = [(c.highest - c.lowest).mean() for c in (one, counted, naive_rows)]
+    assert width[1] == pytest.approx(width[0], rel=0.1)
+    assert width[2] < 0.65 * width[0]
+    assert len(one.frame()) == len(one.score)
+    assert ((one.lowest <= one.low) & (one.low <= one.outcome) & (one.outcome <= one.high)).all()
+
+
+def test_the_belt_finds_where_risks_are_off():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 3000)
+    belt = tc.calibration_belt(tc.Predictions.from_probs(p, rng.random(3000) < p**1.5))
+    high, low = belt.deviations(0.95)
+    assert belt.p_value < 0.001
+    assert len(high) == 1
+    assert not low
+    assert (belt.low[1] <= belt.low[0]).all()
+    assert belt.frame().columns[:3] == ("score", "outcome", "low_0.8")
+    with pytest.raises(tc.InputError, match="among those of the belt"):
+        belt.deviations(0.9)
+    with pytest.raises(tc.InputError, match="kind"):
+        tc.flexible_curve(PREDS, "lowess")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 8])
+def test_the_belt_rejects_a_calibrated_model_as_rarely_as_it_says(size):
+    values = [
+        tc.calibration_belt(WORLDS[0].preds(np.random.default_rng([r, size]), 800, size)).p_value for r in range(100)
+    ]
+    assert np.mean(np.array(values) < 0.05) <= 0.12  # 0.05 + 3 standard errors
+    assert np.mean(np.array(values) < 0.5) >= 0.35

@@ -1,0 +1,83 @@
+"""Net benefit against naive code, its comparison of models, and what it refuses."""
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from tests.clinical import naive
+from tests.clinical.worlds import WORLDS
+
+RNG = np.random.default_rng(4)
+P, Y, CLUSTERS = WORLDS[1].draw(RNG, 400, 4)
+WEIGHTS = RNG.random(400)
+AT = [0.05, 0.2, 0.5, 0.8]
+
+
+@pytest.mark.parametrize("p", [P, np.round(P, 1), np.where(P > 0.5, 1.0, P)], ids=["random", "tied", "saturated"])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_values_equal_naive_code(p, weights):
+    found = tc.net_benefit(tc.Predictions.from_probs(p, Y, weights=weights), AT)
+    w = np.ones(400) if weights is None else weights
+    assert found.net_benefit == pytest.approx([naive.benefit(p, Y, w, t) for t in AT], abs=1e-10)
+    assert found.treat_all == pytest.approx([naive.benefit(np.ones(400), Y, w, t) for t in AT], abs=1e-10)
+    assert found.gain == pytest.approx(found.net_benefit - np.maximum(found.treat_all, 0))
+    assert found.treated == pytest.approx([np.average(p >= t, weights=w) for t in AT])
+    assert found.recalibrated == pytest.approx(found.net_benefit + found.loss)
+
+
+def test_intervals_count_patients():
+    rows = np.repeat(np.arange(400), 3)
+    one = tc.net_benefit(tc.Predictions.from_probs(P, Y), AT)
+    copied = tc.net_benefit(tc.Predictions.from_probs(P[rows], Y[rows], clusters=rows), AT)
+    assert copied.low == pytest.approx(one.low)
+    assert copied.high == pytest.approx(one.high)
+    clustered = tc.net_benefit(tc.Predictions.from_probs(P, Y, clusters=CLUSTERS), AT)
+    assert clustered.high[0] - clustered.low[0] > one.high[0] - one.low[0]
+
+
+def test_costs_and_avoided_treatments():
+    found = tc.net_benefit(tc.Predictions.from_probs(P, Y), [0.2])
+    missed, false = np.mean((P < 0.2) & (Y == 1)), np.mean((P >= 0.2) & (Y == 0))
+    assert found.cost(1, 4, per=1000).value == pytest.approx(1000 * (4 * missed + false))
+    assert found.avoided(100)[0] == pytest.approx(100 * (found.net_benefit[0] - found.treat_all[0]) * 4)
+    assert found.at(0.2).value == found.net_benefit[0]
+    with pytest.raises(tc.InputError, match="not among those computed"):
+        found.at(0.3)
+    with pytest.raises(tc.InputError, match="above 0"):
+        found.cost(0, 1)
+
+
+def test_miscalibration_costs_what_recalibration_would_give():
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    y = rng.random(20_000) < p**3
+    found = tc.net_benefit(tc.Predictions.from_probs(p, y), [0.3])
+    q = rng.random(2_000_000)
+    best = np.mean((q**3 >= 0.3) * (q**3 - (1 - q**3) * 0.3 / 0.7))
+    now = np.mean((q >= 0.3) * (q**3 - (1 - q**3) * 0.3 / 0.7))
+    assert found.loss[0] == pytest.approx(best - now, abs=0.01)
+    assert found.loss_low[0] > 0
+
+
+def test_models_are_compared_row_by_row():
+    a, b = tc.Predictions.from_probs(P, Y), tc.Predictions.from_probs(P**2, Y)
+    both = tc.net_benefit({"a": a, "b": b}, AT)
+    difference = both.difference("a", "b")
+    assert difference["difference"] == pytest.approx(both["a"].net_benefit - both["b"].net_benefit)
+    assert (difference["high"] - difference["low"] < both["a"].high - both["a"].low).all()
+    assert set(both.frame()["model"]) == {"a", "b"}
+    assert "a is better than b" in str(both)
+    with pytest.raises(tc.InputError, match="row 0 has outcome"):
+        tc.net_benefit({"a": a, "c": tc.Predictions.from_probs(P, 1 - Y)}, AT)
+    with pytest.raises(tc.InputError, match="400 rows and 'c' 399"):
+        tc.net_benefit({"a": a, "c": a.take(np.arange(399))}, AT)
+    with pytest.raises(tc.InputError, match="no model 'x'"):
+        both["x"]
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 1.5, np.nan])
+def test_thresholds_are_refused_by_name(wrong):
+    with pytest.raises(tc.InputError, match="strictly between 0 and 1: number 1"):
+        tc.net_benefit(tc.Predictions.from_probs(P, Y), [0.1, wrong])
+    with pytest.raises(tc.InputError, match="list of numbers"):
+        tc.net_benefit(tc.Predictions.from_probs(P, Y), [])

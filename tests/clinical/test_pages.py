@@ -1,0 +1,109 @@
+"""The displays, the dossier and the commands: the numbers that they show are the library's."""
+
+import csv
+import json
+from html.parser import HTMLParser
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import truecal as tc
+from tests.clinical.worlds import WORLDS
+from truecal.cli.main import main
+from truecal.plot import DecisionDisplay, FlexibleDisplay, ForestDisplay
+from truecal.report.dossier import write_dossier
+
+mpl.use("Agg")
+P, Y, CLUSTERS = WORLDS[1].draw(np.random.default_rng(6), 600, 2)
+SITE = np.array(["north <b>", "south", "west"])[np.arange(600) // 200]
+PREDS = tc.Predictions.from_probs(P, Y, clusters=CLUSTERS, columns={"site": SITE})
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("clinical") / "cohort.csv"
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["ill", "risk", "patient", "site"])
+        rows.writerows(zip(Y.tolist(), P.tolist(), CLUSTERS.tolist(), SITE.tolist(), strict=True))
+    return str(path)
+
+
+def test_displays_draw_what_was_computed():
+    from matplotlib import pyplot
+
+    before = dict(mpl.rcParams)
+    found = tc.clinical(PREDS, by="site")
+    forest = ForestDisplay.from_sites(found.sites, "slope")
+    assert forest.frame()["value"][1] == found.sites["south"].slope.value
+    assert forest.frame()["kind"].tolist() == ["site", "site", "site", "mean", "new site"]
+    assert len(ForestDisplay.from_sites(found.sites, "ici", plot=False).frame()) == 3
+    decision = DecisionDisplay.from_curve(tc.net_benefit({"a": PREDS, "b": PREDS}, [0.1, 0.3]))
+    assert len(decision.frame()) == 4
+    flexible = FlexibleDisplay.from_curves({"all": found.curve}, scores=P)
+    assert flexible.frame()["outcome"] == pytest.approx(found.curve.outcome)
+    assert dict(mpl.rcParams) == before
+    with pytest.raises(tc.InputError, match="no number 'auc'"):
+        ForestDisplay.from_sites(found.sites, "auc")
+    pyplot.close("all")
+
+
+class _Balance(HTMLParser):
+    """Collects text and counts the elements left open."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta", "path", "use", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("path", "use"):
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_the_dossier_holds_the_numbers_and_nothing_that_runs(tmp_path):
+    page = write_dossier(PREDS, tmp_path / "dossier.html", by="site", source="cohort.csv").read_text()
+    found = tc.clinical(PREDS, by="site")
+    reader = _Balance()
+    reader.feed(page)
+    words = " ".join(reader.text)
+    assert not reader.open
+    assert str(found.slope) in words
+    assert str(found.sites["south"].oe) in words
+    assert "300 patients with 600 rows" in words
+    assert "north <b>" in words
+    assert "<b>" not in page
+    assert "<script" not in page
+    assert "http-equiv" in page
+    for number in range(1, 6):
+        assert f"Table {number}." in words
+    again = write_dossier(PREDS, tmp_path / "again.html", by="site", source="cohort.csv").read_text()
+    assert page.rpartition("Made")[0] == again.rpartition("Made")[0]
+    with pytest.raises(tc.InputError, match="dossier must be 'tripod-ai'"):
+        write_dossier(PREDS, tmp_path / "x.html", kind="consort")
+
+
+def test_the_commands_say_what_python_says(table, tmp_path, capsys):
+    options = [table, "--label", "ill", "--score", "risk", "--cluster", "patient", "--by", "site"]
+    assert main(["measure", *options, "--clinical", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    found = tc.clinical(PREDS, by="site")
+    numbers = {number["name"]: number for number in said["whole"]["numbers"]}
+    assert numbers["slope"]["low"] == pytest.approx(found.slope.low)
+    assert numbers["ici"]["high"] == pytest.approx(found.ici.high)
+    assert said["whole"]["patients"] == 300
+    assert [group["group"] for group in said["groups"]] == ["north <b>", "south", "west"]
+    assert main(["measure", *options, "--clinical"]) == 0
+    assert "calibration slope" in capsys.readouterr().out
+    assert main(["measure", *options, "--clinical", "--max-error", "0.1"]) == 2
+    assert "leave out --clinical" in capsys.readouterr().err
+    out = tmp_path / "dossier.html"
+    assert main(["report", *options, "--dossier", "tripod-ai", "--out", str(out)]) == 0
+    assert "TRIPOD+AI" in out.read_text()

@@ -1,0 +1,80 @@
+"""The same numbers from statsmodels, dcurves and lifelines; skipped where they are not installed."""
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from tests.clinical.worlds import WORLDS
+from truecal.clinical.cohort import Cohort
+from truecal.clinical.curve.loess import smooth
+
+RNG = np.random.default_rng(11)
+PREDS = WORLDS[1].preds(RNG, 400)
+TIED = tc.Predictions.from_probs(np.round(PREDS.probs, 1).clip(0.1, 0.9), PREDS.labels)
+ENDS = tc.Predictions.from_probs(np.append(PREDS.probs, [0.0, 1.0]), np.append(PREDS.labels, [0, 1]))
+
+
+@pytest.mark.parametrize("preds", [PREDS, TIED, ENDS], ids=["random", "tied", "saturated"])
+def test_statsmodels_gives_line_and_spline_curve(preds):
+    api = pytest.importorskip("statsmodels.api")
+    inner = (preds.probs > 0) & (preds.probs < 1)
+    z, y = np.log(preds.probs[inner] / (1 - preds.probs[inner])), preds.labels[inner].astype(float)
+    found = tc.clinical(preds)
+    binomial = api.families.Binomial()
+    shifted = api.GLM(y, np.ones(len(z)), family=binomial, offset=z).fit(tol=1e-14, maxiter=200)
+    robust = api.GLM(y, api.add_constant(z), family=binomial).fit(tol=1e-14, maxiter=200, cov_type="HC0")
+    assert found.intercept.value == pytest.approx(shifted.params[0], abs=1e-8)
+    assert found.slope.value == pytest.approx(robust.params[1], abs=1e-8)
+    correction = np.sqrt(len(z) / (len(z) - 2))  # statsmodels has none
+    assert found.slope.se == pytest.approx(robust.bse[1] * correction, rel=1e-6)
+    design = found.fit.design(preds.probs[inner])
+    curve = api.GLM(y, design, family=binomial).fit(tol=1e-14, maxiter=200).fittedvalues
+    gap = np.zeros(len(preds))
+    gap[inner] = np.abs(curve - preds.probs[inner])  # both ends are right, so their gap is 0
+    assert found.ici.value == pytest.approx(gap.mean(), abs=1e-8)
+
+
+def test_statsmodels_gives_clustered_standard_errors():
+    api = pytest.importorskip("statsmodels.api")
+    preds = WORLDS[1].preds(RNG, 400, 8)
+    z = np.log(preds.probs / (1 - preds.probs))
+    groups = np.asarray(preds.clusters)
+    fit = api.GLM(preds.labels.astype(float), api.add_constant(z), family=api.families.Binomial()).fit(
+        tol=1e-14, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
+    )
+    expected = fit.bse[1] * np.sqrt(50 / 48)  # ours divides by the clusters less the parameters
+    assert tc.clinical(preds).slope.se == pytest.approx(expected, rel=1e-6)
+
+
+def test_statsmodels_gives_local_lines():
+    lowess = pytest.importorskip("statsmodels.nonparametric.smoothers_lowess").lowess
+    order = np.argsort(PREDS.probs)
+    theirs = lowess(
+        PREDS.labels[order].astype(float), PREDS.probs[order], frac=0.6, it=0, delta=0.0, return_sorted=False
+    )
+    ours = smooth(Cohort.of(PREDS), PREDS.probs[order], 0.6, 1)[0]
+    assert ours == pytest.approx(theirs, abs=1e-8)
+
+
+@pytest.mark.parametrize("preds", [PREDS, TIED, ENDS], ids=["random", "tied", "saturated"])
+def test_dcurves_gives_net_benefit(preds):
+    dcurves = pytest.importorskip("dcurves")
+    import pandas as pd
+
+    thresholds = [0.05, 0.1, 0.3, 0.5, 0.7]
+    data = pd.DataFrame({"y": preds.labels, "model": preds.probs})
+    theirs = dcurves.dca(data=data, outcome="y", modelnames=["model"], thresholds=thresholds)
+    found = tc.net_benefit(preds, thresholds)
+    for name, ours in (("model", found.net_benefit), ("all", found.treat_all)):
+        expected = theirs[theirs["model"] == name].sort_values("threshold")["net_benefit"].to_numpy(float)
+        assert ours == pytest.approx(expected, abs=1e-8)
+
+
+def test_lifelines_gives_the_kaplan_meier_of_censoring():
+    lifelines = pytest.importorskip("lifelines")
+    time, event = RNG.exponential(1.0, 200), RNG.random(200) < 0.6
+    known = tc.censoring_weights(time, event, 0.8)
+    fit = lifelines.KaplanMeierFitter().fit(time, ~event)
+    for i in np.flatnonzero(known.known)[:50]:
+        before = np.nextafter(min(time[i], 0.8), 0)
+        assert 1 / known.weights[i] == pytest.approx(float(fit.survival_function_at_times(before).iloc[0]), abs=1e-10)
