@@ -90,7 +90,7 @@ def debiased_power(c, y, bins, norm=2, correction="kumar", scheme="mass", ties="
         total += m * term
         used += m
     if not used:
-        return sum(len(cs) / n * (cs.mean() - ys.mean()) ** 2 for cs, ys in bins_of(c, y, 1, scheme, ties))
+        return sum(len(cs) / n * abs(cs.mean() - ys.mean()) ** norm for cs, ys in bins_of(c, y, 1, scheme, ties))
     return total / used
 
 

@@ -87,8 +87,8 @@ def test_an_interval_may_leave_out_large_datasets():
     assert [cell.n for cell in cells if cell.interval == "small only"] == [60]
     last = markdown(cells).splitlines()[-1]
     assert last == "| small only | calibrated | 1.00 (1.00 uniform), 1.000 | - |"
-    assert len(summary(cells).rows) == 5
-    assert len(cell_table(cells).rows) == 5
+    assert len(summary(cells)) == 5
+    assert len(cell_table(cells)) == 5
 
 
 @pytest.mark.parametrize(

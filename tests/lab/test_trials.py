@@ -67,7 +67,7 @@ def test_estimators_may_depend_on_the_world():
 def test_a_table_of_trials_is_tidy():
     found = trials({"EW": BinnedECE(), "EM": BinnedECE(scheme="mass")}, {"w": World(Uniform())}, n=[50, 60], m=5)
     table = table_of(found)
-    assert len(table.rows) == 4
+    assert len(table) == 4
     assert table["n"].tolist() == [50, 50, 60, 60]
     assert table[1]["bias"] == found[1].bias
 

@@ -162,7 +162,7 @@ def test_risk_coverage_curves():
     a, b = two_models()
     curves = {name: tc.selective.risk_coverage(preds, resamples=50) for name, preds in (("a", a), ("b", b))}
     display = drawn(AbstentionDisplay.from_curves(curves))
-    assert display.ax_.lines[0].get_ydata().tolist() == curves["a"].frame()["risk"]
+    assert display.ax_.lines[0].get_ydata().tolist() == curves["a"].frame()["risk"].tolist()
     assert len(display.ax_.collections) == 2  # a band for each
     assert list(display.frame()["series"]) == ["a"] * 100 + ["b"] * 100
 

@@ -211,7 +211,7 @@ def test_refusals_before_any_data_are_read():
         "column 't' holds String, not numbers": {"label": "y", "score": "t"},
         "column 't' holds String": {"label": "y", "score": "p", "weights": "t"},
         "is for files": {"label": "y", "score": "p", "engine": "duckdb"},
-        "cannot be pushed down": {"label": "y", "score": "p", "lens": "TopLabel"},
+        "lens must be one of truecal's": {"label": "y", "score": "p", "lens": "TopLabel"},
         "an engine cannot": {"label": "y", "score": "p", "select": by_column("q", where=lambda q: q > 0)},
         "no class 'z'": {"label": "y", "score": "p", "lens": tc.OneClass("z")},
     }

@@ -258,7 +258,7 @@ def summary(cells: Sequence[MapCell]) -> Frame:
     """One row per interval, group and n: mean coverage over the worlds, the lowest of them, and the mean length.
 
     >>> cells = coverage_map(n=[100], m=2, candidates=CANDIDATES[:1])
-    >>> summary(cells).column("worlds")
+    >>> summary(cells)["worlds"].tolist()
     ['others', 'papers', 'papers, nearly calibrated', 'papers, recalibrated']
     """
     rows = [

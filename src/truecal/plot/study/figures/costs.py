@@ -25,7 +25,7 @@ def costs(shown: Shown) -> StudyFigure:
         for a, b in combinations(models, 2):
             found = cost_map(preds[a], preds[b])
             about = {"a": pl.lit(a), "b": pl.lit(b), "recalibrator": pl.lit(recalibrator)}
-            tables.append(pl.DataFrame(found.frame()).with_columns(**about))
+            tables.append(found.frame().to_polars().with_columns(**about))
             panels.append(_map(found, (a, b), shown.when(recalibrator)))
         rows.append(panels)
     return StudyFigure("costs", rows, pl.concat(tables, how="vertical_relaxed"), (), {}, (5.0, 4.0))

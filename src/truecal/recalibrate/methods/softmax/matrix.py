@@ -126,10 +126,9 @@ class MatrixScaling(MatrixMap):
     >>> labels = (logits @ truth.T + rng.gumbel(size=logits.shape)).argmax(axis=1)
     >>> fixed = MatrixScaling(off_diagonal=0.0, intercept=0.0).fit(logits, labels)
     >>> weights = (np.eye(3) + fixed.change_) / fixed.temperature_
-    >>> (weights - weights.mean(axis=0) - (truth - truth.mean(axis=0))).round(1) + 0.0  # the same up to a constant
-    array([[0., 0., 0.],
-           [0., 0., 0.],
-           [0., 0., 0.]])
+    >>> off = weights - weights.mean(axis=0) - (truth - truth.mean(axis=0))  # of x only differences within a row matter
+    >>> bool(abs(off).max() < 0.1)
+    True
     """
 
     def __init__(

@@ -39,8 +39,8 @@ class StructuredMatrixScaling(MatrixMap):
     >>> rng = np.random.default_rng(0)
     >>> logits = 3 * rng.normal(size=(4000, 4))
     >>> labels = (logits * [0.3, 0.5, 0.5, 0.7] + rng.gumbel(size=logits.shape)).argmax(axis=1)
-    >>> few, many = (StructuredMatrixScaling().fit(logits[:n], labels[:n]) for n in (40, 4000))
-    >>> bool(abs(few.change_).max() < abs(many.change_).max())
+    >>> fixed = StructuredMatrixScaling().fit(logits, labels)
+    >>> bool(fixed.change_[0, 0] < 0 < fixed.change_[3, 3])  # beside the common temperature: less of the first, more of the last
     True
     """
 
