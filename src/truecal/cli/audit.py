@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal.cli.answer.output import answer, output_options
 from truecal.cli.estimators import lens_option, level_option, make_lens
-from truecal.cli.output import answer, output_options
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, load, scan_options
 from truecal.errors import InputError

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truecal.cli.answer.output import answer, working
 from truecal.cli.estimators import make_lens
-from truecal.cli.output import answer, working
 from truecal.cli.scan import is_scan
 from truecal.cli.source import Source, load_all
 from truecal.errors import InputError

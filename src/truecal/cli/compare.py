@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal.cli.answer.formats import Answer, Finding, safe
+from truecal.cli.answer.output import Output, format_options, number, p_shown, table, working
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
-from truecal.cli.formats import Answer, Finding, safe
-from truecal.cli.output import Output, format_options, number, p_shown, table, working
 from truecal.cli.source import Source, column_options, load
 from truecal.errors import InputError
 from truecal.report import OPTIONAL, Pairing, PairRow, compare_models, document

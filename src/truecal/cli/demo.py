@@ -21,7 +21,7 @@ _TOLERANCE = 0.02
 def demo(out: str) -> None:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
     import truecal as tc
-    from truecal.cli.output import number, table
+    from truecal.cli.answer.output import number, table
     from truecal.report.model.verdict import judge
 
     rows, verdicts = [], []
@@ -89,7 +89,7 @@ def _predictions() -> Iterator[tuple[str, str, "Predictions"]]:
 
 def _all_estimators(preds: "Predictions") -> str:
     import truecal as tc
-    from truecal.cli.output import number, table
+    from truecal.cli.answer.output import number, table
 
     chosen = {
         "rank series (default)": tc.RankSeries(),
@@ -117,7 +117,7 @@ def _all_estimators(preds: "Predictions") -> str:
 
 
 def _interval(est: "Estimate") -> str:
-    from truecal.cli.output import number
+    from truecal.cli.answer.output import number
 
     if est.interval is None:
         return "-"

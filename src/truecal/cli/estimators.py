@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli.output import Share
+from truecal.cli.answer.output import Share
 from truecal.errors import InputError
 from truecal.names import CITED, ESTIMATORS, LENSES, estimator_named, lens_named
 

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from truecal.cli.answer.formats import safe
 from truecal.cli.config import nearest_settings
-from truecal.cli.formats import safe
 from truecal.errors import MissingExtraError, TruecalError, TruecalWarning
 from truecal.names import did_you_mean
 

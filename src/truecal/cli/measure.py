@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal.cli.answer.formats import Answer, Finding, safe
+from truecal.cli.answer.output import Output, Share, format_options, number, p_shown, table, working
 from truecal.cli.clinical import answer_clinical
 from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
-from truecal.cli.formats import Answer, Finding, safe
-from truecal.cli.output import Output, Share, format_options, number, p_shown, table, working
 from truecal.cli.scan import ScanRecord, is_scan, scan_estimates, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError

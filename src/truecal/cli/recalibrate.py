@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from truecal.cli.output import answer, number, table, working
+from truecal.cli.answer.output import answer, number, table, working
 from truecal.cli.source import Loaded, Source, as_file, input_options, load_all, open_columns, outputs_of
 from truecal.errors import FileError, InputError
 from truecal.names import RECALIBRATORS, recalibrator_named

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
+from truecal.cli.answer.output import Share, answer, working
 from truecal.cli.clinical import make_dossier
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
-from truecal.cli.output import Share, answer, working
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, by_option, load, scan_options
 from truecal.errors import InputError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal.cli.answer.output import working
 from truecal.cli.estimators import lens_of
-from truecal.cli.output import working
 from truecal.cli.source import Source, class_names
 from truecal.errors import InputError
 from truecal.names import class_of

@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import click
 
+from truecal.cli.answer.output import answer, output_options
 from truecal.cli.estimators import lens_option
-from truecal.cli.output import answer, output_options
 from truecal.cli.scan import scanned
 from truecal.cli.source import Source, by_option, scan_options
 from truecal.errors import InputError

@@ -4,9 +4,9 @@ from dataclasses import asdict
 
 import click
 
+from truecal.cli.answer.formats import Answer, Finding
+from truecal.cli.answer.output import Output, Share, format_options, working
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.formats import Answer, Finding
-from truecal.cli.output import Output, Share, format_options, working
 from truecal.cli.source import Source, input_options, load
 
 

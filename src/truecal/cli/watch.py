@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal.cli.answer.output import working
+from truecal.cli.answer.watch import FORMATS, said
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.output import working
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
-from truecal.cli.watch_output import FORMATS, said
 from truecal.errors import InputError
 from truecal.writing import write_whole
 

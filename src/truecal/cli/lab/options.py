@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal.cli.answer.output import answer, output_options
 from truecal.cli.estimators import seed_option
-from truecal.cli.output import answer, output_options
 from truecal.names import ESTIMATORS
 
 if TYPE_CHECKING:

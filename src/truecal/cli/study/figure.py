@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from truecal.cli.output import answer, working
+from truecal.cli.answer.output import answer, working
 from truecal.errors import InputError
 
 _NAMES = {

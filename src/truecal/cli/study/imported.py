@@ -2,7 +2,7 @@
 
 import click
 
-from truecal.cli.output import answer, working
+from truecal.cli.answer.output import answer, working
 
 
 @click.command("import")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from truecal.cli.output import answer, output_options
+from truecal.cli.answer.output import answer, output_options
 from truecal.errors import InputError, MissingExtraError
 from truecal.parallel import progress_bar
 from truecal.writing import write_whole

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from truecal.cli.output import answer, working
+from truecal.cli.answer.output import answer, working
 from truecal.parallel import progress_bar
 
 

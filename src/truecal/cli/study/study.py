@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from truecal.cli.output import answer, number, output_options, table, working
+from truecal.cli.answer.output import answer, number, output_options, table, working
 from truecal.errors import InputError
 from truecal.parallel import progress_bar
 

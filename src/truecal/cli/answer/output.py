@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from truecal.cli.formats import FORMATS, Answer, json_text, rendered, safe
+from truecal.cli.answer.formats import FORMATS, Answer, json_text, rendered, safe
 from truecal.writing import write_whole
 
 
