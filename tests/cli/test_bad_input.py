@@ -180,3 +180,10 @@ def test_a_mistake_of_ours_is_no_traceback_either(truecal, binary_csv, monkeypat
     monkeypatch.setenv("TRUECAL_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         truecal("measure", binary_csv)
+
+
+@pytest.mark.parametrize("verb", ["measure", "report", "verify"])
+def test_an_empty_file_name_is_not_the_current_folder(truecal, verb):
+    ran = truecal(verb, "")
+    assert ran.code == 2
+    assert "shell variable" in ran.err

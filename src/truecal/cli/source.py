@@ -73,6 +73,8 @@ def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]
     ) -> Any:
         if sum(option is not None for option in (score, probs, options["logits"])) > 1:
             raise click.UsageError("--score, --probs and --logits exclude each other; give one")
+        if "" in (file if isinstance(file, tuple) else (file,)):  # an unset shell variable, not the current folder
+            raise click.UsageError("a FILE is the empty string; is a shell variable unset?")
         names = Source.__dataclass_fields__.keys() & options.keys()
         first, *also = file if isinstance(file, tuple) else (file or "",)
         said = {name: options.pop(name) for name in names}
