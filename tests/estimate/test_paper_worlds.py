@@ -44,5 +44,5 @@ def test_the_test_of_calibration_keeps_its_level():
         rejected = []
         for i, world in enumerate(list(tc.lab.PAPER_WORLDS.values())[::3]):
             profile = tc.Profile.from_arrays(*world.perfectly_recalibrated().draw(n, 500, rng=SEED + i))
-            rejected.append(np.mean(tc.RankSeries().test(profile, resamples=199, rng=i) <= 0.05))
+            rejected.append(np.mean(tc.RankSeries().test(profile, resamples=199, rng=i).p_value <= 0.05))
         assert 0.03 <= np.mean(rejected) <= 0.07
