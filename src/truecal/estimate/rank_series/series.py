@@ -30,8 +30,9 @@ class RankSeries(Estimator):
     noise of the label cancels. The number of terms minimises an estimate of the risk -theta_k + 2 (L_k - theta_k)_+, where L_k is
     mean(m_{-i}^2). This is a Neyman smooth test turned into an estimator.
 
-    norm=1 scales the value by mean|m| / rms(m) of the fitted curve. The interval inverts (X - t)^2 <= z^2 (a + b t + e t^2): `a`
-    is the variance under calibration, so that it covers the truth of a calibrated model as well. The curve is c + m(c).
+    norm=1 scales the value by mean|m| / rms(m) of the fitted curve; its interval comes from left-out signs (see `absolute.py`).
+    That of norm=2 inverts (X - t)^2 <= z^2 (a + b t + e t^2): `a` is the variance under calibration, so that it covers the truth
+    of a calibrated model as well. The curve is c + m(c).
 
     Weak spots: steps and wiggles need more terms than small n can pay for (bias to -0.05 at n = 200), a discontinuous curve at
     n >= 100,000 is smoothed by the cap of 64 terms, and strongly miscalibrated models at n = 100 are covered 82 % of the time at
