@@ -208,3 +208,10 @@ def test_many_columns_do_not_take_quadratic_time():
     before = process_time()
     assert len(tc.Predictions.from_frame(frame, label="y", probs="p").columns) == 20_000
     assert process_time() - before < 5
+
+
+def test_a_column_of_text_names_the_row_that_made_it_text(tmp_path):
+    file = tmp_path / "nan.csv"
+    file.write_text("y,p\n1,0.9\n0,nan\n1,0.4\n")
+    with pytest.raises(tc.InputError, match="row 1 is 'nan'"):
+        tc.read(file, label="y", probs="p")

@@ -23,9 +23,22 @@ def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArra
     if isinstance(first, list | tuple | np.ndarray):
         return _from_lists(column.to_list(), name), None
     if isinstance(first, str):
-        hint = "; if they are percent, say percent=True (--percent)" if first.strip().endswith("%") else ""
-        raise InputError(f"column {name!r} must be numbers: row 0 is {first!r}{hint}")
+        row, value = _first_odd(column.to_list())
+        hint = "; if they are percent, say percent=True (--percent)" if value.strip().endswith("%") else ""
+        raise InputError(f"column {name!r} must be numbers: row {row} is {value!r}{hint}")
     return column.to_numpy(), None
+
+
+def _first_odd(values: Sequence[Any]) -> tuple[int, str]:
+    """The first value of a column of text that made it one: not a finite number; the first of all where every one is."""
+    for row, value in enumerate(values):
+        try:
+            odd = not np.isfinite(float(value))
+        except (TypeError, ValueError):
+            odd = True
+        if odd:
+            return row, str(value)
+    return 0, str(values[0])
 
 
 def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | None) -> NDArray[np.float64]:
