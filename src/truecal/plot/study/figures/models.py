@@ -7,8 +7,8 @@ import polars as pl
 import truecal as tc
 from truecal.errors import InputError
 from truecal.plot.canvas import BLUE, GREY
-from truecal.plot.study.families import draw_models, families_of
-from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, columns_of, title
+from truecal.plot.study.families import draw_models, families_of, frame_of
+from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, title
 
 _DIAGRAMS = 6  # reliability diagrams beside the scatter
 
@@ -18,7 +18,7 @@ def clouds(shown: Shown, table: Any, words: str, recalibrator: str = "") -> Pane
     points = [point for point in shown.choice.external if point.recalibrator == recalibrator]
 
     def draw(ax: Any) -> None:
-        frame = columns_of(table)
+        frame = frame_of(table)
         draw_models(ax, frame, "error", "value", bars=table.height <= 30, styles=shown.styles)
         for point in points:
             ax.plot(point.error, point.value, marker="*", markersize=12, color="black", linestyle="none", zorder=4)
@@ -151,7 +151,7 @@ def _against(shown: Shown, table: Any, name: str, y: str, words: str) -> Panel:
         numeric = table[name].dtype.is_numeric()
         levels = table[name].unique().sort().to_list()
         place = {level: level if numeric else i for i, level in enumerate(levels)}
-        of_row = families_of(columns_of(table))
+        of_row = families_of(frame_of(table))
         for family, style in shown.styles.items():
             rows = [i for i, one in enumerate(of_row) if one == family]
             if not rows:

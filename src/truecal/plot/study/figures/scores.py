@@ -10,8 +10,8 @@ from truecal.errors import InputError
 from truecal.plot.canvas import GREY
 from truecal.plot.study.agreement import AgreementDisplay
 from truecal.plot.study.bin_trend import BinTrendDisplay
-from truecal.plot.study.families import NO_FAMILY, draw_models
-from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, columns_of, title
+from truecal.plot.study.families import NO_FAMILY, draw_models, frame_of
+from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, title
 
 
 def residuals(shown: Shown) -> StudyFigure:
@@ -36,7 +36,7 @@ def residuals(shown: Shown) -> StudyFigure:
 def _residual(shown: Shown, table: Any, name: str, words: str) -> Panel:
     def draw(ax: Any) -> None:
         ax.axhline(0, color=GREY, linewidth=1, linestyle=":")
-        draw_models(ax, columns_of(table), "error", "residual", bars=False, styles=shown.styles)
+        draw_models(ax, frame_of(table), "error", "residual", bars=False, styles=shown.styles)
         ax.set(xlabel="Classification error", ylabel=f"{name} beyond what error explains")
         title(ax, f"{shown.clean}, {words}")
 
@@ -59,7 +59,7 @@ def bins(shown: Shown) -> StudyFigure:
 
 def _bin_panel(table: Any, words: str) -> Panel:
     def draw(ax: Any) -> None:
-        BinTrendDisplay(columns_of(table)).plot(ax)
+        BinTrendDisplay(frame_of(table)).plot(ax)
         title(ax, words)
 
     return draw
@@ -144,7 +144,7 @@ def agreement(shown: Shown) -> StudyFigure:
     table = found.frame().filter(pl.col("severity") == 0)
 
     def draw(ax: Any) -> None:
-        AgreementDisplay(columns_of(table)).plot(ax)
+        AgreementDisplay(frame_of(table)).plot(ax)
         title(ax, shown.clean)
 
     count = len({*table["metric_a"], *table["metric_b"]})
