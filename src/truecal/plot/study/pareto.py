@@ -2,9 +2,9 @@
 
 from typing import Any
 
+import truecal as tc
 from truecal.plot.canvas import BLUE, GREY, Frame, columns, new_axes
 from truecal.plot.study.families import Result, chosen
-from truecal.study import on_front
 
 
 class ParetoDisplay:
@@ -19,7 +19,7 @@ class ParetoDisplay:
 
     def __init__(self, frame: Frame, *, x: str = "error", y: str = "calibration") -> None:
         _, across, up = columns(frame, "name", x, y)
-        self._frame: Frame = {**frame, "front": on_front(across, up).tolist()}
+        self._frame: Frame = {**frame, "front": tc.study.on_front(across, up).tolist()}
         self.x, self.y = x, y
         self.figure_: Any = None
         self.ax_: Any = None

@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from truecal import study
+import truecal as tc
 from truecal.errors import InputError
 from truecal.plot.canvas import BLUE, GREY
 from truecal.plot.study.families import draw_models, families_of
@@ -34,7 +34,7 @@ def clouds(shown: Shown, table: Any, words: str, recalibrator: str = "") -> Pane
 def _on(shown: Shown, dataset: str, recalibrator: str) -> Any:
     """Error and calibration of all models on one dataset."""
     options = shown.options(recalibrator)
-    return study.error_against_calibration(shown.frame, metric=shown.metric, dataset=dataset, **options)
+    return tc.study.error_against_calibration(shown.frame, metric=shown.metric, dataset=dataset, **options)
 
 
 def on(table: Any, dataset: str, severity: float = 0.0) -> Any:
@@ -133,7 +133,7 @@ def covariate(shown: Shown) -> StudyFigure:
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
         options = shown.options(recalibrator)
-        found = study.covariate_trend(shown.frame, name, metric=shown.metric, dataset=shown.clean, **options)
+        found = tc.study.covariate_trend(shown.frame, name, metric=shown.metric, dataset=shown.clean, **options)
         table = on(found.frame(), shown.clean)
         if not table.height:
             raise InputError(f"no model on {shown.clean} has a value of {name}")

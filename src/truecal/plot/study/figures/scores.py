@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from truecal import study
+import truecal as tc
 from truecal.errors import InputError
 from truecal.plot.canvas import GREY
 from truecal.plot.study.agreement import AgreementDisplay
@@ -23,7 +23,7 @@ def residuals(shown: Shown) -> StudyFigure:
     rows: list[list[Panel | None]] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = study.residuals(shown.frame, metrics=names, dataset=shown.clean, **shown.options(recalibrator))
+        found = tc.study.residuals(shown.frame, metrics=names, dataset=shown.clean, **shown.options(recalibrator))
         table = found.frame().filter(pl.col("severity") == 0)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in found.notes if note not in notes]
@@ -49,7 +49,7 @@ def bins(shown: Shown) -> StudyFigure:
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
         options = shown.options(recalibrator)
-        found = study.bin_trend(shown.frame, dataset=shown.clean, **options)
+        found = tc.study.bin_trend(shown.frame, dataset=shown.clean, **options)
         table = found.frame().filter(pl.col("severity") == 0)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in found.notes if note not in notes]
@@ -70,7 +70,7 @@ def loglog(shown: Shown) -> StudyFigure:
     row: list[Panel | None] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = study.log_fits(shown.frame, metric=shown.metric, **shown.options(recalibrator))
+        found = tc.study.log_fits(shown.frame, metric=shown.metric, **shown.options(recalibrator))
         tables.append(found.lines().with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in found.notes if note not in notes]
         row.append(_log_panel(shown, found, shown.when(recalibrator)))
@@ -140,7 +140,7 @@ def _temperatures(shown: Shown) -> Any:
 def agreement(shown: Shown) -> StudyFigure:
     """Appendix E: how far estimators agree in ranking the models (Kendall's tau)."""
     options = shown.options("none")
-    found = study.rank_agreement(shown.frame, dataset=shown.clean, **options)
+    found = tc.study.rank_agreement(shown.frame, dataset=shown.clean, **options)
     table = found.frame().filter(pl.col("severity") == 0)
 
     def draw(ax: Any) -> None:
