@@ -78,7 +78,7 @@ def mean_confidence(preds: tc.Predictions) -> float:
 
 
 def _rates(profile: tc.Profile) -> tuple[float, float]:
-    whole = profile.at_count(np.array([[profile.rows]]))
+    whole = profile.whole()
     return tuple(float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))  # type: ignore[return-value]
 
 

@@ -71,15 +71,16 @@ def rank_cells(profile: Profile) -> Cells:
     profile = profile.spread(MOST_CELLS)
     if profile.rows <= MOST_CELLS and profile.weights is None:
         return _row_cells(profile)
-    distinct = np.minimum(profile.distinct, MOST_CELLS)
+    many = profile.fills(MOST_CELLS)
+    distinct = np.full(1, MOST_CELLS) if many else np.minimum(profile.distinct, MOST_CELLS)
     if profile.rows <= MOST_CELLS:
         cut = profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
-    elif profile.distinct.max() <= MOST_CELLS:
+    elif not many and profile.distinct.max() <= MOST_CELLS:
         cut = _group_cut(profile)
     else:
         cut = profile.mass_cut(MOST_CELLS)
     scale = (profile.size / profile.total)[:, None]
-    alike = slice(0, 1 if profile.weights is None and not profile.has_ties else None)
+    alike = slice(0, 1 if profile.batch == 1 or (profile.weights is None and not profile.has_ties) else None)
     here = profile.sums("w", cut)[alike]
     below, above = (profile.sums("w", Cut(place, place))[alike] for place in (cut.below, cut.above))
     count = np.diff(here, axis=1) * scale[alike]

@@ -137,7 +137,7 @@ def _warnings(profile: Profile) -> tuple[str, ...]:
     notes = []
     if profile.size.min() < 50:
         notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")
-    if (profile.distinct == 1).any():
+    if profile.constant.any():
         notes.append("all scores are equal, so this is |mean score - mean outcome|")
     return tuple(notes)
 

@@ -123,7 +123,7 @@ def gather(
         biases = bias(profile, rng=rng)
     smooth, steps = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True)
     cells = cells_of(profile)
-    whole = profile.at_count(np.array([[profile.rows]]))
+    whole = profile.whole()
     confidence, rate = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))
     options = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": source.by, "rng": rng}
     return Content(
