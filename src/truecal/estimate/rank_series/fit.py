@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimate.pivot import Pivot
+from truecal.estimate.pivot import ENLARGED, Pivot
 from truecal.estimate.rank_series.basis import Basis, Cells, most_cells, rank_basis, rank_cells
+from truecal.estimate.rank_series.jumps import jump_energy
 from truecal.profile import Profile
 from truecal.types import Float64s, Indices
 
@@ -164,4 +165,17 @@ def pivot_of(fit: Fit) -> Pivot:
         (covariance_of(fit.basis.by_dataset(), variance, fit.cells.n) ** 2).sum(axis=(1, 2))
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
     ]
-    return Pivot(fit.theta[-1], 2 * np.maximum(*spans), fit.noise, fit.spread)
+    centre = fit.theta[-1] + jump_energy(fit.cells, fit.basis)
+    return Pivot(centre, 2 * np.maximum(*spans), fit.noise, fit.spread, *_enlarged(fit))
+
+
+def _enlarged(fit: Fit) -> tuple[Float64s, Float64s]:
+    """The squared error of the fitted curve, and b were its gaps so many times as large (16a); rising, shape (nodes, m)."""
+    share, score, square = fit.cells.share, fit.cells.score, fit.gap * fit.gap
+    fitted = np.vecdot(share, square)
+    safe_fitted = np.where(fitted > 0, fitted, 1.0)
+    noise = [fit.noise]
+    for times in ENLARGED[1:]:
+        rate = np.clip(score + times * fit.gap, 0.0, 1.0)
+        noise.append(4 * np.vecdot(share, square * rate * (1 - rate)) / safe_fitted / fit.cells.n)
+    return fitted, np.maximum.accumulate(noise, axis=0)

@@ -34,9 +34,8 @@ class RankSeries(Estimator):
     That of norm=2 inverts (X - t)^2 <= z^2 (a + b t + e t^2): `a` is the variance under calibration, so that it covers the truth
     of a calibrated model as well. The curve is c + m(c).
 
-    Weak spots: steps and wiggles need more terms than small n can pay for (bias to -0.05 at n = 200), a discontinuous curve at
-    n >= 100,000 is smoothed by the cap of 64 terms, and strongly miscalibrated models at n = 100 are covered 82 % of the time at
-    nominal 90 %.
+    Weak spots: steps and wiggles need more terms than small n can pay for (bias to -0.05 at n = 200); at n >= 50,000 the value of
+    a curve with a jump is smoothed by the cap of 64 terms, which the interval makes up for (see `jumps.py`).
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -128,9 +127,7 @@ class RankSeries(Estimator):
 
     def pivot(self, profile: Profile) -> Pivot:
         """What the interval is made of: the estimate with all terms and its variance at any truth (norm 2)."""
-        parts = [pivot_of(fit) for fit in fits(profile)]
-        columns = zip(*((p.centre, p.floor, p.noise, p.spread) for p in parts), strict=True)
-        return Pivot(*map(np.concatenate, columns))
+        return Pivot.of_all([pivot_of(fit) for fit in fits(profile)])
 
 
 def _warnings(profile: Profile) -> tuple[str, ...]:
