@@ -135,7 +135,7 @@ def _warnings(profile: Profile) -> tuple[str, ...]:
     if profile.size.min() < 50:
         notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")
     if profile.constant.any():
-        notes.append("all scores are equal, so this is |mean score - mean outcome|")
+        notes.append("all scores are equal, so only the mean score is judged, against the mean outcome")
     return tuple(notes)
 
 
