@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal.cli.context.words import select_option, selected_columns, selection_of
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from truecal.predictions import Predictions, Wanted
+    from truecal.select import Selection
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Source:
     percent: bool = False
     words: str | None = None
     preset: str | None = None
+    select: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -122,6 +125,7 @@ _COLUMNS = (
         type=click.Choice(["stated", "options", "options-per-character", "agreement"]),
         help="Which confidence of a language model is judged.",
     ),
+    select_option,
     click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
     click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
 )
@@ -129,12 +133,17 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """Checked predictions, for logits the logits themselves, how many rows --drop-null left out, and what else to know."""
+    """Checked predictions, for logits the logits themselves, how many rows --drop-null left out, and what else to know.
+
+    `whole` are all rows, of which --select took `preds`.
+    """
 
     preds: "Predictions"
     logits: Any = None
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    whole: "Predictions | None" = None
+    select: "Selection | None" = None
 
 
 def load(source: Source) -> "Predictions":
@@ -148,11 +157,25 @@ def load_all(source: Source) -> Loaded:
 
     with as_file(source.file) as path:
         reading = read_file(path, wanted_of(source))
+    select = _selected(source, reading.preds)
+    rows = None if select is None else select.mask(reading.preds)
+    preds = reading.preds if select is None else select(reading.preds)
     if not source.quiet:
-        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}", err=True)
+        chosen = "" if select is None else f"; judged are {len(preds)} where {select}"
+        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}{chosen}", err=True)
     gone = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
     notes = (*reading.notes, *_several_models(reading.preds, source), *gone)
-    return Loaded(reading.preds, reading.logits, reading.dropped, notes)
+    logits = reading.logits if reading.logits is None or rows is None else reading.logits[rows]
+    return Loaded(preds, logits, reading.dropped, notes, reading.preds, select)
+
+
+def _selected(source: Source, preds: "Predictions") -> "Selection | None":
+    import numpy as np
+
+    kinds = {name: np.asarray(preds.columns[name]).dtype.kind for name in selected_columns(source.select)}
+    return selection_of(
+        source.select, {str(known): known for known in preds.classes or range(preds.class_count)}, kinds
+    )
 
 
 def _several_models(preds: "Predictions", source: Source) -> tuple[str, ...]:
@@ -177,7 +200,7 @@ def wanted_of(source: Source) -> "Wanted":
         logits=source.logits,
         weights=source.weight,
         clusters=source.cluster,
-        by=source.by,
+        by=tuple(dict.fromkeys((*source.by, *selected_columns(source.select)))),
         classes=class_names(source.class_names),
         percent=source.percent,
         words=_word_values(source.words),
