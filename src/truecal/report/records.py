@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from truecal.estimate import Bins, Estimate
+import truecal as tc
+from truecal.estimate import Bins
 
 SCHEMA_VERSION = 1
 Document: TypeAlias = dict[str, Any]  # what JSON calls an object
@@ -121,7 +122,7 @@ class EstimateRecord:
     chance: float | None = field(default=None, metadata=OPTIONAL)
 
     @classmethod
-    def of(cls, estimate: Estimate, *, level: float = 0.95, group: str | None = None) -> "EstimateRecord":
+    def of(cls, estimate: tc.Estimate, *, level: float = 0.95, group: str | None = None) -> "EstimateRecord":
         interval = estimate.interval
         return cls(
             metric=estimate.metric,

@@ -8,18 +8,9 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, check_whole, generator_of
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import (
-    Estimator,
-    GeneralizedECE,
-    Interval,
-    Joint,
-    RankSeries,
-    Units,
-    check_estimator,
-    resampled_jointly,
-)
+from truecal.estimate import Estimator, GeneralizedECE, Interval, RankSeries, check_estimator, jointly, resampling
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.select import column
@@ -209,12 +200,12 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    check_whole(resamples, "resamples")
-    check_level(level)
+    checks.whole(resamples, "resamples")
+    checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
     estimator = chosen.judge()
-    generator = generator_of(rng)
+    generator = checks.generator(rng)
     lenses = {name: estimator.own_lens(chosen.lens) or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
@@ -234,12 +225,12 @@ def _units(
     lenses: Mapping[str, Lens],
     chosen: _Chosen,
     rng: np.random.Generator,
-) -> dict[str, Units]:
+) -> dict[str, resampling.Units]:
     """What is drawn for each model; paired models have the same units, so that one draw serves all of them."""
     if not chosen.paired:
         if chosen.key is not None:
             raise InputError("key= says which rows belong together, paired=False that none do; give one")
-        return {name: Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
+        return {name: resampling.Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
     (first, preds), *others = all_preds.items()
     if chosen.key is not None:
         return _units_by_key(all_preds, lenses, chosen.key, rng)
@@ -260,13 +251,13 @@ def _units(
             raise InputError(
                 f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
             )
-    shared = Units.of(next(lenses[first].samples(preds)), rng)
+    shared = resampling.Units.of(next(lenses[first].samples(preds)), rng)
     return dict.fromkeys(all_preds, shared)
 
 
 def _units_by_key(
     all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str, rng: np.random.Generator
-) -> dict[str, Units]:
+) -> dict[str, resampling.Units]:
     """Units named by a column of every model; the clusters of the first model hold whole keys, where it has some."""
     first = next(iter(all_preds))
     keys = {name: np.asarray(column(preds, key)).astype(str) for name, preds in all_preds.items()}
@@ -289,11 +280,11 @@ def _units_by_key(
         codes = {name: of_key[values] for name, values in codes.items()}
     alone = clusters is None and all(len(values) == len(known) for values in codes.values())
     sample = next(lenses[first].samples(all_preds[first])).with_units(codes[first])
-    drawn = Units.of(sample, rng)
+    drawn = resampling.Units.of(sample, rng)
     group = np.zeros(int(codes[first].max()) + 1, np.intp)
     group[codes[first]] = drawn.of_row
     kind = "rows" if alone else "clusters"
-    return {name: Units(group[values], drawn.count, kind) for name, values in codes.items()}
+    return {name: resampling.Units(group[values], drawn.count, kind) for name, values in codes.items()}
 
 
 @dataclass(frozen=True)
@@ -305,7 +296,7 @@ class _Model:
     calibrated: bool  # whether it may be perfectly calibrated
 
     @classmethod
-    def of(cls, joint: Joint, estimator: Estimator, level: float) -> "_Model":
+    def of(cls, joint: jointly.Joint, estimator: Estimator, level: float) -> "_Model":
         return cls(
             float(estimator.root(np.array([joint.power]))[0]),
             np.minimum(estimator.root(joint.power - joint.deviations), 1.0),
@@ -317,7 +308,7 @@ class _Model:
 class _Drawing:
     """How resamples are drawn: which units, how many, and whether the same for all models."""
 
-    units: Mapping[str, Units]
+    units: Mapping[str, resampling.Units]
     resamples: int
     paired: bool
     level: float
@@ -334,7 +325,7 @@ def _by_counts(
     for name, preds in all_preds.items():
         own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
         samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = resampled_jointly(estimator, samples, shares, units[name], own, rng, always_test=True)
+        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, rng, always_test=True)
         models[name] = _Model.of(joint, estimator, drawing.level)
     return models
 
