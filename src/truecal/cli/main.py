@@ -32,6 +32,7 @@ VERBS = {
         "audit",
         "Find the segments whose scores are wrong, by more than the search explains.",
     ),
+    "likert": ("truecal.cli.context.likert", "likert", "Judge words for confidence: low, medium, high, or your own."),
     "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
     "watch": ("truecal.cli.watch", "watch", "Watch calibration over time: update, show, report."),
     "sketch": ("truecal.cli.sketch", "sketch", "Days kept as sketches: save, merge, show."),

@@ -11,11 +11,14 @@ import click
 
 from truecal import names
 from truecal.cli.answer.output import working
+from truecal.cli.context.words import selected_columns, selection_of
 from truecal.cli.estimators import lens_of
 from truecal.cli.source import Source, class_names
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
+    import narwhals as nw
+
     import truecal as tc
     from truecal.estimate import Estimator
 
@@ -48,6 +51,7 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
     readers.matching(columns, [choice.label], "label")
     classes, by_word = _classes(source, lens, schema[choice.label].is_numeric())
     judge = lens_of(lens, by_word)
+    kinds = {name: _kind(schema[name]) for name in selected_columns(source.select) if name in schema}
     with working(f"scanning {source.name}") as say:
         shown = sys.stderr.isatty() and len(files) > 1
         result = tc.scan(
@@ -56,6 +60,7 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
             lens=judge,
             weights=source.weight,
             by=source.by or None,
+            select=selection_of(source.select, by_word, kinds),
             classes=classes,
             engine=source.engine,
             drop_null=source.drop_null,
@@ -92,6 +97,11 @@ def scan_estimates(
             return [("", found.measure(estimator=e, level=level, rng=seed)) for e in estimators]
         each = [found.groups(estimator=e, level=level, rng=seed) for e in estimators]
     return [(", ".join(map(str, group)), by_group[group]) for group in each[0] for by_group in each]
+
+
+def _kind(dtype: "nw.dtypes.DType") -> str:
+    """The numpy kind of a column's type."""
+    return "b" if dtype.is_boolean() else "f" if dtype.is_numeric() else "U"
 
 
 def _refuse(source: Source) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, jointly, resampling
+from truecal.estimate import Estimator, GeneralizedECE, Interval, RankSeries, check_estimator, jointly, resampling
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.select import column
@@ -176,6 +176,13 @@ class _Chosen:
     key: str | None
     paired: bool
 
+    def judge(self) -> Estimator:
+        """The estimator asked for, or the one that suits the lens."""
+        several = self.lens is not None and self.lens.several
+        estimator = self.estimator or (GeneralizedECE() if several else RankSeries())
+        check_estimator(estimator)
+        return estimator
+
     def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
         if len(names) < 2:
             raise InputError("a comparison needs at least two models with different names")
@@ -197,19 +204,13 @@ def _compare_all(
     checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
-    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
-    check_estimator(estimator)
+    estimator = chosen.judge()
     generator = checks.generator(rng)
-    lenses = {name: chosen.lens or default_lens(preds) for name, preds in all_preds.items()}
+    lenses = {name: estimator.own_lens(chosen.lens) or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    counts = next(iter(units.values())).draws(draws, generator)
-    models = {}
-    for name, preds in all_preds.items():
-        own = counts if chosen.paired else units[name].draws(draws, generator)
-        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, generator, always_test=True)
-        models[name] = _Model.of(joint, estimator, level)
+    judge = _in_context if estimator.several else _by_counts
+    models = judge(estimator, all_preds, lenses, _Drawing(units, draws, chosen.paired, level, generator))
     first = next(iter(all_preds))
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
@@ -301,6 +302,48 @@ class _Model:
             np.minimum(estimator.root(joint.power - joint.deviations), 1.0),
             joint.p_value > 1 - level,
         )
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """How resamples are drawn: which units, how many, and whether the same for all models."""
+
+    units: Mapping[str, resampling.Units]
+    resamples: int
+    paired: bool
+    level: float
+    rng: np.random.Generator
+
+
+def _by_counts(
+    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: _Drawing
+) -> dict[str, _Model]:
+    """Errors of one probability: resamples are counts of units, which serve all models."""
+    units, rng = drawing.units, drawing.rng
+    counts = next(iter(units.values())).draws(drawing.resamples, rng)
+    models = {}
+    for name, preds in all_preds.items():
+        own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
+        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
+        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, rng, always_test=True)
+        models[name] = _Model.of(joint, estimator, drawing.level)
+    return models
+
+
+def _in_context(
+    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: _Drawing
+) -> dict[str, _Model]:
+    """Errors of several probabilities: paired models draw their units by the same seed."""
+    seed = int(drawing.rng.integers(2**63))
+    models = {}
+    for i, (name, preds) in enumerate(all_preds.items()):
+        units = drawing.units[name]
+        units.refuse_one()
+        rng = np.random.default_rng(seed if drawing.paired else [seed, i])
+        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
+        found = estimator.compared(samples, shares, units.of_row, drawing.resamples, rng)
+        models[name] = _Model(found.value, found.drawn, found.p_value > 1 - drawing.level)
+    return models
 
 
 def _pair(

@@ -64,7 +64,7 @@ def gather_comparison(
     level, rng = setting.level, setting.rng
     judged = default_lens(first) if lens is None else lens
     if judged.shares(first) is not None or judged.several:
-        raise InputError("the comparison page judges one quantity; leave out ClassWise()")
+        raise InputError(f"the comparison page draws one probability per row; compare {judged} without a page")
     comparisons = compare_models(models, setting.pairing, lens=judged, level=level, rng=rng)
     rows, curves = [], {}
     for name, preds in models.items():

@@ -128,8 +128,6 @@ class RowsSource(Source):
             raise InputError(
                 "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
             )
-        if lens.several:
-            raise InputError(f"the report judges one probability per row; {lens} judges several at once")
         self.judged = lens.describe(preds)
         self.lens = Kept(lens, lens.sample(preds))
         self.profile = self.lens.kept.profile
