@@ -7,7 +7,7 @@ from truecal.cli.context.words import scale_of
 from truecal.cli.estimators import level_option, seed_option
 from truecal.cli.source import Source, input_options, load
 from truecal.errors import InputError
-from truecal.report import document
+from truecal.report import records
 
 
 @click.command()
@@ -41,19 +41,19 @@ def likert(
     Exit 0 if no word is broken, 1 if one is (its frequency lies outside its limits, at --level), 2 if the input cannot be used.
     """
     import truecal as tc
-    from truecal.breakdown import SCALE
+    from truecal import breakdown
 
     preds = load(source)
     known = {str(name): name for name in preds.classes or range(preds.class_count)}
     if shown is not None and shown not in known:
         raise InputError(f"there is no class {shown!r} for --of; the classes are {', '.join(list(known)[:10])}")
-    words = scale_of(scale, "--scale") or SCALE
+    words = scale_of(scale, "--scale") or breakdown.SCALE
     with working("judging words"):
         found = tc.likert(preds, words, of=None if shown is None else known[shown], level=level, rng=seed)
     if figure is not None:
         draw(tc.plot.LikertDisplay.from_report(found).figure_, figure)
     rows = found.frame()
-    content = document("likert", source=source.name, level=level, outside=found.outside, categories=list(rows))
+    content = records.document("likert", source=source.name, level=level, outside=found.outside, categories=list(rows))
     outside = f"\n{found.outside} outputs are covered by no word" if found.outside else ""
     answer(content, f"{found}{outside}", as_json=as_json, out=out)
     return 1 if any(category.kept is False for category in found.categories) else 0
