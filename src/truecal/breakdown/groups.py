@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, Family, Interval, RankSeries
 from truecal.lens import Lens, Sample, default_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, as_floats
 from truecal.profile import Profile, Sketch
-from truecal.select import column
+from truecal.select import categories, column
 from truecal.types import Float64s, Indices
 from truecal.uncertainty import holm, measure
 
@@ -60,7 +60,7 @@ class Groups:
     @classmethod
     def of(cls, preds: Predictions, columns: Sequence[str], cuts: Sequence[float] | None, smallest: int) -> "Groups":
         """One group for every combination of values that occurs."""
-        parts = [_categories(column(preds, name), name, cuts) for name in columns]
+        parts = [_categories(preds, name, cuts) for name in columns]
         code = np.zeros(len(preds), np.intp)
         for names, index in parts:
             code = code * len(names) + index
@@ -156,26 +156,21 @@ def _single(batch: Estimate, i: int) -> Estimate:
     return batch.but(**numbers, interval=Interval(low, high, reach.level, reach.method))
 
 
-def _categories(values: NDArray[Any], name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
+def _categories(preds: Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
     """Names of the distinct values, and which one each row has; missing values form a group of their own."""
-    if values.ndim != 1:
-        raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
     if cuts is not None:
-        return _ranges(values, name, cuts)
-    if values.dtype == object:
-        values = np.array(["missing" if v is None or v != v else str(v) for v in values])
-    distinct, index = np.unique(values, return_inverse=True)
-    if len(distinct) > _MOST:
+        return _ranges(column(preds, name), name, cuts)
+    words, index = categories(preds, name)
+    if len(words) > _MOST:
         raise InputError(
-            f"column {name!r} has {len(distinct)} distinct values; group it with cuts=[...] or choose another"
+            f"column {name!r} has {len(words)} distinct values; group it with cuts=[...] or choose another"
         )
-    missing = [values.dtype.kind == "f" and bool(np.isnan(v)) for v in distinct]
-    return ["missing" if gone else str(v) for v, gone in zip(distinct, missing, strict=True)], index.astype(np.intp)
+    return words, index
 
 
 def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[list[str], Indices]:
-    edges = np.asarray(cuts, np.float64)
-    if values.dtype.kind not in "iuf":
+    edges = as_floats(list(cuts), "cuts")
+    if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise InputError(f"column {name!r} holds {values.dtype.name}, which cannot be cut; leave cuts out")
     if edges.ndim != 1 or len(edges) == 0 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
         raise InputError(f"cuts must be rising numbers, such as [40, 65], not {list(cuts)!r}")

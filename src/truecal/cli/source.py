@@ -157,11 +157,9 @@ def load_all(source: Source) -> Loaded:
 
 def _several_models(preds: "Predictions", source: Source) -> tuple[str, ...]:
     """A note where the rows of several models are judged as if they were of one."""
-    import numpy as np
-
     if "model" not in preds.columns or "model" in source.by:
         return ()
-    models = len(np.unique(np.asarray(preds.columns["model"]).astype(str)))
+    models = len(set(map(str, preds.columns["model"].tolist())))
     if models < 2:
         return ()
     return (f"the rows of {models} models are judged together; --by model gives one answer each",)

@@ -18,6 +18,8 @@ from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 
+_MOST_ROWS = 10_000_000
+
 
 @dataclass(frozen=True)
 class HowBiased:
@@ -83,6 +85,10 @@ def how_biased(
     fit = fit_world(profile)
     world = fit.world if scores == "beta" else fit.empirical_world
     size = round(float(profile.size[0])) if n is None else n
+    if isinstance(size, int) and size > _MOST_ROWS:
+        raise InputError(
+            f"datasets of {size:,} rows are too large to simulate {m} of; give n= of at most {_MOST_ROWS:,}"
+        )
     made = trials(
         all_estimators() if estimators is None else estimators,
         {"fitted": world},
