@@ -30,7 +30,7 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
         array = np.asarray(values)
     except ValueError as error:
         raise InputError(f"{what} do not form an array: the rows have different lengths") from error
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    if isinstance(values, np.ndarray) and hasattr(values, "mask") and np.ma.is_masked(values):
         raise InputError(f"{what} are masked in places; remove the masked rows first")
     return array
 

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
 from truecal.estimate import (
     Estimate,
     Estimator,
-    GeneralizedECE,
     Interval,
     RankSeries,
     check_estimator,
@@ -95,7 +95,7 @@ def measure(
     check_lens(lens)
     generator = checks.generator(rng)
     if estimator is None:
-        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+        estimator = estimators.GeneralizedECE() if lens is not None and lens.several else RankSeries()
     check_estimator(estimator)
     estimator = estimator.at_level(level, generator)
     judged, select = estimator.chosen(preds, select)
