@@ -8,9 +8,7 @@ Importing the package loads nothing but this file: every name comes from its mod
 name of the folder that is private to it (`scan`, `report`): the name always means the function.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from truecal.lazy import lazy_names
@@ -155,17 +153,6 @@ _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty
 _find, _names = lazy_names(__name__, _HOMES)
 
 __all__ = sorted([*_names, *_MODULES])
-
-
-class _Package(ModuleType):
-    """Importing a folder binds its name in the package; a public function of that name stays."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, ModuleType) and name in _names):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -19,11 +19,11 @@ def measure_sketch(
 ) -> tc.Estimate:
     """Value, interval, test and `sketch_error` of a sketch; estimator, level and rng as in :func:`calibration_error`.
 
-    >>> import numpy as np
+    >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
-    >>> print(measure_sketch(Sketch.from_arrays(p, rng.random(1000) < p)))
-    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.814)
+    >>> print(measure_sketch(tc.Sketch.from_arrays(p, rng.random(1000) < p)))
+    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.78)
     """
     chosen = _estimator(estimator, level)
     return tc.uncertainty.measure_profile(sketch.to_profile(), chosen, level, np.random.default_rng(rng)).but(lens=lens)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
 from truecal.estimate import (
     Estimate,
     Estimator,
-    GeneralizedECE,
     Interval,
     RankSeries,
     check_estimator,
@@ -67,7 +67,7 @@ def calibration_error(
     >>> p = rng.random(1000)
     >>> est = tc.calibration_error(rng.random(1000) < p, p)
     >>> print(est)
-    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, positive class, n=1000, p=0.814)
+    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, positive class, n=1000, p=0.78)
     """
     preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, clusters=clusters, classes=classes)
     return measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
@@ -98,7 +98,7 @@ def measure(
     check_lens(lens)
     generator = checks.generator(rng)
     if estimator is None:
-        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+        estimator = estimators.GeneralizedECE() if lens is not None and lens.several else RankSeries()
     check_estimator(estimator)
     estimator = estimator.at_level(level, generator)
     judged, select = estimator.chosen(preds, select)
