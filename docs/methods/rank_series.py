@@ -27,7 +27,13 @@ class Constants:
     most_jensen: float = 0.25
     floor: str = "both"  # variance under calibration: of the scores, of the shrunk fit, or the larger one (16)
     interval_terms: str = "all"  # or "chosen"
-    enlarged: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 5.0)  # times the fitted curve, for the noise at the upper end (16a)
+    enlarged: tuple[float, ...] = (
+        1.0,
+        1.5,
+        2.0,
+        3.0,
+        5.0,
+    )  # times the fitted curve, for the noise at the upper end (16a)
     jump: float = 4.0  # standard errors by which a first step must stand out (16c) ...
     further_jump: float = 3.0  # ... and further ones ...
     jump_rows: int = 1000  # ... from so many rows on
@@ -121,7 +127,9 @@ def _jumps(c: Array, r: Array, phi: Array, k: Constants) -> float:
     reach = [slice(max(j - 8, 0), j + 8) for j in range(1, groups)]
     nearby = np.array([squares[near].sum() / rows[near].sum() for near in reach])  # noise, to search by
     for _ in range(8):
-        inside = np.cumsum(np.array(basis) * root, axis=1)[:, :-1]  # products of the step at every boundary with the basis
+        inside = np.cumsum(np.array(basis) * root, axis=1)[
+            :, :-1
+        ]  # products of the step at every boundary with the basis
         part = np.cumsum(rows)[:-1] - (inside**2).sum(axis=0)  # squared length of a step beyond the basis, in rows
         gain = np.where(part > 5, np.cumsum(left * root)[:-1] ** 2 / np.where(part > 5, part, 1.0), 0.0)
         if not gain.any():

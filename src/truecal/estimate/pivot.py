@@ -37,7 +37,7 @@ class Pivot:
     def of_all(cls, parts: "Sequence[Pivot]") -> "Pivot":
         """The pivots of the parts of a batch as one."""
         columns = zip(*((p.centre, p.floor, p.noise, p.spread, p.fitted, p.enlarged) for p in parts), strict=True)
-        return cls(*(np.concatenate(column, axis=-1) for column in columns))  # type: ignore[arg-type]
+        return cls(*(np.concatenate(column, axis=-1) for column in columns))
 
     def noise_at(self, theta: Float64s | float) -> Float64s:
         """b(theta): never less for a larger theta, so that intervals nest."""

@@ -1,7 +1,8 @@
 """The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
 
+from truecal.lab.atlas.atlas import coverage_atlas
+from truecal.lab.atlas.door import AtlasCell
 from truecal.lab.papers.experiment import Experiment
-from truecal.lab.trials.coverage_map import MapCell, coverage_map
 from truecal.lab.trials.detection import (
     Coverage,
     Detection,
@@ -29,6 +30,7 @@ __all__ = [
     "KNN_REGIONS",
     "PAPER_WORLDS",
     "AnyCurve",
+    "AtlasCell",
     "Beta",
     "Blend",
     "Coverage",
@@ -42,7 +44,6 @@ __all__ = [
     "HowBiased",
     "Identity",
     "Logistic",
-    "MapCell",
     "Mixture",
     "Power",
     "Run",
@@ -56,7 +57,7 @@ __all__ = [
     "WorldFit",
     "bias",
     "coverage",
-    "coverage_map",
+    "coverage_atlas",
     "dataset_of",
     "fit_world",
     "goodness",
