@@ -48,6 +48,11 @@ class Selection(ABC):
     def __str__(self) -> str:
         """What is selected, in words."""
 
+    @property
+    def uses_labels(self) -> bool:
+        """Whether the label of a row decides: then even a calibrated model shows an error among the rows selected."""
+        return False
+
     def expression(self, rows: EngineRows) -> Any:
         """The same as a condition that an engine can run."""
         raise InputError(
@@ -89,6 +94,10 @@ class Combined(Selection):
             if not isinstance(part, Selection):
                 raise InputError(f"only selections combine with & and |, not {part!r}")
 
+    @property
+    def uses_labels(self) -> bool:
+        return self.first.uses_labels or self.second.uses_labels
+
     def mask(self, preds: Predictions) -> Mask:
         first, second = self.first.mask(preds), self.second.mask(preds)
         return first & second if self.word == "and" else first | second
@@ -105,6 +114,10 @@ class Combined(Selection):
 @dataclass(frozen=True)
 class Negated(Selection):
     selection: Selection
+
+    @property
+    def uses_labels(self) -> bool:
+        return self.selection.uses_labels
 
     def mask(self, preds: Predictions) -> Mask:
         return ~self.selection.mask(preds)
@@ -146,6 +159,10 @@ def _check_closed(closed: object) -> None:
 @dataclass(frozen=True)
 class ByLabel(Selection):
     names: tuple[object, ...]
+
+    @property
+    def uses_labels(self) -> bool:
+        return True
 
     def mask(self, preds: Predictions) -> Mask:
         wanted = [preds.class_index(name) for name in self.names]

@@ -3,6 +3,8 @@
 from truecal.lab.atlas.atlas import coverage_atlas
 from truecal.lab.atlas.door import AtlasCell
 from truecal.lab.papers.experiment import Experiment
+from truecal.lab.table import Table
+from truecal.lab.trials.cache import BatchCache
 from truecal.lab.trials.detection import (
     Coverage,
     Detection,
@@ -31,6 +33,7 @@ __all__ = [
     "PAPER_WORLDS",
     "AnyCurve",
     "AtlasCell",
+    "BatchCache",
     "Beta",
     "Blend",
     "Coverage",
@@ -50,6 +53,7 @@ __all__ = [
     "SamplesNeeded",
     "Scores",
     "Steps",
+    "Table",
     "TopLabelWorld",
     "Trial",
     "Uniform",

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.predictions.border import (
-    as_array,
     as_floats,
     check_classes,
     check_clusters,
+    check_columns,
     check_finite,
     check_labels,
     check_probabilities,
@@ -138,19 +138,21 @@ class Predictions:
     ) -> "Predictions":
         rows, count = len(p), 2 if p.ndim == 1 else p.shape[1]
         names = check_classes(classes, count)
-        kept: dict[str, NDArray[Any]] = {}
-        for name, values in (columns or {}).items():
-            kept[name] = as_array(values, f"column {name!r}")
-            if kept[name].shape[:1] != (rows,):
-                raise InputError(f"column {name!r} has {len(kept[name])} values but there are {rows} rows")
         return cls(
             p,
             check_labels(labels, rows, names, count),
             None if weights is None else check_weights(weights, (rows,)),
             None if clusters is None else check_clusters(clusters, rows),
             names,
-            MappingProxyType(kept),
+            MappingProxyType(check_columns(columns, rows)),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and deepcopy, which cannot take a read-only view of a mapping."""
+        return {**vars(self), "columns": dict(self.columns)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, columns=MappingProxyType(state["columns"]))
 
     def __len__(self) -> int:
         return len(self.labels)

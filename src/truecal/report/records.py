@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from truecal.estimate import Bins, Estimate
+import truecal as tc
+from truecal.estimate import Bins
 
 SCHEMA_VERSION = 1
 Document: TypeAlias = dict[str, Any]  # what JSON calls an object
@@ -117,9 +118,11 @@ class EstimateRecord:
     sketch_error: float | None = field(default=None, metadata=OPTIONAL)
     sketch_bound: str | None = field(default=None, metadata=OPTIONAL)
     group: str | None = field(default=None, metadata=OPTIONAL)
+    selection: str | None = field(default=None, metadata=OPTIONAL)
+    chance: float | None = field(default=None, metadata=OPTIONAL)
 
     @classmethod
-    def of(cls, estimate: Estimate, *, level: float = 0.95, group: str | None = None) -> "EstimateRecord":
+    def of(cls, estimate: tc.Estimate, *, level: float = 0.95, group: str | None = None) -> "EstimateRecord":
         interval = estimate.interval
         return cls(
             metric=estimate.metric,
@@ -141,6 +144,8 @@ class EstimateRecord:
             sketch_error=estimate.sketch_error,
             sketch_bound=estimate.sketch_bound,
             group=group,
+            selection=estimate.selection or None,
+            chance=estimate.chance,
         )
 
 

@@ -4,20 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truecal.estimate import Estimate, Estimator, RankSeries, SketchRange, check_estimator, combined
-from truecal.profile import Sketch
+import truecal as tc
+from truecal.estimate import Estimator, SketchRange, check_estimator, combined
 from truecal.types import Float64s
-from truecal.uncertainty import measure_profile
 
 
 def measure_sketch(
-    sketch: Sketch,
+    sketch: tc.Sketch,
     *,
     estimator: Estimator | None = None,
     lens: str = "scores",
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
-) -> Estimate:
+) -> tc.Estimate:
     """Value, interval, test and `sketch_error` of a sketch; estimator, level and rng as in :func:`calibration_error`.
 
     >>> import numpy as np
@@ -27,12 +26,17 @@ def measure_sketch(
     root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.814)
     """
     chosen = _estimator(estimator, level)
-    return measure_profile(sketch.to_profile(), chosen, level, np.random.default_rng(rng)).but(lens=lens)
+    return tc.uncertainty.measure_profile(sketch.to_profile(), chosen, level, np.random.default_rng(rng)).but(lens=lens)
 
 
 def measure_classes(
-    sketches: Sequence[Sketch], shares: Float64s, *, estimator: Estimator | None = None, lens: str, level: float = 0.95
-) -> Estimate:
+    sketches: Sequence[tc.Sketch],
+    shares: Float64s,
+    *,
+    estimator: Estimator | None = None,
+    lens: str,
+    level: float = 0.95,
+) -> tc.Estimate:
     """One error over all classes: the weighted p-mean of theirs, as :class:`ClassWise` has it for rows in memory."""
     chosen = _estimator(estimator, level)
     norm = chosen.power_norm
@@ -41,7 +45,7 @@ def measure_classes(
     power = np.array([[float(part.power), r.low, r.high] for part, r in zip(parts, ranges, strict=True)])
     overall = combined(power, shares, norm)
     value, low, high = chosen.root(overall).tolist()
-    return Estimate(
+    return tc.Estimate(
         value=value,
         power=float(overall[0]),
         n=max(part.n for part in parts),
@@ -57,7 +61,7 @@ def measure_classes(
     )
 
 
-def _warnings(parts: Sequence[Estimate], ranges: Sequence[SketchRange]) -> tuple[str, ...]:
+def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[SketchRange]) -> tuple[str, ...]:
     """Those of the classes, once each; where their sweeps may stop is said for all together."""
     notes: dict[str, None] = {}
     unsure = 0
@@ -70,6 +74,6 @@ def _warnings(parts: Sequence[Estimate], ranges: Sequence[SketchRange]) -> tuple
 
 
 def _estimator(estimator: Estimator | None, level: float) -> Estimator:
-    chosen = RankSeries() if estimator is None else estimator
+    chosen = tc.RankSeries() if estimator is None else estimator
     check_estimator(chosen)
     return chosen.at_level(level)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Interval
 from truecal.frame import Frame
-from truecal.predictions import Predictions
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import bounds, draw, interval
 from truecal.types import Float64s
@@ -83,7 +83,7 @@ class RiskCoverage:
 
 
 def risk_coverage(
-    preds: Predictions, *, level: float = 0.95, resamples: int = 1000, rng: int | np.random.Generator = 0
+    preds: tc.Predictions, *, level: float = 0.95, resamples: int = 1000, rng: int | np.random.Generator = 0
 ) -> RiskCoverage:
     """The whole curve from one sort, with pointwise intervals from resampled rows (or clusters).
 
@@ -113,7 +113,9 @@ def risk_coverage(
     return RiskCoverage(ladder.confidence, answered / answered[-1], errors / answered, summary, n, ladder, *band)
 
 
-def aurc(preds: Predictions, *, level: float = 0.95, resamples: int = 1000, rng: int | np.random.Generator = 0) -> Area:
+def aurc(
+    preds: tc.Predictions, *, level: float = 0.95, resamples: int = 1000, rng: int | np.random.Generator = 0
+) -> Area:
     """Area under the risk-coverage curve, and its excess over the best order, with intervals.
 
     >>> import truecal as tc

@@ -9,11 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import cell_places
-from truecal.lens import TopLabel
-from truecal.predictions import Predictions
-from truecal.profile import Cut, Profile
+from truecal.estimate import resampling
+from truecal.profile import Cut
 from truecal.types import Float64s
 
 
@@ -26,7 +25,7 @@ class Ladder:
     wrong: Float64s
 
     @classmethod
-    def of(cls, preds: Predictions) -> "Ladder":
+    def of(cls, preds: tc.Predictions) -> "Ladder":
         """From one sort of the rows by confidence; the rest is read from the prefix sums of the profile.
 
         >>> import truecal as tc
@@ -34,12 +33,12 @@ class Ladder:
         >>> ladder.confidence, ladder.count, ladder.wrong
         (array([0.9, 0.7, 0.6]), array([[2., 1., 1.]]), array([[1., 1., 0.]]))
         """
-        if not isinstance(preds, Predictions):
+        if not isinstance(preds, tc.Predictions):
             raise InputError(
                 f"Predictions are needed, not {type(preds).__name__}; make them with tc.Predictions.from_probs"
             )
-        profile: Profile = TopLabel()(preds)
-        places = cell_places(profile, profile.rows)[None]
+        profile: tc.Profile = tc.TopLabel()(preds)
+        places = resampling.cell_places(profile, profile.rows)[None]
         cut = Cut(places, places)
         weight, right = (np.diff(profile.sums(name, cut), axis=1)[:, ::-1] for name in ("w", "y"))
         scale = float(profile.size[0] / profile.total[0])

@@ -21,8 +21,8 @@ from truecal.cli.lab.options import (
 from truecal.cli.source import Source, input_options, load
 
 if TYPE_CHECKING:
+    import truecal as tc
     from truecal.estimate import Estimator
-    from truecal.lab import WorldFit
 
 
 @click.group()
@@ -41,18 +41,18 @@ def lab() -> None:
 @reply_options
 def worlds(reply: Reply) -> None:
     """List the papers' worlds with their true errors."""
+    import truecal as tc
     from truecal.frame import Frame
-    from truecal.lab import PAPER_WORLDS, dataset_of
 
     records = [
         {
             "world": name,
-            "dataset": dataset_of(name),
+            "dataset": tc.lab.dataset_of(name),
             "accuracy": world.accuracy(),
             "error_l1": world.true_error(1),
             "error_l2": world.true_error(2),
         }
-        for name, world in PAPER_WORLDS.items()
+        for name, world in tc.lab.PAPER_WORLDS.items()
     ]
     reply.give("lab worlds", Frame.from_records(records))
 
@@ -63,8 +63,8 @@ def worlds(reply: Reply) -> None:
 @input_options
 def fit(source: Source, lens: str, reply: Reply) -> None:
     """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
+    import truecal as tc
     from truecal.frame import Frame
-    from truecal.lab import goodness
 
     fitted = _fit(source, lens)
     records = [
@@ -73,7 +73,7 @@ def fit(source: Source, lens: str, reply: Reply) -> None:
         for c in fitted.curves
     ]
     table = Frame.from_records(records)
-    beta, check = fitted.beta, goodness(fitted)
+    beta, check = fitted.beta, tc.lab.goodness(fitted)
     facts = {
         "alpha": beta.scores.alpha,
         "alpha_se": beta.alpha_standard_error,
@@ -100,10 +100,10 @@ def fit(source: Source, lens: str, reply: Reply) -> None:
 @input_options
 def bias(source: Source, n: int | None, m: int, lens: str, running: Running, reply: Reply) -> None:
     """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
-    from truecal.lab import how_biased
+    import truecal as tc
 
     preds = load(source)
-    result = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=running.seed, run=running.run)
+    result = tc.lab.how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=running.seed, run=running.run)
     facts = {
         "curve": result.fit.best.name,
         "true_error": result.world.true_error(),
@@ -137,18 +137,18 @@ def power(
     uniform and P(y) = c^d, as in Roelofs et al., section 5.4. The error is in the norm of the estimator (--norm): the same curve
     has a smaller error in norm 1 than in norm 2, so only powers of one norm can be compared.
     """
+    import truecal as tc
     from truecal.frame import Frame
-    from truecal.lab import PAPER_WORLDS, samples_needed
 
     given = bool(source.file)
     if given and world is not None:
         raise click.UsageError("FILE and --world exclude each other; give one")
-    place = PAPER_WORLDS[world] if world is not None else None
+    place = tc.lab.PAPER_WORLDS[world] if world is not None else None
     if given:
         place = _fit(source, lens).empirical_world
     estimator = _in_norm(metric)
     asked = {"error": question.error, "target": question.target, "alpha": question.alpha, "m": question.m}
-    needed = samples_needed(estimator, world=place, rng=running.seed, run=running.run, **asked)  # type: ignore[arg-type]
+    needed = tc.lab.samples_needed(estimator, world=place, rng=running.seed, run=running.run, **asked)  # type: ignore[arg-type]
     records = [{"n": n, "power": d.rate, "power_se": d.standard_error} for n, d in needed.tried.items()]
     table = Frame.from_records(records)
     words = (
@@ -222,41 +222,38 @@ def coverage(wanted: _Atlas, running: Running, reply: Reply) -> None:
     eight of many classes. The text has one line per door and n; --json one row per world. With --cache an interrupted run goes on
     where it was.
     """
-    from truecal.lab import coverage_atlas
-    from truecal.lab.atlas.atlas import DOORS, SIZES
-    from truecal.lab.atlas.peers import peer_doors
-    from truecal.lab.atlas.summary import cell_table, summary, write_into
+    from truecal.lab.atlas import atlas, peers, summary
 
-    names = [door.name for door in DOORS]
+    names = [door.name for door in atlas.DOORS]
     for name in wanted.doors:
         if name not in names:
             raise click.UsageError(f"there is no door {name!r}; doors are: {', '.join(names)}")
-    quick = [door for door in DOORS if door.share == 1]
-    asked = [door for door in DOORS if door.name in wanted.doors] or (list(DOORS) if wanted.full else quick)
+    quick = [door for door in atlas.DOORS if door.share == 1]
+    asked = [door for door in atlas.DOORS if door.name in wanted.doors] or (list(atlas.DOORS) if wanted.full else quick)
     datasets = wanted.m or (200 if wanted.full else 20)
-    n = tuple(sorted(set(wanted.sizes))) or (SIZES if wanted.full else (100, 1000))
-    cells = coverage_atlas(n=n, m=datasets, doors=asked, rng=running.seed, run=running.run)
+    n = tuple(sorted(set(wanted.sizes))) or (atlas.SIZES if wanted.full else (100, 1000))
+    cells = atlas.coverage_atlas(n=n, m=datasets, doors=asked, rng=running.seed, run=running.run)
     if wanted.peers:
-        others, absent = peer_doors()
+        others, absent = peers.peer_doors()
         if absent:
             click.echo(f"truecal: not installed, left out: {', '.join(absent)}", err=True)
-        cells += coverage_atlas(n=n, m=datasets, doors=others, rng=running.seed) if others else []
+        cells += atlas.coverage_atlas(n=n, m=datasets, doors=others, rng=running.seed) if others else []
     if wanted.table is not None:
         given = "--full" if wanted.full else "--quick"
         command = f"truecal lab coverage {given} --m {datasets} " + " ".join(f"--n {size}" for size in wanted.sizes)
-        write_into(wanted.table, cells, command.strip())
+        summary.write_into(wanted.table, cells, command.strip())
     if wanted.page is not None:
-        from truecal.report.atlas import write_atlas
+        from truecal.report import atlas as page
 
-        write_atlas(cells, wanted.page)
+        page.write_atlas(cells, wanted.page)
     facts = {"n": list(n), "m": datasets}
-    reply.give("lab coverage", cell_table(cells), facts=facts, text=summary(cells).to_text())
+    reply.give("lab coverage", summary.cell_table(cells), facts=facts, text=summary.summary(cells).to_text())
 
 
-def _fit(source: Source, lens: str) -> "WorldFit":
-    from truecal.lab import fit_world
+def _fit(source: Source, lens: str) -> "tc.lab.WorldFit":
+    import truecal as tc
     from truecal.lens import default_lens
 
     preds = load(source)
     judged = make_lens(lens, preds) or default_lens(preds)
-    return fit_world(judged(preds))
+    return tc.lab.fit_world(judged(preds))

@@ -98,11 +98,12 @@ def fit_series(profile: Profile) -> Fit:
     rate = np.clip(cells.score + gap, 0.0, 1.0)
     variance = rate * (1 - rate)
     square = gap * gap
-    second, fourth = np.vecdot(share, square), np.vecdot(share, square * square)
+    second = np.vecdot(share, square)
     flat = second <= 0
     positive = np.where(flat, 1.0, second)
+    fourth = np.vecdot(share, (square / positive[:, None]) ** 2)
     noise = np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / positive) / n
-    spread = np.where(flat, 0.0, (fourth / positive**2 - 1) / n)
+    spread = np.where(flat, 0.0, (fourth - 1) / n)
 
     stands_out = power > _GATE * np.sqrt(2 * _least_span(cells, basis, best, power))
     jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)

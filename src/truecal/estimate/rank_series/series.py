@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.checks import check_level, check_norm, check_whole, generator_of
+from truecal import checks
 from truecal.estimate.estimate import Curve, Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.estimate.pivot import Pivot
@@ -49,8 +49,8 @@ class RankSeries(Estimator):
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        check_norm(self.norm, (1, 2))
-        check_level(self.level)
+        checks.norm(self.norm, (1, 2))
+        checks.level(self.level)
 
     @property
     def power_norm(self) -> float:
@@ -109,8 +109,8 @@ class RankSeries(Estimator):
         S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration, compared with
         its distribution when outcomes are redrawn from the scores.
         """
-        check_whole(resamples, "resamples")
-        generator = generator_of(rng)
+        checks.whole(resamples, "resamples")
+        generator = checks.generator(rng)
         parts = [_test(fit, resamples, generator) for fit in fits(profile)]
         return Redrawn(np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts]))
 
@@ -134,8 +134,8 @@ def _warnings(profile: Profile) -> tuple[str, ...]:
     notes = []
     if profile.size.min() < 50:
         notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")
-    if (profile.distinct == 1).any():
-        notes.append("all scores are equal, so this is |mean score - mean outcome|")
+    if profile.constant.any():
+        notes.append("all scores are equal, so only the mean score is judged, against the mean outcome")
     return tuple(notes)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.checks import check_whole
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.atlas.comparisons import COMPARISON_DOORS
 from truecal.lab.atlas.door import AtlasCell, Door
@@ -68,8 +68,8 @@ def coverage_atlas(
     [('default', 40, True), ('mean absolute error', 40, True)]
     """
     run = run or Run()
-    check_whole(m, "m")
-    check_whole(rng, "rng", 0)
+    checks.whole(m, "m")
+    checks.whole(rng, "rng", 0)
     if not n or min(n) < 2 or not doors:
         raise InputError("an atlas needs sizes of 2 rows or more and a door")
     known = worlds is None and all(door in DOORS for door in doors)

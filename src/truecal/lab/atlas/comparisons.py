@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from truecal import uncertainty
+import truecal as tc
 from truecal.errors import InputError
 from truecal.lab.atlas.door import Door, Trials
 from truecal.lab.atlas.one_score import LEVEL
 from truecal.lab.worlds.curves import Identity
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
-from truecal.predictions import Predictions
 
 _RESAMPLES = 300
 _CLUSTERS = 40
@@ -39,14 +38,14 @@ def _compared(design: str, world: World, n: int, m: int, rng: np.random.Generato
     low, high = np.empty(m), np.empty(m)
     for i in range(m):
         a, b, options = _two(design, world, other, n, rng)
-        found = uncertainty.compare(a, b, level=LEVEL, resamples=_RESAMPLES, rng=i, **options)
+        found = tc.uncertainty.compare(a, b, level=LEVEL, resamples=_RESAMPLES, rng=i, **options)
         low[i], high[i] = float(found.interval.low), float(found.interval.high)
     return Trials.of_intervals(low, high, truth)
 
 
 def _two(
     design: str, world: World, other: World, n: int, rng: np.random.Generator
-) -> tuple[Predictions, Predictions, dict[str, Any]]:
+) -> tuple[tc.Predictions, tc.Predictions, dict[str, Any]]:
     """The predictions of both models, and how their rows belong together."""
     seed = int(rng.integers(2**62))
     shown, rates = (part[0] for part in world.draw_rates(n, 1, rng=seed))
@@ -69,8 +68,8 @@ def _two(
     return _preds(shown, first < rates), _preds(again, first < rates), {}
 
 
-def _preds(scores: Array, outcomes: Any, **given: Any) -> Predictions:
-    return Predictions.from_probs(scores, np.asarray(outcomes).astype(int), **given)
+def _preds(scores: Array, outcomes: Any, **given: Any) -> tc.Predictions:
+    return tc.Predictions.from_probs(scores, np.asarray(outcomes).astype(int), **given)
 
 
 _SHARE = {"paired": 0.1, "key": 0.05, "own labels": 0.05, "unpaired": 0.05, "clusters": 0.05}

@@ -4,15 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from truecal import uncertainty
-from truecal.estimate import GeneralizedECE
+import truecal as tc
 from truecal.lab.atlas.door import Door, Trials
 from truecal.lab.atlas.one_score import LEVEL
 from truecal.lab.atlas.verdicts import ALPHA
 from truecal.lab.atlas.worlds import ClassWorld
 from truecal.lab.worlds.quadrature import Array
-from truecal.lens import Canonical, ClassWise, Grouping, Lens, TopK
-from truecal.predictions import Predictions
+from truecal.lens import Lens
 
 _POPULATION = 200_000
 _CURVE_BINS = 400  # over which a class's true curve is averaged: fine enough that the mean of the gap is the gap
@@ -22,15 +20,15 @@ _EVENTS = 5
 def _lens(seen: str, classes: int) -> Lens | None:
     """What is judged; None where there are too few classes for it."""
     if seen == "top-5":
-        return TopK(_EVENTS) if classes > _EVENTS else None
+        return tc.TopK(_EVENTS) if classes > _EVENTS else None
     if seen == "grouping":
         names = np.array_split(np.arange(classes), min(_EVENTS, classes))
-        return Grouping({f"g{i}": [int(c) for c in group] for i, group in enumerate(names)})
-    return Canonical()
+        return tc.Grouping({f"g{i}": [int(c) for c in group] for i, group in enumerate(names)})
+    return tc.Canonical()
 
 
-def _preds(outputs: Array, labels: np.ndarray) -> Predictions:
-    return Predictions.from_probs(outputs, labels)
+def _preds(outputs: Array, labels: np.ndarray) -> tc.Predictions:
+    return tc.Predictions.from_probs(outputs, labels)
 
 
 def _generalized(seen: str, world: ClassWorld, n: int, m: int, rng: np.random.Generator) -> Trials | None:
@@ -41,7 +39,7 @@ def _generalized(seen: str, world: ClassWorld, n: int, m: int, rng: np.random.Ge
     low, high, truth = np.empty(m), np.empty(m), np.empty(m)
     for i in range(m):
         outputs, labels, rates = world.draw(n, rng)
-        estimator = GeneralizedECE(lens=lens, level=LEVEL, rng=i)
+        estimator = tc.GeneralizedECE(lens=lens, level=LEVEL, rng=i)
         preds = _preds(outputs, labels)
         estimate = estimator(preds)
         assert estimate.interval is not None
@@ -51,7 +49,7 @@ def _generalized(seen: str, world: ClassWorld, n: int, m: int, rng: np.random.Ge
 
 
 def _bin_error(
-    estimator: GeneralizedECE, lens: Lens, preds: Predictions, rates: Array, rng: np.random.Generator
+    estimator: tc.GeneralizedECE, lens: Lens, preds: tc.Predictions, rates: Array, rng: np.random.Generator
 ) -> float:
     """The distance of mean outputs and mean true rates over the estimator's bins.
 
@@ -65,7 +63,7 @@ def _bin_error(
     events = sample.columns.shape[0]
     mean_rate = np.zeros((partition.count, events))
     for k in range(rates.shape[1]):
-        (seen,) = lens.samples(Predictions.from_probs(np.asarray(preds.probs), np.full(len(preds), k)))
+        (seen,) = lens.samples(tc.Predictions.from_probs(np.asarray(preds.probs), np.full(len(preds), k)))
         for event in range(events):
             hit = seen.labels == event
             mean_rate[:, event] += np.bincount(partition.bin_of[hit], rates[hit, k], partition.count)
@@ -82,7 +80,7 @@ def _generalized_test(world: ClassWorld, n: int, m: int, rng: np.random.Generato
     false = []
     for i in range(m):
         outputs, labels, _ = world.draw(n, rng)
-        p = GeneralizedECE(level=0.95, rng=i)(_preds(outputs, labels)).p_value
+        p = tc.GeneralizedECE(level=0.95, rng=i)(_preds(outputs, labels)).p_value
         assert p is not None
         false.append(float(p) <= ALPHA)
     return Trials.of_verdicts(false)
@@ -92,7 +90,7 @@ def _class_wise(world: ClassWorld, n: int, m: int, rng: np.random.Generator) -> 
     low, high = np.empty(m), np.empty(m)
     for i in range(m):
         outputs, labels, _ = world.draw(n, rng)
-        interval = uncertainty.measure(_preds(outputs, labels), lens=ClassWise(), level=LEVEL, rng=i).interval
+        interval = tc.uncertainty.measure(_preds(outputs, labels), lens=tc.ClassWise(), level=LEVEL, rng=i).interval
         assert interval is not None
         low[i], high[i] = float(interval.low), float(interval.high)
     return Trials.of_intervals(low, high, _class_wise_error(world))
@@ -114,7 +112,7 @@ def _class_wise_test(world: ClassWorld, n: int, m: int, rng: np.random.Generator
     false = []
     for i in range(m):
         outputs, labels, _ = world.draw(n, rng)
-        p = uncertainty.measure(_preds(outputs, labels), lens=ClassWise(), rng=i).p_value
+        p = tc.uncertainty.measure(_preds(outputs, labels), lens=tc.ClassWise(), rng=i).p_value
         assert p is not None
         false.append(float(p) <= ALPHA)
     return Trials.of_verdicts(false)

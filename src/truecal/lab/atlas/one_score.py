@@ -6,13 +6,11 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from truecal import breakdown, uncertainty
-from truecal.estimate import BinnedECE, Estimator, RankSeries, SweepECE
+import truecal as tc
+from truecal.estimate import Estimator
 from truecal.lab.atlas.door import Door, Trials
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
-from truecal.predictions import Predictions
-from truecal.profile import Profile
 
 LEVEL = 0.9
 _ROWS_AT_ONCE = 1 << 18
@@ -28,10 +26,10 @@ def parts(n: int, m: int) -> list[int]:
     return [min(step, m - start) for start in range(0, m, step)]
 
 
-def profiles(world: World, n: int, m: int, rng: np.random.Generator) -> Iterator[Profile]:
+def profiles(world: World, n: int, m: int, rng: np.random.Generator) -> Iterator[tc.Profile]:
     """m datasets in batches."""
     for some in parts(n, m):
-        yield Profile.from_arrays(*world.draw(n, some, rng=rng))
+        yield tc.Profile.from_arrays(*world.draw(n, some, rng=rng))
 
 
 def _by_formula(estimator: Estimator, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
@@ -41,16 +39,16 @@ def _by_formula(estimator: Estimator, world: World, n: int, m: int, rng: np.rand
 
 
 def _debiased(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
-    ends = [uncertainty.debiased_interval(profile, level=LEVEL) for profile in profiles(world, n, m, rng)]
+    ends = [tc.uncertainty.debiased_interval(profile, level=LEVEL) for profile in profiles(world, n, m, rng)]
     low, high = (np.concatenate([np.atleast_1d(getattr(i, end)) for i in ends]) for end in ("low", "high"))
-    return Trials.of_intervals(low, high, _binned_error(BinnedECE(scheme="mass", norm=2), world))
+    return Trials.of_intervals(low, high, _binned_error(tc.BinnedECE(scheme="mass", norm=2), world))
 
 
 def _resampled(estimator: Estimator, binned: bool, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     """By resampling, one dataset after the other; held to the error of the bins where that is what the interval is for."""
     low, high = np.empty(m), np.empty(m)
     for i in range(m):
-        profile = Profile.from_arrays(*(a[0] for a in world.draw(n, 1, rng=rng)))
+        profile = tc.Profile.from_arrays(*(a[0] for a in world.draw(n, 1, rng=rng)))
         interval = estimator.interval(profile, level=LEVEL, rng=rng)
         low[i], high[i] = float(interval.low), float(interval.high)
     truth = _binned_error(estimator, world) if binned else world.true_error(estimator.power_norm)
@@ -63,7 +61,7 @@ def _binned_error(estimator: Estimator, world: World) -> float:
     both = np.concatenate([scores, scores])
     outcomes = np.repeat([1.0, 0.0], _POPULATION)
     kept = np.concatenate([rates, 1 - rates])
-    return float(estimator.values(Profile.from_arrays(both, outcomes, weights=kept + 1e-12))[0])
+    return float(estimator.values(tc.Profile.from_arrays(both, outcomes, weights=kept + 1e-12))[0])
 
 
 def cluster_rows(
@@ -85,8 +83,8 @@ def _clustered(world: World, n: int, m: int, rng: np.random.Generator) -> Trials
     low, high = np.empty(m), np.empty(m)
     for i in range(m):
         scores, outcomes, cluster = cluster_rows(world, n, rng)
-        preds = Predictions.from_probs(scores, outcomes, clusters=cluster)
-        interval = uncertainty.measure(preds, level=LEVEL).interval
+        preds = tc.Predictions.from_probs(scores, outcomes, clusters=cluster)
+        interval = tc.uncertainty.measure(preds, level=LEVEL).interval
         assert interval is not None
         low[i], high[i] = float(interval.low), float(interval.high)
     return Trials.of_intervals(low, high, world.true_error(2))
@@ -98,8 +96,8 @@ def _likert(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | 
     shown, rates = (a[0] for a in world.draw_rates(_POPULATION, 1, rng=0))
     for _ in range(m):
         scores, outcomes, cluster = cluster_rows(world, n, rng)
-        preds = Predictions.from_probs(scores, outcomes, clusters=cluster)
-        for word in breakdown.likert(preds, level=LEVEL).categories:
+        preds = tc.Predictions.from_probs(scores, outcomes, clusters=cluster)
+        for word in tc.likert(preds, level=LEVEL).categories:
             if word.count < 5 * _ROWS_OF_A_CLUSTER or word.outcome_low is None or word.outcome_high is None:
                 continue
             inside = (shown >= word.low) & ((shown < word.high) | (word.high >= 1))
@@ -115,8 +113,8 @@ def _subgroup(world: World, n: int, m: int, rng: np.random.Generator) -> Trials 
     for _ in range(m):
         scores, outcomes = (a[0] for a in world.draw(n, 1, rng=rng))
         group = np.arange(n) % GROUPS
-        preds = Predictions.from_probs(scores, outcomes.astype(int), columns={"group": group.astype(str)})
-        for estimate in breakdown.subgroups(preds, by="group", level=LEVEL).estimates:
+        preds = tc.Predictions.from_probs(scores, outcomes.astype(int), columns={"group": group.astype(str)})
+        for estimate in tc.subgroups(preds, by="group", level=LEVEL).estimates:
             if estimate is not None and estimate.interval is not None:
                 low.append(float(estimate.interval.low))
                 high.append(float(estimate.interval.high))
@@ -124,14 +122,18 @@ def _subgroup(world: World, n: int, m: int, rng: np.random.Generator) -> Trials 
 
 
 ONE_SCORE_DOORS: tuple[Door, ...] = (
-    Door("default", "interval", LEVEL, partial(_by_formula, RankSeries(level=LEVEL)), promised=0.85),
+    Door("default", "interval", LEVEL, partial(_by_formula, tc.RankSeries(level=LEVEL)), promised=0.85),
     Door(
-        "mean absolute error", "interval", LEVEL, partial(_by_formula, RankSeries(norm=1, level=LEVEL)), promised=0.84
+        "mean absolute error",
+        "interval",
+        LEVEL,
+        partial(_by_formula, tc.RankSeries(norm=1, level=LEVEL)),
+        promised=0.84,
     ),
     Door("debiased, 15 bins", "interval", LEVEL, _debiased),
-    Door("equal width", "interval", LEVEL, partial(_resampled, BinnedECE(), True), 0.25, 20_000),
-    Door("equal mass", "interval", LEVEL, partial(_resampled, BinnedECE(scheme="mass"), True), 0.25, 20_000),
-    Door("sweep", "interval", LEVEL, partial(_resampled, SweepECE(), False), 0.02, 300),
+    Door("equal width", "interval", LEVEL, partial(_resampled, tc.BinnedECE(), True), 0.25, 20_000),
+    Door("equal mass", "interval", LEVEL, partial(_resampled, tc.BinnedECE(scheme="mass"), True), 0.25, 20_000),
+    Door("sweep", "interval", LEVEL, partial(_resampled, tc.SweepECE(), False), 0.02, 300),
     Door("clusters", "interval", LEVEL, _clustered, 0.25, 20_000, 200),
     Door("words for confidence, clusters", "interval", LEVEL, _likert, 0.1, 20_000, 300),
     Door("subgroups", "interval", LEVEL, _subgroup, 0.1, 20_000, 200),

@@ -16,11 +16,11 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import numpy.typing as npt
 
+import truecal as tc
 from truecal.lab.atlas.door import Door, Trials
 from truecal.lab.atlas.one_score import LEVEL, profiles
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
-from truecal.profile import Profile
 
 Ends = tuple[Array, Array]
 MOST_ROWS = 1000  # they resample row by row, in Python: larger datasets take seconds each
@@ -65,7 +65,7 @@ class PeerEnds:
 
     interval: Interval
 
-    def __call__(self, profile: Profile, level: float) -> Ends:
+    def __call__(self, profile: tc.Profile, level: float) -> Ends:
         ends = np.empty((2, profile.batch))
         for i in range(profile.batch):
             with _seeded(i):

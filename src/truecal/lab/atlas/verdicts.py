@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from truecal import breakdown, uncertainty
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import RankSeries
 from truecal.lab.atlas.door import Door, Trials
 from truecal.lab.atlas.one_score import cluster_rows, profiles
 from truecal.lab.worlds.world import World
-from truecal.lens import default_lens
-from truecal.predictions import Predictions
-from truecal.profile import Profile
 
 ALPHA = 0.05
 _JUST_BELOW = 0.995  # times the true error: the threshold that must not be promised
@@ -33,8 +29,8 @@ def _clustered_test(test: Callable[..., Any], world: World, n: int, m: int, rng:
     false = []
     for _ in range(m):
         scores, outcomes, cluster = cluster_rows(world.with_calibrated_outcomes(), n, rng)
-        preds = Predictions.from_probs(scores, outcomes, clusters=cluster)
-        false.append(float(test(default_lens(preds)(preds), resamples=_REDRAWS, rng=rng).p_value) <= ALPHA)
+        preds = tc.Predictions.from_probs(scores, outcomes, clusters=cluster)
+        false.append(float(test(tc.OneClass(1)(preds), resamples=_REDRAWS, rng=rng).p_value) <= ALPHA)
     return Trials.of_verdicts(false)
 
 
@@ -43,8 +39,8 @@ def _grouped(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     false = []
     for scores, outcomes in (_one(world.with_calibrated_outcomes(), n, rng) for _ in range(m)):
         columns = {"group": rng.integers(_GROUPS, size=n).astype(str)}
-        preds = Predictions.from_probs(scores, outcomes, columns=columns)
-        false.append(bool(breakdown.subgroups(preds, by="group").flagged.any()))
+        preds = tc.Predictions.from_probs(scores, outcomes, columns=columns)
+        false.append(bool(tc.subgroups(preds, by="group").flagged.any()))
     return Trials.of_verdicts(false)
 
 
@@ -53,8 +49,8 @@ def _audit(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     false = []
     for scores, outcomes in (_one(world.with_calibrated_outcomes(), n, rng) for _ in range(m)):
         columns = {name: rng.integers(k, size=n).astype(str) for name, k in (("a", 3), ("b", 4), ("c", 2))}
-        preds = Predictions.from_probs(scores, outcomes, columns=columns)
-        false.append(len(breakdown.audit(preds).segments) > 0)
+        preds = tc.Predictions.from_probs(scores, outcomes, columns=columns)
+        false.append(len(tc.audit(preds).segments) > 0)
     return Trials.of_verdicts(false)
 
 
@@ -70,8 +66,8 @@ def _verify(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | 
         return None
     false = []
     for _ in range(m):
-        preds = Predictions.from_probs(*_one(world, n, rng))
-        verdict = uncertainty.verify(preds, threshold=_JUST_BELOW * truth).verdict
+        preds = tc.Predictions.from_probs(*_one(world, n, rng))
+        verdict = tc.uncertainty.verify(preds, threshold=_JUST_BELOW * truth).verdict
         false.append(verdict in ("promised", "supported"))
     return Trials.of_verdicts(false, truth)
 
@@ -80,12 +76,12 @@ def _below(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | N
     truth = world.true_error(2)
     if truth < _LEAST_ERROR:
         return None
-    p = [uncertainty.below(profile, _JUST_BELOW * truth).p_value for profile in profiles(world, n, m, rng)]
+    p = [tc.uncertainty.below(profile, _JUST_BELOW * truth).p_value for profile in profiles(world, n, m, rng)]
     return Trials.of_verdicts(np.concatenate([np.atleast_1d(each) for each in p]) <= ALPHA, truth)
 
 
-def _consistency(profile: Profile, *, resamples: int, rng: np.random.Generator) -> Any:
-    return RankSeries().test(profile, resamples=resamples, rng=rng)
+def _consistency(profile: tc.Profile, *, resamples: int, rng: np.random.Generator) -> Any:
+    return tc.RankSeries().test(profile, resamples=resamples, rng=rng)
 
 
 def _needs(judge: Callable[..., Trials | None], *given: Any) -> Trials | None:
@@ -98,14 +94,14 @@ def _needs(judge: Callable[..., Trials | None], *given: Any) -> Trials | None:
 
 VERDICT_DOORS: tuple[Door, ...] = (
     Door("test of the rank series", "test", ALPHA, partial(_test, _consistency), 0.5, 20_000),
-    Door("Kuiper", "test", ALPHA, partial(_test, uncertainty.kuiper), 0.25, 5000),
-    Door("Hosmer-Lemeshow", "test", ALPHA, partial(_test, uncertainty.hosmer_lemeshow), 0.25, 5000),
-    Door("Spiegelhalter", "test", ALPHA, partial(_test, uncertainty.spiegelhalter), 0.25, 5000),
+    Door("Kuiper", "test", ALPHA, partial(_test, tc.uncertainty.kuiper), 0.25, 5000),
+    Door("Hosmer-Lemeshow", "test", ALPHA, partial(_test, tc.uncertainty.hosmer_lemeshow), 0.25, 5000),
+    Door("Spiegelhalter", "test", ALPHA, partial(_test, tc.uncertainty.spiegelhalter), 0.25, 5000),
     Door(
         "test of the rank series, clusters",
         "test",
         ALPHA,
-        partial(_clustered_test, uncertainty.rank_series_test),
+        partial(_clustered_test, tc.uncertainty.rank_series_test),
         0.25,
         5000,
         200,
@@ -114,7 +110,7 @@ VERDICT_DOORS: tuple[Door, ...] = (
         "Hosmer-Lemeshow, clusters",
         "test",
         ALPHA,
-        partial(_clustered_test, uncertainty.hosmer_lemeshow),
+        partial(_clustered_test, tc.uncertainty.hosmer_lemeshow),
         0.25,
         5000,
         200,
