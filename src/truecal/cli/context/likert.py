@@ -7,7 +7,7 @@ from truecal.cli.context.words import scale_of
 from truecal.cli.estimators import level_option, seed_option
 from truecal.cli.source import Source, input_options, load
 from truecal.errors import InputError
-from truecal.report import document
+from truecal.report import records
 
 
 @click.command()
@@ -53,7 +53,7 @@ def likert(
     if figure is not None:
         draw(tc.plot.LikertDisplay.from_report(found).figure_, figure)
     rows = found.frame()
-    content = document("likert", source=source.name, level=level, outside=found.outside, categories=list(rows))
+    content = records.document("likert", source=source.name, level=level, outside=found.outside, categories=list(rows))
     outside = f"\n{found.outside} outputs are covered by no word" if found.outside else ""
     answer(content, f"{found}{outside}", as_json=as_json, out=out)
     return 1 if any(category.kept is False for category in found.categories) else 0
