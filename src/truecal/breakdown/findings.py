@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from truecal.breakdown.segments.levels import Level
 from truecal.errors import InputError
 from truecal.estimate import Estimate
-from truecal.frame import Frame
+from truecal.frame import Frame, Tabular
 from truecal.predictions import Predictions
 
 _COLUMNS = (
@@ -82,8 +82,8 @@ class Segment:
         return inside
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Tabular):
     """Segments whose scores are wrong, one per cause, strongest first, and what was searched.
 
     Attributes

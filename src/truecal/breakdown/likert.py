@@ -22,7 +22,7 @@ from truecal.estimate import (
     KDTree,
     TotalVariation,
 )
-from truecal.frame import Frame
+from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, OneClass, Sample, default_lens
 from truecal.predictions import Predictions
 from truecal.select import Closed, Selection, by_output
@@ -67,8 +67,8 @@ class Category:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class LikertReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class LikertReport(Tabular):
     """The categories of a scale, lowest first; `outside` counts the outputs that no category covers."""
 
     categories: tuple[Category, ...]
@@ -96,6 +96,14 @@ class LikertReport:
             columns[f"{name}_low"] = [None if e is None else e.interval.low for e in estimates]
             columns[f"{name}_high"] = [None if e is None else e.interval.high for e in estimates]
         return Frame(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The categories as plain values."""
+        return {"categories": list(self.frame()), "outside": self.outside, "level": self.level}
+
+    def _headline(self) -> str:
+        outside = f", {self.outside} outside" if self.outside else ""
+        return f"{sum(c.count for c in self.categories)} predictions in {len(self.categories)} categories{outside}"
 
     def __str__(self) -> str:
         lines = [

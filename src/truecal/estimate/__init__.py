@@ -12,7 +12,7 @@ from truecal.estimate.cited.lipschitz import LipschitzError
 from truecal.estimate.cited.rejected import RejectedShare
 from truecal.estimate.combine import combined, power_mean
 from truecal.estimate.debiased import DebiasedECE
-from truecal.estimate.estimate import Curve, Estimate, Interval
+from truecal.estimate.estimate import Curve, Estimate, Estimates, Interval
 from truecal.estimate.estimator import Estimator, SketchRange, check_estimator
 from truecal.estimate.generalized.bins import EqualMass, EqualWidth
 from truecal.estimate.generalized.distances import (
@@ -68,6 +68,7 @@ __all__ = [
     "EqualMass",
     "EqualWidth",
     "Estimate",
+    "Estimates",
     "Estimator",
     "Family",
     "ForeignECE",

@@ -14,8 +14,8 @@ from truecal.estimate import Estimate, Estimator
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions, as_array, check_classes
 from truecal.profile import Sketch, Tally
-from truecal.scan.answer import measure_sketch
 from truecal.types import Float64s, Floats
+from truecal.uncertainty import measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,7 +136,7 @@ class Accumulator:
     def compute(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> Estimate:
         """The calibration error of everything so far; options as in :func:`calibration_error`. More batches may follow."""
         lens = "scores" if self._seen is None else self._seen.words
-        return measure_sketch(self.sketch, estimator=estimator, lens=lens, level=level, rng=rng)
+        return measure(self.sketch, estimator=estimator, level=level, rng=rng).but(lens=lens)
 
     def save(self, path: str | Path) -> None:
         """Write the sketch of everything so far; Sketch.load and `merge` bring it back."""

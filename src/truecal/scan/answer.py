@@ -7,27 +7,6 @@ import numpy as np
 from truecal.estimate import Estimate, Estimator, RankSeries, SketchRange, check_estimator, combined
 from truecal.profile import Sketch
 from truecal.types import Float64s
-from truecal.uncertainty import measure_profile
-
-
-def measure_sketch(
-    sketch: Sketch,
-    *,
-    estimator: Estimator | None = None,
-    lens: str = "scores",
-    level: float = 0.95,
-    rng: int | np.random.Generator = 0,
-) -> Estimate:
-    """Value, interval, test and `sketch_error` of a sketch; estimator, level and rng as in :func:`calibration_error`.
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> print(measure_sketch(Sketch.from_arrays(p, rng.random(1000) < p)))
-    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.814)
-    """
-    chosen = _estimator(estimator, level)
-    return measure_profile(sketch.to_profile(), chosen, level, np.random.default_rng(rng)).but(lens=lens)
 
 
 def measure_classes(

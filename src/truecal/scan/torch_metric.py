@@ -10,7 +10,7 @@ from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import CELL_RULE, Sketch, Tally
 from truecal.scan.accumulate import judged_rows, refuse_many
-from truecal.scan.answer import measure_sketch
+from truecal.uncertainty import measure
 
 try:
     import torch
@@ -74,7 +74,7 @@ class CalibrationMetric(Metric):
 
     def estimate(self, *, level: float = 0.95, rng: int = 0) -> Estimate:
         """Value with interval, test, warnings and sketch_error."""
-        return measure_sketch(self.sketch, estimator=self.estimator, level=level, rng=rng)
+        return measure(self.sketch, estimator=self.estimator, level=level, rng=rng)
 
     def compute(self) -> Any:
         """The value alone, as torchmetrics wants it, without the interval and the test that take longer."""

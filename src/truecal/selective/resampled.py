@@ -12,10 +12,10 @@ import numpy as np
 from truecal.checks import check_level, check_whole, generator_of
 from truecal.errors import InputError
 from truecal.estimate import Interval, Units, softened_incidence
-from truecal.lens import TopLabel
+from truecal.lens import Lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
-from truecal.selective.ladder import Ladder
+from truecal.selective.ladder import Ladder, answer_lens
 from truecal.types import Float64s
 
 _CELLS = 256  # confidences kept apart in a resample
@@ -31,16 +31,18 @@ class Drawn:
     resamples: Ladder
 
 
-def draw(models: Sequence[Predictions], *, resamples: int, level: float, rng: int | np.random.Generator) -> list[Drawn]:
+def draw(
+    models: Sequence[Predictions], lens: Lens | None, *, resamples: int, level: float, rng: int | np.random.Generator
+) -> list[Drawn]:
     """Resamples of one or several models on the same rows."""
     check_whole(resamples, "resamples")
     check_level(level)
     generator = generator_of(rng)
-    units = Units.of(TopLabel().sample(models[0]), generator)
+    units = Units.of(answer_lens(models[0], lens).sample(models[0]), generator)
     counts = units.draws(resamples, generator)
     drawn = []
     for preds in models:
-        sample = TopLabel().sample(preds).with_units(units.of_row)
+        sample = answer_lens(preds, lens).sample(preds).with_units(units.of_row)
         cells, incidence = softened_incidence(sample, units, _CELLS)
         both = [
             incidence @ counts[:, start : start + _AT_ONCE].astype(np.float64)

@@ -8,6 +8,7 @@ from truecal.uncertainty.compare import Comparison, compare, compare_many
 from truecal.uncertainty.debiased_interval import debiased_interval
 from truecal.uncertainty.measurement import calibration_error, measure, measure_profile
 from truecal.uncertainty.multiplicity import holm
+from truecal.uncertainty.scorer import scorer
 from truecal.uncertainty.tests.classical import hosmer_lemeshow, spiegelhalter
 from truecal.uncertainty.tests.consistency import consistency_test
 from truecal.uncertainty.tests.cumulative import kuiper
@@ -36,6 +37,7 @@ __all__ = [
     "measure",
     "measure_profile",
     "rank_series_test",
+    "scorer",
     "spiegelhalter",
     "tcal_test",
     "verify",
