@@ -8,7 +8,7 @@ import pytest
 
 import truecal as tc
 from truecal.frame import plain
-from truecal.report import EstimateRecord
+from truecal.report.records import EstimateRecord
 
 RNG = np.random.default_rng(0)
 P = RNG.random(3000)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal import names
 from truecal.cli.answer.output import Share
 from truecal.errors import InputError
-from truecal.names import CITED, ESTIMATORS, LENSES, estimator_named, lens_named
 
 if TYPE_CHECKING:
+    import truecal as tc
     from truecal.estimate import Estimator
     from truecal.lens import Lens
-    from truecal.predictions import Predictions
 
 
 AUTO = "auto"  # the lens that suits the predictions
@@ -25,7 +25,7 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
         (
             click.option(
                 "--estimator",
-                type=click.Choice([*ESTIMATORS, *CITED, "all"]),
+                type=click.Choice([*names.ESTIMATORS, *names.CITED, "all"]),
                 default="rank-series",
                 show_default=True,
                 help="How to measure; 'all' shows every estimator side by side.",
@@ -47,7 +47,7 @@ lens_option = click.option(
     default=AUTO,
     show_default=True,
     metavar="LENS",
-    help=f"What is judged: auto (positive class of two, else top label), {', '.join(LENSES)}, or class=NAME.",
+    help=f"What is judged: auto (positive class of two, else top label), {', '.join(names.LENSES)}, or class=NAME.",
 )
 level_option = click.option(
     "--level",
@@ -63,7 +63,7 @@ def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str
     """The estimator of a name with the settings given; a setting it does not have is refused."""
     import truecal
 
-    named = estimator_named(name)
+    named = names.estimator_named(name)
     given = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
     wanted = {option: value for option, value in given.items() if value is not None}
     known = {field.name for field in fields(getattr(truecal, named.name))}
@@ -76,10 +76,10 @@ def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str
 
 def all_estimators() -> "list[Estimator]":
     """Every estimator with its defaults."""
-    return [make_estimator(name, bins=None, scheme=None, norm=None) for name in ESTIMATORS]
+    return [make_estimator(name, bins=None, scheme=None, norm=None) for name in names.ESTIMATORS]
 
 
-def make_lens(name: str, preds: "Predictions") -> "Lens | None":
+def make_lens(name: str, preds: "tc.Predictions") -> "Lens | None":
     """The lens of a name; None leaves the choice to the library."""
     return lens_of(name, {str(known): known for known in preds.classes or range(preds.class_count)})
 
@@ -88,7 +88,7 @@ def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":
     """The same, where classes are found by their words."""
     import truecal
 
-    lens: Lens | None = None if name == AUTO else lens_named(name, classes).of(truecal)
+    lens: Lens | None = None if name == AUTO else names.lens_named(name, classes).of(truecal)
     return lens
 
 

@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from truecal import names
 from truecal.cli.answer.formats import safe
 from truecal.cli.config import nearest_settings
 from truecal.errors import MissingExtraError, TruecalError, TruecalWarning
-from truecal.names import did_you_mean
 
 try:
     import click
@@ -63,7 +63,7 @@ def _group() -> Any:
             self, ctx: click.Context, args: list[str]
         ) -> tuple[str | None, click.Command | None, list[str]]:
             if args and args[0] not in VERBS and not args[0].startswith("-"):
-                ctx.fail(f"there is no verb {args[0]!r}{did_you_mean(args[0], VERBS)}")
+                ctx.fail(f"there is no verb {args[0]!r}{names.did_you_mean(args[0], VERBS)}")
             return super().resolve_command(ctx, args)
 
         def _use_settings(self, ctx: click.Context, verb: str, command: click.Command) -> None:

@@ -69,7 +69,7 @@ def report(
     The page opens offline, holds sums and no rows of the data, and recomputes the binned error in the browser as you move its
     controls.
     """
-    from truecal.report import document
+    from truecal.report import records
     from truecal.report import report as write_report
 
     if lens == "class-wise":
@@ -103,7 +103,7 @@ def report(
                 click.echo(path.read_text(encoding="utf-8"), nl=False)
                 return
     size = path.stat().st_size
-    content = document("report-written", source=source.name, path=str(path), bytes=size)
+    content = records.document("report-written", source=source.name, path=str(path), bytes=size)
     answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
 
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal import names
 from truecal.cli.answer.output import working
 from truecal.cli.estimators import lens_of
 from truecal.cli.source import Source, class_names
 from truecal.errors import InputError
-from truecal.names import class_of
 
 if TYPE_CHECKING:
-    from truecal.estimate import Estimate, Estimator
-    from truecal.scan import Scan
+    import truecal as tc
+    from truecal.estimate import Estimator
 
 
 # Names of the parts of one dataset: part-0, 2026-05-01. Other names may be those of models.
@@ -32,28 +32,30 @@ def is_scan(source: Source) -> bool:
     return bool(source.engine or source.also or pattern or "://" in file or Path(file).is_dir())
 
 
-def scanned(source: Source, lens: str) -> "Scan":
+def scanned(source: Source, lens: str) -> "tc.Scan":
     """One pass over the files; says on stderr what was read."""
-    from truecal.predictions import matching
-    from truecal.predictions.readers.columns import choose
-    from truecal.scan import files_of, opened, scan
+    import truecal as tc
+    from truecal.predictions import readers
+    from truecal.scan import files_of, opened
 
     _refuse(source)
     files = files_of([source.file, *source.also])
     schema = opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
     other = [] if source.weight is None else [source.weight]
-    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by)
+    choice = readers.choose(
+        columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by
+    )
     wanted = choice.outputs
-    found = matching(columns, wanted, "predictions")[0]
+    found = readers.matching(columns, wanted, "predictions")[0]
     alone = len(found) == 1 and not schema[found[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if alone else "probs"
-    matching(columns, [choice.label], "label")
+    readers.matching(columns, [choice.label], "label")
     classes, by_word = _classes(source, lens, schema[choice.label].is_numeric())
     judge = lens_of(lens, by_word)
     with working(f"scanning {source.name}") as say:
         shown = sys.stderr.isatty() and len(files) > 1
-        result = scan(
+        result = tc.scan(
             files,
             label=choice.label,
             lens=judge,
@@ -73,7 +75,7 @@ def scanned(source: Source, lens: str) -> "Scan":
         click.echo(
             f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True
         )
-    one = class_of(lens)
+    one = names.class_of(lens)
     result = replace(result, notes=_pooled(source, files, "model" in columns))
     return result if one is None else replace(result, judged=f"class {one}")
 
@@ -108,8 +110,8 @@ class ScanRecord:
 
 
 def scan_estimates(
-    found: "Scan", estimators: "Sequence[Estimator]", level: float, seed: int
-) -> "list[tuple[str, Estimate]]":
+    found: "tc.Scan", estimators: "Sequence[Estimator]", level: float, seed: int
+) -> "list[tuple[str, tc.Estimate]]":
     """Group (empty where there are none) and estimate, group by group."""
     with working("measuring"):
         if not found.by:
@@ -135,13 +137,13 @@ def _classes(source: Source, lens: str, numeric: bool) -> tuple[Sequence[object]
 
     Numeric labels with names that are not numbers are positions in the list of names, as for a file in memory.
     """
-    names = class_names(source.class_names)
-    if names is None:
-        word = class_of(lens)
+    given = class_names(source.class_names)
+    if given is None:
+        word = names.class_of(lens)
         return None, {word: int(word)} if word is not None and word.isdigit() else {}
     if not numeric:
-        return names, dict(zip(names, names, strict=True))
-    if all(name.lstrip("-").isdigit() for name in names):
-        numbers = [int(name) for name in names]
-        return numbers, dict(zip(names, numbers, strict=True))
-    return None, {name: i for i, name in enumerate(names)}
+        return given, dict(zip(given, given, strict=True))
+    if all(name.lstrip("-").isdigit() for name in given):
+        numbers = [int(name) for name in given]
+        return numbers, dict(zip(given, numbers, strict=True))
+    return None, {name: i for i, name in enumerate(given)}

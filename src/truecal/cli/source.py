@@ -13,7 +13,8 @@ import click
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from truecal.predictions import Predictions, Wanted
+    import truecal as tc
+    from truecal.predictions import readers
 
 
 @dataclass(frozen=True)
@@ -131,23 +132,23 @@ _COLUMNS = (
 class Loaded:
     """Checked predictions, for logits the logits themselves, how many rows --drop-null left out, and what else to know."""
 
-    preds: "Predictions"
+    preds: "tc.Predictions"
     logits: Any = None
     dropped: int = 0
     notes: tuple[str, ...] = ()
 
 
-def load(source: Source) -> "Predictions":
+def load(source: Source) -> "tc.Predictions":
     """Read and check the predictions; say on stderr what was read."""
     return load_all(source).preds
 
 
 def load_all(source: Source) -> Loaded:
     """:func:`load`, keeping the logits where the file holds logits."""
-    from truecal.predictions import read_file
+    from truecal.predictions import readers
 
     with as_file(source.file) as path:
-        reading = read_file(path, wanted_of(source))
+        reading = readers.read_file(path, wanted_of(source))
     if not source.quiet:
         click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}", err=True)
     gone = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
@@ -155,7 +156,7 @@ def load_all(source: Source) -> Loaded:
     return Loaded(reading.preds, reading.logits, reading.dropped, notes)
 
 
-def _several_models(preds: "Predictions", source: Source) -> tuple[str, ...]:
+def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:
     """A note where the rows of several models are judged as if they were of one."""
     import numpy as np
 
@@ -167,11 +168,11 @@ def _several_models(preds: "Predictions", source: Source) -> tuple[str, ...]:
     return (f"the rows of {models} models are judged together; --by model gives one answer each",)
 
 
-def wanted_of(source: Source) -> "Wanted":
+def wanted_of(source: Source) -> "readers.Wanted":
     """What the options ask of a file."""
-    from truecal.predictions import Wanted
+    from truecal.predictions import readers
 
-    return Wanted(
+    return readers.Wanted(
         label=source.label,
         probs=source.probs,
         logits=source.logits,
@@ -188,12 +189,11 @@ def wanted_of(source: Source) -> "Wanted":
 
 def open_columns(path: Path) -> tuple[Any, list[str]]:
     """The frame in a file and its columns; no frame, but the names of the arrays, for npz."""
-    from truecal.predictions import read_arrays, read_frame
-    from truecal.predictions.readers.files import kind_of
+    from truecal.predictions import readers
 
-    if kind_of(path) == "npz":
-        return None, list(read_arrays(path))
-    frame = read_frame(path)
+    if readers.kind_of(path) == "npz":
+        return None, list(readers.read_arrays(path))
+    frame = readers.read_frame(path)
     if not len(frame):
         raise FileError(f"{path} has no rows")
     return frame, list(frame.columns)
@@ -201,14 +201,14 @@ def open_columns(path: Path) -> tuple[Any, list[str]]:
 
 def outputs_of(path: Path, frame: Any, wanted: str) -> tuple[Any, list[str]]:
     """The values of the prediction columns (or array) and the names of those columns."""
-    from truecal.predictions import matching, read_arrays
+    from truecal.predictions import readers
 
     if frame is None:
-        arrays = read_arrays(path)
+        arrays = readers.read_arrays(path)
         if wanted not in arrays:
             raise InputError(f"{path.name} has no array {wanted!r}; it has {', '.join(arrays)}")
         return arrays[wanted], [wanted]
-    names, _ = matching(list(frame.columns), wanted, "predictions")
+    names, _ = readers.matching(list(frame.columns), wanted, "predictions")
     return (frame[names[0]].to_numpy() if len(names) == 1 else frame.select(names).to_numpy()), names
 
 
@@ -245,10 +245,10 @@ def _word_values(given: str | None) -> dict[str, float] | None:
 @contextmanager
 def as_file(file: str) -> Iterator[Path]:
     """The file itself, or standard input copied to a temporary file, whose first bytes tell its format."""
-    from truecal.predictions.readers.files import existing
+    from truecal.predictions import readers
 
     if file != "-":
-        yield existing(file)
+        yield readers.existing(file)
         return
     data = sys.stdin.buffer.read()
     if not data.strip():

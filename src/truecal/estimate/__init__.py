@@ -30,37 +30,17 @@ from truecal.estimate.label_binned import LabelBinnedECE
 from truecal.estimate.nearest import NearestECE
 from truecal.estimate.noise import debiased_absolute
 from truecal.estimate.pivot import Pivot
-from truecal.estimate.rank_series.clustered import ClusteredSeries
-from truecal.estimate.rank_series.family import Family
-from truecal.estimate.rank_series.joint_labels import label_test
 from truecal.estimate.rank_series.series import RankSeries
-from truecal.estimate.resampling import (
-    METHODS,
-    Bootstrap,
-    Method,
-    Statistic,
-    against_redraws,
-    against_signs,
-    alike,
-    cell_places,
-    collapse,
-    refuse_batch,
-)
-from truecal.estimate.resampling.joint import Joint, resampled_jointly
-from truecal.estimate.resampling.units import Units, softened_incidence
 from truecal.estimate.smoothing.kernel_density import KernelDensityECE
 from truecal.estimate.smoothing.smooth import SmoothECE
 from truecal.estimate.sweep import SweepECE
 
 __all__ = [
-    "METHODS",
     "AdaptiveECE",
     "BinnedECE",
     "Binning",
     "Bins",
-    "Bootstrap",
     "ClassWeighted",
-    "ClusteredSeries",
     "Curve",
     "CutoffError",
     "DebiasedECE",
@@ -70,13 +50,11 @@ __all__ = [
     "Estimate",
     "Estimates",
     "Estimator",
-    "Family",
     "ForeignECE",
     "GeneralizedECE",
     "InterInterval",
     "Interval",
     "IsotonicError",
-    "Joint",
     "KDTree",
     "KSError",
     "KernelDensityECE",
@@ -85,32 +63,20 @@ __all__ = [
     "LipschitzError",
     "Lp",
     "Mahalanobis",
-    "Method",
     "NearestECE",
     "Pivot",
     "RankSeries",
     "RejectedShare",
     "SketchRange",
     "SmoothECE",
-    "Statistic",
     "SweepECE",
     "TotalVariation",
-    "Units",
-    "against_redraws",
-    "against_signs",
-    "alike",
-    "cell_places",
     "check_estimator",
-    "collapse",
     "combined",
     "debiased_absolute",
     "effective_size",
     "isotonic_blocks",
-    "label_test",
     "power_mean",
-    "refuse_batch",
-    "resampled_jointly",
-    "softened_incidence",
     "sweep_granularity",
     "sweep_sample_size",
 ]

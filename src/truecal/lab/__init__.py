@@ -1,6 +1,8 @@
 """The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
 
 from truecal.lab.papers.experiment import Experiment
+from truecal.lab.table import Table
+from truecal.lab.trials.cache import BatchCache
 from truecal.lab.trials.coverage_map import MapCell, coverage_map
 from truecal.lab.trials.detection import (
     Coverage,
@@ -29,6 +31,7 @@ __all__ = [
     "KNN_REGIONS",
     "PAPER_WORLDS",
     "AnyCurve",
+    "BatchCache",
     "Beta",
     "Blend",
     "Coverage",
@@ -49,6 +52,7 @@ __all__ = [
     "SamplesNeeded",
     "Scores",
     "Steps",
+    "Table",
     "TopLabelWorld",
     "Trial",
     "Uniform",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_whole
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.sample import Sample
@@ -36,7 +36,7 @@ class TopK(Lens):
     k: int
 
     def __post_init__(self) -> None:
-        check_whole(self.k, "k")
+        checks.whole(self.k, "k")
 
     @property
     def several(self) -> bool:

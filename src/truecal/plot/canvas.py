@@ -3,18 +3,14 @@
 Every series also differs in marker or dash, so that a grey print can be read.
 """
 
-from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.errors import InputError, MissingExtraError
+from truecal.errors import MissingExtraError
 from truecal.types import Float64s
-
-# The pictures of studies still hold their numbers like this.
-Frame = dict[str, list[Any]]
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#00795a", "#a5558c", "#5a6675"
 SERIES: tuple[dict[str, Any], ...] = (
@@ -81,19 +77,6 @@ def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, A
     except ImportError as error:
         raise MissingExtraError.of("matplotlib", "plot") from error
     return pyplot.subplots(figsize=size, layout="constrained")
-
-
-def columns(frame: Mapping[str, Sequence[Any]], *names: str) -> list[list[Any]]:
-    """Columns of a frame of numbers, all there and of one length."""
-    missing = [name for name in names if name not in frame]
-    if missing:
-        raise InputError(f"the numbers to draw have no column {missing[0]!r}; they have {', '.join(frame)}")
-    found = [list(frame[name]) for name in names]
-    if len({len(column) for column in found}) > 1:
-        raise InputError("the columns of the numbers to draw have different lengths")
-    if not found[0]:
-        raise InputError("there is nothing to draw: the columns are empty")
-    return found
 
 
 def zoomed(values: ArrayLike, floor: float) -> Float64s:

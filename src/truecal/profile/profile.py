@@ -23,7 +23,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
-from truecal.predictions import check_outcomes, check_scores, check_weights
+from truecal.predictions import border
 from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
 from truecal.profile.file import ARRAYS, load_arrays, save_arrays
 from truecal.profile.ones import Ones
@@ -90,9 +90,9 @@ class Profile:
         Whole-number weights count repetitions. Other weights are importance weights: only their ratios matter, and the sample
         size is Kish's effective size (sum w)^2 / sum w^2. A row of weight zero counts as absent.
         """
-        c = check_scores(scores)
-        y = check_outcomes(outcomes, c.shape)
-        return cls.of_rows(c, y, None if weights is None else check_weights(weights, c.shape))
+        c = border.check_scores(scores)
+        y = border.check_outcomes(outcomes, c.shape)
+        return cls.of_rows(c, y, None if weights is None else border.check_weights(weights, c.shape))
 
     @classmethod
     def of_rows(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> "Profile":

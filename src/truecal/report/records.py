@@ -6,11 +6,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from truecal.estimate import Bins, Estimate
-from truecal.frame import OPTIONAL as OPTIONAL
-from truecal.frame import plain as plain
+import truecal as tc
+from truecal import frame
+from truecal.estimate import Bins
 
 SCHEMA_VERSION = 1
+OPTIONAL, plain = frame.OPTIONAL, frame.plain
 Document: TypeAlias = dict[str, Any]  # what JSON calls an object
 
 
@@ -93,7 +94,7 @@ class EstimateRecord:
     group: str | None = field(default=None, metadata=OPTIONAL)
 
     @classmethod
-    def of(cls, estimate: Estimate, *, level: float = 0.95, group: str | None = None) -> "EstimateRecord":
+    def of(cls, estimate: tc.Estimate, *, level: float = 0.95, group: str | None = None) -> "EstimateRecord":
         interval = estimate.interval
         return cls(
             metric=estimate.metric,

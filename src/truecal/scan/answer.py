@@ -4,14 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truecal.estimate import Estimate, Estimator, RankSeries, SketchRange, check_estimator, combined
-from truecal.profile import Sketch
+import truecal as tc
+from truecal.estimate import Estimator, SketchRange, check_estimator, combined
 from truecal.types import Float64s
 
 
 def measure_classes(
-    sketches: Sequence[Sketch], shares: Float64s, *, estimator: Estimator | None = None, lens: str, level: float = 0.95
-) -> Estimate:
+    sketches: Sequence[tc.Sketch],
+    shares: Float64s,
+    *,
+    estimator: Estimator | None = None,
+    lens: str,
+    level: float = 0.95,
+) -> tc.Estimate:
     """One error over all classes: the weighted p-mean of theirs, as :class:`ClassWise` has it for rows in memory."""
     chosen = _estimator(estimator, level)
     norm = chosen.power_norm
@@ -20,7 +25,7 @@ def measure_classes(
     power = np.array([[float(part.power), r.low, r.high] for part, r in zip(parts, ranges, strict=True)])
     overall = combined(power, shares, norm)
     value, low, high = chosen.root(overall).tolist()
-    return Estimate(
+    return tc.Estimate(
         value=value,
         power=float(overall[0]),
         n=max(part.n for part in parts),
@@ -36,7 +41,7 @@ def measure_classes(
     )
 
 
-def _warnings(parts: Sequence[Estimate], ranges: Sequence[SketchRange]) -> tuple[str, ...]:
+def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[SketchRange]) -> tuple[str, ...]:
     """Those of the classes, once each; where their sweeps may stop is said for all together."""
     notes: dict[str, None] = {}
     unsure = 0
@@ -49,6 +54,6 @@ def _warnings(parts: Sequence[Estimate], ranges: Sequence[SketchRange]) -> tuple
 
 
 def _estimator(estimator: Estimator | None, level: float) -> Estimator:
-    chosen = RankSeries() if estimator is None else estimator
+    chosen = tc.RankSeries() if estimator is None else estimator
     check_estimator(chosen)
     return chosen.at_level(level)

@@ -8,10 +8,10 @@ from typing import Any
 
 import narwhals as nw
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator
+from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens, default_lens
-from truecal.profile import Sketch
 from truecal.scan.alike import parts_of
 from truecal.scan.answer import measure_classes
 from truecal.scan.columns import Columns, Wanted, choose_columns
@@ -21,7 +21,6 @@ from truecal.scan.logits import with_probs
 from truecal.scan.sources import files_of, frame_of, is_path, opened
 from truecal.select import Selection
 from truecal.types import Float64s
-from truecal.uncertainty import measure
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Scan:
     selection : which rows were judged, in words; empty for all. notes : what else every answer is to say.
     """
 
-    sketches: Mapping[Group, tuple[Sketch, ...]]
+    sketches: Mapping[Group, tuple[tc.Sketch, ...]]
     by: tuple[str, ...]
     lens: Lens
     judged: str
@@ -50,7 +49,7 @@ class Scan:
     notes: tuple[str, ...] = ()
 
     @property
-    def sketch(self) -> Sketch:
+    def sketch(self) -> tc.Sketch:
         """The one sketch of a scan without `by` and without a class-wise lens."""
         parts = self._all()
         if len(parts) > 1:
@@ -62,27 +61,29 @@ class Scan:
         """Number of rows judged."""
         return sum(max(part.rows for part in parts) for parts in self.sketches.values())
 
-    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> Estimate:
+    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """The error of all rows together (groups added up); options as in :func:`calibration_error`."""
         return self._answer(self._all(), estimator, level, rng)
 
-    def groups(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> dict[Group, Estimate]:
+    def groups(
+        self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
+    ) -> dict[Group, tc.Estimate]:
         """One Estimate per group, in the order of the groups' values."""
         ordered = sorted(
             self.sketches, key=lambda group: tuple((value is None, str(type(value)), value) for value in group)
         )
         return {group: self._answer(self.sketches[group], estimator, level, rng) for group in ordered}
 
-    def _all(self) -> tuple[Sketch, ...]:
+    def _all(self) -> tuple[tc.Sketch, ...]:
         return tuple(sum(parts[1:], parts[0]) for parts in zip(*self.sketches.values(), strict=True))
 
-    def _answer(self, parts: Sequence[Sketch], estimator: Estimator | None, level: float, rng: int) -> Estimate:
+    def _answer(self, parts: Sequence[tc.Sketch], estimator: Estimator | None, level: float, rng: int) -> tc.Estimate:
         if self.shares is None:
-            estimate = measure(parts[0], estimator=estimator, level=level, rng=rng)
+            estimate = tc.measure(parts[0], estimator=estimator, level=level, rng=rng)
             return self.noted(estimate.but(lens=self.judged))
         return self.noted(measure_classes(parts, self.shares, estimator=estimator, lens=self.judged, level=level))
 
-    def noted(self, estimate: Estimate) -> Estimate:
+    def noted(self, estimate: tc.Estimate) -> tc.Estimate:
         """The estimate with what this scan left out."""
         gone = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
         return estimate.but(warnings=(*gone, *self.notes, *estimate.warnings), selection=self.selection)

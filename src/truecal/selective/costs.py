@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import truecal as tc
 from truecal.estimate import Interval
 from truecal.lens import Lens
-from truecal.predictions import Predictions
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import check_share, draw, interval
 from truecal.types import Float64s, Indices
@@ -36,7 +36,7 @@ class AbstentionCost:
 
 
 def abstention_cost(
-    preds: Predictions,
+    preds: tc.Predictions,
     *,
     rate: float,
     cost_ratio: float,
@@ -102,7 +102,7 @@ class BestThreshold:
 
 
 def best_threshold(
-    preds: Predictions,
+    preds: tc.Predictions,
     *,
     cost_ratio: float,
     lens: Lens | None = None,

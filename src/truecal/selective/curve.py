@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Interval
 from truecal.frame import Frame
 from truecal.lens import Lens
-from truecal.predictions import Predictions
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import bounds, draw, interval
 from truecal.types import Float64s
@@ -84,7 +84,7 @@ class RiskCoverage:
 
 
 def risk_coverage(
-    preds: Predictions,
+    preds: tc.Predictions,
     *,
     lens: Lens | None = None,
     level: float = 0.95,
@@ -123,7 +123,7 @@ def risk_coverage(
 
 
 def aurc(
-    preds: Predictions,
+    preds: tc.Predictions,
     *,
     lens: Lens | None = None,
     level: float = 0.95,

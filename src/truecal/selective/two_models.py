@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
-from truecal.predictions import Predictions
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import bounds, check_share, draw
 from truecal.types import Float64s
@@ -75,8 +75,8 @@ class CostMap:
 
 
 def cost_map(
-    a: Predictions,
-    b: Predictions,
+    a: tc.Predictions,
+    b: tc.Predictions,
     *,
     rates: Sequence[float] = RATES,
     cost_ratios: Sequence[float] = COST_RATIOS,
@@ -111,7 +111,7 @@ def cost_map(
     return CostMap(steps, ratios, cost_a, cost_b, loss_a - loss_b, low, high, level, len(a))
 
 
-def _refuse_other_rows(a: Predictions, b: Predictions) -> None:
+def _refuse_other_rows(a: tc.Predictions, b: tc.Predictions) -> None:
     """Two models are compared on the same rows or not at all."""
     if len(a) != len(b):
         raise InputError(f"the models were judged on {len(a)} and {len(b)} rows; compare them on the same ones")

@@ -1,6 +1,6 @@
 """How sure is the answer: the doors that measure, test, promise and compare."""
 
-from truecal.estimate import Bootstrap
+from truecal.estimate.resampling import Bootstrap
 from truecal.uncertainty.band import Band, band
 from truecal.uncertainty.below import below
 from truecal.uncertainty.bootstrap import bootstrap

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level
-from truecal.estimate import Bins, cell_places, effective_size, refuse_batch
+from truecal import checks
+from truecal.estimate import Bins, effective_size, resampling
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
@@ -61,9 +61,9 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     >>> found.contains(grid, grid**1.5), found.contains(grid, grid)
     (True, False)
     """
-    check_level(level)
-    refuse_batch(profile)
-    place = cell_places(profile, _CELLS)
+    checks.level(level)
+    resampling.refuse_batch(profile)
+    place = resampling.cell_places(profile, _CELLS)
     count = len(place) - 1
     first, last = np.triu_indices(count)
     sums = {name: profile.sums(name, Cut(place[None], place[None]))[0] for name in ("w", "c", "y")}

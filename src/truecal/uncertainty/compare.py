@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, check_whole, generator_of
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import Estimator, Interval, Joint, RankSeries, Units, check_estimator, resampled_jointly
+from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, jointly, resampling
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
@@ -203,13 +203,13 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    check_whole(resamples, "resamples")
-    check_level(level)
+    checks.whole(resamples, "resamples")
+    checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
     estimator = RankSeries() if chosen.estimator is None else chosen.estimator
     check_estimator(estimator)
-    generator = generator_of(rng)
+    generator = checks.generator(rng)
     lenses = {name: chosen.lens or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
@@ -218,7 +218,7 @@ def _compare_all(
     for name, preds in all_preds.items():
         own = counts if chosen.paired else units[name].draws(draws, generator)
         samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = resampled_jointly(estimator, samples, shares, units[name], own, generator, always_test=True)
+        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, generator, always_test=True)
         models[name] = _Model.of(joint, estimator, level)
     first = next(iter(all_preds))
     kind = units[first].kind
@@ -234,12 +234,12 @@ def _units(
     lenses: Mapping[str, Lens],
     chosen: _Chosen,
     rng: np.random.Generator,
-) -> dict[str, Units]:
+) -> dict[str, resampling.Units]:
     """What is drawn for each model; paired models have the same units, so that one draw serves all of them."""
     if not chosen.paired:
         if chosen.key is not None:
             raise InputError("key= says which rows belong together, paired=False that none do; give one")
-        return {name: Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
+        return {name: resampling.Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
     (first, preds), *others = all_preds.items()
     if chosen.key is not None:
         return _units_by_key(all_preds, lenses, chosen.key, rng)
@@ -260,13 +260,13 @@ def _units(
             raise InputError(
                 f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
             )
-    shared = Units.of(next(lenses[first].samples(preds)), rng)
+    shared = resampling.Units.of(next(lenses[first].samples(preds)), rng)
     return dict.fromkeys(all_preds, shared)
 
 
 def _units_by_key(
     all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str, rng: np.random.Generator
-) -> dict[str, Units]:
+) -> dict[str, resampling.Units]:
     """Units named by a column of every model; the clusters of the first model hold whole keys, where it has some."""
     first = next(iter(all_preds))
     keys = {name: np.asarray(column(preds, key)).astype(str) for name, preds in all_preds.items()}
@@ -289,11 +289,11 @@ def _units_by_key(
         codes = {name: of_key[values] for name, values in codes.items()}
     alone = clusters is None and all(len(values) == len(known) for values in codes.values())
     sample = next(lenses[first].samples(all_preds[first])).with_units(codes[first])
-    drawn = Units.of(sample, rng)
+    drawn = resampling.Units.of(sample, rng)
     group = np.zeros(int(codes[first].max()) + 1, np.intp)
     group[codes[first]] = drawn.of_row
     kind = "rows" if alone else "clusters"
-    return {name: Units(group[values], drawn.count, kind) for name, values in codes.items()}
+    return {name: resampling.Units(group[values], drawn.count, kind) for name, values in codes.items()}
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ class _Model:
     calibrated: bool  # whether it may be perfectly calibrated
 
     @classmethod
-    def of(cls, joint: Joint, estimator: Estimator, level: float) -> "_Model":
+    def of(cls, joint: jointly.Joint, estimator: Estimator, level: float) -> "_Model":
         return cls(
             float(estimator.root(np.array([joint.power]))[0]),
             np.minimum(estimator.root(joint.power - joint.deviations), 1.0),

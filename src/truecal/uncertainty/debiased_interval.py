@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from truecal.checks import check_level, check_whole
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Interval, Pivot
 from truecal.profile import Profile
@@ -34,8 +34,8 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     >>> round(found.low, 3), round(found.high, 3)
     (0.096, 0.135)
     """
-    check_whole(bins, "bins")
-    check_level(level)
+    checks.whole(bins, "bins")
+    checks.level(level)
     if not isinstance(profile, Profile):
         raise InputError(f"a Profile is needed, not {type(profile).__name__}; a lens such as tc.TopLabel() makes one")
     profile.refuse_dependent("use tc.measure(preds), which counts clusters")

@@ -7,23 +7,20 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, generator_of
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import (
-    Bootstrap,
-    ClusteredSeries,
     Estimate,
     Estimates,
     Estimator,
     GeneralizedECE,
     Interval,
-    Joint,
     RankSeries,
-    Units,
     check_estimator,
     combined,
-    label_test,
-    resampled_jointly,
+    jointly,
+    rank_series,
+    resampling,
 )
 from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
@@ -135,9 +132,9 @@ def measure(
         raise InputError(
             f"Predictions are measured here, not {type(preds).__name__}; build them with tc.Predictions.from_probs(probs, labels)"
         )
-    check_level(level)
+    checks.level(level)
     check_lens(lens)
-    generator = generator_of(rng)
+    generator = checks.generator(rng)
     if estimator is None:
         estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
     check_estimator(estimator)
@@ -172,10 +169,10 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
 
 def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: int | np.random.Generator) -> Estimate:
     """Value, interval, test and `sketch_error` of the scores behind a sketch."""
-    check_level(level)
+    checks.level(level)
     chosen = RankSeries() if estimator is None else estimator
     check_estimator(chosen)
-    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, generator_of(rng))
+    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, checks.generator(rng))
 
 
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
@@ -190,19 +187,19 @@ def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: n
 def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset whose rows come in clusters: the rank series leaves out whole clusters, other estimators resample them."""
     estimate = estimator(sample.profile)
-    units = Units.of(sample, rng)
+    units = resampling.Units.of(sample, rng)
     if units.count < 2:
         return _unknowable(
             estimate, level, "all rows belong to one cluster: nothing tells how much another would differ"
         )
-    series = ClusteredSeries.of(sample, units)
+    series = rank_series.ClusteredSeries.of(sample, units)
     if units.count < _FEW_CLUSTERS:
         note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
         estimate = estimate.but(warnings=(*estimate.warnings, note))
     counted = estimator.of_clusters(series, level)
     if counted is None:
         joint = _joint(estimator, [sample], None, _RESAMPLES, rng)
-        estimate = estimate.but(interval=Bootstrap.of(estimator, joint, level, units.kind).interval())
+        estimate = estimate.but(interval=resampling.Bootstrap.of(estimator, joint, level, units.kind).interval())
     else:
         value, power, interval = counted
         estimate = estimate.but(value=value, power=power, interval=interval)
@@ -212,11 +209,11 @@ def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.rando
 def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of several pairs per row: rows are resampled."""
     estimate = estimator.report(sample.profile, estimator.find(sample.profile))
-    units = Units.of(sample, rng)
+    units = resampling.Units.of(sample, rng)
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
     joint = _joint(estimator, [sample], None, _RESAMPLES, rng, sign_test=True)
-    interval = Bootstrap.of(estimator, joint, level, units.kind).interval()
+    interval = resampling.Bootstrap.of(estimator, joint, level, units.kind).interval()
     return estimate.but(interval=interval, p_value=joint.test, parts=estimator.root(joint.parts))
 
 
@@ -225,17 +222,17 @@ def _many(
 ) -> Estimate:
     """One error over all datasets of a lens, on the same rows: rows (or clusters) are drawn for all of them together."""
     estimate = _combined(preds, estimator, lens, shares)
-    units = Units.of(next(lens.samples(preds)), rng)
+    units = resampling.Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
     resamples = int(np.clip(_JOINT_WORK // len(shares), 50, _RESAMPLES))
     few = units.kind == "rows" and len(preds) * len(shares) <= _MOST_LABELS
     joint = _joint(estimator, lens.samples(preds), shares, resamples, rng, sign_test=not few)
-    found = Bootstrap.of(estimator, joint, level, units.kind)
+    found = resampling.Bootstrap.of(estimator, joint, level, units.kind)
     p = joint.test
     if few:
         redraws = int(np.clip(_LABEL_WORK // len(preds), 199, 999))
-        p = label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
+        p = rank_series.label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
     return estimate.but(
         value=found.value,
         power=found.power,
@@ -253,13 +250,13 @@ def _joint(
     rng: np.random.Generator,
     *,
     sign_test: bool = False,
-) -> Joint:
+) -> jointly.Joint:
     """Resamples of whole units, the same for all samples."""
     each = iter(samples)
     first = next(each)
-    units = Units.of(first, rng)
+    units = resampling.Units.of(first, rng)
     draws = units.draws(resamples, rng)
-    return resampled_jointly(estimator, chain([first], each), shares, units, draws, rng, sign_test=sign_test)
+    return jointly.resampled_jointly(estimator, chain([first], each), shares, units, draws, rng, sign_test=sign_test)
 
 
 def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from truecal.checks import check_level, check_norm, check_whole
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.combine import combined, power_mean
 from truecal.estimate.estimate import Estimate, Interval
@@ -68,7 +68,7 @@ class GeneralizedECE(Estimator):
     rng: int | np.random.Generator = 0
 
     def __post_init__(self) -> None:
-        check_norm(self.norm)
+        checks.norm(self.norm)
         check_lens(self.lens)
         for value, kind, example in (
             (self.distance, Distance, "tc.TotalVariation()"),
@@ -79,8 +79,8 @@ class GeneralizedECE(Estimator):
         if self.select is not None and not isinstance(self.select, Selection):
             raise InputError(f"select must be a selection such as tc.by_label('pedestrian'), not {self.select!r}")
         if self.level is not None:
-            check_level(self.level)
-        check_whole(self.replicates, "replicates", 20)
+            checks.level(self.level)
+        checks.whole(self.replicates, "replicates", 20)
 
     @property
     def power_norm(self) -> float:

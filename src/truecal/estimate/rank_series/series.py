@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.checks import check_level, check_norm, check_whole, generator_of
+from truecal import checks
 from truecal.estimate.estimate import Curve, Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.estimate.pivot import Pivot
@@ -50,8 +50,8 @@ class RankSeries(Estimator):
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        check_norm(self.norm, (1, 2))
-        check_level(self.level)
+        checks.norm(self.norm, (1, 2))
+        checks.level(self.level)
 
     @property
     def power_norm(self) -> float:
@@ -110,8 +110,8 @@ class RankSeries(Estimator):
         S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration, compared with
         its distribution when outcomes are redrawn from the scores.
         """
-        check_whole(resamples, "resamples")
-        generator = generator_of(rng)
+        checks.whole(resamples, "resamples")
+        generator = checks.generator(rng)
         parts = [_test(fit, resamples, generator) for fit in fits(profile)]
         return Redrawn(np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts]))
 

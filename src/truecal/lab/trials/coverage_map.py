@@ -13,9 +13,10 @@ from zlib import crc32
 
 import numpy as np
 
-from truecal.checks import check_level, check_whole
+import truecal as tc
+from truecal import checks, parallel
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, Estimator, RankSeries, SweepECE
+from truecal.estimate import Estimator
 from truecal.frame import Frame
 from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import tidy
@@ -24,9 +25,6 @@ from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta, Discrete, Mixture, Uniform
 from truecal.lab.worlds.world import World
-from truecal.parallel import Step
-from truecal.profile import Profile
-from truecal.uncertainty import bootstrap, debiased_interval
 
 Ends = tuple[Array, Array]
 SIZES = (100, 200, 1000, 5000, 20_000)
@@ -65,19 +63,19 @@ class Candidate:
 
     name: str
     norm: float
-    ends: Callable[[Profile, float], Ends]
+    ends: Callable[[tc.Profile, float], Ends]
     share: float = 1.0  # of the m datasets: resampling is slow
     most_rows: int | None = None  # no larger datasets than this
 
 
-def _rank_series(profile: Profile, level: float) -> Ends:
-    interval = RankSeries(level=level)(profile).interval
+def _rank_series(profile: tc.Profile, level: float) -> Ends:
+    interval = tc.RankSeries(level=level)(profile).interval
     assert interval is not None
     return np.atleast_1d(interval.low), np.atleast_1d(interval.high)
 
 
-def _debiased(profile: Profile, level: float) -> Ends:
-    interval = debiased_interval(profile, level=level)
+def _debiased(profile: tc.Profile, level: float) -> Ends:
+    interval = tc.uncertainty.debiased_interval(profile, level=level)
     return np.atleast_1d(interval.low), np.atleast_1d(interval.high)
 
 
@@ -87,9 +85,9 @@ class _Bootstrapped:
 
     estimator: Estimator
 
-    def __call__(self, profile: Profile, level: float) -> Ends:
+    def __call__(self, profile: tc.Profile, level: float) -> Ends:
         results = [
-            bootstrap(self.estimator, profile.take(np.array([i])), resamples=200, level=level, rng=i).interval()
+            tc.bootstrap(self.estimator, profile.take(np.array([i])), resamples=200, level=level, rng=i).interval()
             for i in range(profile.batch)
         ]
         return np.array([float(i.low) for i in results]), np.array([float(i.high) for i in results])
@@ -101,10 +99,10 @@ class _Plain:
 
     estimator: Estimator
 
-    def __call__(self, profile: Profile, level: float) -> Ends:
+    def __call__(self, profile: tc.Profile, level: float) -> Ends:
         low, high = np.empty(profile.batch), np.empty(profile.batch)
         for i in range(profile.batch):
-            values = bootstrap(self.estimator, profile.take(np.array([i])), resamples=200, rng=i).values
+            values = tc.bootstrap(self.estimator, profile.take(np.array([i])), resamples=200, rng=i).values
             low[i], high[i] = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
         return low, high
 
@@ -112,10 +110,10 @@ class _Plain:
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("rank series (default)", 2, _rank_series),
     Candidate("debiased, 15 bins", 2, _debiased),
-    Candidate("bootstrap, equal mass l2", 2, _Bootstrapped(BinnedECE(scheme="mass", norm=2)), 0.2),
-    Candidate("bootstrap, equal width l1", 1, _Bootstrapped(BinnedECE()), 0.2),
-    Candidate("bootstrap, sweep l2", 2, _Bootstrapped(SweepECE()), 0.02, most_rows=1000),
-    Candidate("plain percentile, equal width l1", 1, _Plain(BinnedECE()), 0.2),
+    Candidate("bootstrap, equal mass l2", 2, _Bootstrapped(tc.BinnedECE(scheme="mass", norm=2)), 0.2),
+    Candidate("bootstrap, equal width l1", 1, _Bootstrapped(tc.BinnedECE()), 0.2),
+    Candidate("bootstrap, sweep l2", 2, _Bootstrapped(tc.SweepECE()), 0.02, most_rows=1000),
+    Candidate("plain percentile, equal width l1", 1, _Plain(tc.BinnedECE()), 0.2),
 )
 
 
@@ -160,9 +158,9 @@ def coverage_map(
     [('rank series (default)', True), ('debiased, 15 bins', True)]
     """
     asked, run = tuple(candidates), run or Run()
-    check_level(level)
-    check_whole(m, "m")
-    check_whole(rng, "rng", 0)
+    checks.level(level)
+    checks.whole(m, "m")
+    checks.whole(rng, "rng", 0)
     if not n or min(n) < 2 or not asked:
         raise InputError("a coverage map needs sizes of 2 rows or more and an interval")
     if groups is not None and run.workers > 1:
@@ -175,7 +173,7 @@ def coverage_map(
     with run.kept() as kept, kept.reporting("coverage") as progress:
         for place, made in kept.processes.each(work, jobs):
             cells[place] = made
-            progress(Step("coverage of worlds", len(cells), len(jobs)))
+            progress(parallel.Step("coverage of worlds", len(cells), len(jobs)))
     return [cell for place in range(len(jobs)) for cell in cells[place]]
 
 
@@ -196,7 +194,7 @@ class _Job:
         for size in self.sizes:
             datasets = max(1, min(self.m, _MOST_ROWS // size))
             stream = np.random.SeedSequence([self.rng, crc32(f"{self.group}/{self.name}".encode()), size])
-            profile = Profile.from_arrays(*world.draw(size, datasets, rng=stream))
+            profile = tc.Profile.from_arrays(*world.draw(size, datasets, rng=stream))
             for candidate in self.candidates:
                 if candidate.most_rows is None or size <= candidate.most_rows:
                     part = profile.take(np.arange(max(1, min(datasets, round(self.m * candidate.share)))))
@@ -215,7 +213,7 @@ def _run_given(groups: Mapping[str, Mapping[str, World]], job: _Job) -> list[Map
     return job.cells(groups[job.group][job.name])
 
 
-def _judge(candidate: Candidate, profile: Profile, level: float, group: str, name: str, world: World) -> MapCell:
+def _judge(candidate: Candidate, profile: tc.Profile, level: float, group: str, name: str, world: World) -> MapCell:
     truth = world.true_error(candidate.norm)
     low, high = candidate.ends(profile, level)
     too_high, too_low = float((low > truth + 1e-9).mean()), float((high < truth - 1e-9).mean())

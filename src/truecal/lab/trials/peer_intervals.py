@@ -15,9 +15,9 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import numpy.typing as npt
 
+import truecal as tc
 from truecal.lab.trials.coverage_map import Candidate, Ends
 from truecal.lab.worlds.quadrature import Array
-from truecal.profile import Profile
 
 MOST_ROWS = 1000  # they resample row by row, in Python: larger datasets take seconds each
 Interval = Callable[[Array, npt.NDArray[np.int64], float], tuple[float, float]]
@@ -61,7 +61,7 @@ class PeerEnds:
 
     interval: Interval
 
-    def __call__(self, profile: Profile, level: float) -> Ends:
+    def __call__(self, profile: tc.Profile, level: float) -> Ends:
         ends = np.empty((2, profile.batch))
         for i in range(profile.batch):
             with _seeded(i):

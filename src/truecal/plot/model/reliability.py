@@ -6,15 +6,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_choice
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens, default_lens
 from truecal.plot.canvas import BLUE, GREEN, GREY, ORANGE, below, fitted, width_of, zoom_axis, zoom_floor, zoomed
 from truecal.plot.display import Display
 from truecal.plot.model.reliability_numbers import ReliabilityNumbers, Scheme, reliability_numbers
-from truecal.predictions import Predictions
-from truecal.profile import Profile
 
 Part = Literal["bins", "smooth", "isotonic", "histogram"]
 _MOST_LABELS = 20  # counts are written beside so many bins at most
@@ -55,7 +54,7 @@ class ReliabilityDisplay(Display):
         **options: Any,
     ) -> Self:
         """Compute and draw; labels and probabilities as in :func:`calibration_error`, `options` as in :meth:`from_profile`."""
-        preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
+        preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
         judged = default_lens(preds) if lens is None else lens
         if judged.shares(preds) is not None:
             raise InputError("this lens looks at many classes; use ClassWiseDisplay")
@@ -74,7 +73,7 @@ class ReliabilityDisplay(Display):
     @classmethod
     def from_profile(
         cls,
-        profile: Profile,
+        profile: tc.Profile,
         *,
         bins: int = 15,
         scheme: Scheme = "width",
@@ -92,7 +91,7 @@ class ReliabilityDisplay(Display):
 
     def frame(self, part: Part = "bins") -> Frame:
         """The numbers of a part of the picture."""
-        check_choice(part, ("bins", "smooth", "isotonic", "histogram"), "part")
+        checks.choice(part, ("bins", "smooth", "isotonic", "histogram"), "part")
         numbers: Frame = getattr(self.numbers, part)
         return numbers
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
 from truecal.report.comparison.pairs import Pairing, PairRow, compare_models
 from truecal.report.model.curves import CurveRecord, thinned
 from truecal.report.provenance import Provenance, fingerprint
@@ -56,7 +55,7 @@ class ComparisonContent:
 
 
 def gather_comparison(
-    models: Mapping[str, Predictions], setting: ComparisonSetting, *, lens: Lens | None = None
+    models: Mapping[str, tc.Predictions], setting: ComparisonSetting, *, lens: Lens | None = None
 ) -> ComparisonContent:
     """Errors of every model, differences of every pair, and the curves to overlay."""
     if not 2 <= len(models) <= MOST_MODELS:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 import truecal as tc
-from truecal.checks import check_between
-from truecal.estimate import Estimate, Estimator
+from truecal import checks
+from truecal.estimate import Estimator
 from truecal.lens import Lens
 from truecal.report.model.bias import BiasRecord, bias
 from truecal.report.model.breakdown import Classes, Groups, LikertRow
@@ -104,7 +104,7 @@ def gather(
     progress("measuring")
     level, rng = setting.level, setting.rng
     columns = (by,) if isinstance(by, str) else tuple(by or ())
-    check_between(setting.tolerance, "tolerance", 0, 1)
+    checks.between(setting.tolerance, "tolerance", 0, 1)
     source = source_of(data, lens=lens, by=columns, level=level, rng=rng)
     profile = source.profile
     head, absolute = source.measured()
@@ -155,7 +155,7 @@ def gather(
     )
 
 
-def _other(estimator: Estimator, source: Source, *, fast: bool) -> Estimate:
+def _other(estimator: Estimator, source: Source, *, fast: bool) -> tc.Estimate:
     """Another estimator on the same data, with a bootstrap interval where there is something to resample."""
     estimate = estimator(source.profile)
     slow = source.profile.rows > _MOST_RESAMPLED.get(estimator, source.profile.rows)

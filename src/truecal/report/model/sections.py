@@ -1,6 +1,6 @@
 """The sections of the page, top to bottom, as HTML. Charts are placeholders that the scripts fill."""
 
-from truecal.names import tendency
+from truecal import names
 from truecal.report.html import element, escaped, table
 from truecal.report.model.content import Content
 from truecal.report.model.methods import REFERENCES, definitions
@@ -121,7 +121,7 @@ def _numbers(content: Content) -> str:
     head, absolute, level = content.head, content.absolute, f"{content.level:.0%}"
     direction = head.direction
     p = head.p_value
-    average = f"{tendency(content.judged, direction)} on average"
+    average = f"{names.tendency(content.judged, direction)} on average"
     outcome = "accuracy" if content.top_label else "frequency"
     cards = [
         ("Root-mean-square error", points(head.value), f"{level}: {_span(head)}", "large gaps count more"),

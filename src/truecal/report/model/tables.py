@@ -2,7 +2,7 @@
 
 from math import isfinite
 
-from truecal.names import ESTIMATORS, word_of
+from truecal import names
 from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
@@ -16,7 +16,7 @@ def estimator_table(content: Content) -> str:
     """Every estimator on the same data."""
     rows = []
     for record in content.estimates:
-        name = ESTIMATORS[word_of(record.estimator.name, ESTIMATORS)].title
+        name = names.ESTIMATORS[names.word_of(record.estimator.name, names.ESTIMATORS)].title
         does, reference = ESTIMATOR_WORDS[record.estimator.name]
         options = record.estimator.options
         scheme = (

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimate import Statistic, against_redraws, against_signs
+from truecal.estimate import resampling
 from truecal.frame import Frame, Tabular
 from truecal.profile import Profile
 from truecal.types import Float64s
@@ -46,13 +46,13 @@ def verdict_of(
 
 
 def redraw_test(
-    profile: Profile, statistic: Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
+    profile: Profile, statistic: resampling.Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
 ) -> Verdict:
     """A statistic compared with its distribution when outcomes are redrawn from the scores, or, where rows belong together, when
     the residuals of whole units change sign."""
     if profile.units is None:
         profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
-        redrawn = against_redraws(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = resampling.against_redraws(profile, statistic, resamples=resamples, rng=rng)
     else:
-        redrawn = against_signs(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = resampling.against_signs(profile, statistic, resamples=resamples, rng=rng)
     return verdict_of(profile, redrawn.statistic, redrawn.p_value, method)

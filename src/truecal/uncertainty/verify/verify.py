@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_between
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimate, RankSeries
 from truecal.frame import Frame, Tabular
@@ -143,7 +143,7 @@ def verify(
     """
     if not isinstance(threshold, (int, float, np.number)) or isinstance(threshold, bool) or not 0 <= threshold <= 1:
         raise InputError(f"threshold must lie in [0, 1], not {threshold!r}; it is on the scale of probabilities")
-    check_between(level, "level", 0.5, 1)
+    checks.between(level, "level", 0.5, 1)
     if isinstance(preds, Sketch):
         return _of_sketch(preds, float(threshold), level, outputs)
     check_lens(lens)
