@@ -159,7 +159,7 @@ def _single(batch: tc.Estimate, i: int) -> tc.Estimate:
     return batch.but(**numbers, interval=Interval(low, high, reach.level, reach.method))
 
 
-def _categories(preds: Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
+def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
     """Names of the distinct values, and which one each row has; missing values form a group of their own."""
     if cuts is not None:
         return _ranges(column(preds, name), name, cuts)

@@ -1,5 +1,6 @@
 """Predictions that are too many to hold: a pattern, a folder, several files or any file with --engine, scanned into sketches."""
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
     import truecal as tc
     from truecal.estimate import Estimator
+
+
+# Names of the parts of one dataset: part-0, 2026-05-01. Other names may be those of models.
+_SHARD = re.compile(r"((part|shard|chunk|batch|day)[\W_]*)?[\d\W_]+", re.IGNORECASE)
 
 
 def is_scan(source: Source) -> bool:
@@ -76,7 +81,28 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
             f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True
         )
     one = names.class_of(lens)
+    result = replace(result, notes=_pooled(source, files, "model" in columns))
     return result if one is None else replace(result, judged=f"class {one}")
+
+
+def _pooled(source: Source, files: Sequence[str], named: bool) -> tuple[str, ...]:
+    """A note where the rows of several models are, or may be, judged as if they were of one."""
+    from truecal.scan import opened
+
+    if "model" in source.by:
+        return ()
+    if named:
+        models = opened(files, source.engine)[0].select("model").unique().collect().shape[0]
+        return (
+            ()
+            if models < 2
+            else (f"the rows of {models} models are judged together; --by model gives one answer each",)
+        )
+    stems = {Path(file).name.partition(".")[0] for file in (source.file, *source.also)}
+    if not source.also or all(_SHARD.fullmatch(stem) for stem in stems):
+        return ()
+    many = f"the rows of {len(source.also) + 1} files are judged together, as those of one model"
+    return (f"{many}; truecal compare judges every file by itself",)
 
 
 @dataclass(frozen=True)

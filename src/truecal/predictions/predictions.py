@@ -26,6 +26,8 @@ from truecal.predictions.readers.frames import columns_of
 from truecal.predictions.softmax import sigmoid, softmax
 from truecal.types import Float64s, Floats, Indices
 
+ANSWERS = ("wrong", "correct")  # classes of rows that are answers, whose probability is the confidence in the answer
+
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -99,6 +101,27 @@ class Predictions:
         return cls._checked(p, labels, weights, clusters, classes, columns)
 
     @classmethod
+    def from_answers(
+        cls,
+        confidence: ArrayLike,
+        correct: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+        columns: Mapping[str, ArrayLike] | None = None,
+    ) -> "Predictions":
+        """From answers: the confidence in each, and whether it was correct (1 or True). See `of_answers`.
+
+        >>> import truecal as tc
+        >>> tc.Predictions.from_answers([0.9, 0.1], [True, False]).classes
+        ('wrong', 'correct')
+        """
+        preds = cls.from_probs(confidence, correct, weights=weights, clusters=clusters, columns=columns)
+        if not preds.binary:
+            raise InputError(f"an answer has one confidence, not {preds.class_count}; pass a one-dimensional array")
+        return replace(preds, classes=ANSWERS)
+
+    @classmethod
     def from_frame(
         cls,
         frame: Any,
@@ -161,6 +184,11 @@ class Predictions:
     def binary(self) -> bool:
         """Whether probabilities are one-dimensional: P(positive)."""
         return self.probs.ndim == 1
+
+    @property
+    def of_answers(self) -> bool:
+        """Whether rows are answers, right or wrong, and probabilities the confidence in them: classes "wrong" and "correct"."""
+        return self.binary and self.classes == ANSWERS
 
     @property
     def class_count(self) -> int:

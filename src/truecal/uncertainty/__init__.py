@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names load on fi
     from truecal.uncertainty.measurement import measure as measure
     from truecal.uncertainty.measurement import measure_profile as measure_profile
     from truecal.uncertainty.multiplicity import holm as holm
+    from truecal.uncertainty.scorer import scorer as scorer
     from truecal.uncertainty.tests.classical import hosmer_lemeshow as hosmer_lemeshow
     from truecal.uncertainty.tests.classical import spiegelhalter as spiegelhalter
     from truecal.uncertainty.tests.consistency import consistency_test as consistency_test
@@ -39,6 +40,7 @@ __getattr__, __all__ = lazy_names(
         "truecal.uncertainty.debiased_interval": "debiased_interval",
         "truecal.uncertainty.measurement": "calibration_error measure measure_profile",
         "truecal.uncertainty.multiplicity": "holm",
+        "truecal.uncertainty.scorer": "scorer",
         "truecal.uncertainty.tests.classical": "hosmer_lemeshow spiegelhalter",
         "truecal.uncertainty.tests.consistency": "consistency_test",
         "truecal.uncertainty.tests.cumulative": "kuiper",

@@ -1,9 +1,10 @@
 """Which model is better calibrated? Differences on the same rows, with interval and test."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator, GeneralizedECE, Interval, RankSeries, check_estimator, jointly, resampling
+from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.select import column
@@ -18,8 +20,8 @@ from truecal.types import Float64s
 from truecal.uncertainty.multiplicity import holm
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabular):
     """Error of model `a` minus error of model `b` on the same rows; positive means that b is better calibrated.
 
     `differences` is the resampled distribution, already on the scale of the true difference; `p_value` is two-sided, for no
@@ -33,7 +35,7 @@ class Comparison:
     interval: Interval
     p_value: float
     adjusted_p: float
-    differences: Float64s
+    differences: Float64s = field(repr=False)
     estimator: Estimator
     lens: str
     n: int
@@ -53,6 +55,14 @@ class Comparison:
             "p_value": self.p_value,
             "adjusted_p": self.adjusted_p,
         }
+
+    def frame(self) -> Frame:
+        """One row: both errors, their difference, its interval and p-values."""
+        return Frame.from_records([{**self.row(), "value_a": self.value_a, "value_b": self.value_b, "n": self.n}])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, without the resampled distribution."""
+        return {**super().to_dict(), "difference": self.difference, "estimator": repr(self.estimator)}
 
     def __str__(self) -> str:
         low, high = float(self.interval.low), float(self.interval.high)

@@ -1,5 +1,7 @@
 """The tables of results: by estimator, by class, by group."""
 
+from math import isfinite
+
 from truecal import names
 from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.breakdown import GroupRow
@@ -195,13 +197,19 @@ def recalibration_table(content: Content) -> str:
     others = [name for name in found.tied if name != found.winner]
     close = f"; {', '.join(others)}: not significantly worse" if others else ""
     part = "" if found.sampled is None else f" A sample of {found.sampled:,} rows was used."
+    best = f" Lowest log loss: {found.winner}{close}."
+    if not any(isfinite(row.log_loss) for row in found.rows):
+        best = (
+            " Every log loss is infinite: a row had probability 0 for what happened, and no method here can raise it."
+        )
     intro = element(
         "p",
         escaped(
             f"Each method was fitted on {found.folds - 1} of {found.folds} parts of the rows and judged on the other, in "
-            f"turn. Lowest log loss: {found.winner}{close}.{part}"
+            f"turn.{best}{part}"
         ),
     )
+    intro += "".join(element("p", escaped(f"{words}.")) for words in found.refused)
     header = ["Method", "Error", f"{content.level:.0%} interval", "Log loss", "Brier score", "Accuracy"]
     chart = ""
     if found.curves:
