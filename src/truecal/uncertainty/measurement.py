@@ -121,7 +121,7 @@ def measure(
     BinnedECE  0.03737  1000
     SweepECE   0.02507  1000
     """
-    if isinstance(estimator, Sequence) and not isinstance(estimator, str):
+    if isinstance(estimator, (list, tuple)):
         if not estimator:
             raise InputError("estimator is an empty list; name at least one, such as [tc.SweepECE()]")
         return Estimates(
