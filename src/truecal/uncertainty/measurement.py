@@ -1,6 +1,6 @@
 """The front door: labels and probabilities in, an honest Estimate out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from typing import overload
@@ -89,7 +89,7 @@ def measure(
 def measure(
     preds: Predictions | Sketch,
     *,
-    estimator: Sequence[Estimator],
+    estimator: list[Estimator] | tuple[Estimator, ...],
     lens: Lens | None = None,
     select: Selection | None = None,
     level: float = 0.95,
@@ -98,7 +98,7 @@ def measure(
 def measure(
     preds: Predictions | Sketch,
     *,
-    estimator: Estimator | Sequence[Estimator] | None = None,
+    estimator: Estimator | list[Estimator] | tuple[Estimator, ...] | None = None,
     lens: Lens | None = None,
     select: Selection | None = None,
     level: float = 0.95,
