@@ -39,11 +39,11 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
     """One pass over the files; says on stderr what was read."""
     import truecal as tc
     from truecal.predictions import readers
-    from truecal.scan import files_of, opened
+    from truecal.scan import sources
 
     _refuse(source)
-    files = files_of([source.file, *source.also])
-    schema = opened(files[:1], source.engine)[0].collect_schema()
+    files = sources.files_of([source.file, *source.also])
+    schema = sources.opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
     other = [] if source.weight is None else [source.weight]
     choice = readers.choose(
@@ -87,12 +87,12 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
 
 def _pooled(source: Source, files: Sequence[str], named: bool) -> tuple[str, ...]:
     """A note where the rows of several models are, or may be, judged as if they were of one."""
-    from truecal.scan import opened
+    from truecal.scan import sources
 
     if "model" in source.by:
         return ()
     if named:
-        models = opened(files, source.engine)[0].select("model").unique().collect().shape[0]
+        models = sources.opened(files, source.engine)[0].select("model").unique().collect().shape[0]
         return (
             ()
             if models < 2

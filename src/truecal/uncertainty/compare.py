@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Estimator, GeneralizedECE, Interval, RankSeries, check_estimator, jointly, resampling
+from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, jointly, resampling
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
@@ -189,7 +190,7 @@ class _Chosen:
     def judge(self) -> Estimator:
         """The estimator asked for, or the one that suits the lens."""
         several = self.lens is not None and self.lens.several
-        estimator = self.estimator or (GeneralizedECE() if several else RankSeries())
+        estimator = self.estimator or (estimators.GeneralizedECE() if several else RankSeries())
         check_estimator(estimator)
         return estimator
 

@@ -13,7 +13,6 @@ from truecal import estimate as estimators
 from truecal.errors import InputError
 from truecal.estimate import (
     Estimate,
-    Estimates,
     Estimator,
     Interval,
     RankSeries,
@@ -94,7 +93,7 @@ def measure(
     select: Selection | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
-) -> Estimates: ...
+) -> estimators.Estimates: ...
 def measure(
     preds: Predictions | Sketch,
     *,
@@ -103,7 +102,7 @@ def measure(
     select: Selection | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
-) -> Estimate | Estimates:
+) -> Estimate | estimators.Estimates:
     """:func:`calibration_error` for Predictions that are already built, or for a Sketch of scores and outcomes.
 
     Parameters
@@ -124,7 +123,7 @@ def measure(
     if isinstance(estimator, (list, tuple)):
         if not estimator:
             raise InputError("estimator is an empty list; name at least one, such as [tc.SweepECE()]")
-        return Estimates(
+        return estimators.Estimates(
             tuple(measure(preds, estimator=one, lens=lens, select=select, level=level, rng=rng) for one in estimator)
         )
     if isinstance(preds, Sketch):
