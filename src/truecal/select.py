@@ -305,20 +305,24 @@ def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
     values = column(preds, name)
     if values.ndim != 1:
         raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
-    rows = values.astype(object)
-    gone = np.fromiter(map(arrays.is_missing, rows), bool, len(rows))
+    gone = values != values if values.dtype.kind in "iubfU" else _missing(values.astype(object), name)
+    held, index = border.distinct(values[~gone], f"column {name!r}")
+    words = [str(value) for value in held]
+    alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
+    words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
+    member = np.full(len(values), len(words), np.intp)
+    member[~gone] = index
+    return [*words, *(["missing"] if gone.any() else [])], member
+
+
+def _missing(rows: NDArray[Any], name: str) -> Mask:
+    """Which of any objects are missing; those that form no groups are refused."""
     for row, value in enumerate(rows):
         if isinstance(value, (bytes, list, dict, tuple, set, np.ndarray)):
             raise InputError(
                 f"column {name!r} holds {type(value).__name__} (row {row}), which form no groups; give numbers or text"
             )
-    held, index = border.distinct(values[~gone], f"column {name!r}")
-    words = [str(value) for value in held]
-    alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
-    words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
-    member = np.full(len(rows), len(words), np.intp)
-    member[~gone] = index
-    return [*words, *(["missing"] if gone.any() else [])], member
+    return np.fromiter(map(arrays.is_missing, rows), bool, len(rows))
 
 
 def by_column(

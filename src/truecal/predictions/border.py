@@ -72,6 +72,8 @@ def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.ui
         return y.view(np.uint8)
     if y.dtype.kind not in "iuf":
         raise InputError(f"outcomes must be 0 or 1, not {y.dtype.name}")
+    if y.dtype.kind in "iu" and y.size and y.min() >= 0 and y.max() <= 1:
+        return y.view(np.uint8) if y.dtype.itemsize == 1 else y.astype(np.uint8)
     wrong = (y != 0) & (y != 1)
     if wrong.any():
         at = _first(wrong)
@@ -236,7 +238,17 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
             else f"labels are class indices 0..{count - 1}, or names listed in classes="
         )
         raise InputError(f"labels: {where(at)} is {y[at]:g}, but there are {count} classes; {hint}")
-    return y.astype(np.intp)
+    return _signed(y)
+
+
+def _signed(labels: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers that are not negative, as signed integers of the size they came in where they fit: no wider, no copy."""
+    kind, size = labels.dtype.kind, labels.dtype.itemsize
+    signed: np.dtype[Any] = np.dtype(f"i{size}") if kind in "iub" else np.dtype(np.intp)
+    if kind == "i":
+        return labels
+    fits = kind in "ub" and (not labels.size or int(labels.max()) <= np.iinfo(signed).max)
+    return labels.view(signed) if fits and labels.dtype.isnative else labels.astype(np.intp)
 
 
 def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:

@@ -36,7 +36,7 @@ class Predictions:
     Attributes
     ----------
     probs : (n,) array of P(positive class) for binary predictions, or (n, k) array of class probabilities.
-    labels : (n,) class indices.
+    labels : (n,) class indices, signed integers of the size they came in.
     weights : (n,) or None. Whole numbers count repetitions, others are importance weights.
     clusters : (n,) cluster numbers or None. Rows of one cluster (a patient, a question) are not independent.
     classes : class names in the order of the columns, or None.
