@@ -14,6 +14,7 @@ from truecal.uncertainty.tests.cumulative import kuiper
 from truecal.uncertainty.tests.rank_series import rank_series_test
 from truecal.uncertainty.tests.tcal import tcal_test
 from truecal.uncertainty.tests.verdict import Verdict
+from truecal.uncertainty.verify.bounds import rows_needed
 from truecal.uncertainty.verify.verify import Verification, verify
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "measure",
     "measure_profile",
     "rank_series_test",
+    "rows_needed",
     "spiegelhalter",
     "tcal_test",
     "verify",
