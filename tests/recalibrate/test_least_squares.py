@@ -55,9 +55,10 @@ def test_rows_that_need_not_sum_to_one():
     with pytest.raises(tc.InputError, match="normalized=False"):
         tc.Predictions.from_probs(probs, labels)
     preds = tc.Predictions.from_probs(probs, labels, normalized=False)
-    assert tc.measure(preds, lens=tc.OneClass(1)).value == tc.measure(
-        tc.Predictions.from_probs(probs[:, 1], labels == 1)
-    ).value
+    assert (
+        tc.measure(preds, lens=tc.OneClass(1)).value
+        == tc.measure(tc.Predictions.from_probs(probs[:, 1], labels == 1)).value
+    )
     assert not preds.take(np.arange(5)).normalized
     for lens in (tc.TopK(2), tc.Canonical(), tc.Grouping({"a": [0, 1], "b": [2]})):
         with pytest.raises(tc.InputError, match="need not sum to 1"):
