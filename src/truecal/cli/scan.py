@@ -134,6 +134,8 @@ def _refuse(source: Source) -> None:
     """What needs rows and cannot be had from a scan."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
+    if source.unnormalised:
+        raise InputError("--unnormalised rows are judged in memory; measure one file without --engine")
     if source.cluster is not None:
         raise InputError(
             "--cluster needs the rows, and a scan keeps only sums; measure one file without --engine, or join the files first"
