@@ -15,8 +15,10 @@ from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, j
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
+from truecal.profile import Sketch
 from truecal.select import column
 from truecal.types import Float64s
+from truecal.uncertainty.compared import Model
 from truecal.uncertainty.multiplicity import holm
 
 
@@ -73,8 +75,8 @@ class Comparison(Tabular):
 
 
 def compare(
-    y_true: ArrayLike | Predictions,
-    prob_a: ArrayLike | Predictions,
+    y_true: ArrayLike | Predictions | Sketch,
+    prob_a: ArrayLike | Predictions | Sketch,
     prob_b: ArrayLike | None = None,
     *,
     estimator: Estimator | None = None,
@@ -99,7 +101,8 @@ def compare(
 
     compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
     belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
-    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves.
+    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves. So it is with two
+    Sketches, which have forgotten their rows; what they leave open is added to the interval.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -109,15 +112,22 @@ def compare(
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
     """
-    if isinstance(y_true, Predictions):
-        if not isinstance(prob_a, Predictions) or prob_b is not None:
+    if isinstance(y_true, Predictions | Sketch):
+        if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
         if sample_weight is not None or clusters is not None or classes is not None:
             raise InputError("Predictions hold their weights, clusters and classes; leave them out")
-        models = {names[0]: y_true, names[1]: prob_a}
-        chosen = _Chosen(None, estimator, lens, key, paired)
-        return _compare_all(models, chosen, resamples, level, rng)[0]
-    if prob_b is None or isinstance(prob_a, Predictions):
+        return compare_many(
+            {names[0]: y_true, names[1]: prob_a},
+            estimator=estimator,
+            lens=lens,
+            key=key,
+            paired=paired,
+            resamples=resamples,
+            level=level,
+            rng=rng,
+        )[0]
+    if prob_b is None or isinstance(prob_a, Predictions | Sketch):
         raise InputError("compare(y_true, prob_a, prob_b) needs the probabilities of both models")
     return compare_many(
         y_true,
@@ -136,7 +146,7 @@ def compare(
 
 
 def compare_many(
-    y_true: ArrayLike | Mapping[str, Predictions],
+    y_true: ArrayLike | Mapping[str, Predictions] | Mapping[str, Sketch] | Mapping[str, Predictions | Sketch],
     probs: Mapping[str, ArrayLike] | None = None,
     *,
     reference: str | None = None,
@@ -165,9 +175,16 @@ def compare_many(
     [('x', 'y'), ('x', 'z'), ('y', 'z')]
     """
     if probs is None:
-        if not isinstance(y_true, Mapping) or not all(isinstance(preds, Predictions) for preds in y_true.values()):
-            raise InputError("compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name")
-        all_preds = dict(y_true)
+        if not isinstance(y_true, Mapping) or not all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
+            raise InputError(
+                "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
+            )
+        sketches = {name: data for name, data in y_true.items() if isinstance(data, Sketch)}
+        if sketches:
+            if len(sketches) < len(y_true) or lens is not None or key is not None:
+                raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
+            return _compare_sketches(sketches, _Chosen(reference, estimator, None, None, False), resamples, level, rng)
+        all_preds = {name: data for name, data in y_true.items() if isinstance(data, Predictions)}
     else:
         all_preds = {
             name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)  # type: ignore[arg-type]
@@ -219,12 +236,31 @@ def _compare_all(
         own = counts if chosen.paired else units[name].draws(draws, generator)
         samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
         joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, generator, always_test=True)
-        models[name] = _Model.of(joint, estimator, level)
+        models[name] = Model.of(joint, estimator, level)
     first = next(iter(all_preds))
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
     described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
-    comparisons = [_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs]
+    return _adjusted([_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs])
+
+
+def _compare_sketches(
+    sketches: Mapping[str, Sketch], chosen: _Chosen, resamples: int, level: float, rng: int | np.random.Generator
+) -> list[Comparison]:
+    checks.whole(resamples, "resamples")
+    checks.level(level)
+    pairs = chosen.pairs(list(sketches))
+    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
+    check_estimator(estimator)
+    generator = checks.generator(rng)
+    draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
+    models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}
+    n, method = min(s.rows for s in sketches.values()), "bootstrap of rows, unpaired, and what the sketches leave open"
+    return _adjusted([_pair(a, b, models, level, method, estimator, "scores", n) for a, b in pairs])
+
+
+def _adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """With p-values corrected for the number of comparisons."""
     adjusted = holm(np.array([c.p_value for c in comparisons]))
     return [replace(c, adjusted_p=float(p)) for c, p in zip(comparisons, adjusted, strict=True)]
 
@@ -296,27 +332,10 @@ def _units_by_key(
     return {name: resampling.Units(group[values], drawn.count, kind) for name, values in codes.items()}
 
 
-@dataclass(frozen=True)
-class _Model:
-    """What a comparison needs of one model."""
-
-    value: float
-    drawn: Float64s  # where its true error may be, resample by resample
-    calibrated: bool  # whether it may be perfectly calibrated
-
-    @classmethod
-    def of(cls, joint: jointly.Joint, estimator: Estimator, level: float) -> "_Model":
-        return cls(
-            float(estimator.root(np.array([joint.power]))[0]),
-            np.minimum(estimator.root(joint.power - joint.deviations), 1.0),
-            joint.p_value > 1 - level,
-        )
-
-
 def _pair(
     a: str,
     b: str,
-    models: Mapping[str, _Model],
+    models: Mapping[str, Model],
     level: float,
     method: str,
     estimator: Estimator,
@@ -334,5 +353,6 @@ def _pair(
     m = len(d)
     tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
     p = min(1.0, 2 * (1 + tail) / (1 + m))
-    interval = Interval(min(float(low), difference), max(float(high), difference), level, method)
+    unseen = one.unseen + other.unseen
+    interval = Interval(min(float(low), difference) - unseen, max(float(high), difference) + unseen, level, method)
     return Comparison(a, b, one.value, other.value, interval, p, p, d, estimator, lens, n)
