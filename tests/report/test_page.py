@@ -321,9 +321,12 @@ def test_a_pdf_is_printed_or_refused(tmp_path, monkeypatch):
     assert not (tmp_path / "other.pdf").exists()
 
 
-def test_a_lens_on_several_probabilities_is_refused_by_name(tmp_path):
-    with pytest.raises(tc.InputError, match="several at once"):
-        report(multiclass(100, 4), tmp_path / "x.html", lens=tc.TopK(2), fast=True)
+def test_a_lens_on_several_probabilities_has_a_section_of_its_own(tmp_path):
+    preds = multiclass(60, 4)
+    page = tc.report(preds, tmp_path / "page.html", lens=tc.TopK(2), fast=True).read_text()
+    section = page.partition('id="context"')[2].partition("</section>")[0]
+    for lens in (tc.TopK(1), tc.TopK(2)):
+        assert f"{tc.measure(preds, lens=lens).value:.4f}" in section
 
 
 def test_segments_and_clinical_numbers_are_those_of_the_calls(tmp_path):

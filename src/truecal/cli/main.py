@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from truecal import names
 from truecal.cli.answer.formats import safe
 from truecal.cli.config import nearest_settings
 from truecal.errors import MissingExtraError, TruecalError, TruecalWarning
-from truecal.names import did_you_mean
 
 try:
     import click
@@ -32,6 +32,7 @@ VERBS = {
         "audit",
         "Find the segments whose scores are wrong, by more than the search explains.",
     ),
+    "likert": ("truecal.cli.context.likert", "likert", "Judge words for confidence: low, medium, high, or your own."),
     "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
     "watch": ("truecal.cli.watch", "watch", "Watch calibration over time: update, show, report."),
     "sketch": ("truecal.cli.sketch", "sketch", "Days kept as sketches: save, merge, show."),
@@ -63,7 +64,7 @@ def _group() -> Any:
             self, ctx: click.Context, args: list[str]
         ) -> tuple[str | None, click.Command | None, list[str]]:
             if args and args[0] not in VERBS and not args[0].startswith("-"):
-                ctx.fail(f"there is no verb {args[0]!r}{did_you_mean(args[0], VERBS)}")
+                ctx.fail(f"there is no verb {args[0]!r}{names.did_you_mean(args[0], VERBS)}")
             return super().resolve_command(ctx, args)
 
         def _use_settings(self, ctx: click.Context, verb: str, command: click.Command) -> None:
@@ -106,6 +107,8 @@ def main(arguments: list[str] | None = None) -> int:
     with warnings.catch_warnings():
         _show_warnings_as_lines()
         try:
+            if sys.stdout is None:  # started with standard output closed
+                raise BrokenPipeError
             code = _group().main(args=arguments, prog_name="truecal", standalone_mode=False)
             sys.stdout.flush()
         except click.exceptions.Exit as stop:
@@ -160,8 +163,8 @@ def _silence_stdout() -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nothing, sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass  # stdout is no real file (tests)
+    except (OSError, ValueError, AttributeError):
+        pass  # stdout is no real file (tests), or there is none
     finally:
         os.close(nothing)
 
@@ -171,7 +174,7 @@ def _show_warnings_as_lines() -> None:
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
         if issubclass(category, TruecalWarning):
-            print(f"truecal: warning: {message}", file=sys.stderr)
+            print(f"truecal: warning: {safe(str(message))}", file=sys.stderr)
 
     warnings.showwarning = show
     if not sys.warnoptions:

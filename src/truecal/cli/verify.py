@@ -34,13 +34,13 @@ def verify(source: Source, max_error: float, level: float, assume_smooth: bool, 
     to tell), 2 if the input cannot be used.
     """
     import truecal as tc
-    from truecal.report import document
+    from truecal.report import records
 
     preds = load(source)
     with working("verifying"):
         found = tc.verify(preds, threshold=max_error, level=level, lens=make_lens(lens, preds))
     passed = bool(found) or (assume_smooth and found.verdict == "supported")
-    content = document("verify", source=source.name, passed=passed, **asdict(found))
+    content = records.document("verify", source=source.name, passed=passed, **asdict(found))
     numbers = {
         "error": found.value,
         "low": found.low,

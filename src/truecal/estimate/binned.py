@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from truecal.checks import check_norm
+from truecal import checks
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -27,7 +27,7 @@ class BinnedEstimator(Estimator):
     norms: ClassVar[tuple[float, ...] | None] = None  # None: any from 1 up
 
     def __post_init__(self) -> None:
-        check_norm(self.norm, self.norms)
+        checks.norm(self.norm, self.norms)
         self.binning.check()
 
     @property

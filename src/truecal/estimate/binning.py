@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from truecal.checks import check_choice, check_whole
+from truecal import checks
 from truecal.profile import Cut, Profile
 from truecal.types import Indices
 
@@ -22,10 +22,10 @@ class Binning:
 
     def check(self) -> None:
         """Refuse options that make no sense."""
-        check_whole(self.bins, "bins", 1, MOST_BINS)
-        check_choice(self.scheme, ("width", "mass"), "scheme")
-        check_choice(self.ties, ("keep", "split"), "ties")
-        check_choice(self.closed, ("left", "right"), "closed")
+        checks.whole(self.bins, "bins", 1, MOST_BINS)
+        checks.choice(self.scheme, ("width", "mass"), "scheme")
+        checks.choice(self.ties, ("keep", "split"), "ties")
+        checks.choice(self.closed, ("left", "right"), "closed")
 
     def cut(self, profile: Profile) -> Cut:
         return self.cuts(profile, self.bins)

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_choice, check_norm
+from truecal import checks
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
@@ -47,8 +47,8 @@ class DebiasedECE(Estimator):
     ties: Literal["keep", "split"] = "keep"
 
     def __post_init__(self) -> None:
-        check_norm(self.norm, (1, 2))
-        check_choice(self.correction, ("kumar", "exact"), "correction")
+        checks.norm(self.norm, (1, 2))
+        checks.choice(self.correction, ("kumar", "exact"), "correction")
         self.binning(self.bins).check()
 
     def binning(self, bins: int) -> Binning:

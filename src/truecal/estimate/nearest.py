@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_between, check_choice, check_norm, check_whole
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
@@ -46,11 +46,11 @@ class NearestECE(Estimator):
     score: Literal["mean", "own"] = "mean"
 
     def __post_init__(self) -> None:
-        check_norm(self.norm)
+        checks.norm(self.norm)
         if self.neighbors != "auto":
-            check_whole(self.neighbors, "neighbors")
-        check_between(self.alpha, "alpha", 0, np.inf)
-        check_choice(self.score, ("mean", "own"), "score")
+            checks.whole(self.neighbors, "neighbors")
+        checks.between(self.alpha, "alpha", 0, np.inf)
+        checks.choice(self.score, ("mean", "own"), "score")
         if self.region is not None and not (len(self.region) == 2 and 0 <= self.region[0] <= self.region[1] <= 1):
             raise InputError(f"region must be (low, high) with 0 <= low <= high <= 1, not {self.region!r}")
 

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.checks import check_norm
+from truecal import checks
 from truecal.estimate.binning import MOST_BINS, Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -47,7 +47,7 @@ class SweepECE(Estimator):
     ties: Literal["keep", "split"] = "keep"
 
     def __post_init__(self) -> None:
-        check_norm(self.norm)
+        checks.norm(self.norm)
         self.binning(1).check()
 
     def binning(self, bins: int) -> Binning:

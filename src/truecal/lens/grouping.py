@@ -8,6 +8,7 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.lens.canonical import Canonical
 from truecal.lens.lens import Lens
+from truecal.lens.one_class import OneClass
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 from truecal.select import Selection
@@ -103,6 +104,9 @@ class Grouping(Lens):
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
         yield from Canonical().samples(self.predictions(preds))
+
+    def parts(self, preds: Predictions) -> Sequence[Lens]:
+        return [self.then(OneClass(name)) for name in self.names]
 
     def describe(self, preds: Predictions) -> str:
         return f"{len(self.groups)} groups of classes"

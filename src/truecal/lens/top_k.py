@@ -1,11 +1,11 @@
 """Judge the k most probable classes, in order, and everything else together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_whole
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.sample import Sample
@@ -36,7 +36,7 @@ class TopK(Lens):
     k: int
 
     def __post_init__(self) -> None:
-        check_whole(self.k, "k")
+        checks.whole(self.k, "k")
 
     @property
     def several(self) -> bool:
@@ -52,6 +52,9 @@ class TopK(Lens):
             top, ranks = _ranked(probs, preds.labels, self.k)
         names = (*(f"top {i + 1}" for i in range(self.k)), "rest")
         yield Sample.of(preds, top, ranks, names=names, implied=self.k, judged=0)
+
+    def parts(self, preds: Predictions) -> Sequence[Lens]:
+        return [TopK(k) for k in range(1, self.k)]
 
     def describe(self, preds: Predictions) -> str:
         return "top label" if self.k == 1 else f"top {self.k} labels"

@@ -1,16 +1,19 @@
 """Which model is better calibrated? Differences on the same rows, with interval and test."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, check_whole, generator_of
+from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Estimator, Interval, Joint, RankSeries, Units, check_estimator, resampled_jointly
+from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, jointly, resampling
+from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.select import column
@@ -18,8 +21,8 @@ from truecal.types import Float64s
 from truecal.uncertainty.multiplicity import holm
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabular):
     """Error of model `a` minus error of model `b` on the same rows; positive means that b is better calibrated.
 
     `differences` is the resampled distribution, already on the scale of the true difference; `p_value` is two-sided, for no
@@ -33,7 +36,7 @@ class Comparison:
     interval: Interval
     p_value: float
     adjusted_p: float
-    differences: Float64s
+    differences: Float64s = field(repr=False)
     estimator: Estimator
     lens: str
     n: int
@@ -53,6 +56,14 @@ class Comparison:
             "p_value": self.p_value,
             "adjusted_p": self.adjusted_p,
         }
+
+    def frame(self) -> Frame:
+        """One row: both errors, their difference, its interval and p-values."""
+        return Frame.from_records([{**self.row(), "value_a": self.value_a, "value_b": self.value_b, "n": self.n}])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, without the resampled distribution."""
+        return {**super().to_dict(), "difference": self.difference, "estimator": repr(self.estimator)}
 
     def __str__(self) -> str:
         low, high = float(self.interval.low), float(self.interval.high)
@@ -176,6 +187,13 @@ class _Chosen:
     key: str | None
     paired: bool
 
+    def judge(self) -> Estimator:
+        """The estimator asked for, or the one that suits the lens."""
+        several = self.lens is not None and self.lens.several
+        estimator = self.estimator or (estimators.GeneralizedECE() if several else RankSeries())
+        check_estimator(estimator)
+        return estimator
+
     def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
         if len(names) < 2:
             raise InputError("a comparison needs at least two models with different names")
@@ -193,23 +211,17 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    check_whole(resamples, "resamples")
-    check_level(level)
+    checks.whole(resamples, "resamples")
+    checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
-    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
-    check_estimator(estimator)
-    generator = generator_of(rng)
-    lenses = {name: chosen.lens or default_lens(preds) for name, preds in all_preds.items()}
+    estimator = chosen.judge()
+    generator = checks.generator(rng)
+    lenses = {name: estimator.own_lens(chosen.lens) or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    counts = next(iter(units.values())).draws(draws, generator)
-    models = {}
-    for name, preds in all_preds.items():
-        own = counts if chosen.paired else units[name].draws(draws, generator)
-        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = resampled_jointly(estimator, samples, shares, units[name], own, generator, always_test=True)
-        models[name] = _Model.of(joint, estimator, level)
+    judge = _in_context if estimator.several else _by_counts
+    models = judge(estimator, all_preds, lenses, _Drawing(units, draws, chosen.paired, level, generator))
     first = next(iter(all_preds))
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
@@ -224,12 +236,12 @@ def _units(
     lenses: Mapping[str, Lens],
     chosen: _Chosen,
     rng: np.random.Generator,
-) -> dict[str, Units]:
+) -> dict[str, resampling.Units]:
     """What is drawn for each model; paired models have the same units, so that one draw serves all of them."""
     if not chosen.paired:
         if chosen.key is not None:
             raise InputError("key= says which rows belong together, paired=False that none do; give one")
-        return {name: Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
+        return {name: resampling.Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
     (first, preds), *others = all_preds.items()
     if chosen.key is not None:
         return _units_by_key(all_preds, lenses, chosen.key, rng)
@@ -250,13 +262,13 @@ def _units(
             raise InputError(
                 f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
             )
-    shared = Units.of(next(lenses[first].samples(preds)), rng)
+    shared = resampling.Units.of(next(lenses[first].samples(preds)), rng)
     return dict.fromkeys(all_preds, shared)
 
 
 def _units_by_key(
     all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str, rng: np.random.Generator
-) -> dict[str, Units]:
+) -> dict[str, resampling.Units]:
     """Units named by a column of every model; the clusters of the first model hold whole keys, where it has some."""
     first = next(iter(all_preds))
     keys = {name: np.asarray(column(preds, key)).astype(str) for name, preds in all_preds.items()}
@@ -279,11 +291,11 @@ def _units_by_key(
         codes = {name: of_key[values] for name, values in codes.items()}
     alone = clusters is None and all(len(values) == len(known) for values in codes.values())
     sample = next(lenses[first].samples(all_preds[first])).with_units(codes[first])
-    drawn = Units.of(sample, rng)
+    drawn = resampling.Units.of(sample, rng)
     group = np.zeros(int(codes[first].max()) + 1, np.intp)
     group[codes[first]] = drawn.of_row
     kind = "rows" if alone else "clusters"
-    return {name: Units(group[values], drawn.count, kind) for name, values in codes.items()}
+    return {name: resampling.Units(group[values], drawn.count, kind) for name, values in codes.items()}
 
 
 @dataclass(frozen=True)
@@ -295,12 +307,54 @@ class _Model:
     calibrated: bool  # whether it may be perfectly calibrated
 
     @classmethod
-    def of(cls, joint: Joint, estimator: Estimator, level: float) -> "_Model":
+    def of(cls, joint: jointly.Joint, estimator: Estimator, level: float) -> "_Model":
         return cls(
             float(estimator.root(np.array([joint.power]))[0]),
             np.minimum(estimator.root(joint.power - joint.deviations), 1.0),
             joint.p_value > 1 - level,
         )
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """How resamples are drawn: which units, how many, and whether the same for all models."""
+
+    units: Mapping[str, resampling.Units]
+    resamples: int
+    paired: bool
+    level: float
+    rng: np.random.Generator
+
+
+def _by_counts(
+    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: _Drawing
+) -> dict[str, _Model]:
+    """Errors of one probability: resamples are counts of units, which serve all models."""
+    units, rng = drawing.units, drawing.rng
+    counts = next(iter(units.values())).draws(drawing.resamples, rng)
+    models = {}
+    for name, preds in all_preds.items():
+        own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
+        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
+        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, rng, always_test=True)
+        models[name] = _Model.of(joint, estimator, drawing.level)
+    return models
+
+
+def _in_context(
+    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: _Drawing
+) -> dict[str, _Model]:
+    """Errors of several probabilities: paired models draw their units by the same seed."""
+    seed = int(drawing.rng.integers(2**63))
+    models = {}
+    for i, (name, preds) in enumerate(all_preds.items()):
+        units = drawing.units[name]
+        units.refuse_one()
+        rng = np.random.default_rng(seed if drawing.paired else [seed, i])
+        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
+        found = estimator.compared(samples, shares, units.of_row, drawing.resamples, rng)
+        models[name] = _Model(found.value, found.drawn, found.p_value > 1 - drawing.level)
+    return models
 
 
 def _pair(

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import FileError, InputError
-from truecal.lens import ClassWise, Lens, OneClass, TopLabel
+from truecal.lens import Lens
 from truecal.types import Float64s
 from truecal.watch.blocks import Blocks
 from truecal.watch.evidence import Evidence
@@ -24,7 +25,7 @@ from truecal.watch.step import Group
 from truecal.watch.stream import Stream
 
 _FORMAT, _VERSION = "truecal.watch", 2
-_LENSES: dict[str, type[Lens]] = {"TopLabel": TopLabel, "OneClass": OneClass, "ClassWise": ClassWise}
+_LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
 _ARRAYS = ("ever", "change", "best", "learned")
 _DIGITS = 6  # of numbers in the history, which are shown and not computed with
 

@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_choice, check_level, generator_of
+import truecal as tc
+from truecal import checks
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.loess import fit_loess
 from truecal.clinical.curve.spline import SplineCurve, fit_spline, sigmoid
@@ -14,7 +15,6 @@ from truecal.clinical.line import logit
 from truecal.clinical.quantity import student
 from truecal.frame import Frame
 from truecal.lens import Lens
-from truecal.predictions import Predictions
 from truecal.types import Float64s
 
 Kind = Literal["spline", "loess"]
@@ -55,7 +55,7 @@ class FlexibleCurve:
 
 
 def flexible_curve(
-    preds: Predictions,
+    preds: tc.Predictions,
     kind: Kind = "spline",
     *,
     lens: Lens | None = None,
@@ -83,13 +83,13 @@ def flexible_curve(
     >>> curve.contains(grid, grid**2), curve.contains(grid, grid)
     (True, False)
     """
-    check_level(level)
-    check_choice(kind, ("spline", "loess"), "kind")
+    checks.level(level)
+    checks.choice(kind, ("spline", "loess"), "kind")
     cohort = Cohort.of(preds, lens)
     points = grid_of(cohort) if at is None else np.unique(np.asarray(at, np.float64))
     if kind == "spline":
-        return spline_band(fit_spline(cohort), points, level, generator_of(rng))
-    return _loess_band(cohort, points, span, level, generator_of(rng))
+        return spline_band(fit_spline(cohort), points, level, checks.generator(rng))
+    return _loess_band(cohort, points, span, level, checks.generator(rng))
 
 
 def grid_of(cohort: Cohort) -> Float64s:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_norm
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.cited.rows import PairEstimator, blocks
 from truecal.estimate.estimate import Estimate
@@ -38,7 +38,7 @@ class DirichletECE(PairEstimator):
     bandwidth: float | None = None
 
     def __post_init__(self) -> None:
-        check_norm(self.norm, (1, 2))
+        checks.norm(self.norm, (1, 2))
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
             raise InputError(f"bandwidth must be a positive number, not {self.bandwidth!r}")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.checks import check_level, check_whole
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.cited.rows import PairEstimator, blocks
 from truecal.estimate.estimate import Estimate, Interval
@@ -51,8 +51,8 @@ class KernelError(PairEstimator):
     resamples: int = 199
 
     def __post_init__(self) -> None:
-        check_level(self.level)
-        check_whole(self.resamples, "resamples", 19)
+        checks.level(self.level)
+        checks.whole(self.resamples, "resamples", 19)
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
             raise InputError(f"bandwidth must be a positive number, not {self.bandwidth!r}")
 

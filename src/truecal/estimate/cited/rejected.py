@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_between, check_whole
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
@@ -34,8 +34,8 @@ class RejectedShare(Estimator):
     alpha: float = 0.05
 
     def __post_init__(self) -> None:
-        check_whole(self.bins, "bins")
-        check_between(self.alpha, "alpha", 0, 1)
+        checks.whole(self.bins, "bins")
+        checks.between(self.alpha, "alpha", 0, 1)
 
     @property
     def power_norm(self) -> float:

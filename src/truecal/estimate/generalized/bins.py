@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_choice, check_whole
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.binning import MOST_BINS
 from truecal.estimate.bins import Bins
@@ -61,8 +61,8 @@ class EqualWidth(VectorBinning):
     closed: Literal["left", "right"] = "left"
 
     def __post_init__(self) -> None:
-        check_whole(self.bins, "bins", 1, MOST_BINS)
-        check_choice(self.closed, ("left", "right"), "closed")
+        checks.whole(self.bins, "bins", 1, MOST_BINS)
+        checks.choice(self.closed, ("left", "right"), "closed")
 
     def partition(self, vector: Sample) -> Partition:
         if vector.dimension == 2:
@@ -104,7 +104,7 @@ class EqualMass(VectorBinning):
     bins: int = 15
 
     def __post_init__(self) -> None:
-        check_whole(self.bins, "bins", 1, MOST_BINS)
+        checks.whole(self.bins, "bins", 1, MOST_BINS)
 
     def partition(self, vector: Sample) -> Partition:
         if vector.dimension != 2:

@@ -12,6 +12,7 @@ MOST_CELLS = (
 )
 _MOST_TERMS = 64
 _SMALLEST_NORM = 1e-6
+_LEAST_VARIANCE, _LEAST_SCALE = 1e-280, 1e-20  # together they divide the square of a coefficient of 1 without overflow
 _LARGEST_OVERLAP = (
     1e-9  # of a new term with the constant one, before it is made orthogonal to all earlier ones once more
 )
@@ -71,15 +72,16 @@ def rank_cells(profile: Profile) -> Cells:
     profile = profile.spread(MOST_CELLS)
     if profile.rows <= MOST_CELLS and profile.weights is None:
         return _row_cells(profile)
-    distinct = np.minimum(profile.distinct, MOST_CELLS)
+    many = profile.fills(MOST_CELLS)
+    distinct = np.full(1, MOST_CELLS) if many else np.minimum(profile.distinct, MOST_CELLS)
     if profile.rows <= MOST_CELLS:
         cut = profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
-    elif profile.distinct.max() <= MOST_CELLS:
+    elif not many and profile.distinct.max() <= MOST_CELLS:
         cut = _group_cut(profile)
     else:
         cut = profile.mass_cut(MOST_CELLS)
     scale = (profile.size / profile.total)[:, None]
-    alike = slice(0, 1 if profile.weights is None and not profile.has_ties else None)
+    alike = slice(0, 1 if profile.batch == 1 or (profile.weights is None and not profile.has_ties) else None)
     here = profile.sums("w", cut)[alike]
     below, above = (profile.sums("w", Cut(place, place))[alike] for place in (cut.below, cut.above))
     count = np.diff(here, axis=1) * scale[alike]
@@ -163,7 +165,9 @@ def rank_basis(cells: Cells) -> Basis:
 
 def largest_sum(beta: Float64s, covariance: Float64s) -> Float64s:
     """max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration."""
-    scale = np.sqrt(2 * np.cumsum(np.cumsum(covariance**2, axis=0), axis=1).diagonal())
+    # in units of the largest variance squares do not vanish, however small the scores
+    unit = max(float(covariance.diagonal().max()), _LEAST_VARIANCE)
+    scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
     usable = scale > 0
-    sums = np.cumsum(beta**2 - covariance.diagonal(), axis=-1)
-    return np.asarray((sums[..., usable] / scale[usable]).max(axis=-1))
+    sums = np.cumsum((beta / np.sqrt(unit)) ** 2 - covariance.diagonal() / unit, axis=-1)
+    return np.asarray((sums[..., usable] / np.maximum(scale[usable], _LEAST_SCALE)).max(axis=-1))

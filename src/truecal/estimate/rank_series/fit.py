@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimate.pivot import Pivot
+from truecal.estimate.pivot import ENLARGED, Pivot
 from truecal.estimate.rank_series.basis import Basis, Cells, most_cells, rank_basis, rank_cells
+from truecal.estimate.rank_series.jumps import jump_energy
 from truecal.profile import Profile
 from truecal.types import Float64s, Indices
 
@@ -97,11 +98,12 @@ def fit_series(profile: Profile) -> Fit:
     rate = np.clip(cells.score + gap, 0.0, 1.0)
     variance = rate * (1 - rate)
     square = gap * gap
-    second, fourth = np.vecdot(share, square), np.vecdot(share, square * square)
+    second = np.vecdot(share, square)
     flat = second <= 0
     positive = np.where(flat, 1.0, second)
+    fourth = np.vecdot(share, (square / positive[:, None]) ** 2)
     noise = np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / positive) / n
-    spread = np.where(flat, 0.0, (fourth / positive**2 - 1) / n)
+    spread = np.where(flat, 0.0, (fourth - 1) / n)
 
     stands_out = power > _GATE * np.sqrt(2 * _least_span(cells, basis, best, power))
     jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)
@@ -164,4 +166,17 @@ def pivot_of(fit: Fit) -> Pivot:
         (covariance_of(fit.basis.by_dataset(), variance, fit.cells.n) ** 2).sum(axis=(1, 2))
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
     ]
-    return Pivot(fit.theta[-1], 2 * np.maximum(*spans), fit.noise, fit.spread)
+    centre = fit.theta[-1] + jump_energy(fit.cells, fit.basis)
+    return Pivot(centre, 2 * np.maximum(*spans), fit.noise, fit.spread, *_enlarged(fit))
+
+
+def _enlarged(fit: Fit) -> tuple[Float64s, Float64s]:
+    """The squared error of the fitted curve, and b were its gaps so many times as large (16a); rising, shape (nodes, m)."""
+    share, score, square = fit.cells.share, fit.cells.score, fit.gap * fit.gap
+    fitted = np.vecdot(share, square)
+    safe_fitted = np.where(fitted > 0, fitted, 1.0)
+    noise = [fit.noise]
+    for times in ENLARGED[1:]:
+        rate = np.clip(score + times * fit.gap, 0.0, 1.0)
+        noise.append(4 * np.vecdot(share, square * rate * (1 - rate)) / safe_fitted / fit.cells.n)
+    return fitted, np.maximum.accumulate(noise, axis=0)

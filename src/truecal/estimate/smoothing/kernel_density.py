@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_norm
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.combine import power_mean
 from truecal.estimate.estimator import Estimator, Findings
@@ -34,7 +34,7 @@ class KernelDensityECE(Estimator):
     bandwidth: float | None = None
 
     def __post_init__(self) -> None:
-        check_norm(self.norm)
+        checks.norm(self.norm)
         if self.bandwidth is not None and not 0 < self.bandwidth <= 1:
             raise InputError(f"bandwidth must lie in (0, 1], not {self.bandwidth!r}")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from truecal import parallel
 from truecal.frame import Frame
 from truecal.lab.papers.data import Network
 from truecal.lab.papers.experiment import Experiment
@@ -12,7 +13,6 @@ from truecal.lab.papers.peng.items import ITEMS as PENG
 from truecal.lab.papers.roelofs.items import ITEMS as ROELOFS
 from truecal.lab.trials.run import Run
 from truecal.lab.worlds.world import Seed
-from truecal.parallel import Step
 
 ITEMS: tuple[Item, ...] = (*ROELOFS, *PENG, *KUMAR)
 NAMES = {
@@ -53,7 +53,7 @@ def run_items(
     made: dict[tuple[str, str], Experiment] = {}
     with (run or Run()).kept() as kept, kept.reporting("papers") as progress:
         for place, (name, file) in enumerate(wanted):
-            progress(Step(f"papers: {name}", place, len(wanted)))
+            progress(parallel.Step(f"papers: {name}", place, len(wanted)))
             network = file.partition("=")[0]
             given = {network: data[network]} if network else {}
             made[name, file] = paper(name, effort=effort, data=given, rng=rng, run=kept)

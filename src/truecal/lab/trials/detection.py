@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from truecal.checks import check_between, check_level
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lab.trials.batches import Cell, answers_of
@@ -94,7 +94,7 @@ def coverage(
     >>> 0.8 < found.rate <= 1.0
     True
     """
-    check_level(level)
+    checks.level(level)
     cell = Cell("world", world, n, m, (Bounds(estimator.at_level(level)),))
     ((bounds,),) = answers_of([cell], rng=rng, run=run)
     truth = world.true_error(estimator.power_norm)
@@ -148,7 +148,7 @@ def power_of_test(
     >>> tc.lab.power_of_test(tc.RankSeries(), world, n=1000, m=100).rate > 0.8
     True
     """
-    check_between(alpha, "alpha", 0, 1)
+    checks.between(alpha, "alpha", 0, 1)
     if (resamples + 1) * alpha < 1:
         raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
     cell = Cell("world", world, n, m, (PValue(estimator, resamples),))
@@ -176,7 +176,7 @@ def power(
     >>> tc.lab.power(tc.RankSeries(), world, n=1000, m=200).rate > 0.8
     True
     """
-    check_between(alpha, "alpha", 0, 1)
+    checks.between(alpha, "alpha", 0, 1)
     question = (Value(estimator),)
     null = world.with_calibrated_outcomes()
     cells = [Cell("calibrated", null, n, NULL_PER_REAL * m, question), Cell("world", world, n, m, question)]
@@ -215,8 +215,8 @@ def samples_needed(
     >>> 100 < found.n < 500
     True
     """
-    check_between(error, "error", 0, 1)
-    check_between(target, "target", 0, 1)
+    checks.between(error, "error", 0, 1)
+    checks.between(target, "target", 0, 1)
     if world is None:
         world = World(Uniform(), power_curve(error, norm=estimator.power_norm))
     else:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimate import BinnedECE
+import truecal as tc
 from truecal.lab.trials.trials import bias
 from truecal.lab.worlds.fit_world import WorldFit
 from truecal.lab.worlds.world import Seed, World
@@ -42,7 +42,7 @@ def goodness(
     >>> abs(check.z) < 3
     True
     """
-    estimator = BinnedECE(bins=bins, scheme="width", norm=norm)
+    estimator = tc.BinnedECE(bins=bins, scheme="width", norm=norm)
     rows = round(float(fit.profile.size[0]))
     trial = bias(estimator, world or fit.world, n=rows, m=m, rng=rng)
     on_data = float(np.ravel(estimator.values(fit.profile))[0])

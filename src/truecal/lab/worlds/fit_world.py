@@ -13,7 +13,7 @@ from truecal.lab.worlds.score_distributions import Discrete, Empirical
 from truecal.lab.worlds.world import World
 
 if TYPE_CHECKING:
-    from truecal.profile import Profile
+    import truecal as tc
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class WorldFit:
 
     beta: BetaFit
     curves: tuple[CurveFit, ...]
-    profile: "Profile"
+    profile: "tc.Profile"
 
     @property
     def best(self) -> CurveFit:
@@ -47,7 +47,7 @@ class WorldFit:
         raise InputError(f"unknown curve {name!r}: use one of {', '.join(fit.name for fit in self.curves)}")
 
 
-def fit_world(profile: "Profile", *, resolution: float | None = None) -> WorldFit:
+def fit_world(profile: "tc.Profile", *, resolution: float | None = None) -> WorldFit:
     """Fit Beta scores and the best of the GLM curves to one dataset: "simulate data like mine".
 
     Scores of exactly 1 or 0 are taken as rounded. For the Beta they count as P(1-c < resolution); for the curves they

@@ -20,7 +20,7 @@ from truecal.lab.worlds.beta_quantiles import beta_from_uniforms
 from truecal.lab.worlds.quadrature import Array, Integrand, Piece, integrate
 
 if TYPE_CHECKING:
-    from truecal.profile import Profile
+    import truecal as tc
 
 
 class Scores(ABC):
@@ -146,7 +146,7 @@ class Discrete(Scores):
         object.__setattr__(self, "probabilities", chances)
 
     @classmethod
-    def of(cls, profile: "Profile") -> "Discrete":
+    def of(cls, profile: "tc.Profile") -> "Discrete":
         """The empirical distribution of a profile's scores."""
         if profile.batch != 1:
             raise InputError(f"one dataset is needed, not a batch of {profile.batch}")

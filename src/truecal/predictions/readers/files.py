@@ -12,8 +12,8 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import names
 from truecal.errors import FileError, MissingExtraError
-from truecal.names import did_you_mean
 
 # How the scanning engines call a kind of file, by its ending.
 FRAME_FORMATS = {
@@ -39,7 +39,7 @@ def existing(path: str | Path) -> Path:
         raise FileError(f"{file} is a folder; name a file in it, or scan it with tc.scan")
     if not file.is_file():
         beside = [p.name for p in file.parent.iterdir()] if file.parent.is_dir() else []
-        raise FileError(f"there is no file {file}{did_you_mean(file.name, beside)}")
+        raise FileError(f"there is no file {file}{names.did_you_mean(file.name, beside)}")
     return file
 
 
@@ -65,8 +65,11 @@ def _kind_of_content(data: bytes) -> str:
     if data.startswith(b"PAR1"):
         return "parquet"
     if data.startswith(b"PK\x03\x04"):
-        with ZipFile(io.BytesIO(data)) as archive:
-            return "npz" if all(name.endswith(".npy") for name in archive.namelist()) else "eval"
+        try:
+            with ZipFile(io.BytesIO(data)) as archive:
+                return "npz" if all(name.endswith(".npy") for name in archive.namelist()) else "eval"
+        except BadZipFile:
+            return "npz"  # whose reader refuses it
     if head.startswith(b"["):
         return "json"
     if not head.startswith(b"{"):
@@ -109,7 +112,7 @@ def read_frame(file: Path) -> Any:
         if isinstance(error, FileError):
             raise
         shown = {"ndjson": "jsonl"}.get(kind, kind)
-        raise FileError(f"{file} is not a readable {shown} file: {str(error).splitlines()[0]}") from error
+        raise FileError(f"{file} is not a readable {shown} file: {_reason(error)}") from error
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
@@ -128,7 +131,13 @@ def read_json(file: Path) -> Any:
     try:
         return json.loads(_unpacked(file))
     except (ValueError, RecursionError) as error:
-        raise FileError(f"{file} is not a readable json file: {str(error).splitlines()[0]}") from error
+        raise FileError(f"{file} is not a readable json file: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of another library's message, which may quote the file at any length."""
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return first if len(first) <= 200 else f"{first[:197]}..."
 
 
 def _records(file: Path) -> Any:
@@ -162,7 +171,7 @@ def read_lines(file: Path, *, most: int | None = None) -> Iterator[Any]:
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise FileError(f"{file} is not a readable jsonl file: line {number}: {error}") from error
+                raise FileError(f"{file} is not a readable jsonl file: line {number}: {_reason(error)}") from error
 
 
 def _unpacked(file: Path) -> bytes:

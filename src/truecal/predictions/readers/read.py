@@ -157,7 +157,7 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
         if name not in table.columns:
             known = ", ".join(table.columns)
             raise InputError(
-                f"there is no column {name!r} for --by; the columns are {known}{did_you_mean(name, table.columns)}"
+                f"there is no column {name!r} for --by or --select; the columns are {known}{did_you_mean(name, table.columns)}"
             )
     names, _ = matching(table.columns, choice.outputs, "predictions")
     if wanted.percent or wanted.words is not None:
@@ -245,7 +245,7 @@ def _from_arrays(file: Path, wanted: Wanted) -> Reading:
     if not isinstance(name, str):
         raise InputError("name one array of predictions in an npz file: probs= or logits=")
     if wanted.by:
-        raise InputError(f"there is no column {wanted.by[0]!r} for --by; npz files have no columns to group by")
+        raise InputError(f"there is no column {wanted.by[0]!r} for --by or --select; npz files have no columns")
     missing = [k for k in (name, choice.label, wanted.weights, wanted.clusters) if k is not None and k not in held]
     if missing:
         raise InputError(f"{file} has no array {missing[0]!r}; it has {', '.join(held)}")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
-from truecal.predictions import as_array, as_floats, check_outcomes, check_scores, check_weights
+from truecal.predictions import border
 from truecal.profile.sketch.cells import all_edges
 from truecal.profile.sketch.file import load_cells, save_cells
 from truecal.profile.sketch.profile import CellProfile
@@ -104,14 +104,18 @@ class Sketch:
 
     def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
         """Count in a batch, which may be empty; returns the sketch itself."""
-        given = [np.shape(as_floats(scores, "scores")), np.shape(as_array(outcomes, "outcomes"))]
+        given = [np.shape(border.as_floats(scores, "scores")), np.shape(border.as_array(outcomes, "outcomes"))]
         if all(shape[:1] == (0,) for shape in given):
             return self
-        c = check_scores(scores)
+        c = border.check_scores(scores)
         if c.ndim != 1:
             raise InputError(f"a sketch holds one dataset, but scores have shape {c.shape}; make one per dataset")
         tally = Tally()
-        tally.add(c, check_outcomes(outcomes, c.shape), None if weights is None else check_weights(weights, c.shape))
+        tally.add(
+            c,
+            border.check_outcomes(outcomes, c.shape),
+            None if weights is None else border.check_weights(weights, c.shape),
+        )
         return self.merge(Sketch.from_tally(tally, min(8, c.dtype.itemsize)))
 
     def merge(self, other: "Sketch") -> "Sketch":

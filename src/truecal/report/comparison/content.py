@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
 from truecal.report.comparison.pairs import Pairing, PairRow, compare_models
 from truecal.report.model.curves import CurveRecord, thinned
 from truecal.report.provenance import Provenance, fingerprint
@@ -56,7 +55,7 @@ class ComparisonContent:
 
 
 def gather_comparison(
-    models: Mapping[str, Predictions], setting: ComparisonSetting, *, lens: Lens | None = None
+    models: Mapping[str, tc.Predictions], setting: ComparisonSetting, *, lens: Lens | None = None
 ) -> ComparisonContent:
     """Errors of every model, differences of every pair, and the curves to overlay."""
     if not 2 <= len(models) <= MOST_MODELS:
@@ -65,7 +64,7 @@ def gather_comparison(
     level, rng = setting.level, setting.rng
     judged = default_lens(first) if lens is None else lens
     if judged.shares(first) is not None or judged.several:
-        raise InputError("the comparison page judges one quantity; leave out ClassWise()")
+        raise InputError(f"the comparison page draws one probability per row; compare {judged} without a page")
     comparisons = compare_models(models, setting.pairing, lens=judged, level=level, rng=rng)
     rows, curves = [], {}
     for name, preds in models.items():

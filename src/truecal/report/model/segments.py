@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens
-from truecal.predictions import Predictions
 from truecal.report.html import element
 from truecal.report.records import Absent
-from truecal.scan import Scan
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class ClinicalRecord:
 
 
 def segments_of(
-    data: Predictions | Scan, by: Sequence[str], *, lens: Lens | None, level: float, tolerance: float
+    data: tc.Predictions | tc.Scan, by: Sequence[str], *, lens: Lens | None, level: float, tolerance: float
 ) -> SegmentsRecord | Absent:
     """What `tc.audit` finds in the columns of a page; absent where it cannot search."""
     try:
@@ -82,7 +80,7 @@ def segments_of(
     return SegmentsRecord(rows, found.summary(), found.notes)
 
 
-def clinical_of(preds: Predictions, *, lens: Lens, level: float, rng: int) -> ClinicalRecord | Absent:
+def clinical_of(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) -> ClinicalRecord | Absent:
     """The numbers of `tc.clinical`; absent where the cohort has none."""
     try:
         found = tc.clinical(preds, lens=lens, level=level, rng=rng)

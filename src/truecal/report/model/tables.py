@@ -1,6 +1,8 @@
 """The tables of results: by estimator, by class, by group."""
 
-from truecal.names import ESTIMATORS, word_of
+from math import isfinite
+
+from truecal import names
 from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
@@ -15,7 +17,7 @@ def estimator_table(content: Content) -> str:
     """Every estimator on the same data."""
     rows = []
     for record in content.estimates:
-        name = ESTIMATORS[word_of(record.estimator.name, ESTIMATORS)].title
+        name = names.ESTIMATORS[names.word_of(record.estimator.name, names.ESTIMATORS)].title
         does, reference = ESTIMATOR_WORDS[record.estimator.name]
         options = record.estimator.options
         scheme = (
@@ -257,13 +259,19 @@ def recalibration_table(content: Content) -> str:
     others = [name for name in found.tied if name != found.winner]
     close = f"; {', '.join(others)}: not significantly worse" if others else ""
     part = "" if found.sampled is None else f" A sample of {found.sampled:,} rows was used."
+    best = f" Lowest log loss: {found.winner}{close}."
+    if not any(isfinite(row.log_loss) for row in found.rows):
+        best = (
+            " Every log loss is infinite: a row had probability 0 for what happened, and no method here can raise it."
+        )
     intro = element(
         "p",
         escaped(
             f"Each method was fitted on {found.folds - 1} of {found.folds} parts of the rows and judged on the other, in "
-            f"turn. Lowest log loss: {found.winner}{close}.{part}"
+            f"turn.{best}{part}"
         ),
     )
+    intro += "".join(element("p", escaped(f"{words}.")) for words in found.refused)
     header = ["Method", "Error", f"{content.level:.0%} interval", "Log loss", "Brier score", "Accuracy"]
     chart = ""
     if found.curves:

@@ -5,8 +5,9 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.estimate import Binning, Bins, refuse_batch
-from truecal.profile import Profile
+import truecal as tc
+from truecal import estimate as estimators
+from truecal.estimate import Bins, resampling
 from truecal.types import Float64s
 
 
@@ -34,7 +35,7 @@ class BinBias:
         return float((self.share * self.bias).sum())
 
 
-def bin_bias(profile: Profile, *, bins: int = 100, scheme: Literal["width", "mass"] = "mass") -> BinBias:
+def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "mass"] = "mass") -> BinBias:
     """The bias of the plug-in squared gap, bin by bin, from the prefix sums of a profile.
 
     It depends on accuracy twice over: outcomes of an accurate model vary less, and go with its confidence more. Hence models of
@@ -47,8 +48,8 @@ def bin_bias(profile: Profile, *, bins: int = 100, scheme: Literal["width", "mas
     >>> round(found.total, 4)  # a calibrated model: 100 bins / 10,000 rows * E[C (1 - C)] = 0.01 / 6
     0.0017
     """
-    refuse_batch(profile)
-    cut = Binning(bins, scheme, "keep", "left").cut(profile)
+    resampling.refuse_batch(profile)
+    cut = estimators.Binning(bins, scheme, "keep", "left").cut(profile)
     found = Bins.of(profile, cut)
     squares, products = (np.diff(profile.sums(name, cut), axis=1)[0] for name in ("cc", "cy"))
     weight, outcome, score = found.safe[0], found.outcome_sum[0] / found.safe[0], found.score_sum[0] / found.safe[0]

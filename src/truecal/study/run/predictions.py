@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.predictions import Predictions
 from truecal.study.run.fit import read_fit
 from truecal.study.spec.rows import load_rows
 from truecal.study.spec.spec import Columns
@@ -21,7 +21,7 @@ def predictions_of(
     *,
     severity: float = 0.0,
     seed: int | None = None,
-) -> Predictions:
+) -> tc.Predictions:
     """What a model said on the rows of a dataset that were judged; the prediction file must still be where it was."""
     pl = polars()
     meta, frame = store.meta(), store.frame()

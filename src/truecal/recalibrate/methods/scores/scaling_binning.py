@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truecal.checks import check_choice, check_whole
+import truecal as tc
+from truecal import checks
 from truecal.errors import FileError, InputError
-from truecal.profile import Profile
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.methods.scores.beta import BetaCalibration
@@ -96,9 +96,9 @@ class ScalingBinning(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        check_whole(self.bins, "bins", 1)
-        check_whole(self.rng, "rng", 0)
-        check_choice(self.split, ("none", "thirds"), "split")
+        checks.whole(self.bins, "bins", 1)
+        checks.whole(self.rng, "rng", 0)
+        checks.choice(self.split, ("none", "thirds"), "split")
         if self.scaling is not None:
             if not isinstance(self.scaling, ScoreMapping):
                 raise InputError(
@@ -125,7 +125,7 @@ class ScalingBinning(ScoreMapping):
             first, second, third = np.array_split(np.random.default_rng(self.rng).permutation(len(scores)), 3)
         curve = self._curve().fit_map(scores[first], outcomes[first], weights[first])
         values = curve(scores)
-        edges = mass_edges(Profile.from_arrays(values[second], outcomes[second], weights[second]), self.bins)
+        edges = mass_edges(tc.Profile.from_arrays(values[second], outcomes[second], weights[second]), self.bins)
         bin_of, count = np.searchsorted(edges, values, side="right"), len(edges) + 1
 
         def means(rows: Indices) -> tuple[Float64s, Float64s]:
