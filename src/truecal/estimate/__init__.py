@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names load on fi
     from truecal.estimate.debiased import DebiasedECE as DebiasedECE
     from truecal.estimate.estimate import Curve as Curve
     from truecal.estimate.estimate import Estimate as Estimate
+    from truecal.estimate.estimate import Estimates as Estimates
     from truecal.estimate.estimate import Interval as Interval
     from truecal.estimate.estimator import Estimator as Estimator
     from truecal.estimate.estimator import SketchRange as SketchRange
@@ -63,7 +64,7 @@ __getattr__, __all__ = lazy_names(
         "truecal.estimate.cited.rejected": "RejectedShare",
         "truecal.estimate.combine": "combined power_mean",
         "truecal.estimate.debiased": "DebiasedECE",
-        "truecal.estimate.estimate": "Curve Estimate Interval",
+        "truecal.estimate.estimate": "Curve Estimate Estimates Interval",
         "truecal.estimate.estimator": "Estimator SketchRange check_estimator",
         "truecal.estimate.generalized.bins": "EqualMass EqualWidth",
         "truecal.estimate.generalized.distances": "ClassWeighted InterInterval Lp Mahalanobis TotalVariation",

@@ -266,11 +266,17 @@ def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
     return np.array([position[value] for value in values], dtype=np.intp)[inverse]
 
 
-def check_probabilities(probs: Floats) -> None:
-    """Rows of class probabilities: in [0, 1] and summing to 1 within SUM_TOLERANCE. One pass in cache-sized blocks."""
+def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
+    """Rows of class probabilities: in [0, 1] and (unless sums=False) summing to 1 within SUM_TOLERANCE.
+
+    One pass in cache-sized blocks.
+    """
     rows, count = probs.shape
     if count < 2:
         raise InputError("probabilities have one column; pass a 1-D array of P(positive), or one column per class")
+    if not sums:
+        refuse_outside_unit(probs, "probabilities")
+        return
     tolerance = 1e-2 if probs.dtype == np.float16 else SUM_TOLERANCE
     step = max(1, _BLOCK_BYTES // (count * probs.dtype.itemsize))
     ones: Floats = np.ones(count, np.float32 if probs.dtype == np.float32 else np.float64)
@@ -285,7 +291,7 @@ def check_probabilities(probs: Floats) -> None:
         total = float(probs[row].sum(dtype=np.float64))
         raise InputError(
             f"probabilities of row {row} sum to {total:.6g}, not 1 (tolerance {tolerance:g}); "
-            "normalise them, or use Predictions.from_logits for logits"
+            "normalise them, declare normalized=False (--unnormalised), or use Predictions.from_logits for logits"
         )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names load on fi
     from truecal.uncertainty.measurement import measure as measure
     from truecal.uncertainty.measurement import measure_profile as measure_profile
     from truecal.uncertainty.multiplicity import holm as holm
+    from truecal.uncertainty.scorer import scorer as scorer
     from truecal.uncertainty.tests.classical import hosmer_lemeshow as hosmer_lemeshow
     from truecal.uncertainty.tests.classical import spiegelhalter as spiegelhalter
     from truecal.uncertainty.tests.consistency import consistency_test as consistency_test
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names load on fi
     from truecal.uncertainty.tests.rank_series import rank_series_test as rank_series_test
     from truecal.uncertainty.tests.tcal import tcal_test as tcal_test
     from truecal.uncertainty.tests.verdict import Verdict as Verdict
+    from truecal.uncertainty.verify.bounds import rows_needed as rows_needed
     from truecal.uncertainty.verify.verify import Verification as Verification
     from truecal.uncertainty.verify.verify import verify as verify
 
@@ -39,12 +41,14 @@ __getattr__, __all__ = lazy_names(
         "truecal.uncertainty.debiased_interval": "debiased_interval",
         "truecal.uncertainty.measurement": "calibration_error measure measure_profile",
         "truecal.uncertainty.multiplicity": "holm",
+        "truecal.uncertainty.scorer": "scorer",
         "truecal.uncertainty.tests.classical": "hosmer_lemeshow spiegelhalter",
         "truecal.uncertainty.tests.consistency": "consistency_test",
         "truecal.uncertainty.tests.cumulative": "kuiper",
         "truecal.uncertainty.tests.rank_series": "rank_series_test",
         "truecal.uncertainty.tests.tcal": "tcal_test",
         "truecal.uncertainty.tests.verdict": "Verdict",
+        "truecal.uncertainty.verify.bounds": "rows_needed",
         "truecal.uncertainty.verify.verify": "Verification verify",
     },
 )
