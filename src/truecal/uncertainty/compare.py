@@ -4,14 +4,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import Estimator, GeneralizedECE, Interval, RankSeries, check_estimator, jointly, resampling
-from truecal.lens import Lens, check_lens, default_lens
+from truecal.estimate import (
+    Estimator,
+    GeneralizedECE,
+    Interval,
+    RankSeries,
+    check_estimator,
+    jointly,
+    rank_series,
+    resampling,
+)
+from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.select import column
 from truecal.types import Float64s
@@ -81,11 +91,9 @@ def compare(
 ) -> Comparison:
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    Rows (or whole clusters) are drawn with replacement, the same for both models, so what the models have in common cancels.
-    With P the estimates as powers and d the deviations of their resamples (see :class:`Bootstrap`), the differences
-    root(P_a - d_a) - root(P_b - d_b) give the interval, and the share of them on either side of 0 the p-value. An estimate of no
-    error at all is still above 0; so where calibration is rejected for one model and not for the other, the interval reaches to
-    where the whole error of the one would be the difference.
+    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `_difference`),
+    which is that over rows (or whole clusters) drawn with replacement, the same for both models: what the models have in common
+    cancels. The p-value agrees with the interval.
 
     compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
     belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
@@ -215,7 +223,8 @@ def _compare_all(
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
     described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
-    comparisons = [_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs]
+    stated = _Stated(level, method, estimator, described, n, chosen.paired)
+    comparisons = [_pair(a, b, models, stated) for a, b in pairs]
     adjusted = holm(np.array([c.p_value for c in comparisons]))
     return [replace(c, adjusted_p=float(p)) for c, p in zip(comparisons, adjusted, strict=True)]
 
@@ -294,14 +303,15 @@ class _Model:
     value: float
     drawn: Float64s  # where its true error may be, resample by resample
     calibrated: bool  # whether it may be perfectly calibrated
+    interval: tuple[float, float] | None = None  # its own, where the value is free of bias
+    unselected: Float64s | None = None  # powers of the resamples before anything was chosen from the data
 
     @classmethod
-    def of(cls, joint: jointly.Joint, estimator: Estimator, level: float) -> "_Model":
-        return cls(
-            float(estimator.root(np.array([joint.power]))[0]),
-            np.minimum(estimator.root(joint.power - joint.deviations), 1.0),
-            joint.p_value > 1 - level,
-        )
+    def of(cls, joint: jointly.Joint, estimator: Estimator, level: float, interval: Interval | None) -> "_Model":
+        value = float(estimator.root(np.array([joint.power]))[0])
+        drawn = np.minimum(estimator.root(joint.power - joint.deviations), 1.0)
+        ends = None if interval is None else (min(float(interval.low), value), max(float(interval.high), value))
+        return cls(value, drawn, joint.p_value > 1 - level, ends, joint.unselected)
 
 
 @dataclass(frozen=True)
@@ -326,8 +336,23 @@ def _by_counts(
         own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
         samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
         joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, rng, always_test=True)
-        models[name] = _Model.of(joint, estimator, drawing.level)
+        interval = None
+        if estimator.corrected:
+            if shares is None:
+                interval = _by_formula(lenses[name].sample(preds), units[name], estimator, drawing.level)
+            if interval is None:
+                interval = resampling.Bootstrap.of(estimator, joint, drawing.level, units[name].kind).interval()
+        models[name] = _Model.of(joint, estimator, drawing.level, interval)
     return models
+
+
+def _by_formula(sample: Sample, units: resampling.Units, estimator: Estimator, level: float) -> Interval | None:
+    """The interval of one model by itself, of an estimator that needs no resamples for it."""
+    if units.kind == "clusters":
+        series = rank_series.ClusteredSeries.of(sample.with_units(units.of_row), units)
+        counted = estimator.of_clusters(series, level)
+        return None if counted is None else counted[2]
+    return estimator.at_level(level).complete(sample.profile).interval
 
 
 def _in_context(
@@ -346,26 +371,68 @@ def _in_context(
     return models
 
 
-def _pair(
-    a: str,
-    b: str,
-    models: Mapping[str, _Model],
-    level: float,
-    method: str,
-    estimator: Estimator,
-    lens: str,
-    n: int,
-) -> Comparison:
+@dataclass(frozen=True)
+class _Stated:
+    """What all comparisons made together have in common."""
+
+    level: float
+    method: str
+    estimator: Estimator
+    lens: str
+    n: int
+    paired: bool
+
+
+def _pair(a: str, b: str, models: Mapping[str, _Model], stated: _Stated) -> Comparison:
     one, other = models[a], models[b]
-    d = one.drawn - other.drawn
     difference = one.value - other.value
+    low, high, p = _difference(one, other, stated) if one.interval else _by_quantiles(one, other, stated.level)
+    interval = Interval(min(low, difference), max(high, difference), stated.level, stated.method)
+    d = one.drawn - other.drawn
+    return Comparison(a, b, one.value, other.value, interval, p, p, d, stated.estimator, stated.lens, stated.n)
+
+
+def _difference(one: _Model, other: _Model, stated: _Stated) -> tuple[float, float, float]:
+    """Limits of the difference and its p-value, from the limits of both errors and the correlation of their estimates.
+
+    Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b lies
+    sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b) above
+    it. The errors' own intervals hold near zero and away from it, so those of the difference do.
+    """
+    assert one.interval is not None
+    assert other.interval is not None
+    assert one.unselected is not None
+    assert other.unselected is not None
+    difference = one.value - other.value
+    rho = _correlation(one.unselected, other.unselected) if stated.paired else 0.0
+    down = _reach(one.value - one.interval[0], other.interval[1] - other.value, rho)
+    up = _reach(one.interval[1] - one.value, other.value - other.interval[0], rho)
+    if stated.paired and np.array_equal(one.drawn, other.drawn):
+        down = up = 0.0  # the same model twice
+    normal = NormalDist()
+    away, reach = abs(difference), down if difference > 0 else up
+    z = normal.inv_cdf(0.5 + stated.level / 2) * away / reach if reach > 0 else 0.0
+    return difference - down, difference + up, min(max(2 * normal.cdf(-z), np.finfo(float).tiny), 1.0)
+
+
+def _correlation(one: Float64s, other: Float64s) -> float:
+    """Of both estimates on the same resamples."""
+    spread = float(one.std() * other.std())
+    return float(np.clip(np.mean((one - one.mean()) * (other - other.mean())) / spread, -1, 1)) if spread > 0 else 0.0
+
+
+def _reach(one: float, other: float, rho: float) -> float:
+    """How far a difference may be off whose parts may be off by `one` and `other`."""
+    return float(np.sqrt(max(one**2 + other**2 - 2 * rho * one * other, 0.0)))
+
+
+def _by_quantiles(one: _Model, other: _Model, level: float) -> tuple[float, float, float]:
+    """Limits and p-value from the resampled differences alone, for plug-in errors whose value is biased."""
+    d = one.drawn - other.drawn
     low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
     if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
         high = max(high, np.quantile(one.drawn, (1 + level) / 2))
     if one.calibrated and not other.calibrated:
         low = min(low, -np.quantile(other.drawn, (1 + level) / 2))
-    m = len(d)
     tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
-    p = min(1.0, 2 * (1 + tail) / (1 + m))
-    interval = Interval(min(float(low), difference), max(float(high), difference), level, method)
-    return Comparison(a, b, one.value, other.value, interval, p, p, d, estimator, lens, n)
+    return float(low), float(high), min(1.0, 2 * (1 + tail) / (1 + len(d)))
