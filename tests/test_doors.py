@@ -148,6 +148,7 @@ NOT_DOORS = {
     "sample_size": "plans, judges nothing",
     "sample_size_by_simulation": "plans, judges nothing",
     "like": "names an estimator and a lens",
+    "scorer": "measure for models of scikit-learn: see tests/uncertainty/test_scorer.py",
     "report_watch": "draws what a watch says",
     "calibration_error": "measure on arrays",
     "compare_many": "compare of more than two",

@@ -185,11 +185,9 @@ def _selected(source: Source, preds: "tc.Predictions") -> "Selection | None":
 
 def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:
     """A note where the rows of several models are judged as if they were of one."""
-    import numpy as np
-
     if "model" not in preds.columns or "model" in source.by:
         return ()
-    models = len(np.unique(np.asarray(preds.columns["model"]).astype(str)))
+    models = len(set(map(str, preds.columns["model"].tolist())))
     if models < 2:
         return ()
     return (f"the rows of {models} models are judged together; --by model gives one answer each",)

@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.frame import Frame, Tabular
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
 
-@dataclass(frozen=True)
-class Bins:
+@dataclass(frozen=True, repr=False)
+class Bins(Tabular):
     """Counts and sums of each bin, shape (batch, b); empty bins have count 0.
 
     For a single dataset the properties below are one-dimensional and leave out empty bins.
@@ -27,8 +29,8 @@ class Bins:
     @classmethod
     def of(cls, profile: Profile, cut: Cut) -> "Bins":
         """The bins between consecutive cuts."""
-        weight, score, outcome = (np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y"))
-        scale = (profile.size / profile.total)[:, None]
+        weight, score, outcome = (_between(profile, cut, name) for name in ("w", "c", "y"))
+        scale = (profile.size / np.where(profile.total > 0, profile.total, 1.0))[:, None]
         effective = None
         if profile.units is not None and cut.fraction is None:
             effective = effective_counts(profile, cut.below[0])[None]
@@ -42,7 +44,8 @@ class Bins:
     @cached_property
     def share(self) -> Float64s:
         """Part of the data in each bin, shape (batch, b)."""
-        return self.weight / self.weight.sum(axis=1, keepdims=True)
+        total = self.weight.sum(axis=1, keepdims=True)
+        return self.weight / np.where(total > 0, total, 1.0)
 
     @cached_property
     def gap(self) -> Float64s:
@@ -77,6 +80,21 @@ class Bins:
         """How often the outcome happened in each bin."""
         return self._shown(self.rate)
 
+    def frame(self) -> Frame:
+        """One row per bin (of a single dataset: per filled bin): predictions, mean confidence, frequency and its 95 % interval."""
+        low, high = self.interval()
+        columns = {"count": self.counts, "mean_score": self.mean_score, "mean_outcome": self.mean_outcome}
+        flat = {name: np.ravel(values) for name, values in {**columns, "low": low, "high": high}.items()}
+        return Frame(flat if self.single else {"dataset": np.repeat(np.arange(len(low)), low.shape[1]), **flat})
+
+    def __str__(self) -> str:
+        return f"{self._headline()}\n{self.frame()!r}"
+
+    def _headline(self) -> str:
+        if not self.single:
+            return f"the bins of {len(self.weight)} datasets"
+        return f"{self.filled} bins of {self.count.sum():g} predictions"
+
     def interval(self, level: float = 0.95) -> tuple[Float64s, Float64s]:
         """Clopper-Pearson interval for the outcome rate of each bin; with clusters on their effective number of rows.
 
@@ -97,6 +115,21 @@ class Bins:
         return low, high
 
 
+def _between(profile: Profile, cut: Cut, name: Literal["w", "c", "y"]) -> Float64s:
+    """Sums of w, w*c or w*y between consecutive cuts.
+
+    With weights they are summed bin by bin: a difference of two prefix sums keeps nothing of a light bin behind a heavy one.
+    """
+    if profile.weights is None or profile.batch > 1 or cut.fraction is not None:
+        return np.diff(profile.sums(name, cut), axis=1)
+    values = profile.weights[0]
+    if name != "w":
+        values = values * (profile.scores[0] if name == "c" else profile.outcomes[0])
+    places = cut.below[0]
+    sums = np.add.reduceat(np.append(values, 0.0), places)[:-1]
+    return np.where(np.diff(places) > 0, sums, 0.0)[None]
+
+
 def effective_counts(profile: Profile, places: Indices) -> Float64s:
     """How many independent rows the rows between consecutive places are worth, given their units (Korn and Graubard 1998).
 
@@ -106,6 +139,7 @@ def effective_counts(profile: Profile, places: Indices) -> Float64s:
     unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
     weight = weight * (profile.size[0] / profile.total[0])
+    places = np.concatenate([[0], places[1:-1], [profile.rows]])  # rows of weight zero at either end as well
     code = np.repeat(np.arange(len(places) - 1), np.diff(places)) * len(unit) + of_row
     here, at = np.unique(code, return_inverse=True)
     rows, ones = (np.bincount(at, w).astype(np.float64) for w in (weight, weight * profile.outcomes[0]))

@@ -181,7 +181,7 @@ class Estimator(ABC):
         def shown(values: Float64s) -> float | Float64s:
             return float(values[0]) if profile.single else values
 
-        whole = profile.at_count(np.array([[profile.rows]]))
+        whole = profile.whole()
         direction = (profile.sums("c", whole) - profile.sums("y", whole))[:, 0] / profile.total
         return Estimate(
             value=shown(self.root(findings.power)),

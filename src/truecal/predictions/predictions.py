@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.predictions.border import (
-    as_array,
     as_floats,
     check_classes,
     check_clusters,
+    check_columns,
     check_finite,
     check_labels,
     check_probabilities,
@@ -26,6 +26,8 @@ from truecal.predictions.readers.frames import columns_of
 from truecal.predictions.softmax import sigmoid, softmax
 from truecal.types import Float64s, Floats, Indices
 
+ANSWERS = ("wrong", "correct")  # classes of rows that are answers, whose probability is the confidence in the answer
+
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -34,7 +36,7 @@ class Predictions:
     Attributes
     ----------
     probs : (n,) array of P(positive class) for binary predictions, or (n, k) array of class probabilities.
-    labels : (n,) class indices.
+    labels : (n,) class indices, signed integers of the size they came in.
     weights : (n,) or None. Whole numbers count repetitions, others are importance weights.
     clusters : (n,) cluster numbers or None. Rows of one cluster (a patient, a question) are not independent.
     classes : class names in the order of the columns, or None.
@@ -112,6 +114,27 @@ class Predictions:
         return cls._checked(p, labels, weights, clusters, classes, columns)
 
     @classmethod
+    def from_answers(
+        cls,
+        confidence: ArrayLike,
+        correct: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+        columns: Mapping[str, ArrayLike] | None = None,
+    ) -> "Predictions":
+        """From answers: the confidence in each, and whether it was correct (1 or True). See `of_answers`.
+
+        >>> import truecal as tc
+        >>> tc.Predictions.from_answers([0.9, 0.1], [True, False]).classes
+        ('wrong', 'correct')
+        """
+        preds = cls.from_probs(confidence, correct, weights=weights, clusters=clusters, columns=columns)
+        if not preds.binary:
+            raise InputError(f"an answer has one confidence, not {preds.class_count}; pass a one-dimensional array")
+        return replace(preds, classes=ANSWERS)
+
+    @classmethod
     def from_frame(
         cls,
         frame: Any,
@@ -153,19 +176,21 @@ class Predictions:
     ) -> "Predictions":
         rows, count = len(p), 2 if p.ndim == 1 else p.shape[1]
         names = check_classes(classes, count)
-        kept: dict[str, NDArray[Any]] = {}
-        for name, values in (columns or {}).items():
-            kept[name] = as_array(values, f"column {name!r}")
-            if kept[name].shape[:1] != (rows,):
-                raise InputError(f"column {name!r} has {len(kept[name])} values but there are {rows} rows")
         return cls(
             p,
             check_labels(labels, rows, names, count),
             None if weights is None else check_weights(weights, (rows,)),
             None if clusters is None else check_clusters(clusters, rows),
             names,
-            MappingProxyType(kept),
+            MappingProxyType(check_columns(columns, rows)),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and deepcopy, which cannot take a read-only view of a mapping."""
+        return {**vars(self), "columns": dict(self.columns)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, columns=MappingProxyType(state["columns"]))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -182,6 +207,11 @@ class Predictions:
     def binary(self) -> bool:
         """Whether probabilities are one-dimensional: P(positive)."""
         return self.probs.ndim == 1
+
+    @property
+    def of_answers(self) -> bool:
+        """Whether rows are answers, right or wrong, and probabilities the confidence in them: classes "wrong" and "correct"."""
+        return self.binary and self.classes == ANSWERS
 
     @property
     def class_count(self) -> int:

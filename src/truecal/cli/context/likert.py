@@ -41,13 +41,13 @@ def likert(
     Exit 0 if no word is broken, 1 if one is (its frequency lies outside its limits, at --level), 2 if the input cannot be used.
     """
     import truecal as tc
-    from truecal.breakdown import SCALE
+    from truecal import breakdown
 
     preds = load(source)
     known = {str(name): name for name in preds.classes or range(preds.class_count)}
     if shown is not None and shown not in known:
         raise InputError(f"there is no class {shown!r} for --of; the classes are {', '.join(list(known)[:10])}")
-    words = scale_of(scale, "--scale") or SCALE
+    words = scale_of(scale, "--scale") or breakdown.SCALE
     with working("judging words"):
         found = tc.likert(preds, words, of=None if shown is None else known[shown], level=level, rng=seed)
     if figure is not None:

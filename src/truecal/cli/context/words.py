@@ -10,7 +10,7 @@ import click
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from truecal.estimate import GeneralizedECE
+    import truecal as tc
     from truecal.lens import Lens
     from truecal.select import Selection
 
@@ -95,7 +95,7 @@ def _value(column: str, word: str, kind: str) -> object:
         raise InputError(f"column {column!r} holds numbers; select one, or a range LOW:HIGH, not {word!r}") from error
 
 
-def generalized(distance: str | None, binning: str | None, norm: float | None) -> "GeneralizedECE":
+def generalized(distance: str | None, binning: str | None, norm: float | None) -> "tc.GeneralizedECE":
     """The estimator of several probabilities with what was said about it."""
     import truecal as tc
 

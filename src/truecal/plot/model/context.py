@@ -3,13 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from truecal.estimate import Estimate
-from truecal.lens import Grouping, Lens
+import truecal as tc
+from truecal.lens import Lens
 from truecal.plot.canvas import BLUE, GREY
 from truecal.plot.display import Display, Numbers, columns
-from truecal.predictions import Predictions
-from truecal.select import by_label
-from truecal.uncertainty import measure
 
 _COLUMNS = ("name", "error", "low", "high", "if_calibrated", "n")
 
@@ -28,7 +25,7 @@ class ContextDisplay(Display):
         super().__init__(numbers, *_COLUMNS)
 
     @classmethod
-    def from_estimates(cls, estimates: Mapping[str, Estimate], ax: Any = None) -> Self:
+    def from_estimates(cls, estimates: Mapping[str, tc.Estimate], ax: Any = None) -> Self:
         """Draw estimates by name."""
         rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         for name, estimate in estimates.items():
@@ -41,20 +38,20 @@ class ContextDisplay(Display):
 
     @classmethod
     def from_labels(
-        cls, preds: Predictions, labels: Sequence[object] | None = None, *, lens: Lens | None = None, ax: Any = None
+        cls, preds: tc.Predictions, labels: Sequence[object] | None = None, *, lens: Lens | None = None, ax: Any = None
     ) -> Self:
         """Draw the error among the rows of each label (by default of every class)."""
         chosen = labels if labels is not None else preds.classes or range(preds.class_count)
         return cls.from_estimates(
-            {str(name): measure(preds, lens=lens, select=by_label(name)) for name in chosen}, ax=ax
+            {str(name): tc.measure(preds, lens=lens, select=tc.by_label(name)) for name in chosen}, ax=ax
         )
 
     @classmethod
-    def from_grouping(cls, preds: Predictions, grouping: Grouping, ax: Any = None) -> Self:
+    def from_grouping(cls, preds: tc.Predictions, grouping: tc.Grouping, ax: Any = None) -> Self:
         """Draw the error of each group's probability, and of all groups together."""
         parts = dict(zip(grouping.names, grouping.parts(preds), strict=True))
         lenses: dict[str, Lens] = {**parts, "all groups": grouping}
-        return cls.from_estimates({name: measure(preds, lens=lens) for name, lens in lenses.items()}, ax=ax)
+        return cls.from_estimates({name: tc.measure(preds, lens=lens) for name, lens in lenses.items()}, ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on `ax`, or on a new figure as tall as the list needs."""

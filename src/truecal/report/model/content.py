@@ -15,6 +15,7 @@ from truecal.report.model.cells import MOST_BINS, Cells, cells_of
 from truecal.report.model.context import Asked, Context
 from truecal.report.model.curves import CurveRecord, thinned
 from truecal.report.model.recalibration import RecalibrationRecord
+from truecal.report.model.segments import ClinicalRecord, SegmentsRecord
 from truecal.report.model.sources import SketchRecord, Source, source_of
 from truecal.report.model.verdict import Verdict, judge
 from truecal.report.provenance import Provenance
@@ -87,6 +88,8 @@ class Content:
     classes: Classes | None
     groups: Groups | None
     likert: tuple[LikertRow, ...] | None
+    segments: SegmentsRecord | Absent | None
+    clinical: ClinicalRecord | Absent | None
     recalibration: RecalibrationRecord | Absent | None
     bias: BiasRecord | Absent | None
     cells: Cells
@@ -121,8 +124,10 @@ def gather(
     classes = source.classes()
     progress("judging low, medium and high confidence")
     likert = source.likert(setting.scale)
-    remedies, biases = None, None
+    remedies, biases, segments, clinical = None, None, None, None
     if not setting.fast:
+        progress("searching for segments")
+        segments, clinical = source.segments(setting.tolerance), source.clinical()
         progress("recalibrating on held-out folds")
         remedies = source.remedies()
         progress("simulating data like these")
@@ -131,7 +136,7 @@ def gather(
     context = asked.measured(data, level, rng)
     smooth, steps = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True)
     cells = cells_of(profile)
-    whole = profile.at_count(np.array([[profile.rows]]))
+    whole = profile.whole()
     confidence, rate = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))
     options = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": source.by, "rng": rng}
     return Content(
@@ -154,6 +159,8 @@ def gather(
         classes=classes,
         groups=groups,
         likert=likert,
+        segments=segments,
+        clinical=clinical,
         recalibration=remedies,
         bias=biases,
         cells=replace(cells, scale=cells.scale / source.design_effect()),

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import truecal as tc
-from truecal.estimate import Estimate
 from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
 from truecal.report.html import Cell, element, escaped, table
 from truecal.select import Selection
 
@@ -26,7 +24,7 @@ class ContextRow:
     p_value: float | None
 
     @classmethod
-    def of(cls, estimate: Estimate) -> "ContextRow":
+    def of(cls, estimate: tc.Estimate) -> "ContextRow":
         low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
         return cls(
             estimate.lens,
@@ -63,12 +61,12 @@ class Asked:
 
     def page_rows(self, data: object) -> object:
         """The rows of the page: those selected, unless by their label, which even a calibrated model would fail."""
-        chosen = isinstance(data, Predictions) and self.select is not None and not self.select.uses_labels
+        chosen = isinstance(data, tc.Predictions) and self.select is not None and not self.select.uses_labels
         return self.select(data) if chosen and self.select is not None else data  # type: ignore[arg-type]
 
     def measured(self, data: object, level: float, rng: int) -> Context | None:
         """The errors asked for; None where nothing was."""
-        if not isinstance(data, Predictions) or (self.select is None and self.page_lens is self.lens):
+        if not isinstance(data, tc.Predictions) or (self.select is None and self.page_lens is self.lens):
             return None
         by_label = self.select is not None and self.select.uses_labels
         where = "" if by_label or self.select is None else f"{self.select}"
@@ -78,7 +76,7 @@ class Asked:
         ]
         return Context(tuple(ContextRow.of(estimate) for estimate in errors), where)
 
-    def _lenses(self, preds: Predictions, by_label: bool) -> Iterator[Lens]:
+    def _lenses(self, preds: tc.Predictions, by_label: bool) -> Iterator[Lens]:
         if self.lens is not None and self.lens.several:
             yield from self.lens.parts(preds)
             yield self.lens
