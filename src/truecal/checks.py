@@ -6,6 +6,8 @@ import numpy as np
 
 from truecal.errors import InputError
 
+_LARGEST_NORM = 20  # the power of a gap of 1e-15 is still a number
+
 
 def level(level: object) -> None:
     """Refuse a confidence level that is not a number strictly between 0 and 1."""
@@ -35,10 +37,12 @@ def choice(value: object, choices: tuple[object, ...], name: str) -> None:
 
 
 def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
-    """Refuse a norm that is not a number >= 1 or inf, or not among the allowed."""
+    """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed."""
     number = isinstance(norm, (int, float, np.integer, np.floating)) and not isinstance(norm, bool)
     if not number or not norm >= 1:  # type: ignore[operator]
         raise InputError(f"norm must be a number of at least 1, or inf, not {norm!r}")
+    if _LARGEST_NORM < norm < np.inf:  # type: ignore[operator]
+        raise InputError(f"norm must be at most {_LARGEST_NORM}, or inf for the largest gap, not {norm!r}")
     if allowed is not None and norm not in allowed:
         raise InputError(f"norm must be {' or '.join(f'{p:g}' for p in allowed)} here, not {norm:g}")
 

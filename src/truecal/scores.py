@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import isotonic_blocks
 from truecal.types import Float64s
 
 _BLOCK = 1 << 16  # probabilities looked at together: what stays in cache
@@ -78,7 +78,7 @@ def mean_confidence(preds: tc.Predictions) -> float:
 
 
 def _rates(profile: tc.Profile) -> tuple[float, float]:
-    whole = profile.at_count(np.array([[profile.rows]]))
+    whole = profile.whole()
     return tuple(float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))  # type: ignore[return-value]
 
 
@@ -108,7 +108,7 @@ def decompose(profile: tc.Profile) -> Decomposition:
     whole = profile.at_count(np.array([[profile.rows]]))
     total = float(profile.total[0])
     outcome, square, product = (float(profile.sums(name, whole)[0, 0]) / total for name in ("y", "cc", "cy"))
-    _, weight, ones = isotonic_blocks(profile)
+    _, weight, ones = estimators.isotonic_blocks(profile)
     heavy = weight > 0
     fitted = float((ones[heavy] ** 2 / weight[heavy]).sum()) / total
     score = outcome - 2 * product + square

@@ -1,13 +1,25 @@
 """What is refused at the border, and in which words."""
 
+import copy
+import pickle
+
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+import torch
 from scipy.sparse import csr_array
 
 import truecal as tc
 
 GOOD = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
 BINARY = np.array([0.2, 0.9, 0.5])
+
+
+def objects(*values):
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
 
 
 def changed(at, value, base=GOOD):
@@ -56,6 +68,44 @@ REFUSED = {
     "weights all zero": (BINARY, [0, 1, 1], {"weights": [0, 0, 0]}, "all weights are zero"),
     "weights length": (BINARY, [0, 1, 1], {"weights": [1, 1]}, "one weight per row"),
     "clusters length": (BINARY, [0, 1, 1], {"clusters": [1, 1]}, "one cluster label per row"),
+    "classes a set": (GOOD, ["a", "b", "c"], {"classes": {"a", "b", "c"}}, "set, which lists no names in order"),
+    "classes one text": (GOOD, ["a", "b", "c"], {"classes": "abc"}, "str, which lists no names"),
+    "classes a number": (GOOD, [0, 1, 2], {"classes": 3}, "must be a list of names, not 3"),
+    "classes alike as text": (BINARY, [1, "1", 1], {"classes": [1, "1"]}, "'1' reads like 1"),
+    "class without a name": (BINARY, ["a", "b", "a"], {"classes": ["a", None]}, "class name 1 is None"),
+    "class a list": (BINARY, [0, 1, 1], {"classes": [[1], [2]]}, r"class name 0 is \[1\]"),
+    "cluster None": (BINARY, [0, 1, 1], {"clusters": ["a", None, "a"]}, "clusters: row 1 is None"),
+    "cluster nan among text": (BINARY, [0, 1, 1], {"clusters": ["a", "b", float("nan")]}, "row 2 is nan"),
+    "cluster NaT": (
+        BINARY,
+        [0, 1, 1],
+        {"clusters": np.array(["NaT", "2020-01-01", "NaT"], "M8[D]")},
+        "row 0 is None",
+    ),
+    "cluster NA": (BINARY, [0, 1, 1], {"clusters": pd.array(["a", pd.NA, "b"])}, "row 1 is <NA>"),
+    "cluster a list": (BINARY, [0, 1, 1], {"clusters": objects([1], 2, 3)}, r"row 0 is \[1\]; give numbers or text"),
+    "numbers as text objects": (objects("0.9", "0.2"), [1, 0], {}, "not text; read the column as numbers"),
+    "weights as text objects": (BINARY, [1, 0, 1], {"weights": objects("1", "2", "1")}, "weights must be numbers, not"),
+    "None among numbers": (objects(0.9, None), [1, 0], {}, "must be numbers: row 1 is None"),
+    "too large for a float": ([0.5, 10**400], [1, 0], {}, "must be numbers: row 1 is 1000"),
+    "complex": ([0.5 + 0j, 0.2], [1, 0], {}, "must be numbers"),
+    "weights beyond counting": (BINARY, [0, 1, 1], {"weights": [1e160, 1e160, 1e160]}, "exact only up to"),
+    "weights too small": (BINARY, [0, 1, 1], {"weights": [1e-300] * 3}, "row 0 weighs 1e-300"),
+    "weights too far apart": (
+        BINARY,
+        [0, 1, 1],
+        {"weights": [1, 1e-13, 1]},
+        "row 1 weighs 1e-13 beside a largest of 1",
+    ),
+    "column a number": (BINARY, [0, 1, 1], {"columns": {"age": 5}}, "'age' has 1 values"),
+    "columns a list": (BINARY, [0, 1, 1], {"columns": [1, 2]}, "columns must map names to values"),
+    "column name a number": (BINARY, [0, 1, 1], {"columns": {1: [1, 2, 3]}}, "named by text, not 1"),
+    "probabilities a set": ({0.2, 0.9, 0.5}, [0, 1, 1], {}, "set, which has no rows in order"),
+    "an Arrow column with nulls": (pa.array([0.5, None, 0.2]), [0, 1, 1], {}, "row 1 is None"),
+    "an Arrow column of nulls": (BINARY, pa.array([None] * 3), {}, "labels are object"),
+    "a sparse tensor": (torch.tensor(BINARY).to_sparse(), [0, 1, 1], {}, "sparse tensor; give"),
+    "a tensor without values": (torch.empty(3, device="meta"), [0, 1, 1], {}, "meta device"),
+    "a list of tensors that train": ([torch.tensor(0.5, requires_grad=True)], [1], {}, "do not form an array"),
     "column length": (BINARY, [0, 1, 1], {"columns": {"age": [3]}}, "'age' has 1 values"),
 }
 
@@ -131,3 +181,80 @@ def test_the_sum_tolerance_is_where_it_says():
     assert len(tc.Predictions.from_probs(near, [0, 1])) == 2
     with pytest.raises(tc.InputError, match="sum to"):
         tc.Predictions.from_probs(np.array([[0.5, 0.5011]]), [0])
+
+
+@pytest.mark.parametrize("precision", [">f2", ">f4", ">f8"])
+def test_the_order_of_bytes_does_not_matter(precision):
+    labels = np.array([0, 1, 2], ">i4")
+    told = tc.calibration_error(labels, GOOD.astype(precision), estimator=tc.BinnedECE())
+    plain = tc.calibration_error([0, 1, 2], GOOD.astype(precision.replace(">", "<")), estimator=tc.BinnedECE())
+    assert told.value == plain.value
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pa.array([False, True, True]),
+        pa.chunked_array([[0], [1, 1]]),
+        torch.tensor([0, 1, 1]),
+        pd.array([0, 1, 1], dtype="Int64"),
+        memoryview(np.array([0, 1, 1])),
+        objects(0, 1, 1) == 1,
+    ],
+)
+def test_labels_of_any_container(kept):
+    np.testing.assert_array_equal(tc.Predictions.from_probs(BINARY, kept).labels, [0, 1, 1])
+
+
+def test_names_that_numpy_would_join_stay_apart():
+    preds = tc.Predictions.from_probs(BINARY, ["a", "a\0", "a"], classes=["a", "a\0"])
+    np.testing.assert_array_equal(preds.labels, [0, 1, 0])
+    mixed = tc.Predictions.from_probs(BINARY, [1, "one", 1], classes=[1, "one"], clusters=[7, "7", 7])
+    np.testing.assert_array_equal(mixed.labels, [0, 1, 0])
+    np.testing.assert_array_equal(mixed.clusters, [0, 1, 0])
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, copy.copy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_predictions_travel(again):
+    preds = tc.Predictions.from_probs(
+        GOOD, list("abc"), weights=[1, 2, 1], clusters=[0, 1, 1], classes=list("abc"), columns={"site": ["x", "y", "x"]}
+    )
+    there = again(preds)
+    assert there.classes == preds.classes
+    assert str(tc.measure(there)) == str(tc.measure(preds))
+    for name in ("probs", "labels", "weights", "clusters"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(preds, name))
+    with pytest.raises(TypeError):
+        there.columns["site"] = []
+
+
+@pytest.mark.parametrize(
+    "dtype", [bool, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.uint64, np.float32]
+)
+def test_labels_keep_their_size_and_mean_the_same(dtype):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    wide = (rng.random(300) < p).astype(np.int64)
+    labels = wide.astype(dtype)
+    preds, plain = tc.Predictions.from_probs(p, labels), tc.Predictions.from_probs(p, wide)
+    assert preds.labels.dtype.kind == "i"
+    if np.dtype(dtype).kind != "f":
+        assert preds.labels.dtype.itemsize == labels.dtype.itemsize
+        assert np.shares_memory(preds.labels, labels)
+    np.testing.assert_array_equal(preds.labels, wide)
+    for lens in (tc.OneClass(), tc.TopLabel(), tc.ClassWise(), tc.AllLabels()):
+        assert str(tc.measure(preds, lens=lens, estimator=tc.BinnedECE())) == str(
+            tc.measure(plain, lens=lens, estimator=tc.BinnedECE())
+        )
+    assert tc.TopK(1).sample(preds).labels.tolist() == tc.TopK(1).sample(plain).labels.tolist()
+    assert tc.scores.brier(preds) == tc.scores.brier(plain)
+    fitted, other = (tc.PlattScaling().fit(p, x.labels).predict_proba(p) for x in (preds, plain))
+    np.testing.assert_array_equal(fitted, other)
+
+
+def test_many_classes_fit_into_bytes_or_are_widened():
+    probs = np.full((200, 200), 1 / 200)
+    labels = np.arange(200).astype(np.uint8)
+    preds = tc.Predictions.from_probs(probs, labels)
+    np.testing.assert_array_equal(preds.labels, np.arange(200))
+    assert preds.labels.dtype.kind == "i"

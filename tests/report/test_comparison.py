@@ -62,7 +62,7 @@ def test_many_pairs_get_enough_resamples():
         ({"a": binary(50), "b": binary(60)}, {}, "a has 50 rows and b has 60"),
         ({"a": multiclass(50, 3), "b": multiclass(50, 3, seed=1)}, {}, "same rows"),
         ({"a": binary(50), "b": binary(50)}, {"reference": "c"}, "not among the models"),
-        ({"a": binary(50), "b": binary(50)}, {"lens": tc.ClassWise()}, "leave out ClassWise"),
+        ({"a": binary(50), "b": binary(50)}, {"lens": tc.ClassWise()}, "one probability per row"),
     ],
 )
 def test_refusals(tmp_path, models, options, words):

@@ -134,8 +134,9 @@ def test_folders_that_are_no_store(tmp_path, content, words):
 
 def test_a_damaged_part_is_told(tmp_path):
     store = filled(tmp_path)
-    next((tmp_path / "results").iterdir()).write_bytes(b"PAR1")
-    with pytest.raises(tc.FileError, match=r"part .* is damaged.*delete it and run again"):
+    part = next((tmp_path / "results").iterdir())
+    part.write_bytes(b"PAR1")
+    with pytest.raises(tc.FileError, match=rf"{part.name} is damaged; delete it and run the study again"):
         store.frame()
 
 
@@ -161,3 +162,39 @@ def test_special_numbers_survive(tmp_path):
     assert row["value"] != row["value"]
     assert row["model"] == "é\n'\"<b>"
     assert isinstance(store.frame(), pl.DataFrame)
+
+
+@pytest.mark.parametrize("kind", ["results", "diagrams", "draws"])
+def test_a_missing_part_is_computed_again(tmp_path, kind):
+    store = filled(tmp_path)
+    (job,) = store.done()[:1]
+    next(path for path in (tmp_path / kind).iterdir() if path.name.startswith(job)).unlink()
+    assert job not in store.done()
+    assert job in store.missing([job], None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("name", None),
+        ("jobs", [1, 2]),
+        ("wanted", [["top-label"]]),
+        ("covariates", {"names": ["a"], "of": {"a": []}}),
+        ("clean", []),
+        ("fits", {}),
+    ],
+)
+def test_a_damaged_study_file_is_told(tmp_path, name, value):
+    filled(tmp_path)
+    path = tmp_path / "study.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    with pytest.raises(tc.FileError, match=f"study.json is damaged: its '{name}'"):
+        tc.study.Store(tmp_path).frame()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "[" * 100_000, '[["a", 1]]'])
+def test_a_damaged_set_is_told(tmp_path, content):
+    store = filled(tmp_path)
+    next((tmp_path / "sets").iterdir()).write_text(content)
+    with pytest.raises(tc.FileError, match=r"sets/.*\.json is damaged"):
+        store.done()

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     Models = dict[str, tc.Predictions] | dict[str, tc.Sketch]
 
 
+_RMS = "root-mean-square calibration error"
+
+
 @dataclass(frozen=True)
 class IncreaseRecord:
     """Whether no model's error exceeds that of the reference by more than is allowed, at the level of the intervals."""
@@ -40,6 +43,7 @@ class CompareRecord:
 
     n: int
     lens: str
+    metric: str
     level: float
     errors: Mapping[str, float]
     pairs: tuple[paired_models.PairRow, ...]
@@ -95,6 +99,8 @@ def compare(
 
     if key is not None and unpaired:
         raise click.UsageError("--key pairs rows and --unpaired does not; give one")
+    if not unpaired and any(word.startswith("output=") for word in source.select):
+        raise InputError("--select output=... chooses other rows for each model; compare them with --unpaired")
     source = source if key is None or split is None else replace(source, by=(split,))
     preds = _models(source, files, models, split, lens)
     if max_increase is not None and reference is None:
@@ -190,7 +196,8 @@ def _record(
         increases = {pair.a if pair.b == reference else pair.b: _increase(pair, reference) for pair in pairs}
         worst = max(increases, key=increases.__getitem__)
         gate = IncreaseRecord(max_increase, increases[worst], worst, increases[worst] <= max_increase)
-    return CompareRecord(comparisons[0].n, comparisons[0].lens, level, errors, pairs, gate)
+    first = comparisons[0]
+    return CompareRecord(first.n, first.lens, first.estimator.metric or _RMS, level, errors, pairs, gate)
 
 
 def _increase(pair: paired_models.PairRow, reference: str | None) -> float:
@@ -225,7 +232,8 @@ def _gate_line(record: CompareRecord, gate: IncreaseRecord) -> str:
 
 
 def _text(record: CompareRecord, method: str) -> str:
-    models = table(["model", "error (rms)"], [[name, number(value)] for name, value in record.errors.items()])
+    error = "error (rms)" if record.metric == _RMS else "error"
+    models = table(["model", error], [[name, number(value)] for name, value in record.errors.items()])
     rows = [
         [
             f"{pair.a} - {pair.b}",
@@ -237,6 +245,7 @@ def _text(record: CompareRecord, method: str) -> str:
         for pair in record.pairs
     ]
     pairs = table(["pair", "difference", f"{record.level:.0%} interval", "p-value", "adjusted"], rows)
-    judged = f"{record.lens}, n = {record.n}, {method}; below 0: the first is better calibrated"
+    metric = "" if record.metric == _RMS else f"{record.metric}, "
+    judged = f"{metric}{record.lens}, n = {record.n}, {method}; below 0: the first is better calibrated"
     gate = [] if record.gate is None else [_gate_line(record, record.gate)]
     return "\n".join([models, "", pairs, judged, *gate])

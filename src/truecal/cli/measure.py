@@ -10,7 +10,7 @@ from truecal import names
 from truecal.cli.answer.formats import Answer, Finding, safe
 from truecal.cli.answer.output import Output, Share, format_options, number, p_shown, table, working
 from truecal.cli.clinical import answer_clinical
-from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
+from truecal.cli.estimators import Asked, estimator_options, make_lens
 from truecal.cli.scan import ScanRecord, is_scan, scan_estimates, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import truecal as tc
     from truecal.estimate import Estimator
     from truecal.lens import Lens
+    from truecal.select import Selection
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,7 @@ class MeasureRecord:
 @scan_options
 def measure(
     source: Source,
-    estimator: str,
-    bins: int | None,
-    scheme: str | None,
-    norm: str | None,
+    asked: Asked,
     lens: str,
     level: float,
     seed: int,
@@ -89,15 +87,15 @@ def measure(
             raise InputError(f"--clinical answers as text or --json, not as {output.form}")
         answer_clinical(source, lens, level, seed, as_json=output.form == "json", out=output.file)
         return 0
-    everything = estimator == "all"
-    if everything and max_error is not None:
+    if asked.estimator == "all" and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")
     if like is not None and (max_error is not None or is_scan(source)):
         raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
-    asked = all_estimators() if everything else [make_estimator(estimator, bins=bins, scheme=scheme, norm=norm)]
     scan = scanned(source, lens) if is_scan(source) else None
     estimates = (
-        _in_memory(source, lens, asked, level, seed, like) if scan is None else scan_estimates(scan, asked, level, seed)
+        _in_memory(source, lens, asked, level, seed, like)
+        if scan is None
+        else scan_estimates(scan, asked.made(scan.lens), level, seed)
     )
     results = tuple(
         records.EstimateRecord.of(estimate, level=level, group=group if source.by else None)
@@ -124,20 +122,27 @@ def measure(
 
 
 def _in_memory(
-    source: Source, lens: str, estimators: "Sequence[Estimator]", level: float, seed: int, like: str | None
+    source: Source, lens: str, asked: Asked, level: float, seed: int, like: str | None
 ) -> "list[tuple[str, tc.Estimate]]":
     """Group (empty where there are none) and estimate, group by group; last what another tool would say."""
+    from truecal.lens import default_lens
+
     loaded = load_all(source)
-    preds = loaded.preds
-    judged = make_lens(lens, preds)
+    preds = loaded.preds if loaded.whole is None else loaded.whole
+    judged = make_lens(lens, preds) or default_lens(preds)
+    estimators = asked.made(judged)
     groups = preds_by(preds, source.by) if source.by else {"": preds}
+    if loaded.select is not None:
+        groups = {group: rows for group, rows in groups.items() if loaded.select.mask(rows).any()}
     with working("measuring"):
         estimates = [
-            (group, _measure(rows, estimator, judged, level, seed, group))
+            (group, _measure(rows, Question(estimator, judged, loaded.select), level, seed, group))
             for group, rows in groups.items()
             for estimator in estimators
         ]
         if like is not None:
+            if loaded.select is not None:
+                groups = {group: loaded.select(rows) for group, rows in groups.items()}
             estimates += [(group, _foreign(rows, like, level, seed)) for group, rows in groups.items()]
     return [(group, estimate.but(warnings=(*loaded.notes, *estimate.warnings))) for group, estimate in estimates]
 
@@ -156,18 +161,33 @@ def preds_by(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.P
     """The rows of each value of a column, or of each combination of values of several, in their order."""
     import numpy as np
 
-    values = [np.asarray(preds.columns[column]).astype(str) for column in columns]
-    combinations, member = np.unique(np.stack(values, axis=1), axis=0, return_inverse=True)
-    return {", ".join(words): preds.take(member.ravel() == i) for i, words in enumerate(combinations)}
+    from truecal.select import categories
+
+    parts = [categories(preds, column) for column in columns]
+    combinations, member = np.unique(np.stack([index for _, index in parts], axis=1), axis=0, return_inverse=True)
+    titles = [[words[i] for (words, _), i in zip(parts, row, strict=True)] for row in combinations.tolist()]
+    joined = [", ".join(words) for words in titles]
+    alike = len(set(joined)) < len(joined)  # values with commas
+    names = [", ".join(map(repr, words)) for words in titles] if alike else joined
+    return {name: preds.take(member.ravel() == i) for i, name in enumerate(names)}
 
 
-def _measure(
-    preds: "tc.Predictions", estimator: "Estimator", lens: "Lens | None", level: float, seed: int, group: str
-) -> "tc.Estimate":
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every group: how, what and on which rows."""
+
+    estimator: "Estimator"
+    lens: "Lens"
+    select: "Selection | None"
+
+
+def _measure(preds: "tc.Predictions", question: Question, level: float, seed: int, group: str) -> "tc.Estimate":
     import truecal as tc
 
     try:
-        return tc.measure(preds, estimator=estimator, lens=lens, level=level, rng=seed)
+        return tc.measure(
+            preds, estimator=question.estimator, lens=question.lens, select=question.select, level=level, rng=seed
+        )
     except InputError as error:
         raise InputError(f"group {group!r}: {error}" if group else str(error)) from error
 
@@ -238,11 +258,15 @@ def _one(result: records.EstimateRecord) -> str:
         lines.append(("p-value of 'is calibrated'", p_shown(result.p_value)))
     if abs(result.direction) >= 0.0005:
         lines.append(("on average", f"{names.tendency(result.lens, result.direction)} by {abs(result.direction):.4f}"))
-    lines.append(("judged", f"{result.lens}, n = {result.n}"))
+    if result.chance is not None:
+        lines.append(("if it were calibrated", f"{result.chance:.4f}"))
+    where = "" if result.selection is None else f", where {result.selection}"
+    lines.append(("judged", f"{result.lens}, n = {result.n}{where}"))
     if result.sketch_error is not None:
         lines.append(("from a sketch", f"within {result.sketch_error:.1g} of the value of all rows"))
     bins = "" if result.bins is None else f", {len(result.bins)} bins"
-    lines.append(("estimator", f"{result.estimator.name}{bins}"))
+    binning = result.estimator.options.get("binning")
+    lines.append(("estimator", f"{result.estimator.name}{bins}{'' if binning is None else f', {binning}'}"))
     lines += [("warning", text) for text in result.warnings]
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{safe(name):<{width}}  {safe(value)}" for name, value in lines)

@@ -12,11 +12,14 @@ import click
 
 from truecal import names
 from truecal.cli.answer.output import working
+from truecal.cli.context.words import selected_columns, selection_of
 from truecal.cli.estimators import lens_of
 from truecal.cli.source import Source, class_names
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
+    import narwhals as nw
+
     import truecal as tc
     from truecal.estimate import Estimator
 
@@ -60,11 +63,11 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
     """One pass over the files; says on stderr what was read."""
     import truecal as tc
     from truecal.predictions import readers
-    from truecal.scan import files_of, opened
+    from truecal.scan import sources
 
     _refuse(source)
-    files = files_of([source.file, *source.also])
-    schema = opened(files[:1], source.engine)[0].collect_schema()
+    files = sources.files_of([source.file, *source.also])
+    schema = sources.opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
     other = [] if source.weight is None else [source.weight]
     choice = readers.choose(
@@ -77,6 +80,7 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
     readers.matching(columns, [choice.label], "label")
     classes, by_word = _classes(source, lens, schema[choice.label].is_numeric())
     judge = lens_of(lens, by_word)
+    kinds = {name: _kind(schema[name]) for name in selected_columns(source.select) if name in schema}
     with working(f"scanning {source.name}") as say:
         shown = sys.stderr.isatty() and len(files) > 1
         result = tc.scan(
@@ -85,6 +89,7 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
             lens=judge,
             weights=source.weight,
             by=source.by or None,
+            select=selection_of(source.select, by_word, kinds),
             classes=classes,
             engine=source.engine,
             drop_null=source.drop_null,
@@ -106,12 +111,12 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
 
 def _pooled(source: Source, files: Sequence[str], named: bool) -> tuple[str, ...]:
     """A note where the rows of several models are, or may be, judged as if they were of one."""
-    from truecal.scan import opened
+    from truecal.scan import sources
 
     if "model" in source.by:
         return ()
     if named:
-        models = opened(files, source.engine)[0].select("model").unique().collect().shape[0]
+        models = sources.opened(files, source.engine)[0].select("model").unique().collect().shape[0]
         return (
             ()
             if models < 2
@@ -144,10 +149,17 @@ def scan_estimates(
     return [(", ".join(map(str, group)), by_group[group]) for group in each[0] for by_group in each]
 
 
+def _kind(dtype: "nw.dtypes.DType") -> str:
+    """The numpy kind of a column's type."""
+    return "b" if dtype.is_boolean() else "f" if dtype.is_numeric() else "U"
+
+
 def _refuse(source: Source) -> None:
     """What needs rows and cannot be had from a scan."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
+    if source.unnormalised:
+        raise InputError("--unnormalised rows are judged in memory; measure one file without --engine")
     if source.cluster is not None:
         raise InputError(
             "--cluster needs the rows, and a scan keeps only sums; measure one file without --engine, or join the files first"

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal.cli.context.words import select_option, selected_columns, selection_of
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
     import truecal as tc
     from truecal.predictions import readers
+    from truecal.select import Selection
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Source:
     percent: bool = False
     words: str | None = None
     preset: str | None = None
+    select: tuple[str, ...] = ()
+    unnormalised: bool = False
 
     @property
     def name(self) -> str:
@@ -123,6 +127,10 @@ _COLUMNS = (
         type=click.Choice(["stated", "options", "options-per-character", "agreement"]),
         help="Which confidence of a language model is judged.",
     ),
+    click.option(
+        "--unnormalised", is_flag=True, help="One probability per class; the rows need not sum to 1 (maps per class)."
+    ),
+    select_option,
     click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
     click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
 )
@@ -130,12 +138,17 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """Checked predictions, for logits the logits themselves, how many rows --drop-null left out, and what else to know."""
+    """Checked predictions, for logits the logits themselves, how many rows --drop-null left out, and what else to know.
+
+    `whole` are all rows, of which --select took `preds`.
+    """
 
     preds: "tc.Predictions"
     logits: Any = None
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    whole: "tc.Predictions | None" = None
+    select: "Selection | None" = None
 
 
 def load(source: Source) -> "tc.Predictions":
@@ -149,20 +162,32 @@ def load_all(source: Source) -> Loaded:
 
     with as_file(source.file) as path:
         reading = readers.read_file(path, wanted_of(source))
+    select = _selected(source, reading.preds)
+    rows = None if select is None else select.mask(reading.preds)
+    preds = reading.preds if select is None else select(reading.preds)
     if not source.quiet:
-        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}", err=True)
+        chosen = "" if select is None else f"; judged are {len(preds)} where {select}"
+        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}{chosen}", err=True)
     gone = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
     notes = (*reading.notes, *_several_models(reading.preds, source), *gone)
-    return Loaded(reading.preds, reading.logits, reading.dropped, notes)
+    logits = reading.logits if reading.logits is None or rows is None else reading.logits[rows]
+    return Loaded(preds, logits, reading.dropped, notes, reading.preds, select)
+
+
+def _selected(source: Source, preds: "tc.Predictions") -> "Selection | None":
+    import numpy as np
+
+    kinds = {name: np.asarray(preds.columns[name]).dtype.kind for name in selected_columns(source.select)}
+    return selection_of(
+        source.select, {str(known): known for known in preds.classes or range(preds.class_count)}, kinds
+    )
 
 
 def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:
     """A note where the rows of several models are judged as if they were of one."""
-    import numpy as np
-
     if "model" not in preds.columns or "model" in source.by:
         return ()
-    models = len(np.unique(np.asarray(preds.columns["model"]).astype(str)))
+    models = len(set(map(str, preds.columns["model"].tolist())))
     if models < 2:
         return ()
     return (f"the rows of {models} models are judged together; --by model gives one answer each",)
@@ -178,12 +203,13 @@ def wanted_of(source: Source) -> "readers.Wanted":
         logits=source.logits,
         weights=source.weight,
         clusters=source.cluster,
-        by=source.by,
+        by=tuple(dict.fromkeys((*source.by, *selected_columns(source.select)))),
         classes=class_names(source.class_names),
         percent=source.percent,
         words=_word_values(source.words),
         drop_null=source.drop_null,
         preset=source.preset,
+        normalized=not source.unnormalised,
     )
 
 

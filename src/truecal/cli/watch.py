@@ -209,7 +209,7 @@ def _skipped(watching: "tc.Watch | None", when: str | None, at: str | None, sinc
 def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any]:
     """The data of a batch, how many rows had no label, and the lens they are judged by (None: the default)."""
     import truecal as tc
-    from truecal.scan import folder_values
+    from truecal.scan import sources
 
     names = [source.file, *source.also]
     sketches = [file for name in names for file in _sketches(name)]
@@ -218,7 +218,7 @@ def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any
             return sum((tc.Sketch.load(file) for file in sketches[1:]), tc.Sketch.load(sketches[0])), 0, None
         groups: dict[tuple[str, ...], tc.Sketch] = {}
         for file in sketches:
-            values = folder_values(file)
+            values = sources.folder_values(file)
             lacking = [name for name in by if name not in values]
             if lacking:
                 raise InputError(f"{file}: its folders do not say the group, such as {lacking[0]}=.../sketch.npz")

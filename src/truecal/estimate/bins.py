@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,8 @@ class Bins(Tabular):
     @classmethod
     def of(cls, profile: Profile, cut: Cut) -> "Bins":
         """The bins between consecutive cuts."""
-        weight, score, outcome = (np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y"))
-        scale = (profile.size / profile.total)[:, None]
+        weight, score, outcome = (_between(profile, cut, name) for name in ("w", "c", "y"))
+        scale = (profile.size / np.where(profile.total > 0, profile.total, 1.0))[:, None]
         effective = None
         if profile.units is not None and cut.fraction is None:
             effective = effective_counts(profile, cut.below[0])[None]
@@ -43,7 +44,8 @@ class Bins(Tabular):
     @cached_property
     def share(self) -> Float64s:
         """Part of the data in each bin, shape (batch, b)."""
-        return self.weight / self.weight.sum(axis=1, keepdims=True)
+        total = self.weight.sum(axis=1, keepdims=True)
+        return self.weight / np.where(total > 0, total, 1.0)
 
     @cached_property
     def gap(self) -> Float64s:
@@ -113,6 +115,21 @@ class Bins(Tabular):
         return low, high
 
 
+def _between(profile: Profile, cut: Cut, name: Literal["w", "c", "y"]) -> Float64s:
+    """Sums of w, w*c or w*y between consecutive cuts.
+
+    With weights they are summed bin by bin: a difference of two prefix sums keeps nothing of a light bin behind a heavy one.
+    """
+    if profile.weights is None or profile.batch > 1 or cut.fraction is not None:
+        return np.diff(profile.sums(name, cut), axis=1)
+    values = profile.weights[0]
+    if name != "w":
+        values = values * (profile.scores[0] if name == "c" else profile.outcomes[0])
+    places = cut.below[0]
+    sums = np.add.reduceat(np.append(values, 0.0), places)[:-1]
+    return np.where(np.diff(places) > 0, sums, 0.0)[None]
+
+
 def effective_counts(profile: Profile, places: Indices) -> Float64s:
     """How many independent rows the rows between consecutive places are worth, given their units (Korn and Graubard 1998).
 
@@ -122,6 +139,7 @@ def effective_counts(profile: Profile, places: Indices) -> Float64s:
     unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
     weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
     weight = weight * (profile.size[0] / profile.total[0])
+    places = np.concatenate([[0], places[1:-1], [profile.rows]])  # rows of weight zero at either end as well
     code = np.repeat(np.arange(len(places) - 1), np.diff(places)) * len(unit) + of_row
     here, at = np.unique(code, return_inverse=True)
     rows, ones = (np.bincount(at, w).astype(np.float64) for w in (weight, weight * profile.outcomes[0]))

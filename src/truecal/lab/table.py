@@ -1,11 +1,13 @@
 """A tidy table: named columns, one observation per row, written as CSV or Parquet."""
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from truecal.errors import InputError, MissingExtraError
+from truecal.writing import write_whole
 
 Field = str | int | float
 
@@ -57,16 +59,17 @@ class Table:
     def write(self, path: Path) -> None:
         """To .csv (full precision) or .parquet, by the ending of the name."""
         if path.suffix == ".csv":
-            with path.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(self.columns)
-                writer.writerows(self.rows)
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(self.columns)
+            writer.writerows(self.rows)
+            write_whole(path, text.getvalue())
         elif path.suffix == ".parquet":
             try:
                 import polars
             except ImportError as error:
                 raise MissingExtraError.of("polars", "files") from error
-            polars.DataFrame(self.records()).write_parquet(path)
+            write_whole(path, polars.DataFrame(self.records()).write_parquet)
         else:
             raise InputError(f"a table is written to .csv or .parquet, not {path.name!r}")
 

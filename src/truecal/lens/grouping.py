@@ -8,6 +8,7 @@ import numpy as np
 from truecal.errors import InputError
 from truecal.lens.canonical import Canonical
 from truecal.lens.lens import Lens
+from truecal.lens.one_class import OneClass
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 from truecal.select import Selection
@@ -82,6 +83,7 @@ class Grouping(Lens):
 
     def predictions(self, preds: Predictions) -> Predictions:
         """The induced Predictions, whose classes are the groups: any lens, selection or estimator can follow."""
+        preds.refuse_unnormalized("a grouping")
         group = self.group_of(preds)
         if len(self.groups) == 1:
             raise InputError(f"all classes are in one group ({self.groups[0][0]!r}): nothing is left to judge")
@@ -103,6 +105,9 @@ class Grouping(Lens):
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
         yield from Canonical().samples(self.predictions(preds))
+
+    def parts(self, preds: Predictions) -> Sequence[Lens]:
+        return [self.then(OneClass(name)) for name in self.names]
 
     def describe(self, preds: Predictions) -> str:
         return f"{len(self.groups)} groups of classes"

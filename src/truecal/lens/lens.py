@@ -1,7 +1,7 @@
 """What a lens is: it decides which scores and which outcomes of predictions are judged."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from truecal.errors import InputError
@@ -39,6 +39,10 @@ class Lens(ABC):
     def shares(self, preds: Predictions) -> Float64s | None:
         """Weight of each dataset in the overall error, or None where there is one dataset."""
         return None
+
+    def parts(self, preds: Predictions) -> Sequence["Lens"]:
+        """Lenses on parts of what this one sees, for a table beside it: smaller k, single groups."""
+        return ()
 
     def pushed_down(self) -> PushedDown:
         """What an engine must find in a row; lenses that need more than that refuse."""

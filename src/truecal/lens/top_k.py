@@ -1,6 +1,6 @@
 """Judge the k most probable classes, in order, and everything else together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +43,7 @@ class TopK(Lens):
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        preds.refuse_unnormalized(f"TopK({self.k})")
         if self.k > preds.class_count:
             raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
         probs = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
@@ -52,6 +53,9 @@ class TopK(Lens):
             top, ranks = _ranked(probs, preds.labels, self.k)
         names = (*(f"top {i + 1}" for i in range(self.k)), "rest")
         yield Sample.of(preds, top, ranks, names=names, implied=self.k, judged=0)
+
+    def parts(self, preds: Predictions) -> Sequence[Lens]:
+        return [TopK(k) for k in range(1, self.k)]
 
     def describe(self, preds: Predictions) -> str:
         return "top label" if self.k == 1 else f"top {self.k} labels"

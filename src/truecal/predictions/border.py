@@ -4,67 +4,22 @@ Nothing is repaired. What cannot be judged is refused by an InputError that name
 accepted is never clipped, renormalised, dropped or changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
+from truecal.predictions.arrays import as_array as as_array
+from truecal.predictions.arrays import as_floats as as_floats
+from truecal.predictions.arrays import is_missing, shown, where
 from truecal.types import Float64s, Floats, Indices
 
 SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16: 1e-2)
+# Sums of weights are exact up to here as counts, and lose rows that weigh this much less than the heaviest.
+_LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
 _BLOCK_BYTES = 1 << 18  # a block of rows this size stays in cache while it is checked
-
-
-def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
-    if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
-        tensor: Any = values.detach().cpu()
-        values = tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy()
-    elif hasattr(values, "toarray"):  # a scipy.sparse matrix, which numpy would wrap whole in one object
-        raise InputError(f"{what} are a sparse matrix; give {what}.toarray()")
-    elif hasattr(values, "to_numpy") and not isinstance(values, np.ndarray):
-        values = values.to_numpy()
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{what} do not form an array: the rows have different lengths") from error
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InputError(f"{what} are masked in places; remove the masked rows first")
-    return array
-
-
-def as_floats(values: ArrayLike, what: str) -> Floats:
-    """A floating array in the precision given; whole numbers and booleans become float64."""
-    array = as_array(values, what)
-    if array.dtype.kind in "iub":
-        return array.astype(np.float64)
-    if array.dtype.kind == "f":
-        return array if array.dtype.itemsize <= 8 else array.astype(np.float64)
-    if array.dtype == object:
-        try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError):
-            pass  # falls through to the refusal below, which shows the value
-    for position, value in enumerate(array.flat):
-        if not _is_finite_number(value):
-            at = tuple(int(i) for i in np.unravel_index(position, array.shape))
-            raise InputError(f"{what} must be numbers: {_where(at)} is {str(value)!r}")
-    raise InputError(f"{what} must be numbers, not text; read the column as numbers")
-
-
-def _is_finite_number(value: object) -> bool:
-    try:
-        return bool(np.isfinite(float(value)))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-
-
-def _where(index: tuple[int, ...]) -> str:
-    """Words for a place in an array of any number of dimensions."""
-    names = ("the value",) if not index else (f"row {index[0]}", *(f"column {i}" for i in index[1:]))
-    return ", ".join(names)
 
 
 def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
@@ -84,13 +39,13 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     count = np.count_nonzero(wrong)
     others = f" (and {count - 1} more)" if count > 1 else ""
     if not np.isfinite(value):
-        raise InputError(f"{what}: {_where(at)} is {value}{others}; remove or repair such rows before measuring")
+        raise InputError(f"{what}: {where(at)} is {value}{others}; remove or repair such rows before measuring")
     hint = (
         "these look like percentages; divide by 100"
         if 1 < high <= 100 and low >= 0 and high > 20
         else "if these are logits use Predictions.from_logits"
     )
-    raise InputError(f"{what} must lie in [0, 1]: {_where(at)} is {value}{others}; {hint}")
+    raise InputError(f"{what} must lie in [0, 1]: {where(at)} is {value}{others}; {hint}")
 
 
 def refuse_empty(count: int, what: str) -> None:
@@ -117,11 +72,13 @@ def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.ui
         return y.view(np.uint8)
     if y.dtype.kind not in "iuf":
         raise InputError(f"outcomes must be 0 or 1, not {y.dtype.name}")
+    if y.dtype.kind in "iu" and y.size and y.min() >= 0 and y.max() <= 1:
+        return y.view(np.uint8) if y.dtype.itemsize == 1 else y.astype(np.uint8)
     wrong = (y != 0) & (y != 1)
     if wrong.any():
         at = _first(wrong)
         hint = "; were the arguments swapped?" if y.dtype.kind == "f" and bool(((y >= 0) & (y <= 1)).all()) else ""
-        raise InputError(f"outcomes must be 0 or 1: {_where(at)} is {y[at]}{hint}")
+        raise InputError(f"outcomes must be 0 or 1: {where(at)} is {y[at]}{hint}")
     return y.astype(np.uint8)
 
 
@@ -133,10 +90,30 @@ def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
     wrong = ~(np.isfinite(w) & (w >= 0))
     if wrong.any():
         at = _first(wrong)
-        raise InputError(f"weights must be finite and not negative: {_where(at)} is {w[at]}")
-    if not (w.sum(axis=-1) > 0).all():
+        raise InputError(f"weights must be finite and not negative: {where(at)} is {w[at]}")
+    if not (w.max(axis=-1, initial=0.0) > 0).all():
         raise InputError("all weights are zero; nothing is left to measure")
+    _refuse_far_apart(w)
     return w
+
+
+def _refuse_far_apart(w: Float64s) -> None:
+    """Raise for weights whose sums would lose rows: counts beyond what a float can count, or ratios beyond its digits."""
+    with np.errstate(over="ignore"):
+        total = float(w.sum(axis=-1).max())
+    if total > _LARGEST_TOTAL:
+        raise InputError(
+            f"weights sum to {total:g}, and counts are exact only up to {_LARGEST_TOTAL:.2g}; divide them by their largest"
+        )
+    heaviest, positive = float(w.max()), w > 0
+    least = max(heaviest / _LARGEST_RATIO, _LEAST_WEIGHT)
+    light = positive & (w < least)
+    if light.any():
+        at = _first(light)
+        raise InputError(
+            f"weights: {where(at)} weighs {w[at]:g} beside a largest of {heaviest:g}, too little for sums to hold it; "
+            f"give weights of at least {least:.2g}, or 0 to leave a row out"
+        )
 
 
 def check_clusters(clusters: ArrayLike, rows: int) -> Indices:
@@ -146,24 +123,85 @@ def check_clusters(clusters: ArrayLike, rows: int) -> Indices:
         raise InputError(
             f"clusters have shape {labels.shape} but there are {rows} rows; give one cluster label per row"
         )
+    missing = labels != labels if labels.dtype.kind in "fcmM" else None
     if labels.dtype == object:
-        labels = labels.astype(str)
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise InputError(f"clusters: {_where(_first(np.isnan(labels)))} is nan; every row needs a cluster")
-    return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+        missing = np.fromiter(map(is_missing, labels), bool, rows)
+    if missing is not None and missing.any():
+        at = _first(missing)
+        raise InputError(f"clusters: {where(at)} is {shown(labels[at])}; every row needs a cluster")
+    return distinct(labels, "clusters")[1]
+
+
+def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
+    """The different values of a column in ascending order, and the number of every row among them.
+
+    Values of different types are different (1 and "1").
+
+    >>> distinct(np.array(["b", 1, "b"], object), "clusters")
+    ([1, 'b'], array([1, 0, 1]))
+    """
+    if labels.dtype != object:
+        values, inverse = np.unique(labels, return_inverse=True)
+        return values.tolist(), inverse.astype(np.intp)
+    rows = labels.tolist()
+    try:
+        held = list(dict.fromkeys(rows))
+    except TypeError as error:
+        row = next(i for i, value in enumerate(rows) if not _hashable(value))
+        raise InputError(f"{what}: row {row} is {shown(rows[row])}; give numbers or text") from error
+    try:
+        held.sort()
+    except TypeError:
+        held.sort(key=lambda value: (type(value).__name__, str(value)))
+    number = {value: i for i, value in enumerate(held)}
+    return held, np.fromiter((number[value] for value in rows), np.intp, len(rows))
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object, ...] | None:
-    """Class names, one per column, all different."""
+    """Class names, one per column, all different, also as text."""
     if classes is None:
         return None
-    names = tuple(np.asarray(classes, dtype=object).tolist())
+    if isinstance(classes, (set, frozenset, Mapping, str, bytes)):
+        raise InputError(f"classes are a {type(classes).__name__}, which lists no names in order; give a list of them")
+    try:
+        held = as_array(np.asarray(classes), "classes").tolist() if hasattr(classes, "dtype") else list(classes)
+        names = tuple(name.item() if isinstance(name, np.generic) else name for name in held)
+    except TypeError as error:
+        raise InputError(f"classes must be a list of names, not {shown(classes)}") from error
     if len(names) != count:
         raise InputError(f"{len(names)} class names were given for {count} classes")
-    if len(set(names)) != count:
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"class name {twice!r} is given twice; names must differ")
+    first: dict[str, object] = {}
+    for i, name in enumerate(names):
+        if not _hashable(name) or is_missing(name):
+            raise InputError(f"class name {i} is {shown(name)}; name every class by a number or text")
+        if str(name) in first:
+            other = first[str(name)]
+            alike = "is given twice" if other == name else f"reads like {other!r}"
+            raise InputError(f"class name {name!r} {alike}; names must differ")
+        first[str(name)] = name
     return names
+
+
+def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[str, NDArray[Any]]:
+    """Further columns by name, one value per row."""
+    if columns is not None and not isinstance(columns, Mapping):
+        raise InputError(f"columns must map names to values, such as {{'site': sites}}, not {type(columns).__name__}")
+    kept: dict[str, NDArray[Any]] = {}
+    for name, values in (columns or {}).items():
+        if not isinstance(name, str):
+            raise InputError(f"columns are named by text, not {shown(name)}")
+        kept[name] = as_array(values, f"column {name!r}")
+        if kept[name].shape[:1] != (rows,):
+            raise InputError(f"column {name!r} has {len(np.atleast_1d(kept[name]))} values but there are {rows} rows")
+    return kept
 
 
 def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | None, count: int) -> Indices:
@@ -187,7 +225,7 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
         wrong = ~(y == np.floor(y)) | ~np.isfinite(y)
         if wrong.any():
             at = _first(wrong)
-            raise InputError(f"labels must be class indices: {_where(at)} is {y[at]}; were y_true and y_prob swapped?")
+            raise InputError(f"labels must be class indices: {where(at)} is {y[at]}; were y_true and y_prob swapped?")
     low, high = y.min(), y.max()
     if low < 0 or high >= count:
         wrong = (y < 0) | (y >= count)
@@ -199,32 +237,46 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
             if low == 1 and high == count
             else f"labels are class indices 0..{count - 1}, or names listed in classes="
         )
-        raise InputError(f"labels: {_where(at)} is {y[at]:g}, but there are {count} classes; {hint}")
-    return y.astype(np.intp)
+        raise InputError(f"labels: {where(at)} is {y[at]:g}, but there are {count} classes; {hint}")
+    return _signed(y)
+
+
+def _signed(labels: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers that are not negative, as signed integers of the size they came in where they fit: no wider, no copy."""
+    kind, size = labels.dtype.kind, labels.dtype.itemsize
+    signed: np.dtype[Any] = np.dtype(f"i{size}") if kind in "iub" else np.dtype(np.intp)
+    if kind == "i":
+        return labels
+    fits = kind in "ub" and (not labels.size or int(labels.max()) <= np.iinfo(signed).max)
+    return labels.view(signed) if fits and labels.dtype.isnative else labels.astype(np.intp)
 
 
 def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
     position = {name: i for i, name in enumerate(classes)}
-    values, inverse = np.unique(y.astype(str) if y.dtype == object else y, return_inverse=True)
-    if y.dtype == object:
-        position = {str(name): i for i, name in enumerate(classes)}
-    unknown = [v for v in values.tolist() if v not in position]
-    if unknown:
-        row = int(np.flatnonzero(inverse == values.tolist().index(unknown[0]))[0])
-        listed = ", ".join(map(repr, classes[:8])) + (", ..." if len(classes) > 8 else "")
+    values, inverse = distinct(y, "labels")
+    unknown = next((i for i, value in enumerate(values) if value not in position), None)
+    if unknown is not None:
+        row = int(np.flatnonzero(inverse == unknown)[0])
+        listed = ", ".join(map(shown, classes[:8])) + (", ..." if len(classes) > 8 else "")
         numbered = y.dtype.kind in "iu" and all(isinstance(name, str) for name in classes)
         hint = "; labels given as class indices need no classes=, or use classes[label]" if numbered else ""
         raise InputError(
-            f"labels: row {row} is {unknown[0]!r}, which is not among the {len(classes)} classes ({listed}){hint}"
+            f"labels: row {row} is {shown(values[unknown])}, which is not among the {len(classes)} classes ({listed}){hint}"
         )
-    return np.array([position[v] for v in values.tolist()], dtype=np.intp)[inverse]
+    return np.array([position[value] for value in values], dtype=np.intp)[inverse]
 
 
-def check_probabilities(probs: Floats) -> None:
-    """Rows of class probabilities: in [0, 1] and summing to 1 within SUM_TOLERANCE. One pass in cache-sized blocks."""
+def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
+    """Rows of class probabilities: in [0, 1] and (unless sums=False) summing to 1 within SUM_TOLERANCE.
+
+    One pass in cache-sized blocks.
+    """
     rows, count = probs.shape
     if count < 2:
         raise InputError("probabilities have one column; pass a 1-D array of P(positive), or one column per class")
+    if not sums:
+        refuse_outside_unit(probs, "probabilities")
+        return
     tolerance = 1e-2 if probs.dtype == np.float16 else SUM_TOLERANCE
     step = max(1, _BLOCK_BYTES // (count * probs.dtype.itemsize))
     ones: Floats = np.ones(count, np.float32 if probs.dtype == np.float32 else np.float64)
@@ -239,7 +291,7 @@ def check_probabilities(probs: Floats) -> None:
         total = float(probs[row].sum(dtype=np.float64))
         raise InputError(
             f"probabilities of row {row} sum to {total:.6g}, not 1 (tolerance {tolerance:g}); "
-            "normalise them, or use Predictions.from_logits for logits"
+            "normalise them, declare normalized=False (--unnormalised), or use Predictions.from_logits for logits"
         )
 
 
@@ -250,7 +302,7 @@ def check_finite(logits: Floats) -> None:
     wrong = np.isnan(logits) | (logits == np.inf)
     if wrong.any():
         at = _first(wrong)
-        raise InputError(f"logits: {_where(at)} is {logits[at]}; remove or repair such rows before measuring")
+        raise InputError(f"logits: {where(at)} is {logits[at]}; remove or repair such rows before measuring")
     if logits.ndim == 2:
         ruled_out = np.flatnonzero(np.isneginf(logits).all(axis=1))
         if len(ruled_out):

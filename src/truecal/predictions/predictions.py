@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal.errors import InputError
 from truecal.predictions.border import (
-    as_array,
     as_floats,
     check_classes,
     check_clusters,
+    check_columns,
     check_finite,
     check_labels,
     check_probabilities,
@@ -36,11 +36,12 @@ class Predictions:
     Attributes
     ----------
     probs : (n,) array of P(positive class) for binary predictions, or (n, k) array of class probabilities.
-    labels : (n,) class indices.
+    labels : (n,) class indices, signed integers of the size they came in.
     weights : (n,) or None. Whole numbers count repetitions, others are importance weights.
     clusters : (n,) cluster numbers or None. Rows of one cluster (a patient, a question) are not independent.
     classes : class names in the order of the columns, or None.
     columns : further columns to select or group by.
+    normalized : False where the rows are one probability per class that need not sum to 1 (one map per class, left as it is).
 
     >>> import truecal as tc
     >>> tc.Predictions.from_probs([0.9, 0.2, 0.7], [1, 0, 1])
@@ -55,6 +56,7 @@ class Predictions:
     clusters: Indices | None = None
     classes: tuple[object, ...] | None = None
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    normalized: bool = True
 
     @classmethod
     def from_probs(
@@ -66,8 +68,18 @@ class Predictions:
         clusters: ArrayLike | None = None,
         classes: Sequence[object] | None = None,
         columns: Mapping[str, ArrayLike] | None = None,
+        normalized: bool = True,
     ) -> "Predictions":
-        """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be."""
+        """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be.
+
+        normalized=False declares one probability per class that need not sum to 1, as maps per class leave them; lenses that need
+        a distribution over the classes then refuse.
+
+        >>> import truecal as tc
+        >>> preds = tc.Predictions.from_probs([[0.9, 0.4], [0.2, 0.7]], [0, 1], normalized=False)
+        >>> tc.OneClass(1)(preds).scores
+        array([[0.4, 0.7]])
+        """
         refuse_swapped(labels, probs)
         p = as_floats(probs, "probabilities")
         if p.ndim not in (1, 2):
@@ -76,8 +88,9 @@ class Predictions:
         if p.ndim == 1:
             refuse_outside_unit(p, "probabilities")
         else:
-            check_probabilities(p)
-        return cls._checked(p, labels, weights, clusters, classes, columns)
+            check_probabilities(p, sums=normalized)
+        checked = cls._checked(p, labels, weights, clusters, classes, columns)
+        return checked if normalized else replace(checked, normalized=False)
 
     @classmethod
     def from_logits(
@@ -132,6 +145,7 @@ class Predictions:
         weights: str | None = None,
         clusters: str | None = None,
         classes: Sequence[object] | None = None,
+        normalized: bool = True,
     ) -> "Predictions":
         """From columns of a pandas, polars, pyarrow or any other narwhals-compatible frame.
 
@@ -146,8 +160,9 @@ class Predictions:
         values, labels, further = columns_of(
             frame, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
         )
-        build = cls.from_probs if probs is not None else cls.from_logits
-        return build(values, labels, **further)
+        if probs is None:
+            return cls.from_logits(values, labels, **further)
+        return cls.from_probs(values, labels, **further, normalized=normalized)
 
     @classmethod
     def _checked(
@@ -161,22 +176,32 @@ class Predictions:
     ) -> "Predictions":
         rows, count = len(p), 2 if p.ndim == 1 else p.shape[1]
         names = check_classes(classes, count)
-        kept: dict[str, NDArray[Any]] = {}
-        for name, values in (columns or {}).items():
-            kept[name] = as_array(values, f"column {name!r}")
-            if kept[name].shape[:1] != (rows,):
-                raise InputError(f"column {name!r} has {len(kept[name])} values but there are {rows} rows")
         return cls(
             p,
             check_labels(labels, rows, names, count),
             None if weights is None else check_weights(weights, (rows,)),
             None if clusters is None else check_clusters(clusters, rows),
             names,
-            MappingProxyType(kept),
+            MappingProxyType(check_columns(columns, rows)),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and deepcopy, which cannot take a read-only view of a mapping."""
+        return {**vars(self), "columns": dict(self.columns)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, columns=MappingProxyType(state["columns"]))
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def refuse_unnormalized(self, what: str) -> None:
+        """Raise where a distribution over the classes is needed and rows need not sum to 1."""
+        if not self.normalized:
+            raise InputError(
+                f"{what} judges a distribution over the classes, and these rows need not sum to 1; judge one class, the top label, "
+                "or class by class"
+            )
 
     @property
     def binary(self) -> bool:

@@ -13,6 +13,7 @@ from truecal.report.page import render, render_comparison, render_study, render_
 from truecal.report.pdf import write_page
 from truecal.report.study.content import gather_study
 from truecal.report.watch.content import gather_watch
+from truecal.select import Selection
 from truecal.writing import write_whole
 
 
@@ -21,6 +22,7 @@ def report(
     path: str | os.PathLike[str],
     *,
     lens: Lens | None = None,
+    select: Selection | None = None,
     by: str | Sequence[str] | None = None,
     tolerance: float = 0.02,
     level: float = 0.95,
@@ -40,7 +42,10 @@ def report(
     preds : what to judge; a Profile gives a page without per-class and per-group tables, a Sketch or a Scan (with its groups) one
         that says how far its numbers can be from those of all rows.
     path : where to write; a name that ends in .pdf is printed by an installed Chromium.
-    lens : what is judged; default the positive class of binary predictions, the top label of more.
+    lens : what is judged; default the positive class of binary predictions, the top label of more. A lens on several
+        probabilities (TopK, Grouping, Canonical) adds a section with its errors.
+    select : which rows the page is about. Rows selected by their label are judged in a section of their own, beside what a
+        calibrated model would show there.
     by : a column of the predictions, or several; adds a table with one row per value or combination of values.
     tolerance : the error that would still be acceptable; the verdict is phrased against it.
     level : of every interval.
@@ -58,7 +63,7 @@ def report(
     ...     tc.report(preds, f"{folder}/report.html", fast=True).stat().st_size < 2_000_000
     True
     """
-    setting = Setting(tolerance, level, title, source, command, fast, rng, scale, files or {})
+    setting = Setting(tolerance, level, title, source, command, fast, rng, scale, files or {}, select)
     return write_page(path, lambda: render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
 
 

@@ -92,6 +92,8 @@ class EstimateRecord:
     sketch_error: float | None = field(default=None, metadata=OPTIONAL)
     sketch_bound: str | None = field(default=None, metadata=OPTIONAL)
     group: str | None = field(default=None, metadata=OPTIONAL)
+    selection: str | None = field(default=None, metadata=OPTIONAL)
+    chance: float | None = field(default=None, metadata=OPTIONAL)
 
     @classmethod
     def of(cls, estimate: tc.Estimate, *, level: float = 0.95, group: str | None = None) -> "EstimateRecord":
@@ -116,6 +118,8 @@ class EstimateRecord:
             sketch_error=estimate.sketch_error,
             sketch_bound=estimate.sketch_bound,
             group=group,
+            selection=estimate.selection or None,
+            chance=estimate.chance,
         )
 
 

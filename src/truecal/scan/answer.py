@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 import truecal as tc
-from truecal.estimate import Estimator, SketchRange, check_estimator, combined
+from truecal import estimate as estimators
+from truecal.estimate import Estimator, check_estimator, combined
 from truecal.types import Float64s
 
 
@@ -41,7 +42,7 @@ def measure_classes(
     )
 
 
-def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[SketchRange]) -> tuple[str, ...]:
+def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[estimators.SketchRange]) -> tuple[str, ...]:
     """Those of the classes, once each; where their sweeps may stop is said for all together."""
     notes: dict[str, None] = {}
     unsure = 0

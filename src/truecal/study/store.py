@@ -17,7 +17,7 @@ metrics listed in study.json are read; parts of files or options that have chang
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,7 +121,7 @@ class Store:
             raise FileError(
                 f"{self.folder} is no store: it has no study.json; make one with truecal study run"
             ) from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise FileError(f"{path} is damaged or cannot be read; run the study again") from error
         if not isinstance(held, dict) or not isinstance(held.get("jobs"), list):
             raise FileError(f"{path} is not that of a study; run the study again")
@@ -130,6 +130,11 @@ class Store:
             remedy = "run the study again into another folder" if older else "update truecal"
             raise FileError(
                 f"{self.folder} is a store of version {held.get('version')!r}, this release reads {VERSION}; {remedy}"
+            )
+        odd = next((name for name, right in _FACTS.items() if not right(held.get(name))), None)
+        if odd is not None:
+            raise FileError(
+                f"{path} is damaged: its {odd!r} cannot be {str(held.get(odd))[:40]!r}; run the study again"
             )
         return held
 
@@ -147,7 +152,7 @@ class Store:
         """What is wanted of each job and not there; jobs that lack nothing are left out."""
         sets = self._sets()
         held: dict[str, set[Wanted]] = {}
-        for job, part in self._parts("results"):
+        for job, part in set.intersection(*(set(self._parts(kind)) for kind in KINDS)):
             held.setdefault(job, set()).update(sets.get(part, ()))
         if wanted is None:
             return {job: [] for job in jobs if job not in held}
@@ -156,7 +161,8 @@ class Store:
 
     def has(self, job: str, pairs: Sequence[Wanted]) -> bool:
         """Whether a part with just these metrics of a job is there."""
-        return (self.folder / "results" / f"{job}.{_set_name(pairs)[0]}.parquet").is_file()
+        name = f"{job}.{_set_name(pairs)[0]}.parquet"
+        return all((self.folder / kind / name).is_file() for kind in KINDS)
 
     def frame(self) -> "pl.DataFrame":
         """Every number of the study that is there, one per row (see RESULTS), with a column for each covariate."""
@@ -192,7 +198,9 @@ class Store:
         rows = []
         for path in sorted((self.folder / "fits").glob("*.json")):
             if path.stem in wanted:
-                held = json.loads(path.read_text(encoding="utf-8"))
+                held = _json(path)
+                if not isinstance(held, dict) or not kinds.keys() <= held.keys():
+                    raise FileError(f"{path} is damaged; delete it and run the study again")
                 rows.append({name: held[name] for name in kinds})
         return pl.DataFrame(rows, schema=kinds).sort("model", "dataset", "seed", "recalibrator")
 
@@ -205,11 +213,13 @@ class Store:
         if not parts:
             return _table([], columns)
         paths = [self.folder / kind / f"{job}.{part}.parquet" for job, part in parts]
+        wrong = (pl.exceptions.PolarsError, OSError)
         try:
             table = pl.read_parquet(paths, glob=False)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise FileError(f"a part of {self.folder}/{kind} is damaged: {reason}; delete it and run again") from error
+        except wrong as error:
+            raise FileError(_damaged(paths, columns, wrong)) from error
+        if table.columns != list(columns) or table.dtypes != _table([], columns).dtypes:
+            raise FileError(_damaged(paths, columns, wrong))
         if len(parts) == len({job for job, _ in parts}) and (
             wanted is None or all(set(sets.get(part, ())) <= set(wanted) for _, part in parts)
         ):
@@ -225,7 +235,10 @@ class Store:
         folder = self.folder / "sets"
         found = {}
         for path in folder.glob("*.json") if folder.is_dir() else ():
-            found[path.stem] = [(lens, metric) for lens, metric in json.loads(path.read_text(encoding="utf-8"))]
+            pairs = _json(path)
+            if not _are_pairs(pairs):
+                raise FileError(f"{path} is damaged; delete it and run the study again")
+            found[path.stem] = [(lens, metric) for lens, metric in pairs]
         return found
 
     # ------------------------------------------------------------------ writing
@@ -283,6 +296,52 @@ class Store:
         for path in old:
             path.unlink(missing_ok=True)
         return len(old), size
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"{path} is damaged or cannot be read; delete it and run the study again") from error
+
+
+def _are_pairs(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(name, str) for name in pair) for pair in value
+    )
+
+
+def _are_covariates(value: object) -> bool:
+    """Names, and for every job one value per name."""
+    if not value:
+        return value is None or value == {}
+    if not isinstance(value, dict) or not isinstance(value.get("names"), list) or not isinstance(value.get("of"), dict):
+        return False
+    return all(isinstance(row, list) and len(row) == len(value["names"]) for row in value["of"].values())
+
+
+# What study.json must hold for the store to be read, by name.
+_FACTS: Mapping[str, Callable[[Any], bool]] = {
+    "name": lambda name: isinstance(name, str),
+    "jobs": lambda jobs: all(isinstance(job, str) for job in jobs),
+    "wanted": lambda pairs: pairs is None or _are_pairs(pairs),
+    "covariates": _are_covariates,
+    "clean": lambda clean: clean is None or isinstance(clean, dict),
+    "fits": lambda fits: fits is None or (isinstance(fits, list) and all(isinstance(fit, str) for fit in fits)),
+}
+
+
+def _damaged(paths: Sequence[Path], columns: dict[str, str], wrong: tuple[type[Exception], ...]) -> str:
+    """Which of the parts of a store cannot be read, and what helps."""
+    wanted = _table([], columns)
+    for path in paths:
+        try:
+            if polars().read_parquet(path, glob=False).schema == wanted.schema:
+                continue
+        except wrong:
+            pass
+        return f"{path} is damaged; delete it and run the study again: only its job is computed anew"
+    return f"parts of {paths[0].parent} do not fit together; delete them and run the study again"
 
 
 def _set_name(pairs: Sequence[Wanted]) -> tuple[str, str]:

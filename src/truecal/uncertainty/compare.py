@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, jointly, resampling
+from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, resampling
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Sketch
 from truecal.select import column
 from truecal.types import Float64s
-from truecal.uncertainty.compared import Model
+from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context
 from truecal.uncertainty.multiplicity import holm
 
 
@@ -203,6 +204,13 @@ class _Chosen:
     key: str | None
     paired: bool
 
+    def judge(self) -> Estimator:
+        """The estimator asked for, or the one that suits the lens."""
+        several = self.lens is not None and self.lens.several
+        estimator = self.estimator or (estimators.GeneralizedECE() if several else RankSeries())
+        check_estimator(estimator)
+        return estimator
+
     def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
         if len(names) < 2:
             raise InputError("a comparison needs at least two models with different names")
@@ -224,19 +232,13 @@ def _compare_all(
     checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
-    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
-    check_estimator(estimator)
+    estimator = chosen.judge()
     generator = checks.generator(rng)
-    lenses = {name: chosen.lens or default_lens(preds) for name, preds in all_preds.items()}
+    lenses = {name: estimator.own_lens(chosen.lens) or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    counts = next(iter(units.values())).draws(draws, generator)
-    models = {}
-    for name, preds in all_preds.items():
-        own = counts if chosen.paired else units[name].draws(draws, generator)
-        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, generator, always_test=True)
-        models[name] = Model.of(joint, estimator, level)
+    judge = in_context if estimator.several else by_counts
+    models = judge(estimator, all_preds, lenses, Drawing(units, draws, chosen.paired, level, generator))
     first = next(iter(all_preds))
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"

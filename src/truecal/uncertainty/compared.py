@@ -1,11 +1,14 @@
 """One model of a comparison: its error, and where its true error may be, resample by resample."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from truecal.estimate import Estimator
+from truecal.estimate import Estimator, jointly, resampling
+from truecal.lens import Lens
+from truecal.predictions import Predictions
 from truecal.profile import Sketch
 from truecal.types import Float64s
 from truecal.uncertainty.measurement import measure
@@ -50,3 +53,45 @@ class Model:
         drawn = np.minimum(estimator.root(found.power - found.deviations), 1.0)
         p = 0.0 if estimate.p_value is None else float(estimate.p_value)
         return cls(float(estimate), drawn, p > 1 - level, estimate.sketch_error or 0.0)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How resamples are drawn: which units, how many, and whether the same for all models."""
+
+    units: Mapping[str, resampling.Units]
+    resamples: int
+    paired: bool
+    level: float
+    rng: np.random.Generator
+
+
+def by_counts(
+    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: Drawing
+) -> dict[str, Model]:
+    """Errors of one probability: resamples are counts of units, which serve all models."""
+    units, rng = drawing.units, drawing.rng
+    counts = next(iter(units.values())).draws(drawing.resamples, rng)
+    models = {}
+    for name, preds in all_preds.items():
+        own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
+        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
+        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, rng, always_test=True)
+        models[name] = Model.of(joint, estimator, drawing.level)
+    return models
+
+
+def in_context(
+    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: Drawing
+) -> dict[str, Model]:
+    """Errors of several probabilities: paired models draw their units by the same seed."""
+    seed = int(drawing.rng.integers(2**63))
+    models = {}
+    for i, (name, preds) in enumerate(all_preds.items()):
+        units = drawing.units[name]
+        units.refuse_one()
+        rng = np.random.default_rng(seed if drawing.paired else [seed, i])
+        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
+        found = estimator.compared(samples, shares, units.of_row, drawing.resamples, rng)
+        models[name] = Model(found.value, found.drawn, found.p_value > 1 - drawing.level)
+    return models

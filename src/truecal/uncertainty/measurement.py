@@ -1,6 +1,7 @@
 """The front door: labels and probabilities in, an honest Estimate out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 from typing import overload
 
@@ -8,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
 from truecal.estimate import (
     Estimate,
-    Estimates,
     Estimator,
-    GeneralizedECE,
     Interval,
     RankSeries,
     check_estimator,
@@ -33,6 +33,8 @@ _JOINT_WORK = 20_000  # resamples x datasets of a lens with many
 _MOST_LABELS = 5_000_000  # rows x classes up to which labels are redrawn; beyond, sums of rows are all but symmetric
 _LABEL_WORK = 2_000_000  # redrawn labels
 _FEW_CLUSTERS = 20
+_REFERENCE_WORK = 4_000_000  # outputs from which labels are redrawn for the error of a calibrated model
+_REFERENCES = 20  # times at most
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
 
@@ -66,7 +68,7 @@ def calibration_error(
     >>> p = rng.random(1000)
     >>> est = tc.calibration_error(rng.random(1000) < p, p)
     >>> print(est)
-    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, positive class, n=1000, p=0.814)
+    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, positive class, n=1000, p=0.78)
     """
     preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, clusters=clusters, classes=classes)
     return measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
@@ -86,21 +88,21 @@ def measure(
 def measure(
     preds: Predictions | Sketch,
     *,
-    estimator: Sequence[Estimator],
+    estimator: list[Estimator] | tuple[Estimator, ...],
     lens: Lens | None = None,
     select: Selection | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
-) -> Estimates: ...
+) -> estimators.Estimates: ...
 def measure(
     preds: Predictions | Sketch,
     *,
-    estimator: Estimator | Sequence[Estimator] | None = None,
+    estimator: Estimator | list[Estimator] | tuple[Estimator, ...] | None = None,
     lens: Lens | None = None,
     select: Selection | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
-) -> Estimate | Estimates:
+) -> Estimate | estimators.Estimates:
     """:func:`calibration_error` for Predictions that are already built, or for a Sketch of scores and outcomes.
 
     Parameters
@@ -118,10 +120,10 @@ def measure(
     BinnedECE  0.03737  1000
     SweepECE   0.02507  1000
     """
-    if isinstance(estimator, Sequence):
+    if isinstance(estimator, (list, tuple)):
         if not estimator:
             raise InputError("estimator is an empty list; name at least one, such as [tc.SweepECE()]")
-        return Estimates(
+        return estimators.Estimates(
             tuple(measure(preds, estimator=one, lens=lens, select=select, level=level, rng=rng) for one in estimator)
         )
     if isinstance(preds, Sketch):
@@ -136,13 +138,19 @@ def measure(
     check_lens(lens)
     generator = checks.generator(rng)
     if estimator is None:
-        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+        estimator = estimators.GeneralizedECE() if lens is not None and lens.several else RankSeries()
     check_estimator(estimator)
     estimator = estimator.at_level(level, generator)
     judged, select = estimator.chosen(preds, select)
     lens = estimator.own_lens(lens) or default_lens(judged)
     estimate = _measured(judged, estimator, lens, level, generator)
-    notes = (*_notes(judged), *estimate.warnings)
+    by_label = select is not None and select.uses_labels
+    notes = (*([] if by_label else _notes(judged)), *estimate.warnings)
+    if select is not None and by_label:
+        expected = _if_calibrated(preds, estimator, lens, select, generator)
+        told = "an error of its own" if expected is None else f"{expected:.4f}"
+        note = f"rows were selected by their label, so a calibrated model with these outputs would show {told}, not 0"
+        notes, estimate = (note, *notes), estimate.but(chance=expected, p_value=None)
     if select is not None:
         small = small_selection(len(judged), len(preds))
         notes = notes if small is None else (small, *notes)
@@ -165,6 +173,40 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
     if sample.unit == "clusters":
         return _clustered(sample, estimator, level, rng)
     return _pooled(sample, estimator, level, rng)
+
+
+def _if_calibrated(
+    preds: Predictions, estimator: Estimator, lens: Lens, select: Selection, rng: np.random.Generator
+) -> float | None:
+    """The mean value that a calibrated model with these outputs would show among rows selected by their label.
+
+    Labels are drawn from the outputs, rows are selected by them, and the error is measured; None where no row is selected.
+    """
+    values = []
+    draw = rng.spawn(1)[0]
+    plain = estimator.without_interval()
+    for _ in range(int(np.clip(_REFERENCE_WORK // (len(preds) * preds.class_count), 1, _REFERENCES))):
+        chance = draw.random(len(preds))
+        labels = (
+            (chance < preds.probs).astype(preds.labels.dtype)
+            if preds.binary
+            else (preds.probs.cumsum(axis=1) < chance[:, None]).sum(axis=1).clip(0, preds.class_count - 1)
+        )
+        twin = replace(preds, labels=labels)
+        rows = select.mask(twin)
+        if rows.any():
+            values.append(_value(twin.take(rows), plain, lens, draw))
+    return float(np.mean(values)) if values else None
+
+
+def _value(preds: Predictions, estimator: Estimator, lens: Lens, rng: np.random.Generator) -> float:
+    """The value alone, without interval and test."""
+    shares = lens.shares(preds)
+    if estimator.several:
+        return float(estimator.of_samples(lens.samples(preds), shares, rng).value)
+    if shares is not None:
+        return float(_combined(preds, estimator, lens, shares).value)
+    return float(estimator.values(lens.sample(preds).profile)[0])
 
 
 def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: int | np.random.Generator) -> Estimate:

@@ -173,59 +173,81 @@ for _parameter in power.params:  # here FILE may be left out
 
 
 @dataclass(frozen=True)
-class _Map:
-    """The intervals, sizes and datasets of a coverage map."""
+class _Atlas:
+    """Doors, sizes and datasets of the coverage atlas, and where it is written."""
 
     full: bool
     peers: bool
+    doors: tuple[str, ...]
     sizes: tuple[int, ...]
     m: int | None
-    level: float
+    table: str | None
+    page: str | None
 
 
-_map = bundled(
-    _Map,
+_atlas = bundled(
+    _Atlas,
     "wanted",
     (
-        click.option("--full/--quick", default=False, show_default=True, help="200 datasets per world and n, or 20."),
+        click.option(
+            "--full/--quick",
+            default=False,
+            show_default=True,
+            help="Every door and size, or a few doors and 20 datasets.",
+        ),
         click.option(
             "--peers", is_flag=True, help="Intervals of other installed packages as well (few datasets, n <= 1000)."
         ),
+        click.option("--door", "doors", multiple=True, metavar="NAME", help="Only this door; may be repeated."),
         click.option("--n", "sizes", type=click.IntRange(2), multiple=True, help="Rows of a dataset; may be repeated."),
         click.option(
-            "--m", type=click.IntRange(1), help="Simulated datasets per world and n, instead of --full or --quick."
+            "--m",
+            type=click.IntRange(2),
+            help="Datasets per world and n, instead of 200 or 20; slow doors have a share.",
         ),
-        click.option("--level", type=float, default=0.9, show_default=True, help="Stated level of the intervals."),
+        click.option("--table", metavar="FILE", help="Put the tables between the marks of this document."),
+        click.option("--page", metavar="FILE", help="Write the page: worlds by doors, coloured by coverage."),
     ),
 )
 
 
 @lab.command()
-@_map
+@_atlas
 @running_options
 @reply_options
-def coverage(wanted: _Map, running: Running, reply: Reply) -> None:
-    """How often does each interval hold the truth, and how long is it?
+def coverage(wanted: _Atlas, running: Running, reply: Reply) -> None:
+    """How often does each statement hold: intervals, tests and promises, in worlds whose truth is known?
 
-    Four groups of ten worlds: fitted to real networks, the same recalibrated (true error 0) and nearly so (0.02), and others.
-    The text has one line per interval, group and n; --json one row per world.
+    Five groups of ten worlds of one score (fitted to real networks, the same recalibrated and nearly so, others, hard ones) and
+    eight of many classes. The text has one line per door and n; --json one row per world. With --cache an interrupted run goes on
+    where it was.
     """
-    from truecal.lab.trials import coverage_map as map_of
-    from truecal.lab.trials import peer_intervals
+    from truecal.lab.atlas import atlas, peers, summary
 
+    names = [door.name for door in atlas.DOORS]
+    for name in wanted.doors:
+        if name not in names:
+            raise click.UsageError(f"there is no door {name!r}; doors are: {', '.join(names)}")
+    quick = [door for door in atlas.DOORS if door.share == 1]
+    asked = [door for door in atlas.DOORS if door.name in wanted.doors] or (list(atlas.DOORS) if wanted.full else quick)
     datasets = wanted.m or (200 if wanted.full else 20)
-    judged = list(map_of.CANDIDATES)
+    n = tuple(sorted(set(wanted.sizes))) or (atlas.SIZES if wanted.full else (100, 1000))
+    cells = atlas.coverage_atlas(n=n, m=datasets, doors=asked, rng=running.seed, run=running.run)
     if wanted.peers:
-        others, absent = peer_intervals.peer_candidates(datasets)
-        judged += others
+        others, absent = peers.peer_doors()
         if absent:
             click.echo(f"truecal: not installed, left out: {', '.join(absent)}", err=True)
-    n = tuple(sorted(set(wanted.sizes))) or (map_of.SIZES if wanted.full else (100, 1000))
-    cells = map_of.coverage_map(
-        n=n, m=datasets, level=wanted.level, candidates=judged, rng=running.seed, run=running.run
-    )
-    facts = {"level": wanted.level, "n": list(n), "m": datasets}
-    reply.give("lab coverage", map_of.cell_table(cells), facts=facts, text=map_of.summary(cells).to_text())
+        cells += atlas.coverage_atlas(n=n, m=datasets, doors=others, rng=running.seed) if others else []
+    if wanted.table is not None:
+        given = "--full" if wanted.full else "--quick"
+        command = f"truecal lab coverage {given} --m {datasets} " + " ".join(f"--n {size}" for size in wanted.sizes)
+        summary.write_into(wanted.table, cells, command.strip())
+    if wanted.page is not None:
+        from truecal.report import atlas as page
+
+        page.write_atlas(cells, wanted.page)
+    facts = {"n": list(n), "m": datasets}
+    reply.give("lab coverage", summary.cell_table(cells), facts=facts, text=summary.summary(cells).to_text())
 
 
 def _fit(source: Source, lens: str) -> "tc.lab.WorldFit":

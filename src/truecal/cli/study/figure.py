@@ -8,6 +8,7 @@ import click
 
 from truecal.cli.answer.output import answer, working
 from truecal.errors import InputError
+from truecal.writing import write_whole
 
 _NAMES = {
     "families": "1: calibration against error by family, with reliability diagrams",
@@ -79,7 +80,7 @@ def figure(
         notes += [f"{one}: {note}" if name == "all" else note for note in drawn.notes]
         if numbers is not None and name != "all":
             frame = drawn.frame()
-            getattr(frame, "write_parquet" if numbers.endswith(".parquet") else "write_csv")(numbers)
+            write_whole(numbers, getattr(frame, "write_parquet" if numbers.endswith(".parquet") else "write_csv"))
     lines = [f"wrote {path}" for path in written.values()]
     content = records.document("study-figure", store=store, written=written, notes=notes)
     answer(content, "\n".join([*lines, *(f"note: {note}" for note in notes)]), as_json=as_json, out=None)
@@ -90,8 +91,8 @@ def _save(drawn: Any, target: Path) -> None:
 
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        drawn.savefig(target, dpi=130)
-    except (ValueError, OSError) as error:
+        write_whole(target, lambda file: drawn.savefig(file, dpi=130, format=target.suffix.lstrip(".") or None))
+    except ValueError as error:
         raise InputError(f"cannot write {target}: {error}") from error
     finally:
         pyplot.close(drawn)

@@ -26,6 +26,10 @@ class Distance(ABC):
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         """The distance, from gap = outcome - output, the outcome itself, and the one event judged where there are two."""
 
+    def __str__(self) -> str:
+        """The distance in words."""
+        return type(self).__name__
+
     def check(self, events: int) -> None:  # noqa: B027 (most distances are made for any number)
         """Refuse a number of events that this distance is not made for."""
 
@@ -66,6 +70,9 @@ class TotalVariation(Distance):
     np.float64(0.2)
     """
 
+    def __str__(self) -> str:
+        return "total variation"
+
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return 0.5 * np.abs(gap).sum(axis=-1)
 
@@ -88,6 +95,9 @@ class Lp(Distance):
     def __post_init__(self) -> None:
         if not isinstance(self.p, (int, float, np.number)) or isinstance(self.p, bool) or not self.p >= 1:
             raise InputError(f"p must be a number of at least 1, or inf, not {self.p!r}")
+
+    def __str__(self) -> str:
+        return f"L{self.p:g} distance"
 
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         absolute = np.abs(gap)
@@ -121,6 +131,9 @@ class ClassWeighted(Distance):
             raise InputError(
                 f"{len(self.weights)} class weights were given, but the lens sees {events} events; give one for each"
             )
+
+    def __str__(self) -> str:
+        return "class-weighted distance"
 
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return np.sqrt((gap * gap) @ np.array(self.weights))
@@ -160,6 +173,9 @@ class Mahalanobis(Distance):
             raise InputError(
                 f"the matrix is {size} x {size}, but the lens sees {events} events; it must be {events} x {events}"
             )
+
+    def __str__(self) -> str:
+        return "Mahalanobis distance"
 
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         square = ((gap @ np.array(self.matrix)) * gap).sum(axis=-1)
@@ -204,6 +220,9 @@ class InterInterval(Distance):
     @property
     def at_outputs(self) -> bool:
         return False
+
+    def __str__(self) -> str:
+        return f"distance from [{self.low:g}, {self.high:g}]"
 
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return self._cost(outcome[..., judged])

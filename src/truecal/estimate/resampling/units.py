@@ -40,8 +40,11 @@ class Units:
             return cls._runs(sample, blocks)
         of_row = np.arange(len(sample)) if sample.units is None else sample.units
         count = int(of_row.max()) + 1
-        if sample.units is not None and (np.bincount(of_row, minlength=count) == 0).any():
-            of_row = np.unique(of_row, return_inverse=True)[1].astype(np.intp)  # units of which no row was selected
+        counts = np.ones(len(of_row), bool) if sample.weights is None else sample.weights > 0
+        if (np.bincount(of_row[counts], minlength=count) == 0).any():
+            # units of which no row was selected or weighs anything are not drawn; such rows may then go with any unit
+            of_row = np.where(counts, of_row, of_row[counts][0])
+            of_row = np.unique(of_row, return_inverse=True)[1].astype(np.intp)
             count = int(of_row.max()) + 1
         if count > _MOST_UNITS:
             of_row, count = (rng.permutation(count) % _MOST_UNITS)[of_row], _MOST_UNITS

@@ -14,6 +14,7 @@ from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import Estimators, Trial, trials
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import Seed, World
+from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,5 +68,6 @@ class Experiment:
         target.mkdir(parents=True, exist_ok=True)
         paths = [target / f"{self.name}.{table_format}", target / f"{self.name}.png"]
         self.table.write(paths[0])
-        self.figure().savefig(paths[1], dpi=120)
+        figure = self.figure()
+        write_whole(paths[1], lambda file: figure.savefig(file, dpi=120, format="png"))
         return paths

@@ -55,6 +55,12 @@ class World:
         outcomes = generator.random((m, n)) < self._curve.at(c, rest)
         return self._map.at(c, rest), outcomes
 
+    def draw_rates(self, n: int, m: int = 1, *, rng: Seed = 0) -> tuple[Array, Array]:
+        """m datasets of n shown scores, and the probability of the outcome of every row: outcomes to be drawn by the caller."""
+        _refuse_bad_sizes(n, m)
+        c, rest = self.scores.draw(np.random.default_rng(rng), (m, n))
+        return self._map.at(c, rest), self._curve.at(c, rest)
+
     def true_error(self, norm: float = 2) -> float:
         """E[|shown score - P(y = 1 | shown score)|^norm]^(1/norm), by quadrature (absolute accuracy about 1e-9)."""
         if not (isfinite(norm) and norm >= 1):

@@ -1,6 +1,7 @@
 """Bars with error bars for a comparison of interventions: one cluster per thing judged, one bar per intervention."""
 
 from collections.abc import Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ import numpy as np
 
 from truecal.plot.canvas import GREY, SERIES
 from truecal.plot.display import Display, Numbers, columns
+from truecal.writing import write_whole
 
 _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00")
 _HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
@@ -85,6 +87,6 @@ def write_pictures(found: Pictured, folder: str | PathLike[str]) -> list[Path]:
     for name, display in pictures(found).items():
         figure = display.plot().figure_
         paths.append(target / f"{name}.png")
-        figure.savefig(paths[-1], dpi=110, metadata={"Software": None})
+        write_whole(paths[-1], partial(figure.savefig, dpi=110, format="png", metadata={"Software": None}))
         pyplot.close(figure)
     return paths

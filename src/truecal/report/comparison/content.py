@@ -98,7 +98,7 @@ def gather_comparison(
     first = next(iter(rows_of.values()), None)
     judged = lens if lens is not None or first is None else default_lens(first)
     if first is not None and judged is not None and (judged.shares(first) is not None or judged.several):
-        raise InputError("the comparison page judges one quantity; leave out ClassWise()")
+        raise InputError(f"the comparison page draws one probability per row; compare {judged} without a page")
     comparisons = compare_models(models, setting.pairing, lens=judged, level=level, rng=rng)
     estimates = {name: tc.measure(data, lens=judged, level=level, rng=rng) for name, data in models.items()}
     abstention = {name: tc.selective.risk_coverage(preds, resamples=99) for name, preds in rows_of.items()}

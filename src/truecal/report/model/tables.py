@@ -7,6 +7,7 @@ from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
 from truecal.report.model.methods import ESTIMATOR_WORDS, NORM_WORDS
+from truecal.report.model.segments import small_diagram
 from truecal.report.records import Absent
 
 _PAGE = 20  # rows of a long table shown at first
@@ -138,6 +139,67 @@ def _finding(row: GroupRow, tolerance: float) -> str:
     if row.low > tolerance:
         return "outside tolerance"
     return "off, but within tolerance" if row.high <= tolerance else "off, size uncertain"
+
+
+def segment_table(content: Content) -> str:
+    """The segments that an audit listed, below those that contain them, each with a small diagram."""
+    found = content.segments
+    if found is None:
+        return ""
+    if isinstance(found, Absent):
+        return element("p", escaped(found.absent))
+    rows = [
+        [
+            Cell(row.name, float(i), title=row.name if len(row.name) > 60 else "", indent=row.depth),
+            Cell("", picture=small_diagram(row.curve)),
+            Cell(f"{row.rows:,}", float(row.rows)),
+            Cell(f"{row.difference:+.4f}", row.difference),
+            Cell(f"{row.low:+.4f} to {row.high:+.4f}", row.low),
+            Cell(_p(row.p_value), row.p_value),
+            Cell(row.region),
+            Cell(f"{row.contribution:+.4f}", row.contribution),
+            Cell(f"{row.explains:,}", float(row.explains)),
+            Cell("beyond tolerance" if row.beyond else "limits reach the tolerance"),
+        ]
+        for i, row in enumerate(found.rows)
+    ]
+    words = (
+        f"All intersections of the columns were searched, in all regions of the scores: {found.summary}. The chance that any "
+        f"calibrated segment is listed is at most {1 - content.level:.0%}, and the limits hold for all segments at once. One row "
+        "per cause; a segment inside another stands below it. The difference is score minus outcome: positive is too confident."
+    )
+    notes = "".join(element("p", escaped(note)) for note in found.notes)
+    header = ["Segment", "Diagram", "Predictions", "Difference", "Limits", "p-value"]
+    header += ["Scores", "Adds overall", "Explains", "Finding"]
+    listed = table("Miscalibrated segments", header, rows, page=_PAGE, id_="segment-table") if rows else ""
+    return element("p", escaped(words)) + listed + notes
+
+
+def clinical_table(content: Content) -> str:
+    """The numbers of a clinical validation."""
+    found = content.clinical
+    if found is None:
+        return ""
+    if isinstance(found, Absent):
+        return element("p", escaped(found.absent))
+    rows = [
+        [
+            Cell(row.title),
+            Cell(f"{row.value:.3f}", row.value),
+            Cell(f"{row.low:.3f} to {row.high:.3f}", row.low),
+            Cell("" if row.calibrated is None else f"{row.calibrated:g}", _sorted(row.calibrated)),
+            Cell(row.reading),
+        ]
+        for row in found.rows
+    ]
+    words = f"What TRIPOD+AI asks of a validation, as `tc.clinical` gives it: {found.counts}."
+    notes = "".join(element("li", escaped(note)) for note in found.warnings)
+    header = ["Number", "Value", f"{content.level:.0%} interval", "If calibrated", "How to read it"]
+    return (
+        element("p", escaped(words))
+        + table("Clinical validation", header, rows, id_="clinical-table")
+        + (element("ul", notes, class_="warnings") if notes else "")
+    )
 
 
 def likert_table(content: Content) -> str:

@@ -114,11 +114,12 @@ def _release() -> str:
 
 
 def fingerprint(path: Path, *, by_content: bool) -> tuple[object, ...]:
-    """What tells a file from one that was there before: its size and time of change, or its content."""
+    """What tells a file from one that was there before: its size and times (of the last write, and of the last change of
+    any kind, which cannot be set back), or its content."""
     try:
         found = path.stat()
         if not by_content:
-            return found.st_size, found.st_mtime_ns
+            return found.st_size, found.st_mtime_ns, found.st_ctime_ns
         with path.open("rb") as file:
             return found.st_size, hashlib.file_digest(file, "blake2b").hexdigest()[:32]
     except OSError as error:

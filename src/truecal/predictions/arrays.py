@@ -1,0 +1,116 @@
+"""Containers of any kind as numpy arrays: lists, series, tensors, Arrow columns. What numpy would misread is refused.
+
+Nothing is parsed: text is text, also where it spells a number. Mixed lists stay mixed; numpy alone would turn them into text.
+"""
+
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truecal.errors import InputError
+from truecal.types import Floats
+
+
+def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
+    if isinstance(values, (set, frozenset, dict)):
+        raise InputError(f"{what} are a {type(values).__name__}, which has no rows in order; give a list or an array")
+    try:
+        plain = _plain(values, what)
+        array = np.asarray(plain)
+    except InputError:
+        raise
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:  # RuntimeError: a list of torch tensors
+        ragged = isinstance(values, (list, tuple)) and isinstance(error, ValueError)
+        why = "the rows have different lengths" if ragged else str(error).splitlines()[0]
+        raise InputError(f"{what} do not form an array: {why}") from error
+    if isinstance(plain, np.ndarray) and hasattr(plain, "mask") and np.ma.is_masked(plain):  # np.ma loads late
+        raise InputError(f"{what} are masked in places; remove the masked rows first")
+    if array.dtype.kind in "US" and array.ndim == 1 and isinstance(plain, (list, tuple)) and _misread(plain):
+        array = np.empty(len(plain), object)
+        array[:] = plain
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _misread(values: Any) -> bool:
+    """Whether numpy changes values of a list with text: numbers and missing values become text, a NUL at the end is lost."""
+    return any(not isinstance(value, (str, bytes)) or value[-1:] in ("\0", b"\0") for value in values)
+
+
+def _plain(values: Any, what: str) -> Any:
+    """What numpy can read itself: tensors off their device, series and Arrow columns out of their own memory."""
+    if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
+        if values.device.type == "meta":
+            raise InputError(
+                f"{what} are a tensor on the meta device, which holds no values; move the model to a real one"
+            )
+        if getattr(values, "layout", None) is not None and "strided" not in str(values.layout):
+            raise InputError(f"{what} are a sparse tensor; give {what}.to_dense()")
+        tensor = values.dequantize() if values.is_quantized else values
+        tensor = tensor.detach().cpu()
+        return tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.resolve_conj().numpy()
+    if hasattr(values, "toarray"):  # a scipy.sparse matrix, which numpy would wrap whole in one object
+        raise InputError(f"{what} are a sparse matrix; give {what}.toarray()")
+    if isinstance(values, np.ndarray) or not hasattr(values, "to_numpy"):
+        return values
+    if type(values).__module__.startswith("pyarrow"):  # nulls, booleans and text cannot be lent without a copy
+        return np.asarray(values.to_pylist(), object) if values.null_count else values.to_numpy(zero_copy_only=False)
+    return values.to_numpy()
+
+
+def as_floats(values: ArrayLike, what: str) -> Floats:
+    """A floating array in the precision given; whole numbers and booleans become float64."""
+    array = as_array(values, what)
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    if array.dtype.kind == "f":
+        return array if array.dtype.itemsize <= 8 else array.astype(np.float64)
+    if array.dtype == object and all(map(_is_number, array.flat)):
+        return array.astype(np.float64)
+    for position, value in enumerate(array.flat):
+        if not _is_number(value) and not _spells_number(value):
+            at = tuple(int(i) for i in np.unravel_index(position, array.shape))
+            raise InputError(f"{what} must be numbers: {where(at)} is {shown(value)}")
+    raise InputError(f"{what} must be numbers, not text; read the column as numbers")
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value of a mixed array is a real number that a float can hold, not text that spells one."""
+    try:
+        float(value if isinstance(value, (Real, Decimal, np.bool_)) else "")
+    except (OverflowError, ValueError):
+        return False
+    return True
+
+
+def _spells_number(value: object) -> bool:
+    """Whether a value is text that spells a finite number."""
+    try:
+        return isinstance(value, str) and bool(np.isfinite(float(value)))
+    except ValueError:
+        return False
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, NaT or a library's own sign of a missing value (which cannot say whether it equals itself)."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
+def shown(value: object) -> str:
+    """A value in an error message: short, whatever it is."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def where(index: tuple[int, ...]) -> str:
+    """Words for a place in an array of any number of dimensions."""
+    names = ("the value",) if not index else (f"row {index[0]}", *(f"column {i}" for i in index[1:]))
+    return ", ".join(names)
