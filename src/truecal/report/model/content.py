@@ -138,6 +138,7 @@ def gather(
     head, absolute = source.measured()
     progress("asking every estimator")
     others = {estimator: _other(estimator, source, fast=setting.fast) for estimator in OTHERS}
+    progress("judging groups")
     groups = source.groups(head)
     progress("going through classes")
     classes = source.classes()
