@@ -45,6 +45,7 @@ class Findings:
     curve: Curve | None = None
     interval: Interval | None = None
     settings: Mapping[str, Float64s] = field(default_factory=dict)  # what the estimator chose by itself, by dataset
+    unselected: Float64s | None = None  # the power before anything was chosen from the data, where something is
 
 
 @dataclass(frozen=True)
