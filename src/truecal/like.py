@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.checks import check_choice
+from truecal.checks import check_choice, checked
 from truecal.errors import InputError
 from truecal.estimate import AdaptiveECE, Estimate, Estimator, ForeignECE, SmoothECE
 from truecal.lens import ClassWise, Lens, OneClass, TopLabel
@@ -51,6 +51,7 @@ _BINARY = {
 _NORMS = {"l1": 1.0, "l2": 2.0, "max": np.inf}
 
 
+@checked
 def like(tool: str, **options: Any) -> Convention:
     """The estimator and lens that reproduce another tool's number.
 

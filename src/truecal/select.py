@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.predictions import Predictions, arrays, border
 from truecal.types import Floats, Indices
@@ -119,7 +120,7 @@ class Negated(Selection):
 def check_limits(low: float, high: float, what: str) -> None:
     """Refuse an interval whose ends are not numbers in order."""
     for end in (low, high):
-        if not isinstance(end, (int, float, np.number)) or isinstance(end, bool) or np.isnan(end):
+        if not isinstance(end, (int, float, np.integer, np.floating)) or isinstance(end, bool) or end != end:
             raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
     if low > high:
         raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
@@ -159,6 +160,7 @@ class ByLabel(Selection):
         return f"label is {' or '.join(map(str, self.names))}"
 
 
+@checked
 def by_label(*names: object) -> Selection:
     """Rows whose label is one of the classes, given by name (or index where classes have no names).
 
@@ -171,6 +173,9 @@ def by_label(*names: object) -> Selection:
     """
     if not names:
         raise InputError("by_label needs at least one class, such as by_label('pedestrian')")
+    for name in names:
+        if arrays.is_missing(name) or isinstance(name, (list, dict, set, np.ndarray)):
+            raise InputError(f"a class is named by a number or text, not {arrays.shown(name)}")
     return ByLabel(names)
 
 
@@ -200,6 +205,7 @@ def output(preds: Predictions, of: object = None) -> Floats:
     return preds.class_probs(preds.class_index(of))
 
 
+@checked
 def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
     """Rows whose output for a class lies between `low` and `high`, both included unless `closed` says otherwise.
 
@@ -304,6 +310,7 @@ def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
     return [*words, *(["missing"] if gone.any() else [])], member
 
 
+@checked
 def by_column(
     name: str,
     *values: object,

@@ -10,7 +10,7 @@ from truecal.breakdown.groups import Grouped
 from truecal.breakdown.segments.records import Records, records_of, records_of_groups
 from truecal.breakdown.segments.search import Search, affordable, columns_of
 from truecal.breakdown.segments.tables import Tables
-from truecal.checks import check_between, check_level, check_whole
+from truecal.checks import check_between, check_level, check_whole, checked
 from truecal.errors import InputError
 from truecal.estimate import Estimate
 from truecal.lens import Lens, default_lens
@@ -22,6 +22,7 @@ _LEAST_ROWS = 50  # of a segment, unless there are more than 50,000 rows in all 
 _LEAST_SHARE = 1000  # ... or told otherwise: then a thousandth of them
 
 
+@checked
 def audit(
     preds: Predictions | Grouped,
     by: str | Sequence[str] | None = None,

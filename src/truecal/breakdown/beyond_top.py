@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.estimate import EqualMass, EqualWidth, Estimate, GeneralizedECE, KDTree
 from truecal.frame import Frame
@@ -48,6 +49,7 @@ class BeyondTop:
         return self.by_k
 
 
+@checked
 def beyond_top(
     methods: Mapping[str, Predictions],
     *,
@@ -112,6 +114,7 @@ def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Frame:
     return Frame({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
 
 
+@checked
 def group_confidence(
     methods: Mapping[str, Predictions], *, given: object, grouping: Grouping | None = None, baseline: str | None = None
 ) -> Frame:

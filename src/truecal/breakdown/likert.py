@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.estimate import (
     Bins,
@@ -114,6 +115,7 @@ class LikertReport:
         return "\n".join(lines)
 
 
+@checked
 def likert(
     preds: Predictions,
     scale: Mapping[str, tuple[float, float]] = SCALE,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.breakdown.groups import Grouped, Groups, Setting, group_estimates, redraws
-from truecal.checks import check_between, check_level, check_whole
+from truecal.checks import check_between, check_level, check_whole, checked
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator, Family
 from truecal.frame import Frame
@@ -105,6 +105,7 @@ class Subgroups:
         return "\n".join(lines)
 
 
+@checked
 def subgroups(
     preds: Predictions | Grouped,
     by: str | Sequence[str] | None = None,

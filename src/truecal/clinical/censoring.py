@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal.checks import check_choice
+from truecal.checks import check_choice, checked
 from truecal.errors import InputError
 from truecal.logistic import fit_logistic
 from truecal.predictions import Predictions
@@ -52,6 +52,7 @@ class KnownOutcomes:
         )
 
 
+@checked
 def censoring_weights(
     time: ArrayLike, event: ArrayLike, horizon: float, *, by: ArrayLike | None = None
 ) -> KnownOutcomes:
@@ -98,6 +99,7 @@ def censoring_weights(
     return KnownOutcomes(known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
 
 
+@checked
 def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | None = None) -> KnownOutcomes:
     """Rows whose outcome (0 or 1) is missing (NaN or None), treated as said by `how`.
 

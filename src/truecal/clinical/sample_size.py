@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_between, check_level, check_whole, generator_of
+from truecal.checks import check_between, check_level, check_whole, checked, generator_of
 from truecal.clinical.quantity import student
 from truecal.clinical.validation import clinical
 from truecal.errors import InputError
@@ -47,6 +47,7 @@ class SampleSize:
         return f"{self.rows:,} rows with {self.events:,} events\n{self.needed}"
 
 
+@checked
 def sample_size(
     risks: ArrayLike | None = None,
     *,
@@ -106,6 +107,7 @@ def sample_size(
     return SampleSize(Frame.from_records(records), float(p.mean()))
 
 
+@checked
 def sample_size_by_simulation(
     risks: ArrayLike | None = None,
     *,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truecal.checks import check_level, generator_of
+from truecal.checks import check_level, checked, generator_of
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.result import Clinical
 from truecal.clinical.sites import sites_of
@@ -14,6 +14,7 @@ from truecal.predictions import Predictions
 from truecal.select import Selection
 
 
+@checked
 def clinical(
     preds: Predictions,
     *,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from truecal.checks import check_norm
+from truecal.checks import check_norm, checked
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -40,6 +40,7 @@ class BinnedEstimator(Estimator):
         return self.norm
 
 
+@checked
 @dataclass(frozen=True)
 class BinnedECE(BinnedEstimator):
     r"""ECE_BIN = (sum_k n_k/n |mean c_k - mean y_k|^p)^(1/p); p = inf gives the maximum calibration error.

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_choice, check_norm
+from truecal.checks import check_choice, check_norm, checked
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
@@ -16,6 +16,7 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
+@checked
 @dataclass(frozen=True)
 class DebiasedECE(Estimator):
     r"""Binned error with its sampling bias removed, equal-mass bins.

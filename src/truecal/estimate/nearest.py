@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_between, check_choice, check_norm, check_whole
+from truecal.checks import check_between, check_choice, check_norm, check_whole, checked
 from truecal.errors import InputError
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
@@ -16,6 +16,7 @@ from truecal.types import Float64s, Indices
 _FEW = 5  # a mean of fewer outcomes has a standard error of up to 0.22
 
 
+@checked
 @dataclass(frozen=True)
 class NearestECE(Estimator):
     r"""ECE_KNN = (1/n sum_i |mean c - mean y over the k scores nearest to c_i, itself included|^p)^(1/p).

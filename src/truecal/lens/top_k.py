@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_whole
+from truecal.checks import check_whole, checked
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.sample import Sample
@@ -15,6 +15,7 @@ from truecal.types import Floats, Indices
 _BLOCK = 1 << 16  # probabilities looked at together, so that the passes over a block stay in cache
 
 
+@checked
 @dataclass(frozen=True)
 class TopK(Lens):
     r"""Events: "the most probable class is right", ..., "the k-th most probable class is right", "none of these" (k + 1 events).

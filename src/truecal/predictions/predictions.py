@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.predictions.border import (
     as_floats,
@@ -55,6 +56,7 @@ class Predictions:
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
+    @checked
     def from_probs(
         cls,
         probs: ArrayLike,
@@ -78,6 +80,7 @@ class Predictions:
         return cls._checked(p, labels, weights, clusters, classes, columns)
 
     @classmethod
+    @checked
     def from_logits(
         cls,
         logits: ArrayLike,
@@ -99,6 +102,7 @@ class Predictions:
         return cls._checked(p, labels, weights, clusters, classes, columns)
 
     @classmethod
+    @checked
     def from_frame(
         cls,
         frame: Any,

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.predictions import check_outcomes, check_scores, check_weights
 from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
@@ -84,6 +85,7 @@ class Profile:
     # ------------------------------------------------------------------ making one
 
     @classmethod
+    @checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Profile":
         """Sort scores in [0, 1] with their 0/1 outcomes; (m, n) arrays give a batch of m datasets.
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truecal.checks import check_choice
+from truecal.checks import check_choice, check_settings, checked
 from truecal.errors import FileError, InputError, TruecalWarning
 from truecal.predictions import Predictions, border
 from truecal.recalibrate.classes import ClassOrder
@@ -85,10 +85,10 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         y : (n,) labels.
         sample_weight : (n,) non-negative weights; a weight of 2 is the same as the row occurring twice.
         """
-        self.check_params()
+        check_settings(type(self).__init__, self.get_params(deep=False), self.check_params)
         if y is None:
             raise InputError("a recalibrator requires y to be passed, but the target y is None")
-        validate_data(self, as_table(X), skip_check_array=True)
+        self._see(X, reset=True)
         outputs = read_outputs(X, self.input)
         rows, count = outputs.shape
         names = border.check_classes(self.classes, count)
@@ -132,6 +132,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ truecal's side
 
+    @checked
     def recalibrate(self, preds: Predictions, X: ArrayLike | None = None) -> Predictions:
         """The same rows with recalibrated probabilities. `X` holds the logits, for a recalibrator of input="logits".
 
@@ -263,10 +264,17 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Recalibrated probabilities with the columns in the order of X."""
         return self._apply(self._checked(X))
 
+    def _see(self, X: ArrayLike, *, reset: bool) -> None:
+        """Note or compare the number and names of features, as scikit-learn does it."""
+        try:
+            validate_data(self, as_table(X), skip_check_array=True, reset=reset)
+        except (ValueError, TypeError) as error:
+            raise error if isinstance(error, InputError) else InputError(str(error)) from error
+
     def _checked(self, X: ArrayLike) -> Floats:
         """Outputs of shape (n, K) for a fitted recalibrator."""
         check_is_fitted(self, "classes_")
-        validate_data(self, as_table(X), skip_check_array=True, reset=False)
+        self._see(X, reset=False)
         outputs = read_outputs(X, self.input)
         if outputs.shape[1] != len(self.classes_):
             raise InputError(

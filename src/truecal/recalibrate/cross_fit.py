@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from truecal.checks import generator_of
 from truecal.errors import InputError
 from truecal.predictions import Predictions
 from truecal.recalibrate.contract import Recalibrator
@@ -14,7 +15,7 @@ from truecal.types import Indices
 
 def assign_folds(preds: Predictions, folds: int, rng: int) -> Indices:
     """A fold for each row: dealt out in turn over shuffled rows of each class, or over shuffled clusters."""
-    random = np.random.default_rng(rng)
+    random = generator_of(rng)
     if preds.clusters is not None:
         count = int(preds.clusters.max()) + 1
         if count < folds:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_choice, check_level, check_whole
+from truecal.checks import check_choice, check_level, check_whole, checked
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, Curve, Estimator, Interval, SweepECE
 from truecal.lens import Lens, default_lens
@@ -24,6 +24,7 @@ from truecal.types import Float64s, Indices
 from truecal.uncertainty import measure
 
 
+@checked
 def evaluate(
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator],
     preds: Predictions,

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truecal.checks import checked
+from truecal.errors import InputError
 from truecal.report.comparison.pairs import Pairing, PairRow, compare_models
 from truecal.report.records import OPTIONAL, EstimateRecord, document
 
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 
+@checked
 def report(
     preds: "Predictions | Profile | Sketch | Scan",
     path: str | os.PathLike[str],
@@ -83,6 +86,7 @@ def report(
     return write_page(path, lambda: render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
 
 
+@checked
 def report_comparison(
     models: "Mapping[str, Predictions]",
     path: str | os.PathLike[str],
@@ -115,14 +119,19 @@ def report_comparison(
     ...     report_comparison({"a": a, "b": b}, f"{folder}/compare.html", resamples=99).name
     'compare.html'
     """
+    from truecal.lens import check_lens
     from truecal.report.comparison.content import ComparisonSetting, gather_comparison
     from truecal.report.page import render_comparison
     from truecal.report.pdf import write_page
 
+    check_lens(lens)
+    if not isinstance(models, Mapping):
+        raise InputError(f"models must be a mapping of names to Predictions, not {type(models).__name__}")
     setting = ComparisonSetting(Pairing(key, paired, reference, resamples), level, title, command, rng)
     return write_page(path, lambda: render_comparison(gather_comparison(models, setting, lens=lens)))
 
 
+@checked
 def report_study(
     store: "Store | str | os.PathLike[str]",
     path: str | os.PathLike[str],
@@ -150,9 +159,12 @@ def report_study(
         from truecal.study import Store
 
         store = Store(store)
+    elif not hasattr(store, "diagrams"):
+        raise InputError(f"store must be a tc.study.Store or its folder, not {type(store).__name__}")
     return write_whole(path, render_study(gather_study(store, title=title, megabytes=megabytes, command=command)))
 
 
+@checked
 def report_watch(
     watch: "Watch",
     path: str | os.PathLike[str],
@@ -171,4 +183,6 @@ def report_watch(
     from truecal.report.watch.content import gather_watch
     from truecal.writing import write_whole
 
+    if not hasattr(watch, "settings"):
+        raise InputError(f"watch must be a tc.Watch, not {type(watch).__name__}")
     return write_whole(path, render_watch(gather_watch(watch, title=title, command=command)))

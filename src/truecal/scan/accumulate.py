@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.lens import Lens, check_lens, default_lens
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _WAITING = 16_384  # rows held back until it pays to count them into the cells
 
 
+@checked
 class Accumulator:
     """Count in batches with `update`, ask with `compute`, join workers with `merge`.
 
@@ -65,6 +67,7 @@ class Accumulator:
             self._precision = 8
             self._merged = Sketch()
 
+    @checked
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
         """Count in a batch of labels and probabilities, which may be empty. Threads may do so at the same time."""
         labels, probs = as_array(y_true, "labels"), as_array(y_prob, "probs")  # once: every look at a tensor costs
@@ -92,6 +95,7 @@ class Accumulator:
         self._tally.add(self._scores[: self._held], self._outcomes[: self._held])
         self._held = 0
 
+    @checked
     def merge(self, other: "Accumulator | Sketch") -> "Accumulator":
         """Take in all rows of another accumulator (another worker's) or of a sketch; returns the accumulator itself.
 

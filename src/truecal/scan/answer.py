@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from truecal.checks import generator_of
 from truecal.estimate import Estimate, Estimator, RankSeries, SketchRange, check_estimator, combined
 from truecal.profile import Sketch
 from truecal.types import Float64s
@@ -27,7 +28,7 @@ def measure_sketch(
     root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.814)
     """
     chosen = _estimator(estimator, level)
-    return measure_profile(sketch.to_profile(), chosen, level, np.random.default_rng(rng)).but(lens=lens)
+    return measure_profile(sketch.to_profile(), chosen, level, generator_of(rng)).but(lens=lens)
 
 
 def measure_classes(

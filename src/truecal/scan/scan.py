@@ -8,6 +8,7 @@ from typing import Any
 
 import narwhals as nw
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.lens import Lens, check_lens, default_lens
@@ -85,6 +86,7 @@ class Scan:
         return estimate.but(warnings=(*gone, *estimate.warnings), selection=self.selection)
 
 
+@checked
 def scan(
     source: Any,
     *,

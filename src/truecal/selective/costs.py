@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal.checks import checked
 from truecal.estimate import Interval
 from truecal.predictions import Predictions
 from truecal.selective.ladder import Ladder
@@ -34,6 +35,7 @@ class AbstentionCost:
         return self.value
 
 
+@checked
 def abstention_cost(
     preds: Predictions,
     *,
@@ -99,6 +101,7 @@ class BestThreshold:
     n: int
 
 
+@checked
 def best_threshold(
     preds: Predictions,
     *,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.estimate import Interval
 from truecal.frame import Frame
@@ -82,6 +83,7 @@ class RiskCoverage:
         return Frame(dict(zip(("answered", "risk", "low", "high", "threshold"), columns, strict=True)))
 
 
+@checked
 def risk_coverage(
     preds: Predictions, *, level: float = 0.95, resamples: int = 1000, rng: int | np.random.Generator = 0
 ) -> RiskCoverage:
@@ -113,6 +115,7 @@ def risk_coverage(
     return RiskCoverage(ladder.confidence, answered / answered[-1], errors / answered, summary, n, ladder, *band)
 
 
+@checked
 def aurc(preds: Predictions, *, level: float = 0.95, resamples: int = 1000, rng: int | np.random.Generator = 0) -> Area:
     """Area under the risk-coverage curve, and its excess over the best order, with intervals.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_level, check_whole, generator_of
+from truecal.checks import check_level, check_resamples, generator_of
 from truecal.errors import InputError
 from truecal.estimate import Interval, Units, softened_incidence
 from truecal.lens import TopLabel
@@ -33,7 +33,7 @@ class Drawn:
 
 def draw(models: Sequence[Predictions], *, resamples: int, level: float, rng: int | np.random.Generator) -> list[Drawn]:
     """Resamples of one or several models on the same rows."""
-    check_whole(resamples, "resamples")
+    check_resamples(resamples)
     check_level(level)
     generator = generator_of(rng)
     units = Units.of(TopLabel().sample(models[0]), generator)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.predictions import Predictions
@@ -73,6 +74,7 @@ class CostMap:
         )
 
 
+@checked
 def cost_map(
     a: Predictions,
     b: Predictions,

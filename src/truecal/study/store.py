@@ -22,6 +22,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from truecal.checks import checked
 from truecal.errors import FileError, InputError, MissingExtraError
 from truecal.writing import write_whole
 
@@ -91,6 +92,7 @@ def polars() -> Any:
     return polars
 
 
+@checked
 class Store:
     """The results of a study in a folder; any number of readers and writers.
 

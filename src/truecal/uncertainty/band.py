@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level
+from truecal.checks import check_level, checked
 from truecal.estimate import Bins, cell_places, effective_size, refuse_batch
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
@@ -41,6 +41,7 @@ class Band:
         return bool(((low <= r) & (r <= high)).all())
 
 
+@checked
 def band(profile: Profile, *, level: float = 0.95) -> Band:
     r"""Band for the curve E[y | c], for all c at once and any n, if that curve does not fall.
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from truecal.checks import check_between
+from truecal.checks import check_between, checked
 from truecal.errors import InputError
 from truecal.estimate import ClusteredSeries, Pivot, RankSeries, Units
 from truecal.lens import Lens, check_lens, default_lens
@@ -12,6 +12,7 @@ from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict
 
 
+@checked
 def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
     r"""Test of "the root-mean-square calibration error is at least `threshold`": a small p-value is evidence that it is below.
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from truecal.checks import check_choice, check_level, check_whole, generator_of
+from truecal.checks import check_choice, check_level, check_resamples, checked, generator_of
 from truecal.errors import InputError
 from truecal.estimate import (
     METHODS,
@@ -22,6 +22,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Profile
 
 
+@checked
 def bootstrap(
     estimator: Estimator,
     data: Profile | Predictions,
@@ -54,7 +55,7 @@ def bootstrap(
     (True, True)
     """
     check_estimator(estimator)
-    check_whole(resamples, "resamples")
+    check_resamples(resamples)
     check_level(level)
     check_choice(method, METHODS, "method")
     generator = generator_of(rng)

@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, check_whole, generator_of
+from truecal.checks import check_level, check_resamples, checked, generator_of
 from truecal.errors import InputError
 from truecal.estimate import Estimator, Interval, Joint, RankSeries, Units, check_estimator, resampled_jointly
 from truecal.lens import Lens, check_lens, default_lens
@@ -62,6 +62,7 @@ class Comparison:
         )
 
 
+@checked
 def compare(
     y_true: ArrayLike | Predictions,
     prob_a: ArrayLike | Predictions,
@@ -99,6 +100,8 @@ def compare(
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
     """
+    if len(names) != 2 or names[0] == names[1]:
+        raise InputError(f"names must be two different texts, one for each model, not {names!r}")
     if isinstance(y_true, Predictions):
         if not isinstance(prob_a, Predictions) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
@@ -125,6 +128,7 @@ def compare(
     )[0]
 
 
+@checked
 def compare_many(
     y_true: ArrayLike | Mapping[str, Predictions],
     probs: Mapping[str, ArrayLike] | None = None,
@@ -193,7 +197,7 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    check_whole(resamples, "resamples")
+    check_resamples(resamples)
     check_level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from truecal.checks import check_level, check_whole
+from truecal.checks import check_level, check_whole, checked
 from truecal.errors import InputError
 from truecal.estimate import Interval, Pivot
 from truecal.profile import Profile
 
 
+@checked
 def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) -> Interval:
     r"""Confidence interval for the binned root-mean-square error, equal-mass bins, without resampling.
 

@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, generator_of
+from truecal.checks import check_level, checked, generator_of
 from truecal.errors import InputError
 from truecal.estimate import (
     Bootstrap,
@@ -37,6 +37,7 @@ _FEW_CLUSTERS = 20
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
 
+@checked
 def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -73,6 +74,7 @@ def calibration_error(
     return measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
 
 
+@checked
 def measure(
     preds: Predictions,
     *,
@@ -129,6 +131,7 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
     return _pooled(sample, estimator, level, rng)
 
 
+@checked
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)

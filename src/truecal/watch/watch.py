@@ -6,7 +6,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
-from truecal.checks import check_between, check_whole
+from truecal.checks import check_between, check_whole, checked
 from truecal.errors import FileError, InputError
 from truecal.frame import Frame
 from truecal.lens import Lens, check_lens
@@ -23,6 +23,7 @@ from truecal.writing import write_whole
 RUN_LENGTH = 1000  # batches between false alarms about a change, on average, unless said otherwise
 
 
+@checked
 class Watch:
     """Watch calibration batch by batch (day by day), as often as one likes, with a stated chance of a false alarm.
 
@@ -79,6 +80,7 @@ class Watch:
 
     # ------------------------------------------------------------------ batches
 
+    @checked
     def update(
         self,
         data: Any,
@@ -241,6 +243,7 @@ class Watch:
         self._groups.update({key: self._groups[key].restarted() for key in keys})
         self._peak = max(self.log_e, 0.0) if self._groups else 0.0
 
+    @checked
     def merge(self, other: "Watch") -> "Watch":
         """Take in the groups of another watch with the same settings, none of which is known here; returns the watch itself."""
         if other.settings != self.settings or other.lens != self.lens:

@@ -6,15 +6,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_choice, check_level, generator_of
+from truecal.checks import check_choice, check_level, checked, generator_of
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.loess import fit_loess
 from truecal.clinical.curve.spline import SplineCurve, fit_spline, sigmoid
 from truecal.clinical.line import logit
 from truecal.clinical.quantity import student
+from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, as_floats
 from truecal.types import Float64s
 
 Kind = Literal["spline", "loess"]
@@ -51,6 +52,7 @@ class FlexibleCurve:
         return Frame({name: getattr(self, name) for name in names})
 
 
+@checked
 def flexible_curve(
     preds: Predictions,
     kind: Kind = "spline",
@@ -83,10 +85,18 @@ def flexible_curve(
     check_level(level)
     check_choice(kind, ("spline", "loess"), "kind")
     cohort = Cohort.of(preds, lens)
-    points = grid_of(cohort) if at is None else np.unique(np.asarray(at, np.float64))
+    points = grid_of(cohort) if at is None else _points(at)
     if kind == "spline":
         return spline_band(fit_spline(cohort), points, level, generator_of(rng))
     return _loess_band(cohort, points, span, level, generator_of(rng))
+
+
+def _points(at: ArrayLike) -> Float64s:
+    """The scores asked for, in order."""
+    points = np.unique(as_floats(at, "at").astype(np.float64))
+    if not points.size or not ((points >= 0) & (points <= 1)).all():
+        raise InputError("at must hold scores in [0, 1], at least one")
+    return points
 
 
 def grid_of(cohort: Cohort) -> Float64s:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, generator_of
+from truecal.checks import check_level, checked, generator_of
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.band import grid_of
 from truecal.clinical.curve.spline import sigmoid
@@ -59,6 +59,7 @@ class CalibrationBelt:
         return [(float(self.score[a]), float(self.score[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
+@checked
 def calibration_belt(
     preds: Predictions,
     *,

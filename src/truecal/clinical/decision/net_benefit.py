@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, generator_of
+from truecal.checks import check_level, checked, generator_of
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.spline import fit_spline
 from truecal.clinical.decision.curve import DecisionCurve, decision_curve, paired_difference, same_rows
@@ -52,6 +52,7 @@ class DecisionComparison:
         return "\n\n".join(lines)
 
 
+@checked
 def net_benefit(
     preds: Predictions | Mapping[str, Predictions],
     thresholds: ArrayLike | None = None,

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_choice, check_norm, check_whole
+from truecal.checks import check_choice, check_norm, check_whole, checked
 from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -15,6 +15,7 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
+@checked
 @dataclass(frozen=True)
 class AdaptiveECE(Estimator):
     r"""ACE = (1/R sum_r |mean y_r - mean c_r|^p)^(1/p) over R bins of equal mass. TACE: of scores at or above `threshold`.

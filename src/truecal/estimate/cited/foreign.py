@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.checks import check_choice, check_norm, check_whole
+from truecal.checks import check_choice, check_norm, check_whole, checked
 from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -102,6 +102,7 @@ RULES: dict[str, Callable[[Scores, int], Indices]] = {
 _BY_ROWS = ("array_split", "percentiles (a, b]")  # rules that count rows
 
 
+@checked
 @dataclass(frozen=True)
 class ForeignECE(Estimator):
     r"""ECE_BIN on the bins of another tool, for numbers that must match; made by :func:`like`.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_between, check_whole
+from truecal.checks import check_between, check_whole, checked
 from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
@@ -12,6 +12,7 @@ from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.profile import CellProfile, Cut, Profile
 
 
+@checked
 @dataclass(frozen=True)
 class RejectedShare(Estimator):
     r"""TCE = 1/n sum_k sum_{i in k} 1(a test at level alpha rejects that outcomes of bin k have probability c_i).

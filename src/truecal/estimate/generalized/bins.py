@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_choice, check_whole
+from truecal.checks import check_choice, check_whole, checked
 from truecal.errors import InputError
 from truecal.estimate.binning import MOST_BINS
 from truecal.estimate.bins import Bins
@@ -43,6 +43,7 @@ class VectorBinning(ABC):
         """The binning in words."""
 
 
+@checked
 @dataclass(frozen=True)
 class EqualWidth(VectorBinning):
     """A grid of `bins` intervals of equal width for each probability; only cells that hold data count.
@@ -91,6 +92,7 @@ def _renumbered(code: Indices) -> tuple[Indices, int]:
     return index.astype(np.intp, copy=False), len(found)
 
 
+@checked
 @dataclass(frozen=True)
 class EqualMass(VectorBinning):
     """`bins` of the same number of rows along one probability; rows of equal score stay together, as in :class:`BinnedECE`.

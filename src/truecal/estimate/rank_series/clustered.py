@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_whole, generator_of
+from truecal.checks import check_resamples, generator_of
 from truecal.errors import InputError
 from truecal.estimate.estimate import Interval
 from truecal.estimate.pivot import Pivot
@@ -138,7 +138,7 @@ class ClusteredSeries:
         The statistic is that of :class:`RankSeries`. Under calibration s_g has mean zero, so a whole cluster's sign may be turned
         (the wild bootstrap of Liu 1988).
         """
-        check_whole(resamples, "resamples")
+        check_resamples(resamples)
         generator = generator_of(rng)
         squares = self.sums.T @ self.sums
         if not (squares.diagonal() > 0).any():

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.checks import check_level, check_norm, check_whole, generator_of
+from truecal.checks import check_level, check_norm, check_resamples, checked, generator_of
 from truecal.estimate.estimate import Curve, Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.estimate.pivot import Pivot
@@ -21,6 +21,7 @@ _GRID_ROUNDING = 1e-8  # of sums taken in another order
 _LEAST_PROBED = 2e-5  # a probed bound is never less than this
 
 
+@checked
 @dataclass(frozen=True)
 class RankSeries(Estimator):
     r"""Root-mean-square calibration error from a series in the rank of the score, chosen and debiased by leaving one out.
@@ -110,7 +111,7 @@ class RankSeries(Estimator):
         S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration, compared with
         its distribution when outcomes are redrawn from the scores.
         """
-        check_whole(resamples, "resamples")
+        check_resamples(resamples)
         generator = generator_of(rng)
         parts = [_test(fit, resamples, generator) for fit in fits(profile)]
         return Redrawn(np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts]))

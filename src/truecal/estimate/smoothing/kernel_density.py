@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_norm
+from truecal.checks import check_norm, checked
 from truecal.errors import InputError
 from truecal.estimate.combine import power_mean
 from truecal.estimate.estimator import Estimator, Findings
@@ -16,6 +16,7 @@ _CELLS = 4096
 _AT_ONCE = 4  # datasets worked on together: their cells stay in cache
 
 
+@checked
 @dataclass(frozen=True)
 class KernelDensityECE(Estimator):
     r"""ECE_KDE = (int |c - T(c)|^p f(c) dc)^(1/p), T(c) = sum_i K(c - c_i) y_i / sum_i K(c - c_i), f the density of the scores.

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal.checks import checked
 from truecal.estimate import BinnedECE
 from truecal.lab.trials.trials import bias
 from truecal.lab.worlds.fit_world import WorldFit
@@ -30,6 +31,7 @@ class Goodness:
         return (self.on_data - self.simulated) / self.simulated_std if self.simulated_std else float("nan")
 
 
+@checked
 def goodness(
     fit: WorldFit, world: World | None = None, *, norm: float = 2, bins: int = 15, m: int = 200, rng: Seed = 0
 ) -> Goodness:

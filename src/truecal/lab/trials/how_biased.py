@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from truecal.checks import check_choice
+from truecal.checks import check_choice, checked
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.frame import Frame
@@ -50,6 +50,7 @@ class HowBiased:
         return "\n".join([*lines, "", shown.to_text()])
 
 
+@checked
 def how_biased(
     preds: Predictions | Profile,
     *,

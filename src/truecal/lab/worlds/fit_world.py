@@ -1,19 +1,17 @@
 """fit_world: the simulated world most like a user's data (Roelofs et al., section 5.1 and appendix A)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.lab.worlds.fit_beta import BetaFit, fit_beta
 from truecal.lab.worlds.fit_curve import CurveFit, fit_curves
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Discrete, Empirical
 from truecal.lab.worlds.world import World
-
-if TYPE_CHECKING:
-    from truecal.profile import Profile
+from truecal.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,7 @@ class WorldFit:
         raise InputError(f"unknown curve {name!r}: use one of {', '.join(fit.name for fit in self.curves)}")
 
 
+@checked
 def fit_world(profile: "Profile", *, resolution: float | None = None) -> WorldFit:
     """Fit Beta scores and the best of the GLM curves to one dataset: "simulate data like mine".
 
@@ -72,9 +71,12 @@ def fit_world(profile: "Profile", *, resolution: float | None = None) -> WorldFi
     right = float(weights @ outcomes / weights.sum())
     if right in (0.0, 1.0):
         raise InputError(f"every outcome is {right:.0f}: no calibration curve can be fitted to that")
-    beta = fit_beta(scores, weights, resolution=resolution)
-    c, rest = _place_ends(scores, beta)
-    return WorldFit(beta, tuple(fit_curves(c, rest, outcomes, weights)), profile)
+    try:
+        beta = fit_beta(scores, weights, resolution=resolution)
+        c, rest = _place_ends(scores, beta)
+        return WorldFit(beta, tuple(fit_curves(c, rest, outcomes, weights)), profile)
+    except np.linalg.LinAlgError as error:
+        raise InputError(f"{len(scores)} rows do not determine a curve; give more, with different scores") from error
 
 
 def _place_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:

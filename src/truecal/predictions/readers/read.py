@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.checks import checked
 from truecal.errors import FileError, InputError
 from truecal.names import did_you_mean
 from truecal.predictions.border import check_classes
@@ -51,6 +52,7 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
+@checked
 def read(
     path: str | Path,
     *,

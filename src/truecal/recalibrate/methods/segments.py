@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from truecal.breakdown import Level, audit
+from truecal.checks import checked
 from truecal.errors import FileError, InputError
 from truecal.lens import TopLabel
 from truecal.predictions import Predictions
@@ -37,6 +38,7 @@ class Offset:
         return inside
 
 
+@checked
 class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
     r"""One shift of the log odds for every segment that :func:`truecal.audit` finds, and none elsewhere.
 
@@ -119,6 +121,8 @@ class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
 
     def to_json(self) -> str:
         """Everything that `recalibrate` needs, as human-readable JSON; floats survive bit for bit."""
+        if not hasattr(self, "offsets_"):
+            raise InputError("these SegmentOffsets learnt nothing yet; call fit first")
         offsets = [{"levels": [level.record() for level in o.levels], "shift": o.shift} for o in self.offsets_]
         return write({"kind": type(self).__name__, "params": self.get_params(), "offsets": offsets})
 

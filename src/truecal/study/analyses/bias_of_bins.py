@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from truecal.checks import checked
 from truecal.estimate import Binning, Bins, refuse_batch
 from truecal.profile import Profile
 from truecal.types import Float64s
@@ -34,6 +35,7 @@ class BinBias:
         return float((self.share * self.bias).sum())
 
 
+@checked
 def bin_bias(profile: Profile, *, bins: int = 100, scheme: Literal["width", "mass"] = "mass") -> BinBias:
     """The bias of the plug-in squared gap, bin by bin, from the prefix sums of a profile.
 
@@ -48,7 +50,9 @@ def bin_bias(profile: Profile, *, bins: int = 100, scheme: Literal["width", "mas
     0.0017
     """
     refuse_batch(profile)
-    cut = Binning(bins, scheme, "keep", "left").cut(profile)
+    binning = Binning(bins, scheme, "keep", "left")
+    binning.check()
+    cut = binning.cut(profile)
     found = Bins.of(profile, cut)
     squares, products = (np.diff(profile.sums(name, cut), axis=1)[0] for name in ("cc", "cy"))
     weight, outcome, score = found.safe[0], found.outcome_sum[0] / found.safe[0], found.score_sum[0] / found.safe[0]

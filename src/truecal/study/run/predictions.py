@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from truecal.checks import checked
 from truecal.errors import InputError
 from truecal.predictions import Predictions
 from truecal.study.run.fit import read_fit
@@ -13,6 +14,7 @@ from truecal.study.spec.split import held_out
 from truecal.study.store import Store, polars
 
 
+@checked
 def predictions_of(
     store: Store,
     model: str,

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from truecal.checks import check_whole
+from truecal.checks import check_whole, checked
 from truecal.estimate import Statistic, alike, collapse
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test, verdict_of
 
 
+@checked
 def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | np.random.Generator = 0) -> Verdict:
     r"""Spiegelhalter's test (1986), two-sided: is the Brier score what it should be for a calibrated model?
 
@@ -39,6 +40,7 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     return verdict_of(profile, verdict, p, method)
 
 
+@checked
 def hosmer_lemeshow(
     profile: Profile, *, bins: int = 10, resamples: int | None = 999, rng: int | np.random.Generator = 0
 ) -> Verdict:

@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from truecal.checks import checked
 from truecal.estimate import Estimator, SweepECE, check_estimator
 from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
 
+@checked
 def consistency_test(
     profile: Profile,
     estimator: Estimator | None = None,

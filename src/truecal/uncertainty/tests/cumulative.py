@@ -4,13 +4,14 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_choice
+from truecal.checks import check_choice, checked
 from truecal.estimate import Statistic
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
 
+@checked
 def kuiper(
     profile: Profile,
     *,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from truecal.checks import generator_of
+from truecal.checks import checked, generator_of
 from truecal.errors import InputError
 from truecal.estimate import ClusteredSeries, RankSeries, Units
 from truecal.lens import Lens, check_lens, default_lens
@@ -11,6 +11,7 @@ from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import CALIBRATED, Verdict, verdict_of
 
 
+@checked
 def rank_series_test(
     data: Profile | Predictions,
     *,

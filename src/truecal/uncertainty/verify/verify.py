@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_between
+from truecal.checks import check_between, checked
 from truecal.errors import InputError
 from truecal.estimate import Estimate, RankSeries
 from truecal.lens import Lens, Sample, check_lens, default_lens
@@ -97,6 +97,7 @@ class Verification:
         return "\n".join(lines + [f"  warning: {w}" for w in self.warnings])
 
 
+@checked
 def verify(
     preds: Predictions | Sketch,
     threshold: float = 0.02,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truecal.checks import check_choice, check_whole
+from truecal.checks import check_choice, check_whole, generator_of
 from truecal.errors import FileError, InputError
 from truecal.profile import Profile
 from truecal.recalibrate.export import fields
@@ -122,7 +122,7 @@ class ScalingBinning(ScoreMapping):
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BinnedCurve:
         first = second = third = np.arange(len(scores))
         if self.split == "thirds":
-            first, second, third = np.array_split(np.random.default_rng(self.rng).permutation(len(scores)), 3)
+            first, second, third = np.array_split(generator_of(self.rng).permutation(len(scores)), 3)
         curve = self._curve().fit_map(scores[first], outcomes[first], weights[first])
         values = curve(scores)
         edges = mass_edges(Profile.from_arrays(values[second], outcomes[second], weights[second]), self.bins)
