@@ -141,6 +141,8 @@ def subgroups(
     check_level(level)
     check_whole(smallest, "smallest")
     if not isinstance(preds, Predictions):
+        if not hasattr(preds, "sketches"):
+            raise InputError(f"preds must be Predictions or a grouped Scan, not {type(preds).__name__}")
         if by is not None or cuts is not None or lens is not None:
             raise InputError("a Scan is grouped and judged already; give by= and lens= to tc.scan")
         return _of_groups(preds, estimator, smallest, level, rng)
