@@ -35,7 +35,7 @@ check: $(STAMP)          ## lint, format, types, the rules of the house
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m tools.house --counts --report
+	$(BIN)/python -m tools.house
 
 house: $(STAMP)          ## the rules of the house alone: layers, cycles, dispatch, crossings, sizes
 	$(BIN)/python -m tools.house

@@ -185,7 +185,7 @@ def isotonic(c, y):
 
 
 def rank_series(c, y, level=0.95):
-    """The recipe for at most 4096 rows, one row at a time, with the basis from a QR factorisation."""
+    """The recipe for fewer than 1000 rows, one row at a time, with the basis from a QR factorisation."""
     c, y = np.asarray(c, float), np.asarray(y, float)
     n = len(c)
     order = np.argsort(c, kind="stable")
@@ -228,6 +228,16 @@ def rank_series(c, y, level=0.95):
     a = 2 * max(frobenius(c * (1 - c), terms), frobenius(shrunk * (1 - shrunk), terms))
     top = max(thetas[-1], 0)
     lead = max(1 - z2 * e, 0.05)
-    roots = np.roots([lead, -(2 * top + z2 * b), top**2 - z2 * a])
-    low, high = sorted(math.sqrt(max(root.real, 0)) for root in roots)
+
+    def ends(noise):
+        roots = np.roots([lead, -(2 * top + z2 * noise), top**2 - z2 * a])
+        return sorted(math.sqrt(max(root.real, 0)) for root in roots)
+
+    low, high = ends(b)
+    times, noises = [1, 1.5, 2, 3, 5], [b]
+    for t in times[1:] if not flat else []:
+        enlarged = np.clip(c + t * m, 0, 1)
+        noises.append(max(noises[-1], 4 * (m**2 * enlarged * (1 - enlarged)).mean() / (m**2).mean() / n))
+    for _ in range(60 if not flat else 0):  # the noise at the upper end is that of the curve enlarged to it
+        high = ends(np.interp(high / math.sqrt((m**2).mean()), times, noises))[1]
     return min(value, 1), min(low, value), min(max(high, value), 1)

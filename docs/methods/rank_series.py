@@ -27,6 +27,16 @@ class Constants:
     most_jensen: float = 0.25
     floor: str = "both"  # variance under calibration: of the scores, of the shrunk fit, or the larger one (16)
     interval_terms: str = "all"  # or "chosen"
+    enlarged: tuple[float, ...] = (
+        1.0,
+        1.5,
+        2.0,
+        3.0,
+        5.0,
+    )  # times the fitted curve, for the noise at the upper end (16a)
+    jump: float = 4.0  # standard errors by which a first step must stand out (16c) ...
+    further_jump: float = 3.0  # ... and further ones ...
+    jump_rows: int = 1000  # ... from so many rows on
     level: float = 0.95
 
 
@@ -82,8 +92,14 @@ def rank_series(c: Array, y: Array, k: Constants = Constants()) -> Answer:  # no
         "fit": _square_of_covariance(kept, shrunk * (1 - shrunk)),
     }
     a = 2 * (max(floors.values()) if k.floor == "both" else floors[k.floor])  # (16)
-    centre = max(theta[len(kept) - 1], 0.0)
-    low, high = _invert(centre, a, b, e, NormalDist().inv_cdf(0.5 + k.level / 2))
+    centre = max(theta[len(kept) - 1] + (_jumps(c, r, kept, k) if n >= k.jump_rows else 0.0), 0.0)
+    z = NormalDist().inv_cdf(0.5 + k.level / 2)
+    low, high = _invert(centre, a, b, e, z)
+    if second > 0:
+        rates = [np.clip(c + t * gap, 0, 1) for t in k.enlarged]
+        noise_of = np.maximum.accumulate([4 * np.mean(gap**2 * p * (1 - p)) / second / n for p in rates])  # (16a)
+        for _ in range(50):
+            high = _invert(centre, a, float(np.interp(high / np.sqrt(second), k.enlarged, noise_of)), e, z)[1]
     return Answer(value, min(low, value), min(max(high, value), 1.0), best + 1)
 
 
@@ -98,6 +114,36 @@ def _square_of_covariance(phi: Array, variance: Array) -> float:
     """||V||_F^2 with V_jl = (1/n^2) sum_i s_i^2 phi_j phi_l  (10)."""
     v = (phi * variance) @ phi.T / phi.shape[1] ** 2
     return float((v**2).sum())
+
+
+def _jumps(c: Array, r: Array, phi: Array, k: Constants) -> float:
+    """The squared error of jumps beyond the series, one after the other: (16b) and (16c)."""
+    n = len(c)
+    _, first, rows = np.unique(c, return_index=True, return_counts=True)
+    root, sums, squares = np.sqrt(rows), np.add.reduceat(r, first), np.add.reduceat(r**2, first)
+    basis = [*(phi[:, first] * root / np.sqrt(n))]  # of unit length over the distinct scores
+    left = sums / root - np.array(basis).T @ (np.array(basis) @ (sums / root))
+    energy, groups = 0.0, len(rows)
+    reach = [slice(max(j - 8, 0), j + 8) for j in range(1, groups)]
+    nearby = np.array([squares[near].sum() / rows[near].sum() for near in reach])  # noise, to search by
+    for _ in range(8):
+        inside = np.cumsum(np.array(basis) * root, axis=1)[
+            :, :-1
+        ]  # products of the step at every boundary with the basis
+        part = np.cumsum(rows)[:-1] - (inside**2).sum(axis=0)  # squared length of a step beyond the basis, in rows
+        gain = np.where(part > 5, np.cumsum(left * root)[:-1] ** 2 / np.where(part > 5, part, 1.0), 0.0)
+        if not gain.any():
+            break
+        best = int(np.argmax(gain / nearby))
+        step = np.where(np.arange(groups) <= best, root, 0.0) - np.array(basis).T @ inside[:, best]
+        step /= np.sqrt(step @ step)
+        height, noise = float(step @ left), float(step**2 @ (squares / rows))
+        if height**2 <= (k.further_jump if energy else k.jump) ** 2 * noise:
+            break
+        energy += height**2 - noise
+        left = left - height * step
+        basis.append(step)
+    return energy / n
 
 
 def _invert(x: float, a: float, b: float, e: float, z: float) -> tuple[float, float]:

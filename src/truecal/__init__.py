@@ -8,9 +8,7 @@ Importing the package loads nothing but this file: every name comes from its mod
 name of the folder that is private to it (`scan`, `report`): the name always means the function.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from truecal.lazy import lazy_names
@@ -23,19 +21,19 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import study as study
     from truecal import train as train
     from truecal import uncertainty as uncertainty
-    from truecal.breakdown import audit as audit
-    from truecal.breakdown import beyond_top as beyond_top
     from truecal.breakdown import group_confidence as group_confidence
-    from truecal.breakdown import likert as likert
-    from truecal.breakdown import subgroups as subgroups
+    from truecal.breakdown.audit import audit as audit
+    from truecal.breakdown.beyond_top import beyond_top as beyond_top
+    from truecal.breakdown.likert import likert as likert
+    from truecal.breakdown.subgroups import subgroups as subgroups
     from truecal.clinical import calibration_belt as calibration_belt
     from truecal.clinical import censoring_weights as censoring_weights
     from truecal.clinical import clinical as clinical
     from truecal.clinical import flexible_curve as flexible_curve
     from truecal.clinical import missing_outcomes as missing_outcomes
     from truecal.clinical import net_benefit as net_benefit
-    from truecal.clinical import sample_size as sample_size
     from truecal.clinical import sample_size_by_simulation as sample_size_by_simulation
+    from truecal.clinical.sample_size import sample_size as sample_size
     from truecal.errors import FileError as FileError
     from truecal.errors import InputError as InputError
     from truecal.errors import MissingExtraError as MissingExtraError
@@ -112,18 +110,20 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.report import report_watch as report_watch
     from truecal.scan import Accumulator as Accumulator
     from truecal.scan import Scan as Scan
-    from truecal.scan import scan as scan
+    from truecal.scan.scan import scan as scan
     from truecal.select import by_column as by_column
     from truecal.select import by_label as by_label
     from truecal.select import by_output as by_output
-    from truecal.uncertainty import band as band
-    from truecal.uncertainty import below as below
-    from truecal.uncertainty import bootstrap as bootstrap
     from truecal.uncertainty import calibration_error as calibration_error
-    from truecal.uncertainty import compare as compare
     from truecal.uncertainty import compare_many as compare_many
     from truecal.uncertainty import measure as measure
-    from truecal.uncertainty import verify as verify
+    from truecal.uncertainty import rows_needed as rows_needed
+    from truecal.uncertainty.band import band as band
+    from truecal.uncertainty.below import below as below
+    from truecal.uncertainty.bootstrap import bootstrap as bootstrap
+    from truecal.uncertainty.compare import compare as compare
+    from truecal.uncertainty.scorer import scorer as scorer
+    from truecal.uncertainty.verify.verify import verify as verify
     from truecal.watch import Watch as Watch
 
 # Where each public name is at home.
@@ -148,24 +148,13 @@ _HOMES = {
     "truecal.report": "report report_comparison report_study report_watch",
     "truecal.scan": "Accumulator Scan scan",
     "truecal.select": "by_column by_label by_output",
-    "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure verify",
+    "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure rows_needed scorer verify",
     "truecal.watch": "Watch",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _find, _names = lazy_names(__name__, _HOMES)
 
 __all__ = sorted([*_names, *_MODULES])
-
-
-class _Package(ModuleType):
-    """Importing a folder binds its name in the package; a public function of that name stays."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, ModuleType) and name in _names):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -14,19 +14,19 @@ from truecal.errors import InputError
 _LARGEST_NORM = 20  # the power of a gap of 1e-15 is still a number
 
 
-def check_level(level: object) -> None:
+def level(level: object) -> None:
     """Refuse a confidence level that is not a number strictly between 0 and 1."""
-    check_between(level, "level", 0, 1)
+    between(level, "level", 0, 1)
 
 
-def check_between(value: object, name: str, low: float, high: float) -> None:
+def between(value: object, name: str, low: float, high: float) -> None:
     """Refuse what is not a number strictly between `low` and `high`."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not low < value < high:  # type: ignore[operator]
         raise InputError(f"{name} must lie strictly between {low:g} and {high:g}, not {_shown(value)}")
 
 
-def check_whole(value: object, name: str, least: int = 1, most: int | None = None) -> None:
+def whole(value: object, name: str, least: int = 1, most: int | None = None) -> None:
     """Refuse what is not a whole number of at least `least` (and at most `most`)."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < least:  # type: ignore[operator]
@@ -35,18 +35,18 @@ def check_whole(value: object, name: str, least: int = 1, most: int | None = Non
         raise InputError(f"{name} must be at most {most:,}, not {value:,}")
 
 
-def check_resamples(value: object, name: str = "resamples", least: int = 1) -> None:
+def resamples(value: object, name: str = "resamples", least: int = 1) -> None:
     """Refuse a number of resamples, redraws or datasets that is no whole number, or that would take for ever."""
-    check_whole(value, name, least, 10_000_000)
+    whole(value, name, least, 10_000_000)
 
 
-def check_choice(value: object, choices: tuple[object, ...], name: str) -> None:
+def choice(value: object, choices: tuple[object, ...], name: str) -> None:
     """Refuse an option that is not among its choices."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {_shown(value)}")
 
 
-def check_norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
+def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
     """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed."""
     number = isinstance(norm, (int, float, np.integer, np.floating)) and not isinstance(norm, bool)
     if not number or not norm >= 1:  # type: ignore[operator]
@@ -57,11 +57,11 @@ def check_norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
         raise InputError(f"norm must be {' or '.join(f'{p:g}' for p in allowed)} here, not {norm:g}")
 
 
-def generator_of(rng: Any) -> np.random.Generator:
+def generator(rng: Any) -> np.random.Generator:
     """The generator behind `rng`: a seed (a whole number of at least 0), or a numpy Generator that goes on where it is."""
     if isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
         return np.random.default_rng(rng)
-    check_whole(rng, "rng", 0)
+    whole(rng, "rng", 0)
     return np.random.default_rng(int(rng))
 
 
@@ -116,7 +116,7 @@ def checked(thing: Thing) -> Thing:
     return call  # type: ignore[return-value]
 
 
-def check_settings(init: Callable[..., Any], settings: Mapping[str, Any], check: Callable[[], object]) -> None:
+def settings(init: Callable[..., Any], settings: Mapping[str, Any], check: Callable[[], object]) -> None:
     """The same for settings that are kept as they were given (the contract of scikit-learn) and checked on use."""
     refuse_misfits(init, (), settings, numbers=False)
     try:

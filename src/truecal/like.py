@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from truecal.checks import check_choice, checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import AdaptiveECE, Estimate, Estimator, ForeignECE, SmoothECE
-from truecal.lens import ClassWise, Lens, OneClass, TopLabel
-from truecal.predictions import Predictions
-from truecal.uncertainty import measure
+from truecal.estimate import Estimator
+from truecal.lens import Lens
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,9 @@ class Convention:
     def __iter__(self) -> Iterator[Any]:
         return iter((self.estimator, self.lens))
 
-    def measure(self, preds: Predictions, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Estimate:
+    def measure(self, preds: tc.Predictions, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> tc.Estimate:
         """The tool's number, with the interval and test that it lacks."""
-        return measure(preds, estimator=self.estimator, lens=self.lens, level=level, rng=rng)
+        return tc.measure(preds, estimator=self.estimator, lens=self.lens, level=level, rng=rng)
 
 
 _SINGLE = "sums and edges are in single precision"
@@ -51,7 +50,7 @@ _BINARY = {
 _NORMS = {"l1": 1.0, "l2": 2.0, "max": np.inf}
 
 
-@checked
+@checks.checked
 def like(tool: str, **options: Any) -> Convention:
     """The estimator and lens that reproduce another tool's number.
 
@@ -93,7 +92,7 @@ def like(tool: str, **options: Any) -> Convention:
         ) from error
 
 
-def like_for(preds: Predictions, tool: str, **options: Any) -> Convention:
+def like_for(preds: tc.Predictions, tool: str, **options: Any) -> Convention:
     """:func:`like` with the task that suits the predictions: binary for one probability, where the tool tells them apart."""
     if preds.binary and tool in _BINARY:
         options = {**_BINARY[tool], **options}
@@ -103,65 +102,67 @@ def like_for(preds: Predictions, tool: str, **options: Any) -> Convention:
 
 
 def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass") -> Convention:
-    check_choice(norm, tuple(_NORMS), "norm")
-    check_choice(task, ("multiclass", "binary"), "task")
+    checks.choice(norm, tuple(_NORMS), "norm")
+    checks.choice(task, ("multiclass", "binary"), "task")
     if task == "binary":
-        estimator = ForeignECE("torch [a, b) and {1}", bins, _NORMS[norm])
-        return Convention("torchmetrics", estimator, OneClass(), (_OWN_BIN,))
-    estimator = ForeignECE("torch single [a, b) and {1}", bins, _NORMS[norm])
-    return Convention("torchmetrics", estimator, TopLabel(), (_OWN_BIN, _SINGLE), 1e-6)
+        estimator = tc.ForeignECE("torch [a, b) and {1}", bins, _NORMS[norm])
+        return Convention("torchmetrics", estimator, tc.OneClass(), (_OWN_BIN,))
+    estimator = tc.ForeignECE("torch single [a, b) and {1}", bins, _NORMS[norm])
+    return Convention("torchmetrics", estimator, tc.TopLabel(), (_OWN_BIN, _SINGLE), 1e-6)
 
 
 def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") -> Convention:
-    check_choice(metric, ("ece", "mce", "ace"), "metric")
-    check_choice(task, ("multiclass", "binary"), "task")
+    checks.choice(metric, ("ece", "mce", "ace"), "metric")
+    checks.choice(task, ("multiclass", "binary"), "task")
     average = "bins" if metric == "ace" else "rows"
-    estimator = ForeignECE("linspace [a, b)", bins, np.inf if metric == "mce" else 1, average)  # type: ignore[arg-type]
+    estimator = tc.ForeignECE("linspace [a, b)", bins, np.inf if metric == "mce" else 1, average)  # type: ignore[arg-type]
     notes: tuple[str, ...] = (_LINSPACE, "scores are clipped by one unit in the last place")
     if metric == "ace":
         notes = (*notes, "bins of equal width count alike, however few rows they hold")
-    return Convention("netcal", estimator, OneClass() if task == "binary" else TopLabel(), notes)
+    return Convention("netcal", estimator, tc.OneClass() if task == "binary" else tc.TopLabel(), notes)
 
 
 def _sklearn(*, bins: int = 5, strategy: str = "uniform") -> Convention:
-    check_choice(strategy, ("uniform", "quantile"), "strategy")
+    checks.choice(strategy, ("uniform", "quantile"), "strategy")
     rule = "linspace (a, b]" if strategy == "uniform" else "percentiles (a, b]"
     notes = (_OPEN_LEFT, _LINSPACE, "calibration_curve returns no counts; this weighs its bins by their rows")
-    return Convention("sklearn", ForeignECE(rule, bins), OneClass(), notes)
+    return Convention("sklearn", tc.ForeignECE(rule, bins), tc.OneClass(), notes)
 
 
 def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str | None = None) -> Convention:
-    check_choice(metric, ("ece", "ece_em", "l2"), "metric")
+    checks.choice(metric, ("ece", "ece_em", "l2"), "metric")
     mode = mode or ("marginal" if metric == "l2" else "top-label")
-    check_choice(mode, ("top-label", "marginal", "binary"), "mode")
-    lens: Lens = {"top-label": TopLabel(), "marginal": ClassWise(), "binary": OneClass()}[mode]
+    checks.choice(mode, ("top-label", "marginal", "binary"), "mode")
+    lens: Lens = {"top-label": tc.TopLabel(), "marginal": tc.ClassWise(), "binary": tc.OneClass()}[mode]
     if metric == "ece":
-        return Convention("uncertainty-calibration", ForeignECE("fractions (a, b]", bins), lens, (_OPEN_LEFT,))
+        return Convention("uncertainty-calibration", tc.ForeignECE("fractions (a, b]", bins), lens, (_OPEN_LEFT,))
     notes: tuple[str, ...] = ("the longer bins come first, and equal scores across a cut go down",)
     if metric == "ece_em":
-        return Convention("uncertainty-calibration", ForeignECE("array_split", bins), lens, notes)
+        return Convention("uncertainty-calibration", tc.ForeignECE("array_split", bins), lens, notes)
     notes = (
         *notes,
         "bins of fewer than two rows count 0",
         "of each class negative squares are set to 0 before averaging",
     )
-    return Convention("uncertainty-calibration", ForeignECE("array_split", bins, 2, debias=True), lens, notes)
+    return Convention("uncertainty-calibration", tc.ForeignECE("array_split", bins, 2, debias=True), lens, notes)
 
 
 def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> Convention:
-    check_choice(metric, ("smece", "binned"), "metric")
-    lens: Lens = OneClass() if task == "binary" else TopLabel()
+    checks.choice(metric, ("smece", "binned"), "metric")
+    lens: Lens = tc.OneClass() if task == "binary" else tc.TopLabel()
     if metric == "binned":
-        return Convention("relplot", ForeignECE("floor(c / width)", bins), lens, (_OWN_BIN, "bins are int(c / width)"))
+        return Convention(
+            "relplot", tc.ForeignECE("floor(c / width)", bins), lens, (_OWN_BIN, "bins are int(c / width)")
+        )
     notes = (
         "relplot halves the bandwidth ten times and stops, so that its number is within 0.001 of the fixed point given here",
         "relplot mirrors residuals at 0 and 1 without the ends: scores of exactly 0 or 1 count half there (not reproduced)",
     )
-    return Convention("relplot", SmoothECE(), lens, notes, tolerance=1e-3)
+    return Convention("relplot", tc.SmoothECE(), lens, notes, tolerance=1e-3)
 
 
 def _guo(*, bins: int = 15) -> Convention:
-    return Convention("guo2017", ForeignECE("torch (a, b]", bins), TopLabel(), (_OPEN_LEFT, _SINGLE), 1e-6)
+    return Convention("guo2017", tc.ForeignECE("torch (a, b]", bins), tc.TopLabel(), (_OPEN_LEFT, _SINGLE), 1e-6)
 
 
 def _helm(*, bins: int = 10) -> Convention:
@@ -169,22 +170,22 @@ def _helm(*, bins: int = 10) -> Convention:
         "ten bins of equal mass, the longer ones first; equal scores across a cut go down",
         "HELM also prints an error after Platt scaling on the same rows, which is not an error on new data",
     )
-    return Convention("helm", ForeignECE("array_split", bins), TopLabel(), notes)
+    return Convention("helm", tc.ForeignECE("array_split", bins), tc.TopLabel(), notes)
 
 
 def _robustness_metrics(*, bins: int = 15) -> Convention:
     notes = ("bins are floor(c * bins)", _SINGLE)
-    return Convention("robustness-metrics", ForeignECE("floor(c * bins)", bins), TopLabel(), notes, 1e-6)
+    return Convention("robustness-metrics", tc.ForeignECE("floor(c * bins)", bins), tc.TopLabel(), notes, 1e-6)
 
 
 def _ace(*, bins: int = 15) -> Convention:
     notes = ("every class is judged, and bins of equal mass count alike",)
-    return Convention("ace", AdaptiveECE(bins), ClassWise(), notes)
+    return Convention("ace", tc.AdaptiveECE(bins), tc.ClassWise(), notes)
 
 
 def _tace(*, bins: int = 15, threshold: float = 0.01) -> Convention:
     notes = ("as ACE, without the probabilities below the threshold, on which its value depends",)
-    return Convention("tace", AdaptiveECE(bins, threshold=threshold), ClassWise(), notes)
+    return Convention("tace", tc.AdaptiveECE(bins, threshold=threshold), tc.ClassWise(), notes)
 
 
 _TOOLS: dict[str, Callable[..., Convention]] = {

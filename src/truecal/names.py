@@ -49,6 +49,7 @@ LENSES = {
     "positive": Named("OneClass"),
     "all-label": Named("AllLabels"),
     "class-wise": Named("ClassWise"),
+    "canonical": Named("Canonical"),
 }
 RECALIBRATORS = {
     "temperature": Named("TemperatureScaling", "Temperature scaling"),
@@ -97,11 +98,17 @@ def lens_named(word: str, classes: Mapping[str, object] | None = None) -> Named:
     ClassWise(weights=None)
     >>> lens_named("class=3", {"3": 3}).of(tc)
     OneClass(name=3)
+    >>> lens_named("top-5").of(tc)
+    TopK(k=5)
     """
     name = class_of(word)
     if name is not None:
         return Named("OneClass", arguments={"name": (classes or {}).get(name, name)})
-    return LENSES[_known(word, LENSES, "lens", also=("class=NAME",))]
+    start, _, k = word.partition("-")
+    if start == "top" and k.isdigit():
+        return Named("TopK", arguments={"k": int(k)})
+    word = "all-label" if word == "all-labels" else word
+    return LENSES[_known(word, LENSES, "lens", also=("top-K", "class=NAME"))]
 
 
 def class_of(word: str) -> str | None:

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import truecal as tc
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate.isotonic import isotonic_blocks
-from truecal.lens import TopLabel
-from truecal.predictions import Predictions
-from truecal.profile import Profile
 from truecal.types import Float64s
 
 _BLOCK = 1 << 16  # probabilities looked at together: what stays in cache
 
 
-def _mean(values: Float64s, preds: Predictions) -> float:
+def _mean(values: Float64s, preds: tc.Predictions) -> float:
     return float(np.average(values, weights=preds.weights))
 
 
-def log_loss(preds: Predictions) -> float:
+def log_loss(preds: tc.Predictions) -> float:
     """Mean of -ln(probability of the label), in nats. Infinite when a label had probability 0: nothing is clipped.
 
     >>> import truecal as tc
@@ -31,7 +29,7 @@ def log_loss(preds: Predictions) -> float:
     return _mean(log_losses(preds), preds)
 
 
-def log_losses(preds: Predictions) -> Float64s:
+def log_losses(preds: tc.Predictions) -> Float64s:
     """-ln(probability of the label) of every row; infinite where that was 0."""
     if preds.binary:
         p = preds.probs.astype(np.float64, copy=False)
@@ -43,7 +41,7 @@ def log_losses(preds: Predictions) -> Float64s:
     return losses
 
 
-def brier(preds: Predictions) -> float:
+def brier(preds: tc.Predictions) -> float:
     """Mean squared distance of the probabilities from the outcome.
 
     Binary: mean (p - y)^2, in [0, 1]. Many classes: summed over the classes, in [0, 2] (Brier 1950), so that two columns give
@@ -56,7 +54,7 @@ def brier(preds: Predictions) -> float:
     return _mean(briers(preds), preds)
 
 
-def briers(preds: Predictions) -> Float64s:
+def briers(preds: tc.Predictions) -> Float64s:
     """The squared distance of every row."""
     if preds.binary:
         return (preds.probs.astype(np.float64) - preds.labels) ** 2
@@ -69,18 +67,18 @@ def briers(preds: Predictions) -> Float64s:
     return squares
 
 
-def accuracy(preds: Predictions) -> float:
+def accuracy(preds: tc.Predictions) -> float:
     """How often the most probable class was the label."""
-    return _rates(TopLabel()(preds))[1]
+    return _rates(tc.TopLabel()(preds))[1]
 
 
-def mean_confidence(preds: Predictions) -> float:
+def mean_confidence(preds: tc.Predictions) -> float:
     """Mean probability of the most probable class."""
-    return _rates(TopLabel()(preds))[0]
+    return _rates(tc.TopLabel()(preds))[0]
 
 
-def _rates(profile: Profile) -> tuple[float, float]:
-    whole = profile.at_count(np.array([[profile.rows]]))
+def _rates(profile: tc.Profile) -> tuple[float, float]:
+    whole = profile.whole()
     return tuple(float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))  # type: ignore[return-value]
 
 
@@ -94,7 +92,7 @@ class Decomposition:
     uncertainty: float
 
 
-def decompose(profile: Profile) -> Decomposition:
+def decompose(profile: tc.Profile) -> Decomposition:
     """CORP decomposition of the Brier score of one-dimensional scores (Dimitriadis, Gneiting and Jordan 2021).
 
     Miscalibration: what the isotonic recalibration of the scores would save. Discrimination: how much better the recalibrated
@@ -110,7 +108,7 @@ def decompose(profile: Profile) -> Decomposition:
     whole = profile.at_count(np.array([[profile.rows]]))
     total = float(profile.total[0])
     outcome, square, product = (float(profile.sums(name, whole)[0, 0]) / total for name in ("y", "cc", "cy"))
-    _, weight, ones = isotonic_blocks(profile)
+    _, weight, ones = estimators.isotonic_blocks(profile)
     heavy = weight > 0
     fitted = float((ones[heavy] ** 2 / weight[heavy]).sum()) / total
     score = outcome - 2 * product + square
@@ -135,7 +133,7 @@ class Summary:
         return self.mean_confidence - self.accuracy
 
 
-def summary(preds: Predictions) -> Summary:
+def summary(preds: tc.Predictions) -> Summary:
     """Accuracy, confidence, log loss and Brier score of a set of predictions."""
-    confidence, right = _rates(TopLabel()(preds))
+    confidence, right = _rates(tc.TopLabel()(preds))
     return Summary(len(preds), right, confidence, log_loss(preds), brier(preds))

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import Predictions, arrays, border
 from truecal.types import Floats, Indices
@@ -48,6 +48,11 @@ class Selection(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """What is selected, in words."""
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether the label of a row decides: then even a calibrated model shows an error among the rows selected."""
+        return False
 
     def expression(self, rows: EngineRows) -> Any:
         """The same as a condition that an engine can run."""
@@ -90,6 +95,10 @@ class Combined(Selection):
             if not isinstance(part, Selection):
                 raise InputError(f"only selections combine with & and |, not {part!r}")
 
+    @property
+    def uses_labels(self) -> bool:
+        return self.first.uses_labels or self.second.uses_labels
+
     def mask(self, preds: Predictions) -> Mask:
         first, second = self.first.mask(preds), self.second.mask(preds)
         return first & second if self.word == "and" else first | second
@@ -106,6 +115,10 @@ class Combined(Selection):
 @dataclass(frozen=True)
 class Negated(Selection):
     selection: Selection
+
+    @property
+    def uses_labels(self) -> bool:
+        return self.selection.uses_labels
 
     def mask(self, preds: Predictions) -> Mask:
         return ~self.selection.mask(preds)
@@ -148,6 +161,10 @@ def _check_closed(closed: object) -> None:
 class ByLabel(Selection):
     names: tuple[object, ...]
 
+    @property
+    def uses_labels(self) -> bool:
+        return True
+
     def mask(self, preds: Predictions) -> Mask:
         wanted = [preds.class_index(name) for name in self.names]
         chosen: Mask = np.isin(preds.labels, wanted)
@@ -160,7 +177,7 @@ class ByLabel(Selection):
         return f"label is {' or '.join(map(str, self.names))}"
 
 
-@checked
+@checks.checked
 def by_label(*names: object) -> Selection:
     """Rows whose label is one of the classes, given by name (or index where classes have no names).
 
@@ -205,7 +222,7 @@ def output(preds: Predictions, of: object = None) -> Floats:
     return preds.class_probs(preds.class_index(of))
 
 
-@checked
+@checks.checked
 def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
     """Rows whose output for a class lies between `low` and `high`, both included unless `closed` says otherwise.
 
@@ -294,23 +311,27 @@ def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
     values = column(preds, name)
     if values.ndim != 1:
         raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
-    rows = values.astype(object)
-    gone = np.fromiter(map(arrays.is_missing, rows), bool, len(rows))
+    gone = values != values if values.dtype.kind in "iubfU" else _missing(values.astype(object), name)
+    held, index = border.distinct(values[~gone], f"column {name!r}")
+    words = [str(value) for value in held]
+    alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
+    words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
+    member = np.full(len(values), len(words), np.intp)
+    member[~gone] = index
+    return [*words, *(["missing"] if gone.any() else [])], member
+
+
+def _missing(rows: NDArray[Any], name: str) -> Mask:
+    """Which of any objects are missing; those that form no groups are refused."""
     for row, value in enumerate(rows):
         if isinstance(value, (bytes, list, dict, tuple, set, np.ndarray)):
             raise InputError(
                 f"column {name!r} holds {type(value).__name__} (row {row}), which form no groups; give numbers or text"
             )
-    held, index = border.distinct(values[~gone], f"column {name!r}")
-    words = [str(value) for value in held]
-    alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
-    words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
-    member = np.full(len(rows), len(words), np.intp)
-    member[~gone] = index
-    return [*words, *(["missing"] if gone.any() else [])], member
+    return np.fromiter(map(arrays.is_missing, rows), bool, len(rows))
 
 
-@checked
+@checks.checked
 def by_column(
     name: str,
     *values: object,

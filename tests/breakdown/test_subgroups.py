@@ -6,7 +6,8 @@ from scipy.stats import binomtest
 
 from truecal.breakdown import subgroups
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, Family
+from truecal.estimate import BinnedECE
+from truecal.estimate.rank_series import Family
 from truecal.lens import ClassWise, OneClass
 from truecal.predictions import Predictions
 from truecal.scan import scan

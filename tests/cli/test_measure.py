@@ -8,7 +8,7 @@ import pytest
 
 import truecal as tc
 from tests.cli.conftest import binary_frame, class_frame
-from truecal.cli.estimators import ESTIMATORS
+from truecal.names import ESTIMATORS
 
 RESULT = {
     "metric": str,

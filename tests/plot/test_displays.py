@@ -13,6 +13,7 @@ from truecal.plot import (
     BeforeAfterDisplay,
     BiasMapDisplay,
     ClassWiseDisplay,
+    ContextDisplay,
     EvaluationDisplay,
     GranularityDisplay,
     LikertDisplay,
@@ -100,7 +101,13 @@ def test_reliability_draws_its_numbers(binary, zoom):
     if zoom:
         expected = np.maximum(1 - expected, 1e-4)
         assert display.ax_.get_xlim() == (1.0, 1e-4)
-        assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["0", "0.9", "0.99", "0.999", "0.9999"]
+        assert [t.get_text() for t in display.histogram_ax_.get_xticklabels()] == [
+            "0",
+            "0.9",
+            "0.99",
+            "0.999",
+            "0.9999",
+        ]
     assert shown == pytest.approx(expected)
     assert len(display.ax_.texts) == len(frame["count"])  # a count beside every bin
     assert len(display.histogram_ax_.patches) == 50
@@ -311,3 +318,16 @@ def test_evaluation_numbers(binary):
     labels = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert f"{result.recommended} (recommended)" in labels
     assert EvaluationDisplay.from_evaluation(result, plot=False).ax_ is None
+
+
+def test_errors_in_context(many):
+    labels, probs = many
+    preds = tc.Predictions.from_probs(probs, labels)
+    frame = drawn(ContextDisplay.from_labels(preds, [1, 3])).frame()
+    expected = [tc.measure(preds, select=tc.by_label(k)) for k in (1, 3)]
+    assert frame["error"].tolist() == [float(e.value) for e in expected]
+    assert frame["if_calibrated"].tolist() == [e.chance for e in expected]
+    groups = tc.Grouping({"a": [0, 1], "b": [2, 3, 4]})
+    frame = drawn(ContextDisplay.from_grouping(preds, groups)).frame()
+    assert frame["name"].tolist() == ["a", "b", "all groups"]
+    assert frame["error"][2] == float(tc.measure(preds, lens=groups).value)

@@ -66,7 +66,7 @@ def test_error_calibration(frame):
     table = result.frame().filter(pl.col("severity") == 1)
     assert dots(display.ax_) == pytest.approx(sorted_points(table["error"], table["value"]))
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["a", "b", "c"]
-    assert display.frame()["model"] == table["model"].to_list()
+    assert display.frame()["model"].tolist() == table["model"].to_list()
     sizes = {len(set(c.get_sizes())) for c in scattered(display.ax_)}
     assert sizes == {3}  # three sizes in each family
     with pytest.raises(tc.InputError, match="more than one severity to draw; choose severity= one of 0, 1, 2"):
@@ -91,7 +91,7 @@ def test_pareto_from_result(frame):
     result = tc.study.pareto(frame, metrics=METRICS[:2])
     display = drawn(ParetoDisplay.from_result(result, metric="ece-mass-5-l1", severity=0.0))
     table = result.frame().filter((pl.col("metric") == "ece-mass-5-l1") & (pl.col("severity") == 0))
-    assert display.frame()["front"] == table["front"].to_list()
+    assert display.frame()["front"].tolist() == table["front"].to_list()
     assert display.ax_.get_ylabel() == "ece-mass-5-l1"
 
 

@@ -28,6 +28,19 @@ def test_derivation_and_package_agree(n, shape):
     assert written.high == pytest.approx(package.interval.high, abs=1e-9)
 
 
+@pytest.mark.parametrize("ties", [False, True])
+def test_derivation_and_package_find_the_same_jumps(ties):
+    rng = np.random.default_rng(3)
+    c = rng.random(1020)
+    c = np.round(c, 2) if ties else c
+    y = rng.random(1020) < np.where(c < 0.4, 0.05, 0.95)
+    written, package = derivation.rank_series(c, y), tc.RankSeries()(tc.Profile.from_arrays(c, y))
+    smooth = derivation.rank_series(c, y, derivation.Constants(jump=np.inf))
+    assert written.high > smooth.high + 1e-3
+    assert written.low == pytest.approx(package.interval.low, abs=1e-9)
+    assert written.high == pytest.approx(package.interval.high, abs=1e-9)
+
+
 def test_the_bias_is_the_part_of_the_curve_outside_the_span():
     """Equation (8a), by averaging over all outcomes of seven rows weighted by their probability."""
     c = np.array([0.1, 0.2, 0.35, 0.5, 0.6, 0.8, 0.95])

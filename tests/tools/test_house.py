@@ -74,11 +74,7 @@ PLANTED = [
         {"lens/a.py": "from truecal.profile.cut import Cut", "profile/cut.py": "class Cut: ..."},
         "truecal.profile.cut",
     ),
-    (
-        "through_init",
-        {"lens/a.py": "from truecal.profile import cut", "profile/cut.py": "class Cut: ..."},
-        "truecal.profile.cut",
-    ),
+    ("layers", {"lens/top.py": "from truecal import Profile"}, "may use the public API"),
     (
         "names_crossing",
         {
@@ -120,6 +116,8 @@ ALLOWED = [
         "__init__.py": "from truecal.errors import InputError",
         "errors.py": "class InputError: ...",
     },
+    {"lens/a.py": "from truecal.profile import cut\nx = cut.Cut", "profile/cut.py": "class Cut: ..."},
+    {"lens/a.py": "from truecal import checks", "checks.py": "x = 1"},
     {**CLASSES, "estimate/sweep.py": CLASSES["estimate/sweep.py"] + "\ndef f(x):\n    return isinstance(x, SweepECE)"},
     {**CLASSES, "report/a.py": "def f(x):\n    return isinstance(x, Estimator)"},
     {"lens/a.py": "def f(self, " + ", ".join("abcdefgh") + "): ...\n" + "x = 1\n" * 399},

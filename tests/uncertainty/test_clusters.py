@@ -10,7 +10,8 @@ from scipy.stats import binomtest
 import truecal as tc
 from tests.uncertainty.worlds import clustered
 from truecal.errors import InputError
-from truecal.estimate import ClusteredSeries, Units
+from truecal.estimate.rank_series import ClusteredSeries
+from truecal.estimate.resampling import Units
 from truecal.lens import default_lens
 from truecal.uncertainty import below, hosmer_lemeshow, kuiper, rank_series_test, spiegelhalter, tcal_test
 

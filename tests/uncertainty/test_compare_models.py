@@ -99,3 +99,102 @@ def test_refusals():
     ]:
         with pytest.raises(tc.InputError, match=words):
             call()
+
+
+def _softmax(logits):
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
+def _of_means(lens, probs, truth):
+    """The error of the means of the estimator's own bins, with expected outcomes in the place of outcomes."""
+    sample = lens.sample(tc.Predictions.from_probs(probs, np.zeros(len(probs), int)))
+    partition = tc.KDTree().partition(sample)
+    error = 0.0
+    for one in range(partition.count):
+        rows = partition.bin_of == one
+        if rows.any():
+            gap = (probs[rows] - truth[rows]).mean(axis=0)
+            error += rows.mean() * 0.5 * float(np.abs(gap).sum())
+    return error
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.6, 1.0), (1.6, 1.3), (0.6, 1.6)])
+def test_differences_in_context_are_covered(a, b):
+    """60 pairs at 90 %: a coverage of 87 % (the least of 20 worlds at 200 pairs each) gives fewer than 45 once in 1000."""
+    covered = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        logits = 1.5 * rng.normal(size=(600, 5))
+        truth = _softmax(logits)
+        labels = (rng.random((600, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(0, 4)
+        one, other = _softmax(a * logits), _softmax(b * logits)
+        found = tc.compare(labels, one, other, lens=tc.Canonical(), resamples=199, level=0.9, rng=seed)
+        difference = _of_means(tc.Canonical(), one, truth) - _of_means(tc.Canonical(), other, truth)
+        covered += found.interval.low <= difference <= found.interval.high
+    assert covered >= 45
+
+
+def test_calibrated_models_do_not_differ_in_context():
+    """80 pairs of a calibrated model and a coarser one, also calibrated: level 10 %."""
+    rejected = 0
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        fine = _softmax(1.5 * rng.normal(size=(500, 5)))
+        coarse = fine.copy()
+        coarse[:, 3:] = fine[:, 3:].mean(axis=1, keepdims=True)
+        labels = (rng.random((500, 1)) > fine.cumsum(axis=1)).sum(axis=1).clip(0, 4)
+        rejected += tc.compare(labels, fine, coarse, lens=tc.TopK(2), resamples=199, rng=seed).p_value < 0.1
+    assert rejected <= 15
+
+
+def test_context_needs_what_it_can_honour():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 200)
+    labels = rng.integers(0, 3, 200)
+    with pytest.raises(tc.InputError, match="class-wise"):
+        tc.compare(labels, probs, probs, lens=tc.ClassWise(), estimator=tc.GeneralizedECE())
+    with pytest.raises(tc.InputError, match="before they are compared"):
+        tc.compare(labels, probs, probs, estimator=tc.GeneralizedECE(select=tc.by_output(low=0.5)))
+    same = tc.compare(labels, probs, probs, lens=tc.Canonical(), resamples=99)
+    assert same.p_value == 1.0
+    assert same.difference == 0.0
+
+
+def sketch_of(power, seed, n=3000):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    y = rng.random(n) < p**power
+    return tc.Sketch.from_arrays(p, y), tc.Predictions.from_probs(p, y)
+
+
+def test_sketches_are_compared_like_unpaired_rows():
+    (a, rows_a), (b, rows_b) = sketch_of(1.6, 0), sketch_of(1.0, 1)
+    found, expected = tc.compare(a, b), tc.compare(rows_a, rows_b, paired=False)
+    assert found.difference == pytest.approx(expected.difference, abs=1e-6)
+    assert found.interval.low == pytest.approx(float(expected.interval.low), abs=0.03)
+    assert found.interval.high == pytest.approx(float(expected.interval.high), abs=0.01)
+    assert found.p_value < 0.01
+    with pytest.raises(tc.InputError, match="sketches are compared with sketches"):
+        tc.compare_many({"a": a, "b": rows_b})
+    with pytest.raises(tc.InputError, match="sketches are compared with sketches"):
+        tc.compare(a, b, lens=tc.TopLabel())
+
+
+def test_what_sketches_leave_open_widens_the_interval():
+    from truecal.uncertainty.compare import _pair
+    from truecal.uncertainty.compared import Model
+
+    drawn = np.linspace(0.01, 0.02, 101)
+    seen = {"a": Model(0.015, drawn, False), "b": Model(0.005, drawn - 0.01, False)}
+    open_ = {name: Model(m.value, m.drawn, m.calibrated, 0.002) for name, m in seen.items()}
+    plain, wide = (_pair("a", "b", m, 0.95, "", tc.RankSeries(), "", 10).interval for m in (seen, open_))
+    assert (plain.low - wide.low, wide.high - plain.high) == (pytest.approx(0.004), pytest.approx(0.004))
+
+
+def test_equal_days_are_rarely_told_apart():
+    rejected = sum(
+        tc.compare(sketch_of(1.3, 2 * i, 800)[0], sketch_of(1.3, 2 * i + 1, 800)[0], resamples=99).p_value <= 0.05
+        for i in range(60)
+    )
+    assert rejected <= 7  # of 60 at 5 %: more has probability 0.02

@@ -3,7 +3,7 @@
 import numpy as np
 
 from truecal.lab import PAPER_WORLDS, Discrete, Uniform, World
-from truecal.lab.trials.coverage_map import map_worlds
+from truecal.lab.atlas.worlds import atlas_worlds
 
 CALIBRATED = {
     "uniform": World(Uniform()),
@@ -12,7 +12,7 @@ CALIBRATED = {
     "skewed": PAPER_WORLDS["resnet152_imgnet"].perfectly_recalibrated(),
 }
 
-GROUPS = map_worlds()
+GROUPS = {name: worlds for name, worlds in atlas_worlds().items() if name != "hard"}
 
 
 def clustered(clusters, size, curve, rng, *, alike=0.8):

@@ -3,7 +3,7 @@
 from truecal.breakdown.audit import audit
 from truecal.breakdown.beyond_top import BeyondTop, beyond_top, entropy, group_confidence
 from truecal.breakdown.findings import Audit, Segment
-from truecal.breakdown.likert import SCALE, LikertReport, likert
+from truecal.breakdown.likert import SCALE, Category, LikertReport, checked_scale, likert
 from truecal.breakdown.segments.levels import Level
 from truecal.breakdown.subgroups import Subgroups, subgroups
 
@@ -11,12 +11,14 @@ __all__ = [
     "SCALE",
     "Audit",
     "BeyondTop",
+    "Category",
     "Level",
     "LikertReport",
     "Segment",
     "Subgroups",
     "audit",
     "beyond_top",
+    "checked_scale",
     "entropy",
     "group_confidence",
     "likert",

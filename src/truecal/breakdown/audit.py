@@ -5,33 +5,30 @@ References: Westfall, Young. Resampling-based multiple testing. 1993. Liu. Boots
 
 from collections.abc import Sequence
 
+import truecal as tc
+from truecal import checks, parallel
 from truecal.breakdown.findings import Audit
 from truecal.breakdown.groups import Grouped
 from truecal.breakdown.segments.records import Records, records_of, records_of_groups
 from truecal.breakdown.segments.search import Search, affordable, columns_of
 from truecal.breakdown.segments.tables import Tables
-from truecal.checks import check_between, check_level, check_whole, checked
 from truecal.errors import InputError
-from truecal.estimate import Estimate
 from truecal.lens import Lens, default_lens
-from truecal.parallel import Progress, unheard
-from truecal.predictions import Predictions
-from truecal.uncertainty import measure
 
 _LEAST_ROWS = 50  # of a segment, unless there are more than 50,000 rows in all ...
 _LEAST_SHARE = 1000  # ... or told otherwise: then a thousandth of them
 
 
-@checked
+@checks.checked
 def audit(
-    preds: Predictions | Grouped,
+    preds: tc.Predictions | Grouped,
     by: str | Sequence[str] | None = None,
     depth: int = 3,
     lens: Lens | None = None,
     level: float = 0.95,
     min_rows: int | None = None,
     tolerance: float | None = None,
-    progress: Progress = unheard,
+    progress: parallel.Progress = parallel.unheard,
 ) -> Audit:
     """Which segments of the rows are miscalibrated? All intersections of up to `depth` columns, with one family-wise p-value.
 
@@ -60,10 +57,10 @@ def audit(
     >>> [(segment.name, round(segment.difference, 2)) for segment in found.segments]
     [('country is BR, device is mobile', 0.1)]
     """
-    check_level(level)
-    check_whole(depth, "depth")
+    checks.level(level)
+    checks.whole(depth, "depth")
     if tolerance is not None:
-        check_between(tolerance, "tolerance", 0, 1)
+        checks.between(tolerance, "tolerance", 0, 1)
     records = _judged(preds, lens)
     smallest = _smallest(records, min_rows)
     columns, notes = columns_of(records, by, smallest)
@@ -75,16 +72,16 @@ def _smallest(records: Records, min_rows: int | None) -> int:
     """Rows from which a segment is judged."""
     total = float(records.counts.sum())
     if min_rows is not None:
-        check_whole(min_rows, "min_rows", 2)
+        checks.whole(min_rows, "min_rows", 2)
     smallest = max(_LEAST_ROWS, int(total // _LEAST_SHARE)) if min_rows is None else int(min_rows)
     if total < smallest:
         raise InputError(f"no segment has {smallest} rows ({total:,.0f} in all); lower min_rows or give more rows")
     return smallest
 
 
-def _judged(preds: Predictions | Grouped, lens: Lens | None) -> Records:
+def _judged(preds: tc.Predictions | Grouped, lens: Lens | None) -> Records:
     """The rows, or the cells of a scan."""
-    if isinstance(preds, Predictions):
+    if isinstance(preds, tc.Predictions):
         return records_of(preds, default_lens(preds) if lens is None else lens)
     if not hasattr(preds, "sketches"):
         raise InputError(f"Predictions or a grouped Scan are needed, not {type(preds).__name__}")
@@ -93,6 +90,8 @@ def _judged(preds: Predictions | Grouped, lens: Lens | None) -> Records:
     return records_of_groups(preds)
 
 
-def _overall(preds: Predictions | Grouped, lens: Lens | None, level: float) -> Estimate:
+def _overall(preds: tc.Predictions | Grouped, lens: Lens | None, level: float) -> tc.Estimate:
     """The error of all rows together."""
-    return measure(preds, lens=lens, level=level) if isinstance(preds, Predictions) else preds.measure(level=level)
+    return (
+        tc.measure(preds, lens=lens, level=level) if isinstance(preds, tc.Predictions) else preds.measure(level=level)
+    )

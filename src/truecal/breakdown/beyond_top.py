@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from truecal.checks import checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import EqualMass, EqualWidth, Estimate, GeneralizedECE, KDTree
+from truecal.estimate import generalized
 from truecal.frame import Frame
-from truecal.lens import Canonical, Grouping, TopK, TopLabel
-from truecal.predictions import Predictions
-from truecal.select import by_label
 from truecal.types import Float64s, Floats
 
 _BLOCK = 1 << 18  # probabilities whose logarithms are held at a time
@@ -49,13 +47,13 @@ class BeyondTop:
         return self.by_k
 
 
-@checked
+@checks.checked
 def beyond_top(
-    methods: Mapping[str, Predictions],
+    methods: Mapping[str, tc.Predictions],
     *,
     ks: Sequence[int] = (1, 2, 3, 5, 10),
     baseline: str | None = None,
-    binning: KDTree | EqualWidth | EqualMass | None = None,
+    binning: generalized.KDTree | generalized.EqualWidth | generalized.EqualMass | None = None,
     level: float = 0.95,
     replicates: int = 200,
     rng: int = 0,
@@ -82,14 +80,16 @@ def beyond_top(
     """
     first = _checked(methods, baseline)
     asked = _asked(ks, min(preds.class_count for preds in methods.values()))
-    full = GeneralizedECE(binning=KDTree() if binning is None else binning, level=level, replicates=replicates, rng=rng)
-    traditional = replace(full, lens=TopLabel(), binning=EqualWidth(15))
+    full = tc.GeneralizedECE(
+        binning=generalized.KDTree() if binning is None else binning, level=level, replicates=replicates, rng=rng
+    )
+    traditional = replace(full, lens=tc.TopLabel(), binning=generalized.EqualWidth(15))
     reference = _rank_confidence(methods[first], asked[-1])
     by_k, by_method = [], []
     for name, given in methods.items():
         # Rows of weight zero are absent.
         preds, _ = full.chosen(given, None)
-        top = TopK(asked[-1]).sample(preds)
+        top = tc.TopK(asked[-1]).sample(preds)
         confidence = np.average(top.probs, axis=0, weights=preds.weights)
         for k in asked:
             own, other = float(confidence[k - 1]), float(reference[k - 1])
@@ -104,7 +104,7 @@ def beyond_top(
     return BeyondTop(_columns(_BY_K, by_k), _columns(_BY_METHOD, by_method), first)
 
 
-def _three_numbers(estimate: Estimate) -> tuple[float, float, float]:
+def _three_numbers(estimate: tc.Estimate) -> tuple[float, float, float]:
     """The error and the ends of its interval."""
     assert estimate.interval is not None
     return float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
@@ -114,9 +114,13 @@ def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Frame:
     return Frame({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
 
 
-@checked
+@checks.checked
 def group_confidence(
-    methods: Mapping[str, Predictions], *, given: object, grouping: Grouping | None = None, baseline: str | None = None
+    methods: Mapping[str, tc.Predictions],
+    *,
+    given: object,
+    grouping: tc.Grouping | None = None,
+    baseline: str | None = None,
 ) -> Frame:
     """Mean probability of every class (or group) among the rows of one label (or group), for each method.
 
@@ -136,8 +140,8 @@ def group_confidence(
     groups: dict[str, tuple[str, ...]] = {}
     count = 0
     for name, preds in methods.items():
-        chosen = by_label(given)(preds if grouping is None else grouping.predictions(preds))
-        vector = Canonical().sample(chosen)
+        chosen = tc.by_label(given)(preds if grouping is None else grouping.predictions(preds))
+        vector = tc.Canonical().sample(chosen)
         means[name] = np.array([np.average(column, weights=vector.weights) for column in vector.columns])
         groups[name], count = vector.names, len(vector)
     for name, mean in means.items():
@@ -147,7 +151,7 @@ def group_confidence(
     return Frame(table)
 
 
-def entropy(preds: Predictions) -> Float64s:
+def entropy(preds: tc.Predictions) -> Float64s:
     """-sum_k p_k ln p_k of every row, in nats; 0 ln 0 is 0.
 
     >>> import truecal as tc
@@ -166,22 +170,22 @@ def entropy(preds: Predictions) -> Float64s:
     return entropies
 
 
-def _rank_confidence(preds: Predictions, k: int) -> Floats:
+def _rank_confidence(preds: tc.Predictions, k: int) -> Floats:
     """Mean probability of the i-th most probable class, i = 1..k."""
-    return np.average(TopK(k).sample(preds).probs, axis=0, weights=preds.weights)
+    return np.average(tc.TopK(k).sample(preds).probs, axis=0, weights=preds.weights)
 
 
 def _asked(ks: Sequence[int], classes: int) -> list[int]:
     if len(ks) == 0:
         raise InputError("give at least one k, such as ks=[1, 5]")
     for k in ks:
-        TopK(k)  # refuses what is not a whole number of at least 1
+        tc.TopK(k)  # refuses what is not a whole number of at least 1
         if k > classes:
             raise InputError(f"k is {k}, but there are only {classes} classes; use a smaller k")
     return sorted({int(k) for k in ks})
 
 
-def _checked(methods: Mapping[str, Predictions], baseline: str | None) -> str:
+def _checked(methods: Mapping[str, tc.Predictions], baseline: str | None) -> str:
     """The baseline's name; refuses methods that do not judge the same rows."""
     if not isinstance(methods, Mapping) or not methods:
         raise InputError("methods must be a mapping such as {'raw': predictions, 'temperature': predictions}")

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
 from truecal.breakdown.segments.levels import Level
 from truecal.errors import InputError
-from truecal.estimate import Estimate
-from truecal.frame import Frame
-from truecal.predictions import Predictions
+from truecal.frame import Frame, Tabular
 
 _COLUMNS = (
     *("name", "region", "rows", "share", "mean_score", "mean_outcome", "difference", "low", "high", "p_value"),
@@ -72,7 +71,7 @@ class Segment:
         words = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
         return ", ".join(f"{printable(level.column)}{words[level.kind]}{printable(level.text)}" for level in levels)
 
-    def mask(self, preds: Predictions) -> NDArray[np.bool_]:
+    def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
         """The rows of any predictions that belong to this segment."""
         inside = np.ones(len(preds), bool)
         for level in self.levels:
@@ -82,8 +81,8 @@ class Segment:
         return inside
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Tabular):
     """Segments whose scores are wrong, one per cause, strongest first, and what was searched.
 
     Attributes
@@ -95,7 +94,7 @@ class Audit:
     """
 
     segments: tuple[Segment, ...]
-    overall: Estimate
+    overall: tc.Estimate
     by: tuple[str, ...]
     depth: int
     level: float
@@ -200,7 +199,7 @@ class Audit:
         return f"<div><p>{escape(self.summary())}</p>{table}{notes}</div>"
 
 
-def _ends(estimate: Estimate) -> dict[str, float | None]:
+def _ends(estimate: tc.Estimate) -> dict[str, float | None]:
     reach, p = estimate.interval, estimate.p_value
     return {
         "low": None if reach is None else float(reach.low),

@@ -8,14 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator, Family, Interval, RankSeries
-from truecal.lens import Lens, Sample, default_lens
-from truecal.predictions import Predictions, as_floats
-from truecal.profile import Profile, Sketch
+from truecal.estimate import Estimator, Interval, rank_series
+from truecal.lens import Lens, default_lens
+from truecal.predictions import border
 from truecal.select import categories, column
 from truecal.types import Float64s, Indices
-from truecal.uncertainty import holm, measure
 
 _MOST = 1000  # distinct values of a column beyond which it is taken for a measurement, not a grouping
 _MANY = 100  # groups; beyond, those of equal size are measured in one pass, without their curves
@@ -26,16 +25,16 @@ class Grouped(Protocol):
     """What is left of a scan: sketches for every combination of values of the columns grouped by."""
 
     @property
-    def sketches(self) -> Mapping[Any, Sequence[Sketch]]: ...
+    def sketches(self) -> Mapping[Any, Sequence[tc.Sketch]]: ...
 
     @property
     def by(self) -> tuple[str, ...]: ...
 
-    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> Estimate: ...
+    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate: ...
 
     def groups(
         self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
-    ) -> Mapping[Any, Estimate]: ...
+    ) -> Mapping[Any, tc.Estimate]: ...
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Groups:
     judged: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, preds: Predictions, columns: Sequence[str], cuts: Sequence[float] | None, smallest: int) -> "Groups":
+    def of(cls, preds: tc.Predictions, columns: Sequence[str], cuts: Sequence[float] | None, smallest: int) -> "Groups":
         """One group for every combination of values that occurs."""
         parts = [_categories(preds, name, cuts) for name in columns]
         code = np.zeros(len(preds), np.intp)
@@ -84,7 +83,7 @@ def redraws(level: float, groups: int) -> int:
     return max(999 if groups <= _FEW else 199, int(np.ceil(10 / (1 - level) - 1e-9)) - 1)
 
 
-def group_estimates(preds: Predictions, groups: Groups, setting: Setting) -> list[tuple[Estimate, float] | None]:
+def group_estimates(preds: tc.Predictions, groups: Groups, setting: Setting) -> list[tuple[tc.Estimate, float] | None]:
     """The Estimate of every judged group and its family-wise p-value, None for the others."""
     estimator, lens = setting.estimator, setting.lens
     if estimator is not None:
@@ -95,13 +94,13 @@ def group_estimates(preds: Predictions, groups: Groups, setting: Setting) -> lis
     several = lens.several or (estimator is not None and estimator.several)
     family = None
     if not several:
-        family = Family(redraws(setting.level, int(groups.judged.sum())), setting.rng)
+        family = rank_series.Family(redraws(setting.level, int(groups.judged.sum())), setting.rng)
         for sample in lens.samples(preds):
             family.add(sample, np.repeat(groups.place(), len(sample) // len(preds)))
     estimates = None if family is None else _batched(preds, groups, lens, setting, family)
     if estimates is None:
         estimates = [
-            measure(preds.take(rows), estimator=estimator, lens=setting.lens, level=setting.level, rng=setting.rng)
+            tc.measure(preds.take(rows), estimator=estimator, lens=setting.lens, level=setting.level, rng=setting.rng)
             for rows, judged in zip(groups.rows(), groups.judged, strict=True)
             if judged
         ]
@@ -110,26 +109,30 @@ def group_estimates(preds: Predictions, groups: Groups, setting: Setting) -> lis
     return [next(pairs) if judged else None for judged in groups.judged]
 
 
-def _holm(estimates: Sequence[Estimate]) -> Float64s:
+def _holm(estimates: Sequence[tc.Estimate]) -> Float64s:
     """Of the groups' own p-values, where they have some."""
     own = np.array([np.nan if e.p_value is None else float(e.p_value) for e in estimates])
     adjusted = np.full(len(own), np.nan)
-    adjusted[~np.isnan(own)] = holm(own[~np.isnan(own)])
+    adjusted[~np.isnan(own)] = tc.uncertainty.holm(own[~np.isnan(own)])
     return adjusted
 
 
-def _batched(preds: Predictions, groups: Groups, lens: Lens, setting: Setting, family: Family) -> list[Estimate] | None:
+def _batched(
+    preds: tc.Predictions, groups: Groups, lens: Lens, setting: Setting, family: rank_series.Family
+) -> list[tc.Estimate] | None:
     """Many groups of independent rows, those of equal size in one pass; None where groups are measured one by one."""
     if int(groups.judged.sum()) <= _MANY or lens.shares(preds) is not None or preds.weights is not None:
         return None
     sample = lens.sample(preds)
     if not sample.independent:
         return None
-    estimator = (RankSeries() if setting.estimator is None else setting.estimator).at_level(setting.level, setting.rng)
+    estimator = (tc.RankSeries() if setting.estimator is None else setting.estimator).at_level(
+        setting.level, setting.rng
+    )
     rows = [r for r, judged in zip(groups.rows(), groups.judged, strict=True) if judged]
     sizes = np.array([len(r) for r in rows])
     p = family.p_values()
-    estimates: list[Estimate | None] = [None] * len(rows)
+    estimates: list[tc.Estimate | None] = [None] * len(rows)
     for size in np.unique(sizes):
         places = np.flatnonzero(sizes == size)
         batch = estimator(_profile(sample, np.stack([rows[i] for i in places])))
@@ -141,11 +144,11 @@ def _batched(preds: Predictions, groups: Groups, lens: Lens, setting: Setting, f
     return [estimate for estimate in estimates if estimate is not None]
 
 
-def _profile(sample: Sample, rows: Indices) -> Profile:
-    return Profile.from_arrays(sample.scores[rows], sample.outcomes[rows])
+def _profile(sample: tc.Sample, rows: Indices) -> tc.Profile:
+    return tc.Profile.from_arrays(sample.scores[rows], sample.outcomes[rows])
 
 
-def _single(batch: Estimate, i: int) -> Estimate:
+def _single(batch: tc.Estimate, i: int) -> tc.Estimate:
     """One dataset of an Estimate of many."""
     numbers = {
         name: float(np.asarray(getattr(batch, name))[i]) for name in ("value", "power", "effective_n", "direction")
@@ -156,7 +159,7 @@ def _single(batch: Estimate, i: int) -> Estimate:
     return batch.but(**numbers, interval=Interval(low, high, reach.level, reach.method))
 
 
-def _categories(preds: Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
+def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
     """Names of the distinct values, and which one each row has; missing values form a group of their own."""
     if cuts is not None:
         return _ranges(column(preds, name), name, cuts)
@@ -169,7 +172,7 @@ def _categories(preds: Predictions, name: str, cuts: Sequence[float] | None) -> 
 
 
 def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[list[str], Indices]:
-    edges = as_floats(list(cuts), "cuts")
+    edges = border.as_floats(list(cuts), "cuts")
     if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise InputError(f"column {name!r} holds {values.dtype.name}, which cannot be cut; leave cuts out")
     if edges.ndim != 1 or len(edges) == 0 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():

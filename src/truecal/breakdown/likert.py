@@ -11,22 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from truecal.checks import checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import (
-    Bins,
-    EqualMass,
-    EqualWidth,
-    Estimate,
-    GeneralizedECE,
-    InterInterval,
-    KDTree,
-    TotalVariation,
-)
-from truecal.frame import Frame
-from truecal.lens import Lens, OneClass, Sample, default_lens
-from truecal.predictions import Predictions
-from truecal.select import Closed, Selection, by_output
+from truecal.estimate import Bins, generalized
+from truecal.frame import Frame, Tabular
+from truecal.lens import Lens, default_lens
+from truecal.select import Closed, Selection
 
 SCALE: Mapping[str, tuple[float, float]] = {"low": (0.0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1.0)}
 
@@ -53,8 +44,8 @@ class Category:
     mean_outcome: float | None = None
     outcome_low: float | None = None
     outcome_high: float | None = None
-    inter_interval: Estimate | None = None
-    within: Estimate | None = None
+    inter_interval: tc.Estimate | None = None
+    within: tc.Estimate | None = None
 
     @property
     def kept(self) -> bool | None:
@@ -68,8 +59,8 @@ class Category:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class LikertReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class LikertReport(Tabular):
     """The categories of a scale, lowest first; `outside` counts the outputs that no category covers."""
 
     categories: tuple[Category, ...]
@@ -98,6 +89,14 @@ class LikertReport:
             columns[f"{name}_high"] = [None if e is None else e.interval.high for e in estimates]
         return Frame(columns)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The categories as plain values."""
+        return {"categories": list(self.frame()), "outside": self.outside, "level": self.level}
+
+    def _headline(self) -> str:
+        outside = f", {self.outside} outside" if self.outside else ""
+        return f"{sum(c.count for c in self.categories)} predictions in {len(self.categories)} categories{outside}"
+
     def __str__(self) -> str:
         lines = [
             f"{'category':<14}{'interval':<15}{'count':>8}  {'outcome':<26}{'error beyond the interval':<26}  kept"
@@ -115,14 +114,14 @@ class LikertReport:
         return "\n".join(lines)
 
 
-@checked
+@checks.checked
 def likert(
-    preds: Predictions,
+    preds: tc.Predictions,
     scale: Mapping[str, tuple[float, float]] = SCALE,
     *,
     of: object = None,
     select: Selection | None = None,
-    binning: KDTree | EqualWidth | EqualMass | None = None,
+    binning: generalized.KDTree | generalized.EqualWidth | generalized.EqualMass | None = None,
     level: float = 0.95,
     replicates: int = 500,
     rng: int = 0,
@@ -149,13 +148,13 @@ def likert(
     """
     ordered = checked_scale(scale)
     chosen = preds if select is None else select(preds)
-    lens = OneClass(of) if of is not None else default_lens(preds)
+    lens = tc.OneClass(of) if of is not None else default_lens(preds)
     categories = []
     covered = np.zeros(len(chosen), bool)
     for i, (name, (low, high)) in enumerate(ordered):
         shared = i + 1 < len(ordered) and ordered[i + 1][1][0] == high
         closed: Closed = "left" if shared else "both"
-        inside = by_output(of, low, high, closed=closed)
+        inside = tc.by_output(of, low, high, closed=closed)
         rows = inside.mask(chosen)
         covered |= rows
         count = int(rows.sum())
@@ -163,7 +162,7 @@ def likert(
         if count:
             judged = chosen.take(rows)
             category = _measured(
-                category, judged, lens, KDTree() if binning is None else binning, level, replicates, rng
+                category, judged, lens, generalized.KDTree() if binning is None else binning, level, replicates, rng
             )
         categories.append(category)
     return LikertReport(tuple(categories), int((~covered).sum()), level)
@@ -171,19 +170,19 @@ def likert(
 
 def _measured(
     category: Category,
-    judged: Predictions,
+    judged: tc.Predictions,
     lens: Lens,
-    binning: KDTree | EqualWidth | EqualMass,
+    binning: generalized.KDTree | generalized.EqualWidth | generalized.EqualMass,
     level: float,
     replicates: int,
     rng: int,
 ) -> Category:
-    def error(distance: InterInterval | TotalVariation) -> Estimate:
-        return GeneralizedECE(
+    def error(distance: generalized.InterInterval | generalized.TotalVariation) -> tc.Estimate:
+        return tc.GeneralizedECE(
             lens=lens, distance=distance, binning=binning, level=level, replicates=replicates, rng=rng
         )(judged)
 
-    within = error(TotalVariation())
+    within = error(generalized.TotalVariation())
     seen = within.bins
     assert seen is not None
     weight, score, outcome, count = (
@@ -201,12 +200,12 @@ def _measured(
         mean_outcome=float(whole.mean_outcome[0]),
         outcome_low=low,
         outcome_high=high,
-        inter_interval=error(InterInterval(category.low, category.high)),
+        inter_interval=error(generalized.InterInterval(category.low, category.high)),
         within=within,
     )
 
 
-def clustered_frequency(sample: Sample, level: float) -> tuple[float, float]:
+def clustered_frequency(sample: tc.Sample, level: float) -> tuple[float, float]:
     """Interval of the frequency of an event in rows that come in units (Korn & Graubard 1998).
 
     Clopper-Pearson's with the effective number of rows n* = p (1 - p) / Var(p) in the place of n, at most n, where Var is that of
@@ -245,7 +244,7 @@ def checked_scale(scale: Mapping[str, tuple[float, float]]) -> list[tuple[str, t
     for name, ends in scale.items():
         if not isinstance(ends, (tuple, list)) or len(ends) != 2:
             raise InputError(f"category {name!r} must be an interval (low, high), not {ends!r}")
-        InterInterval(*ends)  # refuses ends that are not probabilities in order
+        generalized.InterInterval(*ends)  # refuses ends that are not probabilities in order
         if ends[0] == ends[1]:
             raise InputError(f"category {name!r} is the single point {ends[0]:g}; give it a width")
     ordered = sorted(

@@ -11,21 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
+from truecal import checks
 from truecal.breakdown.groups import Grouped, Groups, Setting, group_estimates, redraws
-from truecal.checks import check_between, check_level, check_whole, checked
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator, Family
-from truecal.frame import Frame
+from truecal.estimate import Estimator, rank_series
+from truecal.frame import Frame, Tabular
 from truecal.lens import Lens
-from truecal.predictions import Predictions
 from truecal.types import Float64s, Indices
-from truecal.uncertainty import measure
 
 SMALL = 30  # rows below which a subgroup is listed but not judged, unless told otherwise
 
 
-@dataclass(frozen=True, eq=False)
-class Subgroups:
+@dataclass(frozen=True, eq=False, repr=False)
+class Subgroups(Tabular):
     """One row per subgroup, largest error first among the judged, then those too small to judge.
 
     Attributes
@@ -40,10 +39,10 @@ class Subgroups:
     by: tuple[str, ...]
     names: tuple[str, ...]
     counts: Indices
-    estimates: tuple[Estimate | None, ...]
+    estimates: tuple[tc.Estimate | None, ...]
     adjusted: Float64s
     level: float
-    overall: Estimate
+    overall: tc.Estimate
 
     @property
     def flagged(self) -> NDArray[np.bool_]:
@@ -58,7 +57,7 @@ class Subgroups:
         """
         from scipy.special import ndtri
 
-        check_between(tolerance, "tolerance", 0, 1)
+        checks.between(tolerance, "tolerance", 0, 1)
         judged = max(1, int((~np.isnan(self.adjusted)).sum()))
         stretch = float(ndtri(1 - (1 - self.level) / judged) / ndtri(0.5 + self.level / 2))
         lows = [
@@ -89,6 +88,18 @@ class Subgroups:
             }
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Groups, their numbers and the error of all rows, as plain values."""
+        return {
+            "by": list(self.by),
+            "level": self.level,
+            "groups": list(self.frame()),
+            "overall": self.overall.to_dict(),
+        }
+
+    def _headline(self) -> str:
+        return f"{len(self.names)} groups by {' x '.join(self.by)}, {int(self.flagged.sum())} miscalibrated at {self.level:.0%}"
+
     def __str__(self) -> str:
         lines = [f"{' x '.join(self.by):<24}{'n':>8}  {'error':<26}{'adjusted p':>11}"]
         for name, count, estimate, p in zip(self.names, self.counts, self.estimates, self.adjusted, strict=True):
@@ -105,9 +116,9 @@ class Subgroups:
         return "\n".join(lines)
 
 
-@checked
+@checks.checked
 def subgroups(
-    preds: Predictions | Grouped,
+    preds: tc.Predictions | Grouped,
     by: str | Sequence[str] | None = None,
     *,
     cuts: Sequence[float] | None = None,
@@ -138,9 +149,9 @@ def subgroups(
     >>> table.names, table.flagged.tolist()
     (('B', 'A', 'C'), [True, False, False])
     """
-    check_level(level)
-    check_whole(smallest, "smallest")
-    if not isinstance(preds, Predictions):
+    checks.level(level)
+    checks.whole(smallest, "smallest")
+    if not isinstance(preds, tc.Predictions):
         if not hasattr(preds, "sketches"):
             raise InputError(f"preds must be Predictions or a grouped Scan, not {type(preds).__name__}")
         if by is not None or cuts is not None or lens is not None:
@@ -153,7 +164,7 @@ def subgroups(
         raise InputError(f"cuts apply to one column, but {len(columns)} were given; add a column of categories instead")
     groups = Groups.of(preds, columns, cuts, smallest)
     estimates = group_estimates(preds, groups, Setting(estimator, lens, level, rng))
-    overall = measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
+    overall = tc.measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
     return ranked(columns, groups.titles, groups.counts, estimates, level=level, overall=overall)
 
 
@@ -162,7 +173,7 @@ def _of_groups(groups: Grouped, estimator: Estimator | None, smallest: int, leve
     measured = groups.groups(estimator=estimator, level=level, rng=rng)
     counts = np.array([estimate.n for estimate in measured.values()])
     titles = [", ".join("missing" if value is None else str(value) for value in key) for key in measured]
-    family, judged = Family(redraws(level, len(counts)), rng), counts >= smallest
+    family, judged = rank_series.Family(redraws(level, len(counts)), rng), counts >= smallest
     for place, key in enumerate(key for key, kept in zip(measured, judged, strict=True) if kept):
         for sketch in groups.sketches[key]:
             family.add_profile(sketch.to_profile(), place)
@@ -179,10 +190,10 @@ def ranked(
     columns: tuple[str, ...],
     titles: Sequence[str],
     counts: Indices,
-    estimates: Sequence[tuple[Estimate, float] | None],
+    estimates: Sequence[tuple[tc.Estimate, float] | None],
     *,
     level: float,
-    overall: Estimate,
+    overall: tc.Estimate,
 ) -> Subgroups:
     """Estimates of subgroups with their adjusted p-values in the order of their errors; None is listed last."""
     order = sorted(

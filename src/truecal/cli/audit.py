@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal import parallel
 from truecal.cli.answer.output import answer, output_options
 from truecal.cli.estimators import lens_option, level_option, make_lens
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, load, scan_options
 from truecal.errors import InputError
-from truecal.parallel import progress_bar
-from truecal.report import document
+from truecal.report import records
 
 if TYPE_CHECKING:
-    from truecal.breakdown import Audit
+    from truecal import breakdown
 
 
 @click.command()
@@ -51,23 +51,23 @@ def audit(
     Exit 0 if no segment is beyond the tolerance, 1 if one is, 2 if the input cannot be used.
     """
     found = _audited(source, depth, min_rows, tolerance, lens, level)
-    answer(document("audit", source=source.name, **found.to_dict()), str(found), as_json=as_json, out=out)
+    answer(records.document("audit", source=source.name, **found.to_dict()), str(found), as_json=as_json, out=out)
     return 0 if found.passed else 1
 
 
 def _audited(
     source: Source, depth: int, min_rows: int | None, tolerance: float | None, lens: str, level: float
-) -> "Audit":
+) -> "breakdown.Audit":
     import truecal as tc
 
     if is_scan(source):
         if not source.by:
             raise InputError("say which columns to group by while scanning: --by COLUMN, repeated")
         scan = scanned(source, lens)
-        with progress_bar("auditing") as progress:
+        with parallel.progress_bar("auditing") as progress:
             return tc.audit(scan, depth=depth, level=level, min_rows=min_rows, tolerance=tolerance, progress=progress)
     preds = load(source)
-    with progress_bar("auditing") as progress:
+    with parallel.progress_bar("auditing") as progress:
         return tc.audit(
             preds,
             by=source.by or None,

@@ -9,7 +9,7 @@ from truecal.cli.estimators import make_lens
 from truecal.cli.scan import is_scan
 from truecal.cli.source import Source, load_all
 from truecal.errors import InputError
-from truecal.report import OPTIONAL, document
+from truecal.report import records
 
 if TYPE_CHECKING:
     from truecal.clinical import Clinical
@@ -35,7 +35,7 @@ class ClinicalRecord:
     prevalence: float
     numbers: tuple[NumberRecord, ...]
     warnings: tuple[str, ...]
-    group: str | None = field(default=None, metadata=OPTIONAL)
+    group: str | None = field(default=None, metadata=records.OPTIONAL)
 
     @classmethod
     def of(cls, found: "Clinical", group: str | None = None) -> "ClinicalRecord":
@@ -76,7 +76,7 @@ def answer_clinical(source: Source, lens: str, level: float, seed: int, *, as_js
         tuple(ClinicalRecord.of(result, name) for name, result in groups),
     )
     dropped = f"\nwarning: {loaded.dropped} rows with missing values were left out" if loaded.dropped else ""
-    answer(document("clinical", record), f"{found}{dropped}", as_json=as_json, out=out)
+    answer(records.document("clinical", record), f"{found}{dropped}", as_json=as_json, out=out)
 
 
 def make_dossier(source: Source, kind: str, out: str, lens: str, level: float, seed: int, command: str) -> Path:

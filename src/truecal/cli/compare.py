@@ -5,20 +5,26 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from truecal.cli.answer.formats import Answer, Finding, safe
 from truecal.cli.answer.output import Output, format_options, number, p_shown, table, working
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
+from truecal.cli.scan import is_sketched, sketch_of
 from truecal.cli.source import Source, column_options, load
 from truecal.errors import InputError
-from truecal.report import OPTIONAL, Pairing, PairRow, compare_models, document
+from truecal.report import records
+from truecal.report.comparison import pairs as paired_models
 
 if TYPE_CHECKING:
-    from truecal.predictions import Predictions
-    from truecal.uncertainty import Comparison
+    import truecal as tc
+
+    Models = dict[str, tc.Predictions] | dict[str, tc.Sketch]
+
+
+_RMS = "root-mean-square calibration error"
 
 
 @dataclass(frozen=True)
@@ -37,10 +43,11 @@ class CompareRecord:
 
     n: int
     lens: str
+    metric: str
     level: float
     errors: Mapping[str, float]
-    pairs: tuple[PairRow, ...]
-    gate: IncreaseRecord | None = field(default=None, metadata=OPTIONAL)
+    pairs: tuple[paired_models.PairRow, ...]
+    gate: IncreaseRecord | None = field(default=None, metadata=records.OPTIONAL)
 
 
 @click.command()
@@ -84,59 +91,63 @@ def compare(
 
     Give one FILE per model; or one FILE with the columns of every model (--model a='pa_*' --model b='pb_*') or with the rows of
     every model (--split model). Labels may be each model's own: whether its answer was correct. Rows belong together by their
-    place, by --key, or not at all (--unpaired).
+    place, by --key, or not at all (--unpaired). A FILE may also be a folder, a pattern or a saved sketch (day against day).
 
     With --max-increase this is a gate against a reference: exit 0 if no model is worse by more than that, at --level; else 1.
     """
+    import truecal as tc
+
     if key is not None and unpaired:
         raise click.UsageError("--key pairs rows and --unpaired does not; give one")
+    if not unpaired and any(word.startswith("output=") for word in source.select):
+        raise InputError("--select output=... chooses other rows for each model; compare them with --unpaired")
     source = source if key is None or split is None else replace(source, by=(split,))
-    preds = _models(source, files, models, split)
+    preds = _models(source, files, models, split, lens)
     if max_increase is not None and reference is None:
         reference = next(iter(preds))
-    judged = make_lens(lens, next(iter(preds.values())))
-    pairing = Pairing(key, not unpaired, reference, resamples)
+    first = next(iter(preds.values()))
+    sums = isinstance(first, tc.Sketch)  # of folders and sketches, whose rows cannot be paired
+    if sums and key is not None:
+        raise InputError("--key pairs rows, and folders and sketches keep sums; leave it out, or compare files")
+    judged = make_lens(lens, first) if isinstance(first, tc.Predictions) else None
+    pairing = paired_models.Pairing(key, not (unpaired or sums), reference, resamples)
     with working("resampling"):
-        comparisons = compare_models(preds, pairing, lens=judged, level=level, rng=seed)
+        comparisons = paired_models.compare_models(preds, pairing, lens=judged, level=level, rng=seed)
     record = _record(comparisons, level, reference, max_increase)
     if page is not None:
-        from truecal.report import report_comparison
-
         with working("writing the page"):
-            path = report_comparison(
-                preds,
-                page,
-                reference=reference,
-                key=key,
-                paired=not unpaired,
-                lens=judged,
-                level=level,
-                resamples=resamples,
-                command=shlex.join(["truecal", *sys.argv[1:]]),
-                rng=seed,
-            )
+            options: dict[str, Any] = {
+                "reference": reference,
+                "key": key,
+                "paired": pairing.paired,
+                "resamples": resamples,
+            }
+            command = shlex.join(["truecal", *sys.argv[1:]])
+            path = tc.report_comparison(preds, page, lens=judged, level=level, command=command, rng=seed, **options)
         click.echo(f"wrote {path}", err=True)
     method = comparisons[0].interval.method
     findings = [_finding(record, pair) for pair in record.pairs]
     verdict = "" if record.gate is None else _gate_line(record, record.gate)
-    output.write(Answer("compare", document("compare", record), _text(record, method), findings, verdict=verdict))
+    output.write(
+        Answer("compare", records.document("compare", record), _text(record, method), findings, verdict=verdict)
+    )
     return 0 if record.gate is None or record.gate.passed else 1
 
 
-def _models(source: Source, files: Sequence[str], models: Sequence[str], split: str | None) -> "dict[str, Predictions]":
+def _models(source: Source, files: Sequence[str], models: Sequence[str], split: str | None, lens: str) -> "Models":
     if models and split:
         raise click.UsageError("--model names columns and --split rows; give one")
     if models:
         return _from_columns(source, files, models)
-    return _from_files(source, files) if split is None else _from_rows(source, files, split)
+    return _from_files(source, files, lens) if split is None else _from_rows(source, files, split)
 
 
-def _from_columns(source: Source, files: Sequence[str], models: Sequence[str]) -> "dict[str, Predictions]":
+def _from_columns(source: Source, files: Sequence[str], models: Sequence[str]) -> "dict[str, tc.Predictions]":
     if len(files) != 1:
         raise click.UsageError("--model names columns of one FILE; leave it out to compare files")
     if source.probs is not None or source.logits is not None:
         raise click.UsageError("--model says where the predictions are; leave out --score, --probs and --logits")
-    found: dict[str, Predictions] = {}
+    found: dict[str, tc.Predictions] = {}
     for model in models:
         name, equals, columns = model.partition("=")
         if not equals or not name or not columns:
@@ -147,7 +158,7 @@ def _from_columns(source: Source, files: Sequence[str], models: Sequence[str]) -
     return found
 
 
-def _from_rows(source: Source, files: Sequence[str], split: str) -> "dict[str, Predictions]":
+def _from_rows(source: Source, files: Sequence[str], split: str) -> "dict[str, tc.Predictions]":
     from truecal.cli.measure import preds_by
 
     if len(files) != 1:
@@ -158,7 +169,7 @@ def _from_rows(source: Source, files: Sequence[str], split: str) -> "dict[str, P
     return found
 
 
-def _from_files(source: Source, files: Sequence[str]) -> "dict[str, Predictions]":
+def _from_files(source: Source, files: Sequence[str], lens: str) -> "Models":
     if len(files) < 2:
         raise click.UsageError(
             "give several files; or one file with --model NAME=COLUMNS for every model in it, or --split COLUMN"
@@ -167,28 +178,34 @@ def _from_files(source: Source, files: Sequence[str]) -> "dict[str, Predictions]
     names = stems if len(set(stems)) == len(stems) else list(files)
     if len(set(names)) < len(names):
         raise click.UsageError("a file is given twice")
-    return {name: load(replace(source, file=file)) for name, file in zip(names, files, strict=True)}
+    each = {name: replace(source, file=file) for name, file in zip(names, files, strict=True)}
+    if any(is_sketched(one) for one in each.values()):
+        if source.cluster is not None:
+            raise InputError("--cluster needs the rows, and folders and sketches keep sums; compare files without it")
+        return {name: sketch_of(one, lens) for name, one in each.items()}
+    return {name: load(one) for name, one in each.items()}
 
 
 def _record(
-    comparisons: "Sequence[Comparison]", level: float, reference: str | None, max_increase: float | None
+    comparisons: "Sequence[tc.uncertainty.Comparison]", level: float, reference: str | None, max_increase: float | None
 ) -> CompareRecord:
     errors = {name: value for c in comparisons for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
-    pairs = tuple(PairRow.of(comparison) for comparison in comparisons)
+    pairs = tuple(paired_models.PairRow.of(comparison) for comparison in comparisons)
     gate = None
     if max_increase is not None:
         increases = {pair.a if pair.b == reference else pair.b: _increase(pair, reference) for pair in pairs}
         worst = max(increases, key=increases.__getitem__)
         gate = IncreaseRecord(max_increase, increases[worst], worst, increases[worst] <= max_increase)
-    return CompareRecord(comparisons[0].n, comparisons[0].lens, level, errors, pairs, gate)
+    first = comparisons[0]
+    return CompareRecord(first.n, first.lens, first.estimator.metric or _RMS, level, errors, pairs, gate)
 
 
-def _increase(pair: PairRow, reference: str | None) -> float:
+def _increase(pair: paired_models.PairRow, reference: str | None) -> float:
     """The largest increase over the reference that the data allow."""
     return pair.high if pair.b == reference else -pair.low
 
 
-def _finding(record: CompareRecord, pair: PairRow) -> Finding:
+def _finding(record: CompareRecord, pair: paired_models.PairRow) -> Finding:
     reach = f"[{pair.low:+.4f}, {pair.high:+.4f}] at {record.level:.0%}"
     errors = f"{record.errors[pair.a]:.4f} - {record.errors[pair.b]:.4f}"
     reference = next((name for name in (pair.b, pair.a) if all(name in (p.a, p.b) for p in record.pairs)), None)
@@ -215,7 +232,8 @@ def _gate_line(record: CompareRecord, gate: IncreaseRecord) -> str:
 
 
 def _text(record: CompareRecord, method: str) -> str:
-    models = table(["model", "error (rms)"], [[name, number(value)] for name, value in record.errors.items()])
+    error = "error (rms)" if record.metric == _RMS else "error"
+    models = table(["model", error], [[name, number(value)] for name, value in record.errors.items()])
     rows = [
         [
             f"{pair.a} - {pair.b}",
@@ -227,6 +245,7 @@ def _text(record: CompareRecord, method: str) -> str:
         for pair in record.pairs
     ]
     pairs = table(["pair", "difference", f"{record.level:.0%} interval", "p-value", "adjusted"], rows)
-    judged = f"{record.lens}, n = {record.n}, {method}; below 0: the first is better calibrated"
+    metric = "" if record.metric == _RMS else f"{record.metric}, "
+    judged = f"{metric}{record.lens}, n = {record.n}, {method}; below 0: the first is better calibrated"
     gate = [] if record.gate is None else [_gate_line(record, record.gate)]
     return "\n".join([models, "", pairs, judged, *gate])

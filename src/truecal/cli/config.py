@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from truecal import names
 from truecal.errors import FileError, InputError
-from truecal.names import did_you_mean
 
 _FILES = ("truecal.toml", "pyproject.toml")
 
@@ -36,11 +36,11 @@ class Settings:
             raise InputError(f"{self.file}: [tool.truecal.{verb}] must be a table of options")
         for key, value in general.items():
             if isinstance(value, Mapping):
-                raise InputError(f"{self.file}: there is no verb {key!r}{did_you_mean(key, verbs)}")
+                raise InputError(f"{self.file}: there is no verb {key!r}{names.did_you_mean(key, verbs)}")
         chosen = {_parameter(key): value for key, value in general.items() if _parameter(key) in options}
         for key, value in special.items():
             if _parameter(key) not in options:
-                near = did_you_mean(key, [name.replace("_", "-") for name in options])
+                near = names.did_you_mean(key, [name.replace("_", "-") for name in options])
                 raise InputError(f"{self.file}: truecal {verb} has no option {key!r}{near}")
             chosen[_parameter(key)] = value
         return {

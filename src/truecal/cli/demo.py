@@ -10,8 +10,7 @@ import click
 from truecal.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from truecal.estimate import Estimate
-    from truecal.predictions import Predictions
+    import truecal as tc
 
 _TOLERANCE = 0.02
 
@@ -22,10 +21,10 @@ def demo(out: str) -> None:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
     import truecal as tc
     from truecal.cli.answer.output import number, table
-    from truecal.report.model.verdict import judge
+    from truecal.report import judge
 
     rows, verdicts = [], []
-    kept: dict[str, Predictions] = {}
+    kept: dict[str, tc.Predictions] = {}
     for data, model, preds in _predictions():
         found = tc.scores.summary(preds)
         est = tc.measure(preds)
@@ -60,7 +59,7 @@ def demo(out: str) -> None:
     _write_report(kept[poor], poor, out)
 
 
-def _predictions() -> Iterator[tuple[str, str, "Predictions"]]:
+def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
     """Held-out predictions of classifiers that are known to differ in how they are miscalibrated."""
     try:
         from sklearn.datasets import load_breast_cancer, load_digits
@@ -87,7 +86,7 @@ def _predictions() -> Iterator[tuple[str, str, "Predictions"]]:
             yield data, name, tc.Predictions.from_probs(probs[:, 1] if probs.shape[1] == 2 else probs, test_y)
 
 
-def _all_estimators(preds: "Predictions") -> str:
+def _all_estimators(preds: "tc.Predictions") -> str:
     import truecal as tc
     from truecal.cli.answer.output import number, table
 
@@ -116,7 +115,7 @@ def _all_estimators(preds: "Predictions") -> str:
     return table(["estimator", "average", "error", "95% interval", "bins"], rows)
 
 
-def _interval(est: "Estimate") -> str:
+def _interval(est: "tc.Estimate") -> str:
     from truecal.cli.answer.output import number
 
     if est.interval is None:
@@ -124,10 +123,10 @@ def _interval(est: "Estimate") -> str:
     return f"{number(float(est.interval.low))} to {number(float(est.interval.high))}"
 
 
-def _write_report(preds: "Predictions", name: str, out: str) -> None:
-    from truecal.report import report
+def _write_report(preds: "tc.Predictions", name: str, out: str) -> None:
+    import truecal as tc
 
-    path = report(
+    path = tc.report(
         preds,
         out,
         title=f"Calibration of {name}",

@@ -1,38 +1,41 @@
 """Estimators and lenses on the command line: their options, and what the words given stand for."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal import names
 from truecal.cli.answer.output import Share
+from truecal.cli.context.words import binning_option, distance_option, generalized, grouping_of
 from truecal.errors import InputError
-from truecal.names import CITED, ESTIMATORS, LENSES, estimator_named, lens_named
 
 if TYPE_CHECKING:
+    import truecal as tc
     from truecal.estimate import Estimator
     from truecal.lens import Lens
-    from truecal.predictions import Predictions
 
 
 AUTO = "auto"  # the lens that suits the predictions
 
 
 def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--estimator with its settings, --lens, --level and --seed."""
+    """--estimator with its settings (the command receives one `asked`), --lens, --level and --seed."""
+    command = _asking(command)
     for option in reversed(
         (
             click.option(
                 "--estimator",
-                type=click.Choice([*ESTIMATORS, *CITED, "all"]),
-                default="rank-series",
-                show_default=True,
-                help="How to measure; 'all' shows every estimator side by side.",
+                type=click.Choice([*names.ESTIMATORS, *names.CITED, "all"]),
+                help="How to measure; 'all' shows every estimator side by side.  [default: rank-series; bins of several "
+                "probabilities where the lens judges those]",
             ),
             click.option("--bins", type=click.IntRange(1), help="Number of bins (binned, label-binned, debiased)."),
             click.option("--scheme", type=click.Choice(["width", "mass"]), help="Bins of equal width or equal mass."),
             click.option("--norm", metavar="P", help="1 mean absolute, 2 root mean square, inf maximum."),
+            distance_option,
+            binning_option,
             lens_option,
             level_option,
             seed_option,
@@ -47,7 +50,8 @@ lens_option = click.option(
     default=AUTO,
     show_default=True,
     metavar="LENS",
-    help=f"What is judged: auto (positive class of two, else top label), {', '.join(LENSES)}, or class=NAME.",
+    help=f"What is judged: auto (positive class of two, else top label), {', '.join(names.LENSES)}, top-K, class=NAME or "
+    "grouping=FILE (JSON: lists of classes by the name of their group).",
 )
 level_option = click.option(
     "--level",
@@ -59,11 +63,48 @@ level_option = click.option(
 seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of resampling.")
 
 
+def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
+    def received(**options: Any) -> Any:
+        said = {field.name: options.pop(field.name) for field in fields(Asked)}
+        return command(asked=Asked(**said), **options)
+
+    received.__doc__, received.__name__ = command.__doc__, command.__name__
+    if hasattr(command, "__click_params__"):
+        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
+    return received
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user said about the estimator."""
+
+    estimator: str | None
+    bins: int | None
+    scheme: str | None
+    norm: str | None
+    distance: str | None
+    binning: str | None
+
+    def made(self, lens: "Lens | None") -> "list[Estimator]":
+        """The estimators for what a lens judges; settings that do not go together are refused."""
+        if self.distance is not None or self.binning is not None or (lens is not None and lens.several):
+            for name in ("estimator", "bins", "scheme"):
+                if getattr(self, name) is not None:
+                    raise InputError(
+                        f"--{name} is for one probability per row; here bins of whole predictions are judged, which "
+                        "--distance and --binning choose"
+                    )
+            return [generalized(self.distance, self.binning, None if self.norm is None else _norm(self.norm))]
+        if self.estimator == "all":
+            return all_estimators()
+        return [make_estimator(self.estimator or "rank-series", bins=self.bins, scheme=self.scheme, norm=self.norm)]
+
+
 def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str | None) -> "Estimator":
     """The estimator of a name with the settings given; a setting it does not have is refused."""
     import truecal
 
-    named = estimator_named(name)
+    named = names.estimator_named(name)
     given = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
     wanted = {option: value for option, value in given.items() if value is not None}
     known = {field.name for field in fields(getattr(truecal, named.name))}
@@ -76,10 +117,10 @@ def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str
 
 def all_estimators() -> "list[Estimator]":
     """Every estimator with its defaults."""
-    return [make_estimator(name, bins=None, scheme=None, norm=None) for name in ESTIMATORS]
+    return [make_estimator(name, bins=None, scheme=None, norm=None) for name in names.ESTIMATORS]
 
 
-def make_lens(name: str, preds: "Predictions") -> "Lens | None":
+def make_lens(name: str, preds: "tc.Predictions") -> "Lens | None":
     """The lens of a name; None leaves the choice to the library."""
     return lens_of(name, {str(known): known for known in preds.classes or range(preds.class_count)})
 
@@ -88,7 +129,9 @@ def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":
     """The same, where classes are found by their words."""
     import truecal
 
-    lens: Lens | None = None if name == AUTO else lens_named(name, classes).of(truecal)
+    if name.startswith("grouping="):
+        return grouping_of(name.removeprefix("grouping="), classes)
+    lens: Lens | None = None if name == AUTO else names.lens_named(name, classes).of(truecal)
     return lens
 
 

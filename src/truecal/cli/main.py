@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from truecal import names
 from truecal.cli.answer.formats import safe
 from truecal.cli.config import nearest_settings
 from truecal.errors import MissingExtraError, TruecalError, TruecalWarning
-from truecal.names import did_you_mean
 
 try:
     import click
@@ -32,6 +32,7 @@ VERBS = {
         "audit",
         "Find the segments whose scores are wrong, by more than the search explains.",
     ),
+    "likert": ("truecal.cli.context.likert", "likert", "Judge words for confidence: low, medium, high, or your own."),
     "compare": ("truecal.cli.compare", "compare", "Compare models on the same rows, pair by pair."),
     "watch": ("truecal.cli.watch", "watch", "Watch calibration over time: update, show, report."),
     "sketch": ("truecal.cli.sketch", "sketch", "Days kept as sketches: save, merge, show."),
@@ -63,7 +64,7 @@ def _group() -> Any:
             self, ctx: click.Context, args: list[str]
         ) -> tuple[str | None, click.Command | None, list[str]]:
             if args and args[0] not in VERBS and not args[0].startswith("-"):
-                ctx.fail(f"there is no verb {args[0]!r}{did_you_mean(args[0], VERBS)}")
+                ctx.fail(f"there is no verb {args[0]!r}{names.did_you_mean(args[0], VERBS)}")
             return super().resolve_command(ctx, args)
 
         def _use_settings(self, ctx: click.Context, verb: str, command: click.Command) -> None:

@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal import names
 from truecal.cli.answer.formats import Answer, Finding, safe
 from truecal.cli.answer.output import Output, Share, format_options, number, p_shown, table, working
 from truecal.cli.clinical import answer_clinical
-from truecal.cli.estimators import all_estimators, estimator_options, make_estimator, make_lens
+from truecal.cli.estimators import Asked, estimator_options, make_lens
 from truecal.cli.scan import ScanRecord, is_scan, scan_estimates, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
-from truecal.names import ESTIMATORS, tendency, word_of
-from truecal.report import OPTIONAL, EstimateRecord, document
+from truecal.report import records
 
 if TYPE_CHECKING:
-    from truecal.estimate import Estimate, Estimator
+    import truecal as tc
+    from truecal.estimate import Estimator
     from truecal.lens import Lens
-    from truecal.predictions import Predictions
+    from truecal.select import Selection
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class GateRecord:
     max_error: float
     upper: float
     passed: bool
-    worst: str | None = field(default=None, metadata=OPTIONAL)
+    worst: str | None = field(default=None, metadata=records.OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ class MeasureRecord:
 
     source: str
     level: float
-    results: tuple[EstimateRecord, ...]
-    scan: ScanRecord | None = field(default=None, metadata=OPTIONAL)
-    gate: GateRecord | None = field(default=None, metadata=OPTIONAL)
+    results: tuple[records.EstimateRecord, ...]
+    scan: ScanRecord | None = field(default=None, metadata=records.OPTIONAL)
+    gate: GateRecord | None = field(default=None, metadata=records.OPTIONAL)
 
 
 @click.command()
@@ -62,10 +63,7 @@ class MeasureRecord:
 @scan_options
 def measure(
     source: Source,
-    estimator: str,
-    bins: int | None,
-    scheme: str | None,
-    norm: str | None,
+    asked: Asked,
     lens: str,
     level: float,
     seed: int,
@@ -89,18 +87,19 @@ def measure(
             raise InputError(f"--clinical answers as text or --json, not as {output.form}")
         answer_clinical(source, lens, level, seed, as_json=output.form == "json", out=output.file)
         return 0
-    everything = estimator == "all"
-    if everything and max_error is not None:
+    if asked.estimator == "all" and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")
     if like is not None and (max_error is not None or is_scan(source)):
         raise InputError("--like compares with another tool, row by row; leave out --max-error, and give one file")
-    asked = all_estimators() if everything else [make_estimator(estimator, bins=bins, scheme=scheme, norm=norm)]
     scan = scanned(source, lens) if is_scan(source) else None
     estimates = (
-        _in_memory(source, lens, asked, level, seed, like) if scan is None else scan_estimates(scan, asked, level, seed)
+        _in_memory(source, lens, asked, level, seed, like)
+        if scan is None
+        else scan_estimates(scan, asked.made(scan.lens), level, seed)
     )
     results = tuple(
-        EstimateRecord.of(estimate, level=level, group=group if source.by else None) for group, estimate in estimates
+        records.EstimateRecord.of(estimate, level=level, group=group if source.by else None)
+        for group, estimate in estimates
     )
     record = MeasureRecord(
         source.name,
@@ -112,7 +111,7 @@ def measure(
     output.write(
         Answer(
             "measure",
-            document("measure", record),
+            records.document("measure", record),
             _text(record, source.by),
             [_finding(record, result) for result in results],
             "" if record.gate is None else _gate_line(record, record.gate),
@@ -123,25 +122,32 @@ def measure(
 
 
 def _in_memory(
-    source: Source, lens: str, estimators: "Sequence[Estimator]", level: float, seed: int, like: str | None
-) -> "list[tuple[str, Estimate]]":
+    source: Source, lens: str, asked: Asked, level: float, seed: int, like: str | None
+) -> "list[tuple[str, tc.Estimate]]":
     """Group (empty where there are none) and estimate, group by group; last what another tool would say."""
+    from truecal.lens import default_lens
+
     loaded = load_all(source)
-    preds = loaded.preds
-    judged = make_lens(lens, preds)
+    preds = loaded.preds if loaded.whole is None else loaded.whole
+    judged = make_lens(lens, preds) or default_lens(preds)
+    estimators = asked.made(judged)
     groups = preds_by(preds, source.by) if source.by else {"": preds}
+    if loaded.select is not None:
+        groups = {group: rows for group, rows in groups.items() if loaded.select.mask(rows).any()}
     with working("measuring"):
         estimates = [
-            (group, _measure(rows, estimator, judged, level, seed, group))
+            (group, _measure(rows, Question(estimator, judged, loaded.select), level, seed, group))
             for group, rows in groups.items()
             for estimator in estimators
         ]
         if like is not None:
+            if loaded.select is not None:
+                groups = {group: loaded.select(rows) for group, rows in groups.items()}
             estimates += [(group, _foreign(rows, like, level, seed)) for group, rows in groups.items()]
     return [(group, estimate.but(warnings=(*loaded.notes, *estimate.warnings))) for group, estimate in estimates]
 
 
-def _foreign(preds: "Predictions", tool: str, level: float, seed: int) -> "Estimate":
+def _foreign(preds: "tc.Predictions", tool: str, level: float, seed: int) -> "tc.Estimate":
     """What another tool would say, with the reasons why it differs among the warnings."""
     from truecal.like import like_for
 
@@ -151,7 +157,7 @@ def _foreign(preds: "Predictions", tool: str, level: float, seed: int) -> "Estim
     return estimate.but(warnings=(*reasons, *estimate.warnings))
 
 
-def preds_by(preds: "Predictions", columns: Sequence[str]) -> "dict[str, Predictions]":
+def preds_by(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.Predictions]":
     """The rows of each value of a column, or of each combination of values of several, in their order."""
     import numpy as np
 
@@ -166,23 +172,32 @@ def preds_by(preds: "Predictions", columns: Sequence[str]) -> "dict[str, Predict
     return {name: preds.take(member.ravel() == i) for i, name in enumerate(names)}
 
 
-def _measure(
-    preds: "Predictions", estimator: "Estimator", lens: "Lens | None", level: float, seed: int, group: str
-) -> "Estimate":
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every group: how, what and on which rows."""
+
+    estimator: "Estimator"
+    lens: "Lens"
+    select: "Selection | None"
+
+
+def _measure(preds: "tc.Predictions", question: Question, level: float, seed: int, group: str) -> "tc.Estimate":
     import truecal as tc
 
     try:
-        return tc.measure(preds, estimator=estimator, lens=lens, level=level, rng=seed)
+        return tc.measure(
+            preds, estimator=question.estimator, lens=question.lens, select=question.select, level=level, rng=seed
+        )
     except InputError as error:
         raise InputError(f"group {group!r}: {error}" if group else str(error)) from error
 
 
-def _gate(results: Sequence[EstimateRecord], max_error: float) -> GateRecord:
+def _gate(results: Sequence[records.EstimateRecord], max_error: float) -> GateRecord:
     worst = max(results, key=_upper)
     return GateRecord(max_error, _upper(worst), _upper(worst) <= max_error, worst.group)
 
 
-def _upper(result: EstimateRecord) -> float:
+def _upper(result: records.EstimateRecord) -> float:
     """The largest error that the data allow: the upper end of the interval and what a sketch leaves open above it."""
     if result.interval is None:
         raise InputError(
@@ -193,8 +208,8 @@ def _upper(result: EstimateRecord) -> float:
     return result.interval.high + (result.sketch_error or 0.0)
 
 
-def _finding(record: MeasureRecord, result: EstimateRecord) -> Finding:
-    interval, word = result.interval, word_of(result.estimator.name, ESTIMATORS)
+def _finding(record: MeasureRecord, result: records.EstimateRecord) -> Finding:
+    interval, word = result.interval, names.word_of(result.estimator.name, names.ESTIMATORS)
     reach = "" if interval is None else f" [{interval.low:.4f}, {interval.high:.4f}] at {interval.level:.0%}"
     allowed = "" if record.gate is None else f", {record.gate.max_error:g} allowed"
     p = "" if result.p_value is None else f", p {p_shown(result.p_value)}"
@@ -233,7 +248,7 @@ def _gate_line(record: MeasureRecord, gate: GateRecord) -> str:
     return f"FAIL: the error may be as large as {gate.upper:.4f}, so at {sure} it cannot be promised to be below {most}{among}"
 
 
-def _one(result: EstimateRecord) -> str:
+def _one(result: records.EstimateRecord) -> str:
     """Label and value, line by line."""
     lines = [(result.metric, f"{result.value:.4f}")]
     if result.interval is not None:
@@ -242,22 +257,26 @@ def _one(result: EstimateRecord) -> str:
     if result.p_value is not None:
         lines.append(("p-value of 'is calibrated'", p_shown(result.p_value)))
     if abs(result.direction) >= 0.0005:
-        lines.append(("on average", f"{tendency(result.lens, result.direction)} by {abs(result.direction):.4f}"))
-    lines.append(("judged", f"{result.lens}, n = {result.n}"))
+        lines.append(("on average", f"{names.tendency(result.lens, result.direction)} by {abs(result.direction):.4f}"))
+    if result.chance is not None:
+        lines.append(("if it were calibrated", f"{result.chance:.4f}"))
+    where = "" if result.selection is None else f", where {result.selection}"
+    lines.append(("judged", f"{result.lens}, n = {result.n}{where}"))
     if result.sketch_error is not None:
         lines.append(("from a sketch", f"within {result.sketch_error:.1g} of the value of all rows"))
     bins = "" if result.bins is None else f", {len(result.bins)} bins"
-    lines.append(("estimator", f"{result.estimator.name}{bins}"))
+    binning = result.estimator.options.get("binning")
+    lines.append(("estimator", f"{result.estimator.name}{bins}{'' if binning is None else f', {binning}'}"))
     lines += [("warning", text) for text in result.warnings]
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{safe(name):<{width}}  {safe(value)}" for name, value in lines)
 
 
-def _many(results: Sequence[EstimateRecord], by: Sequence[str]) -> str:
+def _many(results: Sequence[records.EstimateRecord], by: Sequence[str]) -> str:
     """One line per group and estimator."""
     rows, notes = [], []
     for r in results:
-        name = word_of(r.estimator.name, ESTIMATORS)
+        name = names.word_of(r.estimator.name, names.ESTIMATORS)
         low, high = (None, None) if r.interval is None else (r.interval.low, r.interval.high)
         norm = "max" if r.norm == float("inf") else f"{r.norm:g}"
         bins = "-" if r.bins is None else str(len(r.bins))

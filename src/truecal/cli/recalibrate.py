@@ -1,16 +1,18 @@
 """`truecal recalibrate fit | apply | export`: learn what fixes the predictions of a model, use it on others, serve it."""
 
+from collections.abc import Callable
+from inspect import signature
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from truecal import names
 from truecal.cli.answer.output import answer, number, table, working
 from truecal.cli.source import Loaded, Source, as_file, input_options, load_all, open_columns, outputs_of
 from truecal.errors import FileError, InputError
-from truecal.names import RECALIBRATORS, recalibrator_named
-from truecal.predictions.readers.columns import choose_predictions
+from truecal.predictions import readers
 
 if TYPE_CHECKING:
     from truecal.recalibrate import Evaluation, Recalibrator
@@ -28,6 +30,34 @@ _MOST_CLASSES = 100  # beyond, maps per class and matrices of classes are left o
 _WRITERS = {".csv": "write_csv", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson", ".parquet": "write_parquet"}
 
 
+def _form_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How a map of one score serves many classes; the command receives one `form`, options of the recalibrator."""
+
+    def received(*, multiclass: str | None, no_renormalise: bool, **options: Any) -> Any:
+        form: dict[str, object] = {} if multiclass is None else {"multiclass": multiclass}
+        return command(form={**form, "normalize": False} if no_renormalise else form, **options)
+
+    received.__doc__, received.__name__ = command.__doc__, command.__name__
+    if hasattr(command, "__click_params__"):
+        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
+    for option in (
+        click.option(
+            "--no-renormalise",
+            is_flag=True,
+            help="Leave the outputs of maps per class as they are, so that they stay few; read them with --unnormalised.",
+        ),
+        click.option("--per-class", "multiclass", flag_value="one-vs-rest", help="One map for every class."),
+        click.option(
+            "--top-label",
+            "multiclass",
+            flag_value="top-label",
+            help="One map, for the probability that the predicted class is right.",
+        ),
+    ):
+        received = option(received)
+    return received
+
+
 @click.group()
 def recalibrate() -> None:
     """Fit a recalibrator, apply a fitted one, or write it for serving."""
@@ -36,30 +66,45 @@ def recalibrate() -> None:
 @recalibrate.command()
 @click.option(
     "--method",
-    type=click.Choice(["auto", *RECALIBRATORS]),
+    type=click.Choice(["auto", *names.RECALIBRATORS]),
     default="auto",
     show_default=True,
     help="'auto' compares some of each kind on held-out folds and takes the recommended one.",
 )
 @click.option("--bins", type=click.IntRange(1), help="Number of bins (histogram, scaling-binning).")
+@_form_options
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Folds of the comparison.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the folds.")
 @click.option("--out", metavar="FILE", default="recalibrator.json", show_default=True, help="Where the fit is written.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
 @input_options
-def fit(source: Source, method: str, bins: int | None, folds: int, seed: int, out: str, as_json: bool) -> None:
+def fit(
+    source: Source,
+    method: str,
+    bins: int | None,
+    form: dict[str, object],
+    folds: int,
+    seed: int,
+    out: str,
+    as_json: bool,
+) -> None:
     """Learn a recalibration from the predictions and labels in FILE and write it as JSON.
 
     FILE should hold rows that the model was not trained on. The table shows every method on rows it was not fitted on.
     """
-    from truecal.recalibrate import evaluate
-    from truecal.report.records import document
+    import truecal as tc
+    from truecal.report import records
     from truecal.writing import write_whole
 
     loaded = load_all(source)
-    made = {name: _make(name, loaded, bins) for name in (_auto(loaded) if method == "auto" else (method,))}
+    if form and method == "auto":
+        raise InputError("--top-label, --per-class and --no-renormalise are for one --method; say which")
+    made = {name: _make(name, loaded, bins, form) for name in (_auto(loaded) if method == "auto" else (method,))}
+    if "normalize" in form:
+        _fit_alone(made[method], method, loaded, source, out, as_json)
+        return
     with working("comparing on held-out folds"):
-        evaluation = evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
+        evaluation = tc.evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
     order = (evaluation.recommended, *evaluation.tied)
     chosen = method if method != "auto" else next((name for name in order if name in made), None)
     if chosen is None:
@@ -68,7 +113,7 @@ def fit(source: Source, method: str, bins: int | None, folds: int, seed: int, ou
         )
     fitted = _fit(made[chosen], loaded)
     path = write_whole(out, fitted.to_json() + "\n")
-    content = document(
+    content = records.document(
         "recalibrate-fit",
         source=source.name,
         method=chosen,
@@ -108,7 +153,7 @@ def apply(
 
     From logits the new probabilities go to columns p_<class>.
     """
-    from truecal.report.records import document
+    from truecal.report import records
     from truecal.writing import write_whole
 
     if sum(option is not None for option in (score, probs, logits)) > 1:
@@ -116,24 +161,24 @@ def apply(
     fitted = _read(model)
     with as_file(file) as path:
         frame, columns = open_columns(path)
-        where = choose_predictions(columns, probs=score or probs, logits=logits)
+        where = readers.choose_predictions(columns, probs=score or probs, logits=logits)
         kind = "probs" if where[0] is not None else "logits"
         if fitted.input != kind:
             raise InputError(f"the recalibrator was fitted on {fitted.input}, but {where[0] or where[1]!r} are {kind}")
         wanted = str(where[0] or where[1])
-        values, names = outputs_of(path, frame, wanted)
+        values, columns_read = outputs_of(path, frame, wanted)
         classes = _classes(columns, wanted) if frame is not None else None
         probs_after = fitted.by_name(values, classes)
-        data = _npz(path, names, probs_after, kind) if frame is None else None
+        data = _npz(path, columns_read, probs_after, kind) if frame is None else None
     if data is None:
         data = _written(
-            _replaced(frame, names, probs_after, kind, classes or fitted.order_.columns.tolist()), Path(out)
+            _replaced(frame, columns_read, probs_after, kind, classes or fitted.order_.columns.tolist()), Path(out)
         )
     elif Path(out).suffix != ".npz":
         raise InputError("arrays of an npz file can only be written to an npz file")
     write_whole(out, data)
     answer(
-        document("recalibrate-apply", rows=len(probs_after), path=out),
+        records.document("recalibrate-apply", rows=len(probs_after), path=out),
         f"wrote {len(probs_after)} rows to {out}",
         as_json=as_json,
         out=None,
@@ -156,7 +201,7 @@ def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: 
 
     The ONNX input is called "logits" or "probs", as the recalibrator was fitted; the output "probabilities".
     """
-    from truecal.report.records import document
+    from truecal.report import records
     from truecal.writing import write_whole
 
     fitted = _read(model)
@@ -168,7 +213,7 @@ def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: 
     else:
         raise InputError(f"{Path(out).name}: unknown kind of file; write to .onnx or .pt")
     kind = type(fitted).__name__
-    content = document(
+    content = records.document(
         "recalibrate-export",
         recalibrator=kind,
         input=fitted.input,
@@ -208,9 +253,9 @@ def _read(model: str) -> "Recalibrator":
 
 def _classes(columns: list[str], wanted: str) -> list[str] | None:
     """The classes named by a pattern such as p_*, or None where columns have no pattern."""
-    from truecal.predictions import matching
+    from truecal.predictions import readers
 
-    classes = matching(columns, wanted, "predictions")[1]
+    classes = readers.matching(columns, wanted, "predictions")[1]
     return None if classes is None else [str(name) for name in classes]
 
 
@@ -221,13 +266,33 @@ def _auto(loaded: Loaded) -> tuple[str, ...]:
     return _AUTO_MANY if count <= _MOST_CLASSES else ("temperature", "ensemble-temperature", "structured-vector")
 
 
-def _make(name: str, loaded: Loaded, bins: int | None) -> "Recalibrator":
+def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source, out: str, as_json: bool) -> None:
+    """Fit and write a map whose rows need not sum to 1; held-out scores of distributions do not apply to it."""
+    from truecal.report import records
+    from truecal.writing import write_whole
+
+    path = write_whole(out, _fit(made, loaded).to_json() + "\n")
+    content = records.document("recalibrate-fit", source=source.name, method=method, path=str(path))
+    answer(
+        content,
+        f"wrote {method}, fitted on all {len(loaded.preds)} rows, to {path}; its rows need not sum to 1: judge them with "
+        "--unnormalised",
+        as_json=as_json,
+        out=None,
+    )
+
+
+def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
     import truecal
 
-    options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits"}
-    if bins is not None and "bin" in name + recalibrator_named(name).name.lower():
+    options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits", **form}
+    known = signature(getattr(truecal, names.recalibrator_named(name).name)).parameters
+    for option, flag in (("multiclass", "--top-label or --per-class"), ("normalize", "--no-renormalise")):
+        if option in form and option not in known:
+            raise InputError(f"{name} has no {flag}: it is not made of maps of one score")
+    if bins is not None and "bin" in name + names.recalibrator_named(name).name.lower():
         options["bins"] = bins
-    recalibrator: Recalibrator = recalibrator_named(name).of(truecal, **options)
+    recalibrator: Recalibrator = names.recalibrator_named(name).of(truecal, **options)
     return recalibrator
 
 
@@ -258,13 +323,17 @@ def _shown(evaluation: "Evaluation") -> str:
     return "\n".join(lines)
 
 
-def _replaced(frame: Any, names: list[str], probs: Any, kind: str, classes: list[Any]) -> Any:
+def _replaced(frame: Any, columns_read: list[str], probs: Any, kind: str, classes: list[Any]) -> Any:
     """The frame with recalibrated probabilities in the columns they came from, or new columns beside logits."""
     import polars as pl
 
     if kind == "probs":
-        columns = {names[0]: probs[:, 1]} if len(names) == 1 else {name: probs[:, k] for k, name in enumerate(names)}
-    elif len(names) == 1:
+        columns = (
+            {columns_read[0]: probs[:, 1]}
+            if len(columns_read) == 1
+            else {name: probs[:, k] for k, name in enumerate(columns_read)}
+        )
+    elif len(columns_read) == 1:
         columns = {"p": probs[:, 1]}
     else:
         columns = {f"p_{name}": probs[:, k] for k, name in enumerate(classes)}
@@ -280,13 +349,13 @@ def _written(frame: Any, path: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _npz(path: Path, names: list[str], probs: Any, kind: str) -> bytes:
+def _npz(path: Path, columns_read: list[str], probs: Any, kind: str) -> bytes:
     import numpy as np
 
-    from truecal.predictions.readers.files import read_arrays
+    from truecal.predictions import readers
 
-    held = read_arrays(path)
-    held[names[0] if kind == "probs" else "probs"] = probs if held[names[0]].ndim == 2 else probs[:, 1]
+    held = readers.read_arrays(path)
+    held[columns_read[0] if kind == "probs" else "probs"] = probs if held[columns_read[0]].ndim == 2 else probs[:, 1]
     buffer = BytesIO()
     np.savez(buffer, **held)  # type: ignore[arg-type]
     return buffer.getvalue()

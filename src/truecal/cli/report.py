@@ -12,9 +12,10 @@ import click
 
 from truecal.cli.answer.output import Share, answer, working
 from truecal.cli.clinical import make_dossier
+from truecal.cli.context.words import scale_of
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
 from truecal.cli.scan import is_scan, scanned
-from truecal.cli.source import Source, by_option, load, scan_options
+from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
 
 
@@ -69,7 +70,7 @@ def report(
     The page opens offline, holds sums and no rows of the data, and recomputes the binned error in the browser as you move its
     controls.
     """
-    from truecal.report import document
+    from truecal.report import records
     from truecal.report import report as write_report
 
     if lens == "class-wise":
@@ -80,13 +81,15 @@ def report(
             raise InputError("a dossier is written to a file; say which with --out")
         path: Path = make_dossier(source, dossier, out, lens, level, seed, command)
     else:
-        rows = None if is_scan(source) else load(source)
+        loaded = None if is_scan(source) else load_all(source)
+        rows = None if loaded is None else loaded.whole
         data = scanned(source, lens) if rows is None else rows
         with working() as say, _target(out) as target:
             path = write_report(
                 data,
                 target,
                 lens=None if rows is None else make_lens(lens, rows),
+                select=None if loaded is None else loaded.select,
                 by=None if rows is None else source.by,
                 tolerance=tolerance,
                 level=level,
@@ -95,7 +98,7 @@ def report(
                 command=command,
                 fast=fast,
                 rng=seed,
-                scale=_scale(bands),
+                scale=scale_of(bands, "--bands"),
                 files=None if rows is None else digests([source.file]),
                 progress=say,
             )
@@ -103,7 +106,7 @@ def report(
                 click.echo(path.read_text(encoding="utf-8"), nl=False)
                 return
     size = path.stat().st_size
-    content = document("report-written", source=source.name, path=str(path), bytes=size)
+    content = records.document("report-written", source=source.name, path=str(path), bytes=size)
     answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
 
 
@@ -115,23 +118,6 @@ def _target(out: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / "report.html"
-
-
-def _scale(bands: str | None) -> dict[str, tuple[float, float]] | None:
-    """The words in --bands and their limits."""
-    if bands is None:
-        return None
-    scale: dict[str, tuple[float, float]] = {}
-    for part in bands.split(","):
-        word, _, limits = part.rpartition("=")
-        low, colon, high = limits.partition(":")
-        try:
-            scale[word.strip()] = (float(low), float(high))
-        except ValueError:
-            colon = ""
-        if not colon or not word.strip():
-            raise click.UsageError(f"--bands is WORD=LOW:HIGH,..., such as low=0:0.1,high=0.1:1, not {part!r}")
-    return scale
 
 
 def digests(files: Sequence[str]) -> dict[str, str]:

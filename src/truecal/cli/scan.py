@@ -1,5 +1,6 @@
 """Predictions that are too many to hold: a pattern, a folder, several files or any file with --engine, scanned into sketches."""
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,15 +10,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truecal import names
 from truecal.cli.answer.output import working
+from truecal.cli.context.words import selected_columns, selection_of
 from truecal.cli.estimators import lens_of
 from truecal.cli.source import Source, class_names
 from truecal.errors import InputError
-from truecal.names import class_of
 
 if TYPE_CHECKING:
-    from truecal.estimate import Estimate, Estimator
-    from truecal.scan import Scan
+    import narwhals as nw
+
+    import truecal as tc
+    from truecal.estimate import Estimator
+
+
+# Names of the parts of one dataset: part-0, 2026-05-01. Other names may be those of models.
+_SHARD = re.compile(r"((part|shard|chunk|batch|day)[\W_]*)?[\d\W_]+", re.IGNORECASE)
 
 
 def is_scan(source: Source) -> bool:
@@ -27,33 +35,61 @@ def is_scan(source: Source) -> bool:
     return bool(source.engine or source.also or pattern or "://" in file or Path(file).is_dir())
 
 
-def scanned(source: Source, lens: str) -> "Scan":
+def is_sketch(file: str) -> bool:
+    """Whether an npz file holds a sketch, and not arrays of predictions."""
+    from truecal.predictions import readers
+
+    return str(readers.read_arrays(Path(file)).get("format")) == "truecal.sketch"
+
+
+def is_sketched(source: Source) -> bool:
+    """Whether the input is a sketch, or would be scanned into one."""
+    return is_scan(source) or (source.file.endswith(".npz") and Path(source.file).is_file() and is_sketch(source.file))
+
+
+def sketch_of(source: Source, lens: str) -> "tc.Sketch":
+    """The sketch in a file, or that of one pass over files of predictions."""
+    import truecal as tc
+
+    if source.file.endswith(".npz") and is_sketch(source.file):
+        return tc.Sketch.load(source.file)
+    scan = scanned(source if is_scan(source) else replace(source, engine="polars"), lens)
+    if scan.shares is not None:
+        raise InputError("a class-wise scan has one sketch per class; judge one class with --lens class=NAME")
+    return scan.sketch
+
+
+def scanned(source: Source, lens: str) -> "tc.Scan":
     """One pass over the files; says on stderr what was read."""
-    from truecal.predictions import matching
-    from truecal.predictions.readers.columns import choose
-    from truecal.scan import files_of, opened, scan
+    import truecal as tc
+    from truecal.predictions import readers
+    from truecal.scan import sources
 
     _refuse(source)
-    files = files_of([source.file, *source.also])
-    schema = opened(files[:1], source.engine)[0].collect_schema()
+    files = sources.files_of([source.file, *source.also])
+    schema = sources.opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
     other = [] if source.weight is None else [source.weight]
-    choice = choose(columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by)
+    choice = readers.choose(
+        columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by
+    )
     wanted = choice.outputs
-    found = matching(columns, wanted, "predictions")[0]
+    found = readers.matching(columns, wanted, "predictions")[0]
     alone = len(found) == 1 and not schema[found[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if alone else "probs"
-    matching(columns, [choice.label], "label")
+    readers.matching(columns, [choice.label], "label")
     classes, by_word = _classes(source, lens, schema[choice.label].is_numeric())
     judge = lens_of(lens, by_word)
+    kinds = {name: _kind(schema[name]) for name in selected_columns(source.select) if name in schema}
     with working(f"scanning {source.name}") as say:
         shown = sys.stderr.isatty() and len(files) > 1
-        result = scan(
+        result = tc.scan(
             files,
             label=choice.label,
             lens=judge,
             weights=source.weight,
             by=source.by or None,
+            select=selection_of(source.select, by_word, kinds),
             classes=classes,
             engine=source.engine,
             drop_null=source.drop_null,
@@ -68,8 +104,29 @@ def scanned(source: Source, lens: str) -> "Scan":
         click.echo(
             f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True
         )
-    one = class_of(lens)
+    one = names.class_of(lens)
+    result = replace(result, notes=_pooled(source, files, "model" in columns))
     return result if one is None else replace(result, judged=f"class {one}")
+
+
+def _pooled(source: Source, files: Sequence[str], named: bool) -> tuple[str, ...]:
+    """A note where the rows of several models are, or may be, judged as if they were of one."""
+    from truecal.scan import sources
+
+    if "model" in source.by:
+        return ()
+    if named:
+        models = sources.opened(files, source.engine)[0].select("model").unique().collect().shape[0]
+        return (
+            ()
+            if models < 2
+            else (f"the rows of {models} models are judged together; --by model gives one answer each",)
+        )
+    stems = {Path(file).name.partition(".")[0] for file in (source.file, *source.also)}
+    if not source.also or all(_SHARD.fullmatch(stem) for stem in stems):
+        return ()
+    many = f"the rows of {len(source.also) + 1} files are judged together, as those of one model"
+    return (f"{many}; truecal compare judges every file by itself",)
 
 
 @dataclass(frozen=True)
@@ -82,8 +139,8 @@ class ScanRecord:
 
 
 def scan_estimates(
-    found: "Scan", estimators: "Sequence[Estimator]", level: float, seed: int
-) -> "list[tuple[str, Estimate]]":
+    found: "tc.Scan", estimators: "Sequence[Estimator]", level: float, seed: int
+) -> "list[tuple[str, tc.Estimate]]":
     """Group (empty where there are none) and estimate, group by group."""
     with working("measuring"):
         if not found.by:
@@ -92,10 +149,17 @@ def scan_estimates(
     return [(", ".join(map(str, group)), by_group[group]) for group in each[0] for by_group in each]
 
 
+def _kind(dtype: "nw.dtypes.DType") -> str:
+    """The numpy kind of a column's type."""
+    return "b" if dtype.is_boolean() else "f" if dtype.is_numeric() else "U"
+
+
 def _refuse(source: Source) -> None:
     """What needs rows and cannot be had from a scan."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
+    if source.unnormalised:
+        raise InputError("--unnormalised rows are judged in memory; measure one file without --engine")
     if source.cluster is not None:
         raise InputError(
             "--cluster needs the rows, and a scan keeps only sums; measure one file without --engine, or join the files first"
@@ -109,13 +173,13 @@ def _classes(source: Source, lens: str, numeric: bool) -> tuple[Sequence[object]
 
     Numeric labels with names that are not numbers are positions in the list of names, as for a file in memory.
     """
-    names = class_names(source.class_names)
-    if names is None:
-        word = class_of(lens)
+    given = class_names(source.class_names)
+    if given is None:
+        word = names.class_of(lens)
         return None, {word: int(word)} if word is not None and word.isdigit() else {}
     if not numeric:
-        return names, dict(zip(names, names, strict=True))
-    if all(name.lstrip("-").isdigit() for name in names):
-        numbers = [int(name) for name in names]
-        return numbers, dict(zip(names, numbers, strict=True))
-    return None, {name: i for i, name in enumerate(names)}
+        return given, dict(zip(given, given, strict=True))
+    if all(name.lstrip("-").isdigit() for name in given):
+        numbers = [int(name) for name in given]
+        return numbers, dict(zip(given, numbers, strict=True))
+    return None, {name: i for i, name in enumerate(given)}

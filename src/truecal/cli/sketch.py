@@ -69,13 +69,12 @@ def merge(files: tuple[str, ...], out: str) -> None:
 def show(file: str, as_json: bool, out: str | None) -> None:
     """Say what a sketch holds: rows, cells, and the calibration error with its interval."""
     import truecal as tc
-    from truecal.report import document
-    from truecal.scan import measure_sketch
+    from truecal.report import records
 
     held = tc.Sketch.load(file)
-    estimate = measure_sketch(held)
+    estimate = tc.measure(held)
     assert estimate.interval is not None
-    content = document(
+    content = records.document(
         "sketch",
         source=Path(file).name,
         rows=held.rows,

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal.cli.context.words import select_option, selected_columns, selection_of
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from truecal.predictions import Predictions, Wanted
+    import truecal as tc
+    from truecal.predictions import readers
+    from truecal.select import Selection
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Source:
     percent: bool = False
     words: str | None = None
     preset: str | None = None
+    select: tuple[str, ...] = ()
+    unnormalised: bool = False
 
     @property
     def name(self) -> str:
@@ -122,6 +127,10 @@ _COLUMNS = (
         type=click.Choice(["stated", "options", "options-per-character", "agreement"]),
         help="Which confidence of a language model is judged.",
     ),
+    click.option(
+        "--unnormalised", is_flag=True, help="One probability per class; the rows need not sum to 1 (maps per class)."
+    ),
+    select_option,
     click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
     click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
 )
@@ -129,33 +138,52 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """Checked predictions, for logits the logits themselves, how many rows --drop-null left out, and what else to know."""
+    """Checked predictions, for logits the logits themselves, how many rows --drop-null left out, and what else to know.
 
-    preds: "Predictions"
+    `whole` are all rows, of which --select took `preds`.
+    """
+
+    preds: "tc.Predictions"
     logits: Any = None
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    whole: "tc.Predictions | None" = None
+    select: "Selection | None" = None
 
 
-def load(source: Source) -> "Predictions":
+def load(source: Source) -> "tc.Predictions":
     """Read and check the predictions; say on stderr what was read."""
     return load_all(source).preds
 
 
 def load_all(source: Source) -> Loaded:
     """:func:`load`, keeping the logits where the file holds logits."""
-    from truecal.predictions import read_file
+    from truecal.predictions import readers
 
     with as_file(source.file) as path:
-        reading = read_file(path, wanted_of(source))
+        reading = readers.read_file(path, wanted_of(source))
+    select = _selected(source, reading.preds)
+    rows = None if select is None else select.mask(reading.preds)
+    preds = reading.preds if select is None else select(reading.preds)
     if not source.quiet:
-        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}", err=True)
+        chosen = "" if select is None else f"; judged are {len(preds)} where {select}"
+        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}{chosen}", err=True)
     gone = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
     notes = (*reading.notes, *_several_models(reading.preds, source), *gone)
-    return Loaded(reading.preds, reading.logits, reading.dropped, notes)
+    logits = reading.logits if reading.logits is None or rows is None else reading.logits[rows]
+    return Loaded(preds, logits, reading.dropped, notes, reading.preds, select)
 
 
-def _several_models(preds: "Predictions", source: Source) -> tuple[str, ...]:
+def _selected(source: Source, preds: "tc.Predictions") -> "Selection | None":
+    import numpy as np
+
+    kinds = {name: np.asarray(preds.columns[name]).dtype.kind for name in selected_columns(source.select)}
+    return selection_of(
+        source.select, {str(known): known for known in preds.classes or range(preds.class_count)}, kinds
+    )
+
+
+def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:
     """A note where the rows of several models are judged as if they were of one."""
     if "model" not in preds.columns or "model" in source.by:
         return ()
@@ -165,33 +193,33 @@ def _several_models(preds: "Predictions", source: Source) -> tuple[str, ...]:
     return (f"the rows of {models} models are judged together; --by model gives one answer each",)
 
 
-def wanted_of(source: Source) -> "Wanted":
+def wanted_of(source: Source) -> "readers.Wanted":
     """What the options ask of a file."""
-    from truecal.predictions import Wanted
+    from truecal.predictions import readers
 
-    return Wanted(
+    return readers.Wanted(
         label=source.label,
         probs=source.probs,
         logits=source.logits,
         weights=source.weight,
         clusters=source.cluster,
-        by=source.by,
+        by=tuple(dict.fromkeys((*source.by, *selected_columns(source.select)))),
         classes=class_names(source.class_names),
         percent=source.percent,
         words=_word_values(source.words),
         drop_null=source.drop_null,
         preset=source.preset,
+        normalized=not source.unnormalised,
     )
 
 
 def open_columns(path: Path) -> tuple[Any, list[str]]:
     """The frame in a file and its columns; no frame, but the names of the arrays, for npz."""
-    from truecal.predictions import read_arrays, read_frame
-    from truecal.predictions.readers.files import kind_of
+    from truecal.predictions import readers
 
-    if kind_of(path) == "npz":
-        return None, list(read_arrays(path))
-    frame = read_frame(path)
+    if readers.kind_of(path) == "npz":
+        return None, list(readers.read_arrays(path))
+    frame = readers.read_frame(path)
     if not len(frame):
         raise FileError(f"{path} has no rows")
     return frame, list(frame.columns)
@@ -199,14 +227,14 @@ def open_columns(path: Path) -> tuple[Any, list[str]]:
 
 def outputs_of(path: Path, frame: Any, wanted: str) -> tuple[Any, list[str]]:
     """The values of the prediction columns (or array) and the names of those columns."""
-    from truecal.predictions import matching, read_arrays
+    from truecal.predictions import readers
 
     if frame is None:
-        arrays = read_arrays(path)
+        arrays = readers.read_arrays(path)
         if wanted not in arrays:
             raise InputError(f"{path.name} has no array {wanted!r}; it has {', '.join(arrays)}")
         return arrays[wanted], [wanted]
-    names, _ = matching(list(frame.columns), wanted, "predictions")
+    names, _ = readers.matching(list(frame.columns), wanted, "predictions")
     return (frame[names[0]].to_numpy() if len(names) == 1 else frame.select(names).to_numpy()), names
 
 
@@ -243,10 +271,10 @@ def _word_values(given: str | None) -> dict[str, float] | None:
 @contextmanager
 def as_file(file: str) -> Iterator[Path]:
     """The file itself, or standard input copied to a temporary file, whose first bytes tell its format."""
-    from truecal.predictions.readers.files import existing
+    from truecal.predictions import readers
 
     if file != "-":
-        yield existing(file)
+        yield readers.existing(file)
         return
     data = sys.stdin.buffer.read()
     if not data.strip():

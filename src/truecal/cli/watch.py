@@ -13,13 +13,14 @@ import click
 from truecal.cli.answer.output import working
 from truecal.cli.answer.watch import FORMATS, said
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.scan import is_scan, scanned
+from truecal.cli.scan import is_scan, is_sketch, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
-    from truecal.watch import Watch, WatchStep
+    import truecal as tc
+    from truecal.watch import WatchStep
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}[:-]?\d{2}(?:[:-]?\d{2})?)?")
 _format_option = click.option(
@@ -127,7 +128,7 @@ def report(state: str, out: str, title: str) -> None:
     click.echo(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
-def _opened(state: Path, asked: _Asked, by: tuple[str, ...]) -> "Watch | None":
+def _opened(state: Path, asked: _Asked, by: tuple[str, ...]) -> "tc.Watch | None":
     """The watch of a state that is there, with the settings asked for or none said."""
     import truecal as tc
 
@@ -141,7 +142,7 @@ def _opened(state: Path, asked: _Asked, by: tuple[str, ...]) -> "Watch | None":
     return held
 
 
-def _begun(asked: _Asked, by: tuple[str, ...], lens: Any) -> "Watch":
+def _begun(asked: _Asked, by: tuple[str, ...], lens: Any) -> "tc.Watch":
     import truecal as tc
 
     tolerance = 0.02 if asked.tolerance is None else asked.tolerance
@@ -149,7 +150,7 @@ def _begun(asked: _Asked, by: tuple[str, ...], lens: Any) -> "Watch":
     return tc.Watch(tolerance, alpha, lens=lens, by=by or None, run_length=asked.run_length)
 
 
-def _word(watching: "Watch", asked: str) -> str:
+def _word(watching: "tc.Watch", asked: str) -> str:
     """--lens of a state that is there: what it was begun with."""
     held = watching.lens
     kinds = {"top": "top-label", "classes": "class-wise", "class": "positive"}
@@ -194,7 +195,7 @@ def _sketches(name: str) -> list[str]:
     return [name] if path.suffix == ".npz" else sorted(map(str, path.rglob("*.npz"))) if path.is_dir() else []
 
 
-def _skipped(watching: "Watch | None", when: str | None, at: str | None, since: str | None, late: bool) -> bool:
+def _skipped(watching: "tc.Watch | None", when: str | None, at: str | None, since: str | None, late: bool) -> bool:
     """Whether a batch of a replay is too old, or counted already."""
     if when is None or late:
         return False
@@ -207,35 +208,28 @@ def _skipped(watching: "Watch | None", when: str | None, at: str | None, since: 
 
 def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any]:
     """The data of a batch, how many rows had no label, and the lens they are judged by (None: the default)."""
-    from truecal.profile import Sketch
-    from truecal.scan import folder_values
+    import truecal as tc
+    from truecal.scan import sources
 
     names = [source.file, *source.also]
     sketches = [file for name in names for file in _sketches(name)]
-    if sketches and _is_sketch(sketches[0]):
+    if sketches and is_sketch(sketches[0]):
         if not by:
-            return sum((Sketch.load(file) for file in sketches[1:]), Sketch.load(sketches[0])), 0, None
-        groups: dict[tuple[str, ...], Sketch] = {}
+            return sum((tc.Sketch.load(file) for file in sketches[1:]), tc.Sketch.load(sketches[0])), 0, None
+        groups: dict[tuple[str, ...], tc.Sketch] = {}
         for file in sketches:
-            values = folder_values(file)
+            values = sources.folder_values(file)
             lacking = [name for name in by if name not in values]
             if lacking:
                 raise InputError(f"{file}: its folders do not say the group, such as {lacking[0]}=.../sketch.npz")
             key = tuple(str(values[name]) for name in by)
-            groups[key] = groups.get(key, Sketch()) + Sketch.load(file)
+            groups[key] = groups.get(key, tc.Sketch()) + tc.Sketch.load(file)
         return groups, 0, None
     if is_scan(source):
         scan = scanned(source, lens)
         return scan, 0, None if lens == "auto" else scan.lens
     loaded = load_all(source)
     return loaded.preds, loaded.dropped, make_lens(lens, loaded.preds)
-
-
-def _is_sketch(file: str) -> bool:
-    """Whether an npz file holds a sketch, and not arrays of predictions."""
-    from truecal.predictions import read_arrays
-
-    return str(read_arrays(Path(file)).get("format")) == "truecal.sketch"
 
 
 def _answer(text: str, out: str | None) -> None:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal.checks import check_choice, checked
+import truecal as tc
+from truecal import checks, logistic
 from truecal.errors import InputError
-from truecal.logistic import fit_logistic
-from truecal.predictions import Predictions
 from truecal.types import Float64s, Indices
 
 
@@ -36,7 +35,7 @@ class KnownOutcomes:
 
     def predictions(
         self, probs: ArrayLike, *, clusters: ArrayLike | None = None, columns: Mapping[str, ArrayLike] | None = None
-    ) -> Predictions:
+    ) -> tc.Predictions:
         """The rows with a known outcome as weighted Predictions; `probs`, `clusters` and `columns` are those of all rows."""
         p = np.asarray(probs)
         if len(p) != len(self.known):
@@ -47,12 +46,12 @@ class KnownOutcomes:
         groups = None if clusters is None else np.asarray(clusters)[self.known]
         weights = self.weights[self.known]
         weighted = None if (weights == 1).all() else weights
-        return Predictions.from_probs(
+        return tc.Predictions.from_probs(
             p[self.known], self.outcome[self.known], weights=weighted, clusters=groups, columns=kept
         )
 
 
-@checked
+@checks.checked
 def censoring_weights(
     time: ArrayLike, event: ArrayLike, horizon: float, *, by: ArrayLike | None = None
 ) -> KnownOutcomes:
@@ -99,7 +98,7 @@ def censoring_weights(
     return KnownOutcomes(known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
 
 
-@checked
+@checks.checked
 def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | None = None) -> KnownOutcomes:
     """Rows whose outcome (0 or 1) is missing (NaN or None), treated as said by `how`.
 
@@ -111,7 +110,7 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
     >>> known.unknown, known.known.tolist()
     (1, [True, True, False, True])
     """
-    check_choice(how, ("drop", "inverse-probability"), "how")
+    checks.choice(how, ("drop", "inverse-probability"), "how")
     given = np.asarray(labels, dtype=object)
     known = np.array([not (v is None or v != v) for v in given], bool)
     wrong = [i for i in np.flatnonzero(known) if given[i] not in (0, 1)]
@@ -131,7 +130,7 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
     x = x[:, None] if x.ndim == 1 else x
     if len(x) != len(known) or not np.isfinite(x).all():
         raise InputError("covariates must be finite numbers, one row per outcome")
-    fit = fit_logistic(np.column_stack([np.ones(len(x)), x]), known.astype(np.float64))
+    fit = logistic.fit_logistic(np.column_stack([np.ones(len(x)), x]), known.astype(np.float64))
     if unknown and not fit.converged:
         raise InputError(
             "the covariates tell exactly which outcomes are missing; no weights can stand for the missing ones"

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.checks import check_between
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
 from truecal.types import Float64s, Indices
 
 
@@ -39,7 +39,7 @@ class Cohort:
     lens: str
 
     @classmethod
-    def of(cls, preds: Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> "Cohort":
+    def of(cls, preds: tc.Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> "Cohort":
         """The rows that a lens judges; with `prevalence`, events and non-events are weighted to that share of events."""
         lens = default_lens(preds) if lens is None else lens
         if lens.several or lens.shares(preds) is not None:
@@ -78,7 +78,7 @@ class Cohort:
 
     def at_prevalence(self, prevalence: float) -> "Cohort":
         """The same rows weighted so that events have the share they have in the target population."""
-        check_between(prevalence, "prevalence", 0, 1)
+        checks.between(prevalence, "prevalence", 0, 1)
         share = self.prevalence
         factor = np.where(self.outcomes == 1, prevalence / share, (1 - prevalence) / (1 - share))
         return replace(self, weights=self.weights * factor, counted=False, stratified=True)

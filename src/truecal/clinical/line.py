@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import logistic
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.quantity import Quantity, quantity
 from truecal.errors import InputError
-from truecal.logistic import fit_logistic
 from truecal.types import Float64s
 
 
@@ -58,7 +58,7 @@ def _judged(cohort: Cohort, inner: NDArray[np.bool_]) -> Cohort:
 
 
 def _intercept(rows: Cohort, z: Float64s, level: float) -> Quantity:
-    fit = fit_logistic(np.ones((len(z), 1)), rows.outcomes, rows.weights, z)
+    fit = logistic.fit_logistic(np.ones((len(z), 1)), rows.outcomes, rows.weights, z)
     influence = (rows.outcomes - fit.probs) / (fit.information[0, 0] / rows.weights.sum())
     se = rows.standard_error(influence)
     return quantity(float(fit.coefficients[0]), se, rows.df, level=level, method="sandwich")
@@ -71,7 +71,7 @@ def _slope(rows: Cohort, z: Float64s, events: Float64s, others: Float64s, level:
         end = np.inf if events.min() >= others.max() else -np.inf
         return Quantity(end, -np.inf, np.inf, level, None, "a threshold separates the outcomes: no finite slope")
     design = np.stack([np.ones(len(z)), z], axis=1)
-    fit = fit_logistic(design, rows.outcomes, rows.weights)
+    fit = logistic.fit_logistic(design, rows.outcomes, rows.weights)
     bread = np.linalg.inv(fit.information / rows.weights.sum())
     influence = (design * (rows.outcomes - fit.probs)[:, None]) @ bread[1]
     return quantity(

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_between, check_level, check_whole, checked, generator_of
+import truecal as tc
+from truecal import checks
 from truecal.clinical.quantity import student
 from truecal.clinical.validation import clinical
 from truecal.errors import InputError
 from truecal.frame import Frame
-from truecal.predictions import Predictions
 from truecal.types import Float64s
-from truecal.uncertainty import measure
 
 _QUADRATURE = 200_001  # risks that stand for a population
 _MOST = 10_000_000  # rows beyond which no validation is planned
@@ -47,7 +46,7 @@ class SampleSize:
         return f"{self.rows:,} rows with {self.events:,} events\n{self.needed}"
 
 
-@checked
+@checks.checked
 def sample_size(
     risks: ArrayLike | None = None,
     *,
@@ -80,7 +79,7 @@ def sample_size(
     >>> found.rows, found.events
     (4287, 429)
     """
-    check_level(level)
+    checks.level(level)
     p = _risks(risks, prevalence, c_statistic)
     at = np.atleast_1d(np.asarray(thresholds, np.float64))
     targets = dict(widths) if widths is not None else {"oe": 0.2, "slope": 0.2, "c_statistic": 0.1}
@@ -93,7 +92,7 @@ def sample_size(
             raise InputError(
                 f"there is no formula for {name!r}, only for {', '.join(known)}; use sample_size_by_simulation for it"
             )
-        check_between(width, f"the width of {name}", 0, np.inf)
+        checks.between(width, f"the width of {name}", 0, np.inf)
         for label, rows in _by_formula(name, p, float(width), at, level):
             records.append(
                 {
@@ -107,7 +106,7 @@ def sample_size(
     return SampleSize(Frame.from_records(records), float(p.mean()))
 
 
-@checked
+@checks.checked
 def sample_size_by_simulation(
     risks: ArrayLike | None = None,
     *,
@@ -136,15 +135,15 @@ def sample_size_by_simulation(
     >>> 250 < found.rows < 550
     True
     """
-    check_level(level)
-    check_whole(cohorts, "cohorts", 2)
+    checks.level(level)
+    checks.whole(cohorts, "cohorts", 2)
     p = _risks(risks, prevalence, c_statistic)
-    generator = generator_of(rng)
+    generator = checks.generator(rng)
     wrong = [name for name in widths if name not in _SIMULATED]
     if wrong or not widths:
         raise InputError(f"widths must name some of {', '.join(_SIMULATED)}, not {(wrong or ['nothing'])[0]!r}")
     for name, width in widths.items():
-        check_between(width, f"the width of {name}", 0, np.inf)
+        checks.between(width, f"the width of {name}", 0, np.inf)
     q = 1 / (1 + np.exp(-(intercept + slope * (np.log(p) - np.log1p(-p)))))
     rows, before = max(64, int(20 / q.mean())), None
     answers: dict[str, int] = {}
@@ -188,7 +187,7 @@ def _mean_widths(
     for _ in range(cohorts):
         drawn = rng.integers(0, len(p), rows)
         y = rng.random(rows) < q[drawn]
-        preds = Predictions.from_probs(p[drawn], y)
+        preds = tc.Predictions.from_probs(p[drawn], y)
         if any(name != "error" for name in names):
             found = clinical(preds, level=level, rng=rng)
             for name in names:
@@ -196,7 +195,7 @@ def _mean_widths(
                     number = getattr(found, name)
                     total[name] += number.high - number.low
         if "error" in names:
-            interval = measure(preds, level=level, rng=0).interval
+            interval = tc.measure(preds, level=level, rng=0).interval
             assert interval is not None
             total["error"] += float(interval.high) - float(interval.low)
     return {name: value / cohorts for name, value in total.items()}
@@ -223,8 +222,8 @@ def _risks(risks: ArrayLike | None, prevalence: float | None, c_statistic: float
         return p
     if prevalence is None or c_statistic is None:
         raise InputError("give risks= of a pilot, or both prevalence= and c_statistic=")
-    check_between(prevalence, "prevalence", 0, 1)
-    check_between(c_statistic, "c_statistic", 0.5, 1)
+    checks.between(prevalence, "prevalence", 0, 1)
+    checks.between(c_statistic, "c_statistic", 0.5, 1)
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
@@ -268,7 +267,7 @@ def _by_formula(name: str, p: Float64s, width: float, at: Float64s, level: float
         raise InputError("the width of net_benefit needs thresholds=[...]")
     answers = []
     for t in at:
-        check_between(float(t), "a threshold", 0, 1)
+        checks.between(float(t), "a threshold", 0, 1)
         treated = p >= t
         s, f = float(p[treated].sum() / p.sum()), float((1 - p[treated]).sum() / (1 - p).sum())
         w = (1 - share) / share * t / (1 - t)

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+import truecal as tc
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.quantity import Quantity, Scale, student
 from truecal.clinical.result import Heterogeneity, Sites
 from truecal.clinical.summarise import summarise
 from truecal.errors import InputError
-from truecal.predictions import Predictions
 from truecal.select import column
 from truecal.types import Float64s
 
@@ -20,7 +20,7 @@ _POOLED: dict[str, Scale] = {"oe": "log", "intercept": "plain", "slope": "plain"
 
 
 def sites_of(
-    preds: Predictions, cohort: Cohort, by: str | Sequence[str], level: float, rng: np.random.Generator
+    preds: tc.Predictions, cohort: Cohort, by: str | Sequence[str], level: float, rng: np.random.Generator
 ) -> Sites:
     """Split a cohort by the values of columns; a site without events, or with nothing but events, is refused by name."""
     columns = (by,) if isinstance(by, str) else tuple(by)

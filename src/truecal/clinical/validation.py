@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truecal.checks import check_level, checked, generator_of
+import truecal as tc
+from truecal import checks
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.result import Clinical
 from truecal.clinical.sites import sites_of
 from truecal.clinical.summarise import summarise
 from truecal.lens import Lens
-from truecal.predictions import Predictions
 from truecal.select import Selection
 
 
-@checked
+@checks.checked
 def clinical(
-    preds: Predictions,
+    preds: tc.Predictions,
     *,
     level: float = 0.95,
     lens: Lens | None = None,
@@ -52,8 +52,8 @@ def clinical(
     >>> round(found.slope.value, 2), 0.7 in found.slope, 1.0 in found.slope
     (0.7, True, False)
     """
-    check_level(level)
-    generator = generator_of(rng)
+    checks.level(level)
+    generator = checks.generator(rng)
     chosen = preds if select is None else select(preds)
     cohort = Cohort.of(chosen, lens, prevalence=prevalence)
     sites = None if by is None else sites_of(chosen, cohort, by, level, generator)

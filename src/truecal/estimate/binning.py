@@ -4,11 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from truecal.checks import check_choice, check_whole
+import numpy as np
+
+from truecal import checks
 from truecal.profile import Cut, Profile
 from truecal.types import Indices
 
 MOST_BINS = 1_000_000  # more bins than this are a mistake, and would only cost memory
+
+
+def distinct_cut(profile: Profile) -> Cut:
+    """One bin per distinct score; datasets with fewer of them have empty bins at the end."""
+    starts = np.full((profile.scores.shape[0], int(profile.distinct.max()) + 1), profile.rows)
+    starts[:, 0] = 0
+    for place, scores in zip(starts, profile.scores, strict=True):
+        inner = np.flatnonzero(scores[1:] != scores[:-1]) + 1
+        place[1 : len(inner) + 1] = inner
+    return Cut(starts, starts)
 
 
 @dataclass(frozen=True)
@@ -22,10 +34,10 @@ class Binning:
 
     def check(self) -> None:
         """Refuse options that make no sense."""
-        check_whole(self.bins, "bins", 1, MOST_BINS)
-        check_choice(self.scheme, ("width", "mass"), "scheme")
-        check_choice(self.ties, ("keep", "split"), "ties")
-        check_choice(self.closed, ("left", "right"), "closed")
+        checks.whole(self.bins, "bins", 1, MOST_BINS)
+        checks.choice(self.scheme, ("width", "mass"), "scheme")
+        checks.choice(self.ties, ("keep", "split"), "ties")
+        checks.choice(self.closed, ("left", "right"), "closed")
 
     def cut(self, profile: Profile) -> Cut:
         return self.cuts(profile, self.bins)

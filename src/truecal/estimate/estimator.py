@@ -29,7 +29,7 @@ from truecal.lens import Lens, Sample
 from truecal.predictions import Predictions
 from truecal.profile import CellProfile, Cut, Profile, Sketch
 from truecal.select import Selection
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 _GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
 
@@ -54,6 +54,15 @@ class SketchRange:
     high: float
     bound: Literal["proved", "probed"] = "proved"
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One of the models of a comparison: its error, its true error as each resample has it, and the p-value of calibration."""
+
+    value: float
+    drawn: Float64s
+    p_value: float
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,10 @@ class Estimator(ABC):
         """The same estimator with the level of its own interval, where it has one."""
         return self
 
+    def without_interval(self) -> Self:
+        """The same estimator for its value alone."""
+        return self
+
     def own_lens(self, lens: Lens | None) -> Lens | None:
         """The lens to judge by: the one asked for, or the estimator's own where it has one."""
         return lens
@@ -119,6 +132,17 @@ class Estimator(ABC):
     def of_samples(self, samples: Iterable[Sample], shares: Float64s | None, rng: np.random.Generator) -> Estimate:
         """The Estimate of samples of several probabilities, for estimators that judge those."""
         raise InputError(f"{type(self).__name__} judges one probability; for several use tc.GeneralizedECE")
+
+    def compared(
+        self,
+        samples: Iterable[Sample],
+        shares: Float64s | None,
+        units: Indices,
+        resamples: int,
+        rng: np.random.Generator,
+    ) -> Compared:
+        """What a comparison of models needs, for estimators that judge several probabilities."""
+        raise InputError(f"{type(self).__name__} has no paired comparison; use tc.GeneralizedECE, or one probability")
 
     # ------------------------------------------------------------------ asking it
 
@@ -157,7 +181,7 @@ class Estimator(ABC):
         def shown(values: Float64s) -> float | Float64s:
             return float(values[0]) if profile.single else values
 
-        whole = profile.at_count(np.array([[profile.rows]]))
+        whole = profile.whole()
         direction = (profile.sums("c", whole) - profile.sums("y", whole))[:, 0] / profile.total
         return Estimate(
             value=shown(self.root(findings.power)),

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_between, check_choice, check_norm, check_whole, checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
@@ -16,7 +16,7 @@ from truecal.types import Float64s, Indices
 _FEW = 5  # a mean of fewer outcomes has a standard error of up to 0.22
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class NearestECE(Estimator):
     r"""ECE_KNN = (1/n sum_i |mean c - mean y over the k scores nearest to c_i, itself included|^p)^(1/p).
@@ -47,11 +47,11 @@ class NearestECE(Estimator):
     score: Literal["mean", "own"] = "mean"
 
     def __post_init__(self) -> None:
-        check_norm(self.norm)
+        checks.norm(self.norm)
         if self.neighbors != "auto":
-            check_whole(self.neighbors, "neighbors")
-        check_between(self.alpha, "alpha", 0, np.inf)
-        check_choice(self.score, ("mean", "own"), "score")
+            checks.whole(self.neighbors, "neighbors")
+        checks.between(self.alpha, "alpha", 0, np.inf)
+        checks.choice(self.score, ("mean", "own"), "score")
         if self.region is not None and not (len(self.region) == 2 and 0 <= self.region[0] <= self.region[1] <= 1):
             raise InputError(f"region must be (low, high) with 0 <= low <= high <= 1, not {self.region!r}")
 

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.checks import check_norm, checked
+from truecal import checks
 from truecal.estimate.binning import MOST_BINS, Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -25,7 +25,7 @@ _TENTHS, _VISIBLE = 10, 3.7  # bins compared to see whether outcomes fall, and b
 _LENGTHS = (32, 256, 2048)  # datasets with about as many bins are measured together
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class SweepECE(Estimator):
     r"""ECE_SWEEP: the binned error with the largest number of bins before the bin means of y stop being non-decreasing.
@@ -48,7 +48,7 @@ class SweepECE(Estimator):
     ties: Literal["keep", "split"] = "keep"
 
     def __post_init__(self) -> None:
-        check_norm(self.norm)
+        checks.norm(self.norm)
         self.binning(1).check()
 
     def binning(self, bins: int) -> Binning:

@@ -1,7 +1,10 @@
 """The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
 
+from truecal.lab.atlas.atlas import coverage_atlas
+from truecal.lab.atlas.door import AtlasCell
 from truecal.lab.papers.experiment import Experiment
-from truecal.lab.trials.coverage_map import MapCell, coverage_map
+from truecal.lab.table import Table
+from truecal.lab.trials.cache import BatchCache
 from truecal.lab.trials.detection import (
     Coverage,
     Detection,
@@ -29,6 +32,8 @@ __all__ = [
     "KNN_REGIONS",
     "PAPER_WORLDS",
     "AnyCurve",
+    "AtlasCell",
+    "BatchCache",
     "Beta",
     "Blend",
     "Coverage",
@@ -42,13 +47,13 @@ __all__ = [
     "HowBiased",
     "Identity",
     "Logistic",
-    "MapCell",
     "Mixture",
     "Power",
     "Run",
     "SamplesNeeded",
     "Scores",
     "Steps",
+    "Table",
     "TopLabelWorld",
     "Trial",
     "Uniform",
@@ -56,7 +61,7 @@ __all__ = [
     "WorldFit",
     "bias",
     "coverage",
-    "coverage_map",
+    "coverage_atlas",
     "dataset_of",
     "fit_world",
     "goodness",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
@@ -16,7 +16,7 @@ from truecal.types import Float64s
 _BLOCK = 1 << 20  # probabilities turned from rows into columns at a time
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class ClassWise(Lens):
     """One dataset per class: score the probability of the class, outcome whether it was the label.

@@ -1,10 +1,10 @@
 """What a lens is: it decides which scores and which outcomes of predictions are judged."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample, batch
@@ -41,13 +41,17 @@ class Lens(ABC):
         """Weight of each dataset in the overall error, or None where there is one dataset."""
         return None
 
+    def parts(self, preds: Predictions) -> Sequence["Lens"]:
+        """Lenses on parts of what this one sees, for a table beside it: smaller k, single groups."""
+        return ()
+
     def pushed_down(self) -> PushedDown:
         """What an engine must find in a row; lenses that need more than that refuse."""
         raise InputError(
             f"{type(self).__name__} cannot be pushed down to an engine; use TopLabel, OneClass or ClassWise"
         )
 
-    @checked
+    @checks.checked
     def sample(self, preds: Predictions) -> Sample:
         """The one dataset of a lens that has one."""
         if self.shares(preds) is not None:
@@ -55,7 +59,7 @@ class Lens(ABC):
         (only,) = self.samples(preds)
         return only
 
-    @checked
+    @checks.checked
     def __call__(self, preds: Predictions) -> Profile:
         """The sorted scores and outcomes of what this lens looks at; a batch for a lens with many datasets."""
         if self.shares(preds) is None:

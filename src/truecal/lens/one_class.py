@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
@@ -11,7 +11,7 @@ from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class OneClass(Lens):
     """Score: the probability of a class, by name or index. Outcome: whether it was the label.

@@ -1,11 +1,11 @@
 """Judge the k most probable classes, in order, and everything else together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_whole, checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.sample import Sample
@@ -15,7 +15,7 @@ from truecal.types import Floats, Indices
 _BLOCK = 1 << 16  # probabilities looked at together, so that the passes over a block stay in cache
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class TopK(Lens):
     r"""Events: "the most probable class is right", ..., "the k-th most probable class is right", "none of these" (k + 1 events).
@@ -37,13 +37,14 @@ class TopK(Lens):
     k: int
 
     def __post_init__(self) -> None:
-        check_whole(self.k, "k")
+        checks.whole(self.k, "k")
 
     @property
     def several(self) -> bool:
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        preds.refuse_unnormalized(f"TopK({self.k})")
         if self.k > preds.class_count:
             raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
         probs = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
@@ -53,6 +54,9 @@ class TopK(Lens):
             top, ranks = _ranked(probs, preds.labels, self.k)
         names = (*(f"top {i + 1}" for i in range(self.k)), "rest")
         yield Sample.of(preds, top, ranks, names=names, implied=self.k, judged=0)
+
+    def parts(self, preds: Predictions) -> Sequence[Lens]:
+        return [TopK(k) for k in range(1, self.k)]
 
     def describe(self, preds: Predictions) -> str:
         return "top label" if self.k == 1 else f"top {self.k} labels"

@@ -9,6 +9,7 @@ from truecal.plot.model.abstention import AbstentionDisplay
 from truecal.plot.model.audit import AuditDisplay
 from truecal.plot.model.before_after import BeforeAfterDisplay
 from truecal.plot.model.class_wise import ClassWiseDisplay
+from truecal.plot.model.context import ContextDisplay
 from truecal.plot.model.decision import DecisionDisplay
 from truecal.plot.model.evaluation import EvaluationDisplay
 from truecal.plot.model.flexible import FlexibleDisplay
@@ -36,6 +37,7 @@ __all__ = [
     "BiasMapDisplay",
     "BinTrendDisplay",
     "ClassWiseDisplay",
+    "ContextDisplay",
     "CostMapDisplay",
     "DecisionDisplay",
     "ErrorCalibrationDisplay",

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +11,25 @@ from numpy.typing import NDArray
 from truecal.types import Float64s, Indices
 
 
+class Known(Protocol):
+    """Sums below cuts, by name: as far between `below` and `above` as asked for, or as the cuts say."""
+
+    def __call__(self, name: str, fraction: Float64s | None = None) -> Float64s: ...
+
+
 @dataclass(frozen=True)
 class Cut:
     """Places in the sorted rows, shape (batch or 1, q): `fraction` of the way from prefix index `below` to `above`.
 
     Most cuts fall between two rows and have `below == above` (then `fraction` is None). One that falls inside a group of
-    equal scores, or inside a row of weight above 1, keeps the ends of that group.
+    equal scores, or inside a row of weight above 1, keeps the ends of that group. `known` tells the sums below the cuts, by
+    name, where they were found together with the places.
     """
 
     below: Indices
     above: Indices
     fraction: Float64s | None = None
+    known: Known | None = None
 
     def keep_ties(self) -> "Cut":
         """Move every cut that splits a group of equal scores to the nearer end of the group (up when halfway)."""
@@ -28,7 +37,8 @@ class Cut:
             return self
         place = np.where(self.fraction >= 0.5, self.above, self.below)
         place = np.where(self.fraction == 0, self.below, place)
-        return Cut(place, place)
+        nearest = (self.fraction >= 0.5).astype(np.float64)
+        return Cut(place, place, known=None if self.known is None else partial(self.known, fraction=nearest))
 
 
 def width_edges(bins: int | Sequence[int] | Indices, dtype: np.dtype[Any]) -> NDArray[Any]:

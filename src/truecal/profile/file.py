@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import FileError
-from truecal.predictions import read_arrays
+from truecal.predictions import readers
 from truecal.writing import write_whole
 
 _FORMAT, _VERSION = "truecal.profile", 1
@@ -23,7 +23,7 @@ def save_arrays(path: str | Path, arrays: dict[str, NDArray[Any]], *, single: bo
 def load_arrays(path: str | Path) -> tuple[list[NDArray[Any] | None], bool]:
     """What :func:`save_arrays` wrote: one array or None for each of ARRAYS, and whether answers are plain numbers."""
     file = Path(path)
-    arrays = read_arrays(file)
+    arrays = readers.read_arrays(file)
     if str(arrays.get("format")) != _FORMAT or not {"version", "single", "scores", "outcomes"} <= arrays.keys():
         raise FileError(f"{file.name} is not a saved profile")
     if int(arrays["version"]) > _VERSION:

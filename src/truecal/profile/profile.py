@@ -22,13 +22,14 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
-from truecal.predictions import check_outcomes, check_scores, check_weights
+from truecal.predictions import border
 from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
 from truecal.profile.file import ARRAYS, load_arrays, save_arrays
 from truecal.profile.ones import Ones
 from truecal.profile.sort import packed_sort
+from truecal.profile.unsorted import LEAST_ROWS, Unsorted
 from truecal.types import Float64s, Floats, Indices
 
 Sum = Literal["w", "c", "y", "cc", "cy"]
@@ -37,6 +38,7 @@ _DENSE_ROWS = (
     65_536  # up to here tie groups and sums of c, c*c and c*y are tabulated row by row; beyond, where asked for
 )
 _BLOCK = 64  # rows summed together in the sparse tables of a large profile
+_COMPARED = 1 << 20  # neighbouring scores compared at a time
 _FEW = 128  # a sparse table pays while there are this many times more rows than cuts ...
 _FEW_OF_BITS = 16  # ... and one of ones for longer
 
@@ -63,13 +65,17 @@ class Profile:
         single: bool = False,
         prefix: dict[str, NDArray[Any]] | None = None,
         units: Indices | None = None,
+        unsorted: bool = False,
     ) -> None:
         """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers.
 
+        `unsorted`: rows without weights that are to be sorted when something asks for it.
+
         `units`: the unit (cluster) that every sorted row of a single dataset belongs to; None where rows are independent.
         """
-        self.scores = scores
-        self.outcomes = outcomes
+        self._unsorted = Unsorted(scores, outcomes.astype(np.uint8, copy=False)) if unsorted else None
+        self._scores = scores
+        self._outcomes = outcomes
         self.weights = weights
         self.squares = squares
         self.products = products
@@ -82,19 +88,36 @@ class Profile:
         self._prefix = {} if prefix is None else prefix
         self._once: dict[str, Any] = {}
 
+    @property
+    def scores(self) -> Floats:
+        """Ascending scores, shape (batch or 1, rows)."""
+        self._sort()
+        return self._scores
+
+    @property
+    def outcomes(self) -> NDArray[np.uint8] | Float64s:
+        """Their outcomes, shape (batch, rows)."""
+        self._sort()
+        return self._outcomes
+
+    def _sort(self) -> None:
+        if self._unsorted is not None:
+            self._scores, self._outcomes = self._unsorted.sorted()
+            self._unsorted = None
+
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    @checked
+    @checks.checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Profile":
         """Sort scores in [0, 1] with their 0/1 outcomes; (m, n) arrays give a batch of m datasets.
 
         Whole-number weights count repetitions. Other weights are importance weights: only their ratios matter, and the sample
         size is Kish's effective size (sum w)^2 / sum w^2. A row of weight zero counts as absent.
         """
-        c = check_scores(scores)
-        y = check_outcomes(outcomes, c.shape)
-        return cls.of_rows(c, y, None if weights is None else check_weights(weights, c.shape))
+        c = border.check_scores(scores)
+        y = border.check_outcomes(outcomes, c.shape)
+        return cls.of_rows(c, y, None if weights is None else border.check_weights(weights, c.shape))
 
     @classmethod
     def of_rows(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> "Profile":
@@ -102,6 +125,8 @@ class Profile:
         single = scores.ndim == 1
         c, y = np.atleast_2d(scores), np.atleast_2d(outcomes)
         if weights is None:
+            if c.size >= LEAST_ROWS:
+                return cls(c, y, single=single, unsorted=True)
             return cls(*packed_sort(c, y), single=single)
         w = np.atleast_2d(weights)
         if single and not w.all():
@@ -266,6 +291,8 @@ class Profile:
 
     def sums(self, name: Sum, cut: Cut) -> Float64s:
         """Sum over everything below each cut, shape (batch, q)."""
+        if cut.known is not None:
+            return cut.known(name)
         below = self._sums_at(name, cut.below)
         if cut.fraction is not None:
             below = below + cut.fraction * (self._sums_at(name, cut.above) - below)
@@ -349,6 +376,8 @@ class Profile:
         numbers of bins give the cuts of one after those of the other; a column of them, shape (batch, 1), gives every dataset
         its own number.
         """
+        if self._unsorted is not None and (quick := self._unsorted.width_cut(bins, closed)) is not None:
+            return quick
         k, b = every_edge(bins)
         place = self.places(width_edges(bins, self.precision), closed)
         place = np.where(k == b, self.rows, np.where(k == 0, 0, place))
@@ -383,6 +412,20 @@ class Profile:
         prefix = self.prefix("w")
         return (prefix[:, 1:] + prefix[:, :-1]) / 2
 
+    def fills(self, cells: int) -> bool:
+        """Whether each of so many cells of equal mass is known, without a sort, to hold scores of its own."""
+        if self._unsorted is None or self.rows <= cells:
+            return False
+        cut = self._unsorted.cut_at(-(-np.arange(cells + 1)[None] * self.rows // cells))
+        return cut is not None and bool((np.diff(cut.keep_ties().below) > 0).all())
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Whether all scores of a dataset are equal, shape (batch or 1,)."""
+        if self._unsorted is not None:
+            return self._scores.min(axis=1) == self._scores.max(axis=1)
+        return np.asarray(self._scores[:, 0] == self._scores[:, -1])
+
     @cached_property
     def has_ties(self) -> bool:
         """Whether any two rows of one dataset have the same score."""
@@ -390,6 +433,8 @@ class Profile:
 
     def at_count(self, rows: Indices) -> Cut:
         """Cuts after the given numbers of rows, shape (batch or 1, q)."""
+        if self._unsorted is not None and (quick := self._unsorted.cut_at(rows)) is not None:
+            return quick
         here_only = rows.shape[1] * _FEW <= self.rows and "distinct" not in vars(
             self
         )  # cheaper than to look everywhere
@@ -403,6 +448,11 @@ class Profile:
         first, last = self._group(inner)
         below, above = np.where(inside, first, rows), np.where(inside, last, rows)
         return Cut(below, above, np.where(inside, (rows - below) / np.maximum(above - below, 1), 0.0))
+
+    def whole(self) -> Cut:
+        """The cut above all rows, for sums of c and y over all of them."""
+        end = np.array([[self.rows]])
+        return Cut(end, end) if self._unsorted is None else self._unsorted.whole()
 
     def at_mass(self, mass: Float64s) -> Cut:
         """Cuts below which the weights sum to the given values, shape (batch, q). Rows of a weighted profile can be split."""
@@ -442,10 +492,12 @@ class Profile:
     @cached_property
     def distinct(self) -> NDArray[np.intp]:
         """Number of distinct scores in each dataset, shape (batch,)."""
-        fresh = self.scores[:, 1:] != self.scores[:, :-1]
-        count = np.count_nonzero(
-            fresh, axis=1 if len(fresh) > 1 else None
-        )  # one whole array is counted at once, far faster
+        count = np.zeros(len(self.scores), np.intp)
+        for start in range(0, self.rows, _COMPARED):
+            part = self.scores[:, start : start + _COMPARED + 1]
+            fresh = part[:, 1:] != part[:, :-1]
+            # one whole array is counted at once, far faster
+            count += np.count_nonzero(fresh, axis=1 if len(fresh) > 1 else None)
         return np.broadcast_to(count + 1, (self.batch,))
 
     def __repr__(self) -> str:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from truecal.checks import check_resamples, checked, generator_of
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.predictions import Predictions
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
 from truecal.types import Float64s, Indices
-from truecal.uncertainty.verify.binned_error import squared_errors
+from truecal.uncertainty.verify import squared_errors
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class BinChoice:
         return [vars(candidate).copy() for candidate in self.candidates]
 
 
-@checked
+@checks.checked
 def choose_bins(
-    preds: Predictions,
+    preds: tc.Predictions,
     threshold: float,
     *,
     bins: Sequence[int] = tuple(range(10, 101, 5)),
@@ -95,8 +95,8 @@ def choose_bins(
         raise InputError("choose_bins takes plain rows, without weights or clusters")
     if not 0 < fit_share < 1 or not 0.5 < level < 1:
         raise InputError(f"fit_share must lie in (0, 1) and level in (0.5, 1), not {fit_share!r} and {level!r}")
-    check_resamples(resamples, "resamples", 2)
-    random = generator_of(rng)
+    checks.resamples(resamples, "resamples", 2)
+    random = checks.generator(rng)
     order = random.permutation(len(preds))
     cut = round(fit_share * len(preds))
     fit, held_out = preds.take(order[:cut]), preds.take(order[cut:])
@@ -119,7 +119,7 @@ def _best(allowed: list[tuple[float, int]]) -> int | None:
     return min(allowed)[1] if allowed else None
 
 
-def marginals(preds: Predictions) -> list[tuple[Float64s, Indices, Float64s]]:
+def marginals(preds: tc.Predictions) -> list[tuple[Float64s, Indices, Float64s]]:
     """For each class (of two, the second only): distinct outputs, the output of each row, and 0/1 outcomes."""
     classes = [1] if preds.class_count == 2 else range(preds.class_count)
     by_class = []
@@ -142,7 +142,7 @@ def marginal_errors(classes: Sequence[tuple[Float64s, Indices, Float64s]], draws
     return plugin, debiased
 
 
-def _candidate(count: int, after: Predictions, draws: Any, level: float) -> Candidate:
+def _candidate(count: int, after: tc.Predictions, draws: Any, level: float) -> Candidate:
     from scipy.special import ndtri
 
     classes = marginals(after)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from truecal.checks import check_choice
+from truecal import checks
 from truecal.errors import InputError
 from truecal.recalibrate.contract import Recalibrator
 from truecal.types import Float64s, Indices
@@ -77,7 +77,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the recalibrator, and with `cv` the classifier too. Rows of one group are never on both sides of a fold."""
-        check_choice(self.ensemble, (True, False), "ensemble")
+        checks.choice(self.ensemble, (True, False), "ensemble")
         weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         if self.cv is None:
             if groups is not None:

@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truecal.checks import check_choice, check_settings, checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import FileError, InputError, TruecalWarning
-from truecal.predictions import Predictions, border
+from truecal.predictions import border
 from truecal.recalibrate.classes import ClassOrder
 from truecal.recalibrate.export import document
 from truecal.recalibrate.export.fields import field, whole
@@ -72,7 +73,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def check_params(self) -> None:
         """Refuse settings that cannot be meant."""
-        check_choice(self.input, get_args(Input), "input")
+        checks.choice(self.input, get_args(Input), "input")
 
     # ------------------------------------------------------------------ scikit-learn's side
 
@@ -85,7 +86,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         y : (n,) labels.
         sample_weight : (n,) non-negative weights; a weight of 2 is the same as the row occurring twice.
         """
-        check_settings(type(self).__init__, self.get_params(deep=False), self.check_params)
+        checks.settings(type(self).__init__, self.get_params(deep=False), self.check_params)
         if y is None:
             raise InputError("a recalibrator requires y to be passed, but the target y is None")
         self._see(X, reset=True)
@@ -111,7 +112,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise refusal.among(kept) from None
         return self
 
-    def fit_rows(self, preds: Predictions, X: ArrayLike) -> Self:
+    def fit_rows(self, preds: tc.Predictions, X: ArrayLike) -> Self:
         """Learn from predictions whose outputs are `X`; a map that needs more of the rows than these overrides it."""
         return self.fit(X, preds.labels, preds.weights)
 
@@ -132,8 +133,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ truecal's side
 
-    @checked
-    def recalibrate(self, preds: Predictions, X: ArrayLike | None = None) -> Predictions:
+    @checks.checked
+    def recalibrate(self, preds: tc.Predictions, X: ArrayLike | None = None) -> tc.Predictions:
         """The same rows with recalibrated probabilities. `X` holds the logits, for a recalibrator of input="logits".
 
         Where both this recalibrator and the predictions name their classes, the names decide which column is which;
@@ -205,7 +206,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         The input is called "logits" or "probs", the output "probabilities". All arithmetic is in float64. Write it with
         ``onnx.save(model, path)``.
         """
-        check_choice(dtype, get_args(Literal["float32", "float64"]), "dtype")
+        checks.choice(dtype, get_args(Literal["float32", "float64"]), "dtype")
         graph = self._graph()
         notes = {"recalibrator": type(self).__name__, "classes": repr(self.classes_.tolist())}
         return onnx_model(graph, columns=self.n_features_in_, input_name=self.input, dtype=dtype, notes=notes)

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from truecal.checks import generator_of
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.predictions import Predictions
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.types import Indices
 
 
-def assign_folds(preds: Predictions, folds: int, rng: int) -> Indices:
+def assign_folds(preds: tc.Predictions, folds: int, rng: int) -> Indices:
     """A fold for each row: dealt out in turn over shuffled rows of each class, or over shuffled clusters."""
-    random = generator_of(rng)
+    random = checks.generator(rng)
     if preds.clusters is not None:
         count = int(preds.clusters.max()) + 1
         if count < folds:
@@ -31,7 +31,9 @@ def assign_folds(preds: Predictions, folds: int, rng: int) -> Indices:
     return fold_of
 
 
-def cross_fit(recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: Indices) -> tuple[Predictions, int]:
+def cross_fit(
+    recalibrator: Recalibrator, preds: tc.Predictions, X: Any, fold_of: Indices
+) -> tuple[tc.Predictions, int]:
     """The predictions of all rows, each recalibrated by a fit to the other folds, and the most parameters of a fit."""
     probs = np.empty(preds.probs.shape, np.float64)
     parameters = 0
@@ -45,5 +47,5 @@ def cross_fit(recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: I
         parameters = max(parameters, fitted.parameter_count)
         part = fitted.recalibrate(preds.take(held_out), X[held_out])
         probs[held_out] = part.probs
-    after = Predictions(probs, preds.labels, preds.weights, preds.clusters, preds.classes, preds.columns)
+    after = tc.Predictions(probs, preds.labels, preds.weights, preds.clusters, preds.classes, preds.columns)
     return after, parameters

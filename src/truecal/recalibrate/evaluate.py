@@ -9,25 +9,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_choice, check_level, check_whole, checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, Curve, Estimator, Interval, SweepECE
+from truecal.estimate import Curve, Estimator, Interval
 from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.cross_fit import assign_folds, cross_fit
 from truecal.recalibrate.evaluation import BEFORE, Evaluation, Row, Score, Split
 from truecal.recalibrate.leakage import RowsSeen
 from truecal.recalibrate.outputs import read_outputs
-from truecal.scores import briers, log_losses
 from truecal.types import Float64s, Indices
-from truecal.uncertainty import measure
 
 
-@checked
+@checks.checked
 def evaluate(
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator],
-    preds: Predictions,
+    preds: tc.Predictions,
     *,
     logits: ArrayLike | None = None,
     folds: int | None = 5,
@@ -65,14 +63,14 @@ def evaluate(
     >>> result.winner, result.recommended, bool(result["BetaCalibration"].log_loss_change.high < 0)
     ('BetaCalibration', 'BetaCalibration', True)
     """
-    check_choice(score, ("log loss", "brier"), "score")
-    check_choice(in_sample, ("refuse", "label"), "in_sample")
-    check_level(level)
+    checks.choice(score, ("log loss", "brier"), "score")
+    checks.choice(in_sample, ("refuse", "label"), "in_sample")
+    checks.level(level)
     named = _by_name(recalibrators)
     outputs = _outputs(named, preds, logits)
     fold_of = None
     if folds is not None:
-        check_whole(folds, "folds", 2)
+        checks.whole(folds, "folds", 2)
         fold_of = assign_folds(preds, folds, rng)
     after = {BEFORE: _After(preds)}
     refused: dict[str, InputError] = {}
@@ -93,13 +91,13 @@ def evaluate(
 class _After:
     """Predictions after a recalibrator, on rows it was not fitted on."""
 
-    preds: Predictions
+    preds: tc.Predictions
     parameters: int = 0
     notes: tuple[str, ...] = ()
 
 
 def _recalibrated(
-    recalibrator: Recalibrator, preds: Predictions, X: Any, fold_of: Indices | None, notes: tuple[str, ...]
+    recalibrator: Recalibrator, preds: tc.Predictions, X: Any, fold_of: Indices | None, notes: tuple[str, ...]
 ) -> _After:
     if fold_of is None:
         return _After(recalibrator.recalibrate(preds, X), recalibrator.parameter_count, notes)
@@ -118,7 +116,7 @@ def _by_name(recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator])
     return named
 
 
-def _outputs(named: Mapping[str, Recalibrator], preds: Predictions, logits: ArrayLike | None) -> dict[str, Any]:
+def _outputs(named: Mapping[str, Recalibrator], preds: tc.Predictions, logits: ArrayLike | None) -> dict[str, Any]:
     """What each recalibrator reads: the probabilities, or the logits given beside them."""
     z = None if logits is None else read_outputs(logits, "logits")
     if z is not None and len(z) != len(preds):
@@ -155,7 +153,7 @@ class _Judge:
     level: float
 
     def evaluation(self, folds: int | None, refused: tuple[tuple[str, str], ...]) -> Evaluation:
-        losses = {name: (log_losses(a.preds), briers(a.preds)) for name, a in self.after.items()}
+        losses = {name: (tc.scores.log_losses(a.preds), tc.scores.briers(a.preds)) for name, a in self.after.items()}
         means = [{name: self._mean(both[i]) for name, both in losses.items()} for i in (0, 1)]
         lowest = [min(mean, key=lambda name: mean[name]) for mean in means]
         reference = [losses[lowest[i]][i] for i in (0, 1)]
@@ -180,8 +178,8 @@ class _Judge:
     ) -> Row:
         preds, notes = self.after[name].preds, self.after[name].notes
         lens = self.lens or default_lens(preds)
-        error = measure(preds, lens=lens, level=self.level)
-        width, sweep = (_binned(preds, lens, e) for e in (BinnedECE(bins=15, norm=1), SweepECE(norm=1)))
+        error = tc.measure(preds, lens=lens, level=self.level)
+        width, sweep = (_binned(preds, lens, e) for e in (tc.BinnedECE(bins=15, norm=1), tc.SweepECE(norm=1)))
         right, right_before = _right(preds), _right(self.after[BEFORE].preds)
         over, under = _one_sided(error.curve)
         return Row(
@@ -238,7 +236,7 @@ class _Judge:
         return Interval(mean - error, mean + error, self.level, how)
 
 
-def _right(preds: Predictions) -> Float64s:
+def _right(preds: tc.Predictions) -> Float64s:
     """1 where the most probable class is the label."""
     top = preds.probs > 0.5 if preds.binary else preds.probs.argmax(axis=1)
     return (top == preds.labels).astype(np.float64)
@@ -252,7 +250,7 @@ def _one_sided(curve: Curve | None) -> tuple[float | None, float | None]:
     return float(weight @ np.maximum(gap, 0.0)), float(weight @ np.maximum(-gap, 0.0))
 
 
-def _binned(preds: Predictions, lens: Lens, estimator: Estimator) -> float:
+def _binned(preds: tc.Predictions, lens: Lens, estimator: Estimator) -> float:
     """The plain l1 error of an estimator, averaged over the datasets of a lens."""
     shares = lens.shares(preds)
     if shares is None:

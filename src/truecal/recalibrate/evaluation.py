@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from truecal.estimate import Estimate, Interval
+import truecal as tc
+from truecal.estimate import Interval
 from truecal.frame import Frame
 
 BEFORE = "uncalibrated"
@@ -42,7 +43,7 @@ class Row:
     brier_split: Split
     accuracy: float
     accuracy_change: Interval
-    error: Estimate
+    error: tc.Estimate
     overconfidence: float | None
     underconfidence: float | None
     equal_width: float

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal.checks import checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator
+from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens, default_lens
-from truecal.predictions import Predictions, as_array, check_classes
-from truecal.profile import Sketch, Tally
-from truecal.scan.answer import measure_sketch
+from truecal.predictions import border
+from truecal.profile import Tally
 from truecal.types import Float64s, Floats
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _WAITING = 16_384  # rows held back until it pays to count them into the cells
 
 
-@checked
+@checks.checked
 class Accumulator:
     """Count in batches with `update`, ask with `compute`, join workers with `merge`.
 
@@ -65,15 +65,18 @@ class Accumulator:
             self._outcomes = np.empty(_WAITING, np.uint8)
             self._held = 0
             self._precision = 8
-            self._merged = Sketch()
+            self._merged = tc.Sketch()
 
-    @checked
+    @checks.checked
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
         """Count in a batch of labels and probabilities, which may be empty. Threads may do so at the same time."""
-        labels, probs = as_array(y_true, "labels"), as_array(y_prob, "probs")  # once: every look at a tensor costs
+        labels, probs = (
+            border.as_array(y_true, "labels"),
+            border.as_array(y_prob, "probs"),
+        )  # once: every look at a tensor costs
         if labels.shape[:1] == (0,) and probs.shape[:1] == (0,):
             return
-        preds = Predictions.from_probs(probs, labels, weights=sample_weight, classes=self.classes)
+        preds = tc.Predictions.from_probs(probs, labels, weights=sample_weight, classes=self.classes)
         lens = default_lens(preds) if self.lens is None else self.lens
         seen = _Seen.of(preds, lens)
         scores, outcomes, weights = judged_rows(preds, lens)
@@ -95,8 +98,8 @@ class Accumulator:
         self._tally.add(self._scores[: self._held], self._outcomes[: self._held])
         self._held = 0
 
-    @checked
-    def merge(self, other: "Accumulator | Sketch") -> "Accumulator":
+    @checks.checked
+    def merge(self, other: "Accumulator | tc.Sketch") -> "Accumulator":
         """Take in all rows of another accumulator (another worker's) or of a sketch; returns the accumulator itself.
 
         Accumulators of another lens, number of classes or class names are refused; a sketch does not know what it judged.
@@ -118,11 +121,11 @@ class Accumulator:
         return self
 
     @property
-    def sketch(self) -> Sketch:
+    def sketch(self) -> tc.Sketch:
         """All rows counted in so far, as a sketch of its own."""
         with self._lock:
             self._flush()
-            return Sketch.from_tally(self._tally, self._precision) + self._merged
+            return tc.Sketch.from_tally(self._tally, self._precision) + self._merged
 
     @property
     def rows(self) -> int:
@@ -137,10 +140,10 @@ class Accumulator:
         arrays = (tally.sums, tally.low, tally.high, self._scores, self._outcomes)
         return sum(a.nbytes for a in arrays) + self._merged.nbytes
 
-    def compute(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> Estimate:
+    def compute(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """The calibration error of everything so far; options as in :func:`calibration_error`. More batches may follow."""
         lens = "scores" if self._seen is None else self._seen.words
-        return measure_sketch(self.sketch, estimator=estimator, lens=lens, level=level, rng=rng)
+        return tc.measure(self.sketch, estimator=estimator, level=level, rng=rng).but(lens=lens)
 
     def save(self, path: str | Path) -> None:
         """Write the sketch of everything so far; Sketch.load and `merge` bring it back."""
@@ -168,18 +171,18 @@ class _Seen:
     words: str
     kind: str
     index: int | None
-    specimen: Predictions  # one row with the same classes
+    specimen: tc.Predictions  # one row with the same classes
 
     @classmethod
-    def of(cls, preds: Predictions, lens: Lens) -> "_Seen":
+    def of(cls, preds: tc.Predictions, lens: Lens) -> "_Seen":
         asked = lens.pushed_down()
         index = None if asked.index is None else asked.index(preds)
-        specimen = Predictions(preds.probs[:1].copy(), preds.labels[:1].copy(), classes=preds.classes)
+        specimen = tc.Predictions(preds.probs[:1].copy(), preds.labels[:1].copy(), classes=preds.classes)
         return cls(lens.describe(preds), asked.kind, index, specimen)
 
     def through(self, lens: Lens, classes: "Sequence[object] | None") -> "_Seen":
         """What another lens would judge in these batches."""
-        names = self.specimen.classes if classes is None else check_classes(classes, self.specimen.class_count)
+        names = self.specimen.classes if classes is None else border.check_classes(classes, self.specimen.class_count)
         return _Seen.of(replace(self.specimen, classes=names), lens)
 
     def like(self, other: "_Seen") -> bool:
@@ -205,7 +208,7 @@ def refuse_many(lens: Lens | None) -> None:
         raise InputError(f"an accumulator judges one score per row: TopLabel or OneClass, not {type(lens).__name__}")
 
 
-def judged_rows(preds: Predictions, lens: Lens) -> tuple[Floats, NDArray[np.uint8], Float64s | None]:
+def judged_rows(preds: tc.Predictions, lens: Lens) -> tuple[Floats, NDArray[np.uint8], Float64s | None]:
     """Scores, outcomes and weights that the lens judges, row by row; nothing is sorted, so small batches stay cheap."""
     sample = lens.sample(preds)
     return sample.scores, sample.outcomes.astype(np.uint8, copy=False), sample.weights

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from truecal.errors import FileError, InputError
-from truecal.predictions import matching
+from truecal.predictions import readers
 from truecal.scan.columns import Wanted
 from truecal.scan.sources import folder_values, installed, opened
 
@@ -63,11 +63,11 @@ def _schema(file: str, engine: str | None) -> dict[str, Any]:
 def _refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], wanted: Wanted) -> None:
     here, there = Path(file).name, Path(first).name
     try:
-        found = matching(columns, wanted.predictions, "predictions")[0]
-        matching(columns, [*wanted.needed, *wanted.by], "label, weights and groups")
+        found = readers.matching(columns, wanted.predictions, "predictions")[0]
+        readers.matching(columns, [*wanted.needed, *wanted.by], "label, weights and groups")
     except InputError as error:
         raise FileError(f"{here}: {error}") from error
-    expected = matching(firsts, wanted.predictions, "predictions")[0]
+    expected = readers.matching(firsts, wanted.predictions, "predictions")[0]
     if found != expected:
         raise FileError(
             f"{here} and {there} have different columns for {wanted.predictions!r} ({len(found)} and {len(expected)}, e.g. "

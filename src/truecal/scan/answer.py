@@ -4,36 +4,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truecal.checks import generator_of
-from truecal.estimate import Estimate, Estimator, RankSeries, SketchRange, check_estimator, combined
-from truecal.profile import Sketch
+import truecal as tc
+from truecal import estimate as estimators
+from truecal.estimate import Estimator, check_estimator, combined
 from truecal.types import Float64s
-from truecal.uncertainty import measure_profile
-
-
-def measure_sketch(
-    sketch: Sketch,
-    *,
-    estimator: Estimator | None = None,
-    lens: str = "scores",
-    level: float = 0.95,
-    rng: int | np.random.Generator = 0,
-) -> Estimate:
-    """Value, interval, test and `sketch_error` of a sketch; estimator, level and rng as in :func:`calibration_error`.
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> print(measure_sketch(Sketch.from_arrays(p, rng.random(1000) < p)))
-    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.814)
-    """
-    chosen = _estimator(estimator, level)
-    return measure_profile(sketch.to_profile(), chosen, level, generator_of(rng)).but(lens=lens)
 
 
 def measure_classes(
-    sketches: Sequence[Sketch], shares: Float64s, *, estimator: Estimator | None = None, lens: str, level: float = 0.95
-) -> Estimate:
+    sketches: Sequence[tc.Sketch],
+    shares: Float64s,
+    *,
+    estimator: Estimator | None = None,
+    lens: str,
+    level: float = 0.95,
+) -> tc.Estimate:
     """One error over all classes: the weighted p-mean of theirs, as :class:`ClassWise` has it for rows in memory."""
     chosen = _estimator(estimator, level)
     norm = chosen.power_norm
@@ -42,7 +26,7 @@ def measure_classes(
     power = np.array([[float(part.power), r.low, r.high] for part, r in zip(parts, ranges, strict=True)])
     overall = combined(power, shares, norm)
     value, low, high = chosen.root(overall).tolist()
-    return Estimate(
+    return tc.Estimate(
         value=value,
         power=float(overall[0]),
         n=max(part.n for part in parts),
@@ -58,7 +42,7 @@ def measure_classes(
     )
 
 
-def _warnings(parts: Sequence[Estimate], ranges: Sequence[SketchRange]) -> tuple[str, ...]:
+def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[estimators.SketchRange]) -> tuple[str, ...]:
     """Those of the classes, once each; where their sweeps may stop is said for all together."""
     notes: dict[str, None] = {}
     unsure = 0
@@ -71,6 +55,6 @@ def _warnings(parts: Sequence[Estimate], ranges: Sequence[SketchRange]) -> tuple
 
 
 def _estimator(estimator: Estimator | None, level: float) -> Estimator:
-    chosen = RankSeries() if estimator is None else estimator
+    chosen = tc.RankSeries() if estimator is None else estimator
     check_estimator(chosen)
     return chosen.at_level(level)

@@ -7,8 +7,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.predictions import Predictions, check_classes, matching
+from truecal.predictions import border, readers
 from truecal.scan.cell_expression import number
 
 
@@ -41,10 +42,10 @@ class Columns:
         return self.given[0] if len(self.given) == 1 else f"{self.given[0]} ... {self.given[-1]}"
 
     @property
-    def specimen(self) -> Predictions:
+    def specimen(self) -> tc.Predictions:
         """One row with the same classes, for lenses and selections to say what they look at."""
         probs = np.full(1 if self.binary else (1, self.count), 1 / self.count)
-        return Predictions(probs, np.zeros(1, np.intp), classes=self.classes)
+        return tc.Predictions(probs, np.zeros(1, np.intp), classes=self.classes)
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ def choose_columns(frame: Any, wanted: Wanted) -> Columns:
     schema = frame.collect_schema()
     names = list(schema)
     label, score, classes = wanted.label, wanted.score, wanted.classes
-    found, stars = matching(names, wanted.predictions, "predictions")
-    matching(names, [*wanted.needed, *wanted.by], "label, weights and groups")
+    found, stars = readers.matching(names, wanted.predictions, "predictions")
+    readers.matching(names, [*wanted.needed, *wanted.by], "label, weights and groups")
     for name in [*found, *wanted.needed[1:]]:
         if not (schema[name].is_numeric() or schema[name].is_nested()):
             _refuse_empty(frame)
@@ -111,7 +112,7 @@ def choose_columns(frame: Any, wanted: Wanted) -> Columns:
         listed=listed,
         weight=wanted.weights,
         by=wanted.by,
-        classes=check_classes(classes, count),
+        classes=border.check_classes(classes, count),
         precision=min(kinds),
         whole_labels=schema[label].is_integer(),
         logits=wanted.logits is not None,

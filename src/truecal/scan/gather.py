@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens
-from truecal.predictions import SUM_TOLERANCE
-from truecal.profile import Sketch
+from truecal.predictions import border
 from truecal.scan.cell_expression import KEY, UNFIT, edges_of, summed, why_not, with_cells
 from truecal.scan.columns import Columns
 from truecal.scan.judged import CLASS, judged
@@ -25,7 +25,7 @@ class Gathered:
     `unfit` counts those by what is wrong with them, `extremes` are the lowest and highest score where there are any.
     """
 
-    sketches: dict[Group, tuple[Sketch, ...]]
+    sketches: dict[Group, tuple[tc.Sketch, ...]]
     unfit: dict[str, int]
     extremes: tuple[float, float]
 
@@ -58,7 +58,7 @@ def gather(frame: Any, columns: Columns, lens: Lens) -> Gathered:
         extremes = (float(low), float(high))
     groups = _groups(table, columns.by)
     which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
-    sketches: dict[Group, tuple[Sketch, ...]] = {}
+    sketches: dict[Group, tuple[tc.Sketch, ...]] = {}
     for group, members in _members(groups).items():
         mine = members[key[members] != UNFIT]
         parts = tuple(_sketch(table, key, mine[which[mine] == k], columns.precision) for k in range(classes))
@@ -96,12 +96,12 @@ def _members(groups: list[Group]) -> dict[Group, Indices]:
     return dict(zip(numbers, np.split(order, ends[:-1]), strict=True)) if numbers else {}
 
 
-def _sketch(table: Any, key: Float64s, rows: Indices, precision: int) -> Sketch:
+def _sketch(table: Any, key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
     names = set(table.columns)
-    sums = {name: _numbers(table, name)[rows] for name in Sketch.SUMS if name in names}
+    sums = {name: _numbers(table, name)[rows] for name in tc.Sketch.SUMS if name in names}
     fraction = _numbers(table, "fraction")[rows].max(initial=0.0) if "fraction" in names else 0.0
     low, high = _numbers(table, "low")[rows] + 0.0, _numbers(table, "high")[rows] + 0.0  # -0.0 becomes 0.0
-    return Sketch.from_cells(edges_of(key[rows]) + 0.0, sums, low, high, fraction, precision)
+    return tc.Sketch.from_cells(edges_of(key[rows]) + 0.0, sums, low, high, fraction, precision)
 
 
 def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> int:
@@ -133,6 +133,7 @@ def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> in
         )
     if found.get("sum"):
         raise InputError(
-            f"{found['sum']} rows of {predictions} do not sum to 1 (tolerance {SUM_TOLERANCE:g}) or leave [0, 1]; normalise them"
+            f"{found['sum']} rows of {predictions} do not sum to 1 (tolerance {border.SUM_TOLERANCE:g}) "
+            "or leave [0, 1]; normalise them"
         )
     return found["missing"]

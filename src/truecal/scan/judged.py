@@ -5,7 +5,7 @@ from typing import Any
 import narwhals as nw
 
 from truecal.lens import Lens
-from truecal.predictions import SUM_TOLERANCE
+from truecal.predictions import border
 from truecal.scan.cell_expression import OK, PRESENT, C, W, Y, number
 from truecal.scan.columns import Columns, class_probs, label_index
 
@@ -27,7 +27,7 @@ def judged(frame: Any, columns: Columns, lens: Lens) -> tuple[Any, bool]:
     if not columns.binary:
         total = nw.sum_horizontal(*each)
         valid = nw.all_horizontal(*((p >= 0.0) & (p <= 1.0) for p in each), ignore_nulls=False)
-        valid = valid & (total >= 1.0 - SUM_TOLERANCE) & (total <= 1.0 + SUM_TOLERANCE)
+        valid = valid & (total >= 1.0 - border.SUM_TOLERANCE) & (total <= 1.0 + border.SUM_TOLERANCE)
         frame = frame.with_columns(valid.alias(OK))
     rest = [*columns.by, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), PRESENT]
     asked = lens.pushed_down()

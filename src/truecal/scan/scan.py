@@ -8,13 +8,13 @@ from typing import Any
 
 import narwhals as nw
 
-from truecal.checks import checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator
+from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens, default_lens
-from truecal.profile import Sketch
 from truecal.scan.alike import parts_of
-from truecal.scan.answer import measure_classes, measure_sketch
+from truecal.scan.answer import measure_classes
 from truecal.scan.columns import Columns, Wanted, choose_columns
 from truecal.scan.filters import as_filter
 from truecal.scan.gather import Gathered, Group, gather, refuse_unfit
@@ -35,10 +35,10 @@ class Scan:
     by : the columns grouped by. lens, judged : the lens and what it judges in words.
     classes : number of classes. shares : weight of every class under a class-wise lens, else None.
     dropped : rows left out because something in them was missing (only with drop_null). engine : what read the data.
-    selection : which rows were judged, in words; empty for all.
+    selection : which rows were judged, in words; empty for all. notes : what else every answer is to say.
     """
 
-    sketches: Mapping[Group, tuple[Sketch, ...]]
+    sketches: Mapping[Group, tuple[tc.Sketch, ...]]
     by: tuple[str, ...]
     lens: Lens
     judged: str
@@ -47,9 +47,10 @@ class Scan:
     dropped: int
     engine: str
     selection: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
-    def sketch(self) -> Sketch:
+    def sketch(self) -> tc.Sketch:
         """The one sketch of a scan without `by` and without a class-wise lens."""
         parts = self._all()
         if len(parts) > 1:
@@ -61,32 +62,35 @@ class Scan:
         """Number of rows judged."""
         return sum(max(part.rows for part in parts) for parts in self.sketches.values())
 
-    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> Estimate:
+    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """The error of all rows together (groups added up); options as in :func:`calibration_error`."""
         return self._answer(self._all(), estimator, level, rng)
 
-    def groups(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> dict[Group, Estimate]:
+    def groups(
+        self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
+    ) -> dict[Group, tc.Estimate]:
         """One Estimate per group, in the order of the groups' values."""
         ordered = sorted(
             self.sketches, key=lambda group: tuple((value is None, str(type(value)), value) for value in group)
         )
         return {group: self._answer(self.sketches[group], estimator, level, rng) for group in ordered}
 
-    def _all(self) -> tuple[Sketch, ...]:
+    def _all(self) -> tuple[tc.Sketch, ...]:
         return tuple(sum(parts[1:], parts[0]) for parts in zip(*self.sketches.values(), strict=True))
 
-    def _answer(self, parts: Sequence[Sketch], estimator: Estimator | None, level: float, rng: int) -> Estimate:
+    def _answer(self, parts: Sequence[tc.Sketch], estimator: Estimator | None, level: float, rng: int) -> tc.Estimate:
         if self.shares is None:
-            return self.noted(measure_sketch(parts[0], estimator=estimator, lens=self.judged, level=level, rng=rng))
+            estimate = tc.measure(parts[0], estimator=estimator, level=level, rng=rng)
+            return self.noted(estimate.but(lens=self.judged))
         return self.noted(measure_classes(parts, self.shares, estimator=estimator, lens=self.judged, level=level))
 
-    def noted(self, estimate: Estimate) -> Estimate:
+    def noted(self, estimate: tc.Estimate) -> tc.Estimate:
         """The estimate with what this scan left out."""
         gone = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
-        return estimate.but(warnings=(*gone, *estimate.warnings), selection=self.selection)
+        return estimate.but(warnings=(*gone, *self.notes, *estimate.warnings), selection=self.selection)
 
 
-@checked
+@checks.checked
 def scan(
     source: Any,
     *,

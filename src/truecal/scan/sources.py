@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import narwhals as nw
 
 from truecal.errors import FileError, InputError, MissingExtraError
-from truecal.predictions import FRAME_FORMATS
+from truecal.predictions import readers
 
 ENGINES = ("polars", "duckdb", "spark", "dask")
 _ENGINE_PACKAGES = ("polars", "duckdb", "_duckdb", "pyspark", "py4j", "dask", "pyarrow", "pandas", "narwhals")
@@ -62,7 +62,7 @@ def folder_values(file: str) -> dict[str, str | None]:
 
 
 def _kind(file: str) -> str | None:
-    return FRAME_FORMATS.get(Path(file.removesuffix(".gz")).suffix.lower())
+    return readers.FRAME_FORMATS.get(Path(file.removesuffix(".gz")).suffix.lower())
 
 
 def format_of(files: Sequence[str]) -> str:

@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import MissingExtraError
-from truecal.estimate import Estimate, Estimator, RankSeries
+from truecal.estimate import Estimator
 from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
-from truecal.profile import CELL_RULE, Sketch, Tally
+from truecal.profile import CELL_RULE, Tally
 from truecal.scan.accumulate import judged_rows, refuse_many
-from truecal.scan.answer import measure_sketch
 
 try:
     import torch
@@ -55,7 +54,7 @@ class CalibrationMetric(Metric):
         """Count in a batch of probabilities and labels."""
         if len(target) == 0 and len(preds) == 0:
             return
-        rows = Predictions.from_probs(preds, target)
+        rows = tc.Predictions.from_probs(preds, target)
         lens = default_lens(rows) if self.lens is None else self.lens
         tally = Tally(*(getattr(self, name).cpu().numpy() for name in _STATE))
         scores, outcomes, _ = judged_rows(rows, lens)
@@ -67,16 +66,16 @@ class CalibrationMetric(Metric):
         self.precision = self.precision.clamp(max=rows.probs.dtype.itemsize)
 
     @property
-    def sketch(self) -> Sketch:
+    def sketch(self) -> tc.Sketch:
         """All rows so far; across processes after `sync`."""
         arrays = (getattr(self, name).cpu().numpy().copy() for name in _STATE)
-        return Sketch.from_tally(Tally(*arrays), int(self.precision))
+        return tc.Sketch.from_tally(Tally(*arrays), int(self.precision))
 
-    def estimate(self, *, level: float = 0.95, rng: int = 0) -> Estimate:
+    def estimate(self, *, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """Value with interval, test, warnings and sketch_error."""
-        return measure_sketch(self.sketch, estimator=self.estimator, level=level, rng=rng)
+        return tc.measure(self.sketch, estimator=self.estimator, level=level, rng=rng)
 
     def compute(self) -> Any:
         """The value alone, as torchmetrics wants it, without the interval and the test that take longer."""
-        chosen = RankSeries() if self.estimator is None else self.estimator
+        chosen = tc.RankSeries() if self.estimator is None else self.estimator
         return torch.tensor(float(chosen.values(self.sketch.to_profile())[0]), dtype=torch.float64)

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_level, check_resamples, generator_of
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import Interval, Units, softened_incidence
-from truecal.lens import TopLabel
-from truecal.predictions import Predictions
-from truecal.profile import Profile
-from truecal.selective.ladder import Ladder
+from truecal.estimate import Interval, resampling
+from truecal.lens import Lens
+from truecal.selective.ladder import Ladder, answer_lens
 from truecal.types import Float64s
 
 _CELLS = 256  # confidences kept apart in a resample
@@ -31,17 +30,19 @@ class Drawn:
     resamples: Ladder
 
 
-def draw(models: Sequence[Predictions], *, resamples: int, level: float, rng: int | np.random.Generator) -> list[Drawn]:
+def draw(
+    models: Sequence[tc.Predictions], lens: Lens | None, *, resamples: int, level: float, rng: int | np.random.Generator
+) -> list[Drawn]:
     """Resamples of one or several models on the same rows."""
-    check_resamples(resamples)
-    check_level(level)
-    generator = generator_of(rng)
-    units = Units.of(TopLabel().sample(models[0]), generator)
+    checks.resamples(resamples)
+    checks.level(level)
+    generator = checks.generator(rng)
+    units = resampling.Units.of(answer_lens(models[0], lens).sample(models[0]), generator)
     counts = units.draws(resamples, generator)
     drawn = []
     for preds in models:
-        sample = TopLabel().sample(preds).with_units(units.of_row)
-        cells, incidence = softened_incidence(sample, units, _CELLS)
+        sample = answer_lens(preds, lens).sample(preds).with_units(units.of_row)
+        cells, incidence = resampling.softened_incidence(sample, units, _CELLS)
         both = [
             incidence @ counts[:, start : start + _AT_ONCE].astype(np.float64)
             for start in range(0, resamples, _AT_ONCE)
@@ -54,7 +55,7 @@ def draw(models: Sequence[Predictions], *, resamples: int, level: float, rng: in
     return drawn
 
 
-def _ladder(cells: Profile, both: Float64s) -> Ladder:
+def _ladder(cells: tc.Profile, both: Float64s) -> Ladder:
     """Counts of zeros, then of ones, in every cell, shape (batch, 2 x cells)."""
     zeros, ones = both[:, : cells.rows], both[:, cells.rows :]
     return Ladder(cells.scores[0, ::-1].astype(np.float64), (zeros + ones)[:, ::-1], zeros[:, ::-1])

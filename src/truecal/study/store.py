@@ -22,7 +22,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import FileError, InputError, MissingExtraError
 from truecal.writing import write_whole
 
@@ -92,7 +92,7 @@ def polars() -> Any:
     return polars
 
 
-@checked
+@checks.checked
 class Store:
     """The results of a study in a folder; any number of readers and writers.
 

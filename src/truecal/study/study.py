@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from truecal.parallel import Progress, unheard
+from truecal import parallel
 from truecal.study.run.run import run_study
 from truecal.study.spec.read import read_spec
 from truecal.study.spec.spec import Spec
@@ -66,7 +66,7 @@ class Study:
         *,
         workers: int | None = None,
         skip_broken: bool = False,
-        progress: Progress = unheard,
+        progress: parallel.Progress = parallel.unheard,
     ) -> Store:
         """Evaluate every file that the store does not hold yet, and return the store.
 

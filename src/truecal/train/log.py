@@ -5,7 +5,7 @@ from typing import Any
 from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
-from truecal.scan.accumulate import Accumulator
+from truecal.scan import Accumulator
 from truecal.train.tensors import Tensor, checked, is_hard, torch
 
 

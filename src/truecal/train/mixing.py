@@ -71,7 +71,7 @@ class Mixup(Module):  # type: ignore[misc]
         super().__init__()
         _check(alpha, classes)
         self.alpha, self.classes = alpha, classes
-        checks.check_whole(seed, "seed", 0)
+        checks.whole(seed, "seed", 0)
         self.generator = torch.Generator().manual_seed(seed)
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

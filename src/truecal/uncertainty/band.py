@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, checked
-from truecal.estimate import Bins, cell_places, effective_size, refuse_batch
+from truecal import checks
+from truecal import estimate as estimators
+from truecal.estimate import Bins, resampling
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
@@ -41,7 +42,7 @@ class Band:
         return bool(((low <= r) & (r <= high)).all())
 
 
-@checked
+@checks.checked
 def band(profile: Profile, *, level: float = 0.95) -> Band:
     r"""Band for the curve E[y | c], for all c at once and any n, if that curve does not fall.
 
@@ -62,9 +63,9 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     >>> found.contains(grid, grid**1.5), found.contains(grid, grid)
     (True, False)
     """
-    check_level(level)
-    refuse_batch(profile)
-    place = cell_places(profile, _CELLS)
+    checks.level(level)
+    resampling.refuse_batch(profile)
+    place = resampling.cell_places(profile, _CELLS)
     count = len(place) - 1
     first, last = np.triu_indices(count)
     sums = {name: profile.sums(name, Cut(place[None], place[None]))[0] for name in ("w", "c", "y")}
@@ -107,5 +108,5 @@ def _effective_runs(profile: Profile, place: Indices, first: Indices, last: Indi
     every = np.arange(len(unit))
     for i, (a, b) in enumerate(zip(first, last, strict=True)):
         inside = rows[b + 1] - rows[a]
-        effective[i] = effective_size(np.zeros_like(every), inside, ones[b + 1] - ones[a], 1)[0]
+        effective[i] = estimators.effective_size(np.zeros_like(every), inside, ones[b + 1] - ones[a], 1)[0]
     return effective[None]

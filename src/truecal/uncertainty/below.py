@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from truecal.checks import check_between, checked
+from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import ClusteredSeries, Pivot, RankSeries, Units
+from truecal.estimate import RankSeries, rank_series, resampling
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
@@ -12,7 +13,7 @@ from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict
 
 
-@checked
+@checks.checked
 def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
     r"""Test of "the root-mean-square calibration error is at least `threshold`": a small p-value is evidence that it is below.
 
@@ -28,7 +29,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     >>> below(profile, 0.05).p_value < 0.001, below(profile, 0.002).p_value > 0.05
     (True, True)
     """
-    check_between(threshold, "threshold", 0, 1)
+    checks.between(threshold, "threshold", 0, 1)
     pivot, single = _pivot(data, lens)
     p = pivot.chance_below(threshold)
     theta = threshold**2
@@ -41,12 +42,14 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     return Verdict(z, p, hypothesis, method)
 
 
-def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[Pivot, bool]:
+def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[estimators.Pivot, bool]:
     """The pivot of one dataset or of every dataset of a lens, and whether answers are plain numbers."""
     if isinstance(data, Profile):
         if lens is not None:
             raise InputError("a lens needs Predictions: a Profile is already one lens's view")
-        return (RankSeries().pivot(data) if data.units is None else ClusteredSeries.of_profile(data).pivot), data.single
+        return (
+            RankSeries().pivot(data) if data.units is None else rank_series.ClusteredSeries.of_profile(data).pivot
+        ), data.single
     if not isinstance(data, Predictions):
         raise InputError(f"a Profile or Predictions are needed, not {type(data).__name__}")
     check_lens(lens)
@@ -56,7 +59,7 @@ def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[Pivot, bool]
         sample.refuse_pooled()
         if sample.independent:
             return RankSeries().pivot(sample.profile), True
-        return ClusteredSeries.of(sample, Units.of(sample, np.random.default_rng(0))).pivot, True
+        return rank_series.ClusteredSeries.of(sample, resampling.Units.of(sample, np.random.default_rng(0))).pivot, True
     if data.clusters is not None:
         raise InputError("with clusters, judge one class at a time: tc.OneClass(name)")
     return RankSeries().pivot(lens(data)), False

@@ -5,24 +5,15 @@ from itertools import chain
 
 import numpy as np
 
-from truecal.checks import check_choice, check_level, check_resamples, checked, generator_of
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import (
-    METHODS,
-    Bootstrap,
-    Estimator,
-    Method,
-    Units,
-    check_estimator,
-    refuse_batch,
-    resampled_jointly,
-)
+from truecal.estimate import Estimator, check_estimator, jointly, resampling
 from truecal.lens import Lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 
 
-@checked
+@checks.checked
 def bootstrap(
     estimator: Estimator,
     data: Profile | Predictions,
@@ -30,10 +21,10 @@ def bootstrap(
     lens: Lens | None = None,
     resamples: int = 1000,
     level: float = 0.95,
-    method: Method = "percentile",
+    method: resampling.Method = "percentile",
     blocks: int | None = None,
     rng: int | np.random.Generator = 0,
-) -> Bootstrap:
+) -> resampling.Bootstrap:
     """Resample one dataset and judge every resample.
 
     Parameters
@@ -55,10 +46,10 @@ def bootstrap(
     (True, True)
     """
     check_estimator(estimator)
-    check_resamples(resamples)
-    check_level(level)
-    check_choice(method, METHODS, "method")
-    generator = generator_of(rng)
+    checks.resamples(resamples)
+    checks.level(level)
+    checks.choice(method, resampling.METHODS, "method")
+    generator = checks.generator(rng)
     if isinstance(data, Predictions):
         lens = default_lens(data) if lens is None else lens
         shares = lens.shares(data)
@@ -71,7 +62,7 @@ def bootstrap(
         return resampled_units(estimator, lens, data, resamples, level, method, generator, blocks)
     if lens is not None or blocks is not None:
         raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
-    refuse_batch(data)
+    resampling.refuse_batch(data)
     data.refuse_dependent("pass the Predictions, whose clusters are drawn as whole")
     return estimator.resampled(data, resamples=resamples, level=level, rng=generator, method=method)
 
@@ -82,16 +73,16 @@ def resampled_units(
     preds: Predictions,
     resamples: int,
     level: float,
-    method: Method,
+    method: resampling.Method,
     rng: np.random.Generator,
     blocks: int | None = None,
-) -> Bootstrap:
+) -> resampling.Bootstrap:
     """Resamples of whole units, the same for all datasets of a lens."""
     if method == "bca":
         raise InputError("bca needs independent rows and one dataset; use method='basic'")
     samples = lens.samples(preds)
     first = next(samples)
-    units = Units.of(first, rng, blocks=blocks)
+    units = resampling.Units.of(first, rng, blocks=blocks)
     counts = units.draws(resamples, rng)
-    joint = resampled_jointly(estimator, chain([first], samples), lens.shares(preds), units, counts, rng)
-    return replace(Bootstrap.of(estimator, joint, level, units.kind), method=method)
+    joint = jointly.resampled_jointly(estimator, chain([first], samples), lens.shares(preds), units, counts, rng)
+    return replace(resampling.Bootstrap.of(estimator, joint, level, units.kind), method=method)

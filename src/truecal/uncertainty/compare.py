@@ -1,25 +1,30 @@
 """Which model is better calibrated? Differences on the same rows, with interval and test."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, check_resamples, checked, generator_of
+from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Estimator, Interval, Joint, RankSeries, Units, check_estimator, resampled_jointly
+from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, resampling
+from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
+from truecal.profile import Sketch
 from truecal.select import column
 from truecal.types import Float64s
+from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context
 from truecal.uncertainty.multiplicity import holm
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabular):
     """Error of model `a` minus error of model `b` on the same rows; positive means that b is better calibrated.
 
     `differences` is the resampled distribution, already on the scale of the true difference; `p_value` is two-sided, for no
@@ -33,7 +38,7 @@ class Comparison:
     interval: Interval
     p_value: float
     adjusted_p: float
-    differences: Float64s
+    differences: Float64s = field(repr=False)
     estimator: Estimator
     lens: str
     n: int
@@ -54,6 +59,14 @@ class Comparison:
             "adjusted_p": self.adjusted_p,
         }
 
+    def frame(self) -> Frame:
+        """One row: both errors, their difference, its interval and p-values."""
+        return Frame.from_records([{**self.row(), "value_a": self.value_a, "value_b": self.value_b, "n": self.n}])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, without the resampled distribution."""
+        return {**super().to_dict(), "difference": self.difference, "estimator": repr(self.estimator)}
+
     def __str__(self) -> str:
         low, high = float(self.interval.low), float(self.interval.high)
         return (
@@ -62,10 +75,10 @@ class Comparison:
         )
 
 
-@checked
+@checks.checked
 def compare(
-    y_true: ArrayLike | Predictions,
-    prob_a: ArrayLike | Predictions,
+    y_true: ArrayLike | Predictions | Sketch,
+    prob_a: ArrayLike | Predictions | Sketch,
     prob_b: ArrayLike | None = None,
     *,
     estimator: Estimator | None = None,
@@ -90,7 +103,8 @@ def compare(
 
     compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
     belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
-    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves.
+    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves. So it is with two
+    Sketches, which have forgotten their rows; what they leave open is added to the interval.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -102,15 +116,22 @@ def compare(
     """
     if len(names) != 2 or names[0] == names[1]:
         raise InputError(f"names must be two different texts, one for each model, not {names!r}")
-    if isinstance(y_true, Predictions):
-        if not isinstance(prob_a, Predictions) or prob_b is not None:
+    if isinstance(y_true, Predictions | Sketch):
+        if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
         if sample_weight is not None or clusters is not None or classes is not None:
             raise InputError("Predictions hold their weights, clusters and classes; leave them out")
-        models = {names[0]: y_true, names[1]: prob_a}
-        chosen = _Chosen(None, estimator, lens, key, paired)
-        return _compare_all(models, chosen, resamples, level, rng)[0]
-    if prob_b is None or isinstance(prob_a, Predictions):
+        return compare_many(
+            {names[0]: y_true, names[1]: prob_a},
+            estimator=estimator,
+            lens=lens,
+            key=key,
+            paired=paired,
+            resamples=resamples,
+            level=level,
+            rng=rng,
+        )[0]
+    if prob_b is None or isinstance(prob_a, Predictions | Sketch):
         raise InputError("compare(y_true, prob_a, prob_b) needs the probabilities of both models")
     return compare_many(
         y_true,
@@ -128,9 +149,9 @@ def compare(
     )[0]
 
 
-@checked
+@checks.checked
 def compare_many(
-    y_true: ArrayLike | Mapping[str, Predictions],
+    y_true: ArrayLike | Mapping[str, Predictions] | Mapping[str, Sketch] | Mapping[str, Predictions | Sketch],
     probs: Mapping[str, ArrayLike] | None = None,
     *,
     reference: str | None = None,
@@ -159,9 +180,16 @@ def compare_many(
     [('x', 'y'), ('x', 'z'), ('y', 'z')]
     """
     if probs is None:
-        if not isinstance(y_true, Mapping) or not all(isinstance(preds, Predictions) for preds in y_true.values()):
-            raise InputError("compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name")
-        all_preds = dict(y_true)
+        if not isinstance(y_true, Mapping) or not all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
+            raise InputError(
+                "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
+            )
+        sketches = {name: data for name, data in y_true.items() if isinstance(data, Sketch)}
+        if sketches:
+            if len(sketches) < len(y_true) or lens is not None or key is not None:
+                raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
+            return _compare_sketches(sketches, _Chosen(reference, estimator, None, None, False), resamples, level, rng)
+        all_preds = {name: data for name, data in y_true.items() if isinstance(data, Predictions)}
     else:
         all_preds = {
             name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)  # type: ignore[arg-type]
@@ -180,6 +208,13 @@ class _Chosen:
     key: str | None
     paired: bool
 
+    def judge(self) -> Estimator:
+        """The estimator asked for, or the one that suits the lens."""
+        several = self.lens is not None and self.lens.several
+        estimator = self.estimator or (estimators.GeneralizedECE() if several else RankSeries())
+        check_estimator(estimator)
+        return estimator
+
     def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
         if len(names) < 2:
             raise InputError("a comparison needs at least two models with different names")
@@ -197,28 +232,41 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    check_resamples(resamples)
-    check_level(level)
+    checks.resamples(resamples)
+    checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
-    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
-    check_estimator(estimator)
-    generator = generator_of(rng)
-    lenses = {name: chosen.lens or default_lens(preds) for name, preds in all_preds.items()}
+    estimator = chosen.judge()
+    generator = checks.generator(rng)
+    lenses = {name: estimator.own_lens(chosen.lens) or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    counts = next(iter(units.values())).draws(draws, generator)
-    models = {}
-    for name, preds in all_preds.items():
-        own = counts if chosen.paired else units[name].draws(draws, generator)
-        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = resampled_jointly(estimator, samples, shares, units[name], own, generator, always_test=True)
-        models[name] = _Model.of(joint, estimator, level)
+    judge = in_context if estimator.several else by_counts
+    models = judge(estimator, all_preds, lenses, Drawing(units, draws, chosen.paired, level, generator))
     first = next(iter(all_preds))
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
     described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
-    comparisons = [_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs]
+    return _adjusted([_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs])
+
+
+def _compare_sketches(
+    sketches: Mapping[str, Sketch], chosen: _Chosen, resamples: int, level: float, rng: int | np.random.Generator
+) -> list[Comparison]:
+    checks.resamples(resamples)
+    checks.level(level)
+    pairs = chosen.pairs(list(sketches))
+    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
+    check_estimator(estimator)
+    generator = checks.generator(rng)
+    draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
+    models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}
+    n, method = min(s.rows for s in sketches.values()), "bootstrap of rows, unpaired, and what the sketches leave open"
+    return _adjusted([_pair(a, b, models, level, method, estimator, "scores", n) for a, b in pairs])
+
+
+def _adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """With p-values corrected for the number of comparisons."""
     adjusted = holm(np.array([c.p_value for c in comparisons]))
     return [replace(c, adjusted_p=float(p)) for c, p in zip(comparisons, adjusted, strict=True)]
 
@@ -228,12 +276,12 @@ def _units(
     lenses: Mapping[str, Lens],
     chosen: _Chosen,
     rng: np.random.Generator,
-) -> dict[str, Units]:
+) -> dict[str, resampling.Units]:
     """What is drawn for each model; paired models have the same units, so that one draw serves all of them."""
     if not chosen.paired:
         if chosen.key is not None:
             raise InputError("key= says which rows belong together, paired=False that none do; give one")
-        return {name: Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
+        return {name: resampling.Units.of(next(lenses[name].samples(preds)), rng) for name, preds in all_preds.items()}
     (first, preds), *others = all_preds.items()
     if chosen.key is not None:
         return _units_by_key(all_preds, lenses, chosen.key, rng)
@@ -254,13 +302,13 @@ def _units(
             raise InputError(
                 f"the clusters of {name} are not those of {first}; rows that are paired share their cluster"
             )
-    shared = Units.of(next(lenses[first].samples(preds)), rng)
+    shared = resampling.Units.of(next(lenses[first].samples(preds)), rng)
     return dict.fromkeys(all_preds, shared)
 
 
 def _units_by_key(
     all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], key: str, rng: np.random.Generator
-) -> dict[str, Units]:
+) -> dict[str, resampling.Units]:
     """Units named by a column of every model; the clusters of the first model hold whole keys, where it has some."""
     first = next(iter(all_preds))
     keys = {name: np.asarray(column(preds, key)).astype(str) for name, preds in all_preds.items()}
@@ -283,34 +331,17 @@ def _units_by_key(
         codes = {name: of_key[values] for name, values in codes.items()}
     alone = clusters is None and all(len(values) == len(known) for values in codes.values())
     sample = next(lenses[first].samples(all_preds[first])).with_units(codes[first])
-    drawn = Units.of(sample, rng)
+    drawn = resampling.Units.of(sample, rng)
     group = np.zeros(int(codes[first].max()) + 1, np.intp)
     group[codes[first]] = drawn.of_row
     kind = "rows" if alone else "clusters"
-    return {name: Units(group[values], drawn.count, kind) for name, values in codes.items()}
-
-
-@dataclass(frozen=True)
-class _Model:
-    """What a comparison needs of one model."""
-
-    value: float
-    drawn: Float64s  # where its true error may be, resample by resample
-    calibrated: bool  # whether it may be perfectly calibrated
-
-    @classmethod
-    def of(cls, joint: Joint, estimator: Estimator, level: float) -> "_Model":
-        return cls(
-            float(estimator.root(np.array([joint.power]))[0]),
-            np.minimum(estimator.root(joint.power - joint.deviations), 1.0),
-            joint.p_value > 1 - level,
-        )
+    return {name: resampling.Units(group[values], drawn.count, kind) for name, values in codes.items()}
 
 
 def _pair(
     a: str,
     b: str,
-    models: Mapping[str, _Model],
+    models: Mapping[str, Model],
     level: float,
     method: str,
     estimator: Estimator,
@@ -328,5 +359,6 @@ def _pair(
     m = len(d)
     tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
     p = min(1.0, 2 * (1 + tail) / (1 + m))
-    interval = Interval(min(float(low), difference), max(float(high), difference), level, method)
+    unseen = one.unseen + other.unseen
+    interval = Interval(min(float(low), difference) - unseen, max(float(high), difference) + unseen, level, method)
     return Comparison(a, b, one.value, other.value, interval, p, p, d, estimator, lens, n)

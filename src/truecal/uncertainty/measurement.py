@@ -1,31 +1,30 @@
 """The front door: labels and probabilities in, an honest Estimate out."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, checked, generator_of
+from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
 from truecal.estimate import (
-    Bootstrap,
-    ClusteredSeries,
     Estimate,
     Estimator,
-    GeneralizedECE,
     Interval,
-    Joint,
     RankSeries,
-    Units,
     check_estimator,
     combined,
-    label_test,
-    resampled_jointly,
+    jointly,
+    rank_series,
+    resampling,
 )
 from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
-from truecal.profile import Profile
+from truecal.profile import Profile, Sketch
 from truecal.select import Selection, small_selection
 from truecal.types import Float64s
 
@@ -34,10 +33,12 @@ _JOINT_WORK = 20_000  # resamples x datasets of a lens with many
 _MOST_LABELS = 5_000_000  # rows x classes up to which labels are redrawn; beyond, sums of rows are all but symmetric
 _LABEL_WORK = 2_000_000  # redrawn labels
 _FEW_CLUSTERS = 20
+_REFERENCE_WORK = 4_000_000  # outputs from which labels are redrawn for the error of a calibrated model
+_REFERENCES = 20  # times at most
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
 
-@checked
+@checks.checked
 def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -68,45 +69,90 @@ def calibration_error(
     >>> p = rng.random(1000)
     >>> est = tc.calibration_error(rng.random(1000) < p, p)
     >>> print(est)
-    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, positive class, n=1000, p=0.814)
+    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, positive class, n=1000, p=0.78)
     """
     preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, clusters=clusters, classes=classes)
     return measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
 
 
-@checked
+@overload
 def measure(
-    preds: Predictions,
+    preds: Predictions | Sketch,
     *,
     estimator: Estimator | None = None,
     lens: Lens | None = None,
     select: Selection | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
-) -> Estimate:
-    """:func:`calibration_error` for Predictions that are already built.
+) -> Estimate: ...
+@overload
+def measure(
+    preds: Predictions | Sketch,
+    *,
+    estimator: list[Estimator] | tuple[Estimator, ...],
+    lens: Lens | None = None,
+    select: Selection | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> estimators.Estimates: ...
+@checks.checked
+def measure(
+    preds: Predictions | Sketch,
+    *,
+    estimator: Estimator | list[Estimator] | tuple[Estimator, ...] | None = None,
+    lens: Lens | None = None,
+    select: Selection | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> Estimate | estimators.Estimates:
+    """:func:`calibration_error` for Predictions that are already built, or for a Sketch of scores and outcomes.
 
     Parameters
     ----------
     estimator, lens, level, rng : as in :func:`calibration_error`. A lens on several probabilities (TopK, Grouping, Canonical) is
-        measured by :class:`GeneralizedECE` unless an estimator is given.
+        measured by :class:`GeneralizedECE` unless an estimator is given. Several estimators give a table, one row each.
     select : which rows are judged: by_label, by_output, by_column, combined with & | ~. Taken before the lens.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> table = tc.measure(tc.Predictions.from_probs(p, rng.random(1000) < p), estimator=[tc.BinnedECE(), tc.SweepECE()])
+    >>> print(table.frame().select("estimator", "value", "n"))
+    estimator  value    n
+    BinnedECE  0.03737  1000
+    SweepECE   0.02507  1000
     """
+    if isinstance(estimator, (list, tuple)):
+        if not estimator:
+            raise InputError("estimator is an empty list; name at least one, such as [tc.SweepECE()]")
+        return estimators.Estimates(
+            tuple(measure(preds, estimator=one, lens=lens, select=select, level=level, rng=rng) for one in estimator)
+        )
+    if isinstance(preds, Sketch):
+        if lens is not None or select is not None:
+            raise InputError("a Sketch was made with its lens and selection; give them to tc.scan")
+        return _of_sketch(preds, estimator, level, rng)
     if not isinstance(preds, Predictions):
         raise InputError(
             f"Predictions are measured here, not {type(preds).__name__}; build them with tc.Predictions.from_probs(probs, labels)"
         )
-    check_level(level)
+    checks.level(level)
     check_lens(lens)
-    generator = generator_of(rng)
+    generator = checks.generator(rng)
     if estimator is None:
-        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+        estimator = estimators.GeneralizedECE() if lens is not None and lens.several else RankSeries()
     check_estimator(estimator)
     estimator = estimator.at_level(level, generator)
     judged, select = estimator.chosen(preds, select)
     lens = estimator.own_lens(lens) or default_lens(judged)
     estimate = _measured(judged, estimator, lens, level, generator)
-    notes = (*_notes(judged), *estimate.warnings)
+    by_label = select is not None and select.uses_labels
+    notes = (*([] if by_label else _notes(judged)), *estimate.warnings)
+    if select is not None and by_label:
+        expected = _if_calibrated(preds, estimator, lens, select, generator)
+        told = "an error of its own" if expected is None else f"{expected:.4f}"
+        note = f"rows were selected by their label, so a calibrated model with these outputs would show {told}, not 0"
+        notes, estimate = (note, *notes), estimate.but(chance=expected, p_value=None)
     if select is not None:
         small = small_selection(len(judged), len(preds))
         notes = notes if small is None else (small, *notes)
@@ -131,7 +177,49 @@ def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float
     return _pooled(sample, estimator, level, rng)
 
 
-@checked
+def _if_calibrated(
+    preds: Predictions, estimator: Estimator, lens: Lens, select: Selection, rng: np.random.Generator
+) -> float | None:
+    """The mean value that a calibrated model with these outputs would show among rows selected by their label.
+
+    Labels are drawn from the outputs, rows are selected by them, and the error is measured; None where no row is selected.
+    """
+    values = []
+    draw = rng.spawn(1)[0]
+    plain = estimator.without_interval()
+    for _ in range(int(np.clip(_REFERENCE_WORK // (len(preds) * preds.class_count), 1, _REFERENCES))):
+        chance = draw.random(len(preds))
+        labels = (
+            (chance < preds.probs).astype(preds.labels.dtype)
+            if preds.binary
+            else (preds.probs.cumsum(axis=1) < chance[:, None]).sum(axis=1).clip(0, preds.class_count - 1)
+        )
+        twin = replace(preds, labels=labels)
+        rows = select.mask(twin)
+        if rows.any():
+            values.append(_value(twin.take(rows), plain, lens, draw))
+    return float(np.mean(values)) if values else None
+
+
+def _value(preds: Predictions, estimator: Estimator, lens: Lens, rng: np.random.Generator) -> float:
+    """The value alone, without interval and test."""
+    shares = lens.shares(preds)
+    if estimator.several:
+        return float(estimator.of_samples(lens.samples(preds), shares, rng).value)
+    if shares is not None:
+        return float(_combined(preds, estimator, lens, shares).value)
+    return float(estimator.values(lens.sample(preds).profile)[0])
+
+
+def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: int | np.random.Generator) -> Estimate:
+    """Value, interval, test and `sketch_error` of the scores behind a sketch."""
+    checks.level(level)
+    chosen = RankSeries() if estimator is None else estimator
+    check_estimator(chosen)
+    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, checks.generator(rng))
+
+
+@checks.checked
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)
@@ -144,19 +232,19 @@ def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: n
 def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset whose rows come in clusters: the rank series leaves out whole clusters, other estimators resample them."""
     estimate = estimator(sample.profile)
-    units = Units.of(sample, rng)
+    units = resampling.Units.of(sample, rng)
     if units.count < 2:
         return _unknowable(
             estimate, level, "all rows belong to one cluster: nothing tells how much another would differ"
         )
-    series = ClusteredSeries.of(sample, units)
+    series = rank_series.ClusteredSeries.of(sample, units)
     if units.count < _FEW_CLUSTERS:
         note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
         estimate = estimate.but(warnings=(*estimate.warnings, note))
     counted = estimator.of_clusters(series, level)
     if counted is None:
         joint = _joint(estimator, [sample], None, _RESAMPLES, rng)
-        estimate = estimate.but(interval=Bootstrap.of(estimator, joint, level, units.kind).interval())
+        estimate = estimate.but(interval=resampling.Bootstrap.of(estimator, joint, level, units.kind).interval())
     else:
         value, power, interval = counted
         estimate = estimate.but(value=value, power=power, interval=interval)
@@ -166,11 +254,11 @@ def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.rando
 def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of several pairs per row: rows are resampled."""
     estimate = estimator.report(sample.profile, estimator.find(sample.profile))
-    units = Units.of(sample, rng)
+    units = resampling.Units.of(sample, rng)
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
     joint = _joint(estimator, [sample], None, _RESAMPLES, rng, sign_test=True)
-    interval = Bootstrap.of(estimator, joint, level, units.kind).interval()
+    interval = resampling.Bootstrap.of(estimator, joint, level, units.kind).interval()
     return estimate.but(interval=interval, p_value=joint.test, parts=estimator.root(joint.parts))
 
 
@@ -179,17 +267,17 @@ def _many(
 ) -> Estimate:
     """One error over all datasets of a lens, on the same rows: rows (or clusters) are drawn for all of them together."""
     estimate = _combined(preds, estimator, lens, shares)
-    units = Units.of(next(lens.samples(preds)), rng)
+    units = resampling.Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:
         return _unknowable(estimate, level, _ONE_UNIT)
     resamples = int(np.clip(_JOINT_WORK // len(shares), 50, _RESAMPLES))
     few = units.kind == "rows" and len(preds) * len(shares) <= _MOST_LABELS
     joint = _joint(estimator, lens.samples(preds), shares, resamples, rng, sign_test=not few)
-    found = Bootstrap.of(estimator, joint, level, units.kind)
+    found = resampling.Bootstrap.of(estimator, joint, level, units.kind)
     p = joint.test
     if few:
         redraws = int(np.clip(_LABEL_WORK // len(preds), 199, 999))
-        p = label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
+        p = rank_series.label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
     return estimate.but(
         value=found.value,
         power=found.power,
@@ -207,13 +295,13 @@ def _joint(
     rng: np.random.Generator,
     *,
     sign_test: bool = False,
-) -> Joint:
+) -> jointly.Joint:
     """Resamples of whole units, the same for all samples."""
     each = iter(samples)
     first = next(each)
-    units = Units.of(first, rng)
+    units = resampling.Units.of(first, rng)
     draws = units.draws(resamples, rng)
-    return resampled_jointly(estimator, chain([first], each), shares, units, draws, rng, sign_test=sign_test)
+    return jointly.resampled_jointly(estimator, chain([first], each), shares, units, draws, rng, sign_test=sign_test)
 
 
 def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.profile import Sketch
+import truecal as tc
 from truecal.types import Float64s, Indices
 
 _MIDDLE = 64  # cells per unit in the middle
@@ -76,7 +76,7 @@ class Batch:
         return hashlib.sha256(counts.tobytes()).hexdigest()[:16]
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch) -> "Batch":
+    def from_sketch(cls, sketch: tc.Sketch) -> "Batch":
         """The cells of a watch from those of a sketch: nothing is approximated, every sum is known."""
         sums, edge = sketch.sums, sketch.edges
         n, y, r = sums["n"], sums["y"], sums["r"]
@@ -99,7 +99,7 @@ class Batch:
     @classmethod
     def from_units(cls, scores: Float64s, outcomes: Float64s, units: Indices) -> "Batch":
         """Rows that belong to units: the cells of the rows for display, the residuals of the units' means."""
-        plain = cls.from_sketch(Sketch.from_arrays(scores, outcomes))
+        plain = cls.from_sketch(tc.Sketch.from_arrays(scores, outcomes))
         code = np.unique(units, return_inverse=True)[1]
         size = np.bincount(code)
         mean = np.bincount(code, scores - outcomes) / size

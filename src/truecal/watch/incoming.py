@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.lens import Lens, Sample, default_lens
-from truecal.predictions import Predictions
-from truecal.profile import Sketch
-from truecal.scan import Scan
+from truecal.lens import Lens, default_lens
 from truecal.watch.cells import Batch
 from truecal.watch.step import Group
 
@@ -55,13 +53,13 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     """The batches in `data`, or a refusal that changes nothing."""
     if isinstance(data, (list, tuple)):
         return _together([read(part, lens, by) for part in data])
-    if isinstance(data, Predictions):
+    if isinstance(data, tc.Predictions):
         return _of_predictions(data, lens, by)
-    if isinstance(data, Scan):
+    if isinstance(data, tc.Scan):
         return _of_scan(data, lens, by)
-    if isinstance(data, Sketch):
+    if isinstance(data, tc.Sketch):
         return _of_sketches({(): data}, by)
-    if isinstance(data, Mapping) and all(isinstance(sketch, Sketch) for sketch in data.values()):
+    if isinstance(data, Mapping) and all(isinstance(sketch, tc.Sketch) for sketch in data.values()):
         return _of_sketches({_group(key): sketch for key, sketch in data.items()}, by)
     raise InputError(
         "a watch takes Predictions, a Sketch, a Scan, a mapping of groups to sketches, or a list of these, "
@@ -69,7 +67,7 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     )
 
 
-def _of_predictions(preds: Predictions, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+def _of_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     judge = default_lens(preds) if lens is None else lens
     asked = judge.pushed_down()
     if preds.weights is not None:
@@ -84,13 +82,13 @@ def _of_predictions(preds: Predictions, lens: Lens | None, by: tuple[str, ...]) 
     return Incoming(batches, _shares(shares), tuple(labels), judged)
 
 
-def _of_sample(sample: Sample) -> Batch:
+def _of_sample(sample: tc.Sample) -> Batch:
     if sample.units is None:
-        return Batch.from_sketch(Sketch.from_arrays(sample.scores, sample.outcomes))
+        return Batch.from_sketch(tc.Sketch.from_arrays(sample.scores, sample.outcomes))
     return Batch.from_units(sample.scores.astype(np.float64), sample.outcomes.astype(np.float64), sample.units)
 
 
-def _members(preds: Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
+def _members(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
     """Rows of every group, in the order of their values."""
     if not by:
         return {(): np.arange(len(preds))}
@@ -107,7 +105,7 @@ def _members(preds: Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
     return {key: np.array(places[key]) for key in sorted(places)}
 
 
-def _of_scan(scan: Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+def _of_scan(scan: tc.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     if tuple(scan.by) != by:
         raise InputError(
             f"the watch groups by {_listed(by)} and the scan by {_listed(scan.by)}; scan with the same by="
@@ -124,7 +122,7 @@ def _of_scan(scan: Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     return Incoming(dict(sorted(batches.items())), _shares(scan.shares), labels, judged, scan.dropped)
 
 
-def _of_sketches(sketches: Mapping[Group, Sketch], by: tuple[str, ...]) -> Incoming:
+def _of_sketches(sketches: Mapping[Group, tc.Sketch], by: tuple[str, ...]) -> Incoming:
     if any(len(group) != len(by) for group in sketches):
         given = "a sketch for all rows" if any(not group for group in sketches) else "sketches of groups"
         asked = f"groups by {_listed(by)}: pass a mapping of groups to sketches" if by else "has no groups"
@@ -135,7 +133,7 @@ def _of_sketches(sketches: Mapping[Group, Sketch], by: tuple[str, ...]) -> Incom
     return Incoming(batches, (1.0,), (None,), None)
 
 
-def _of_sketch(sketch: Sketch) -> Batch:
+def _of_sketch(sketch: tc.Sketch) -> Batch:
     if not np.array_equal(sketch.sums["n"], sketch.sums["w"]):
         raise InputError("the sketch holds weighted rows; a watch bets on rows that count once")
     if not sketch.cells:

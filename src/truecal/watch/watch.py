@@ -6,7 +6,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
-from truecal.checks import check_between, check_whole, checked
+from truecal import checks
 from truecal.errors import FileError, InputError
 from truecal.frame import Frame
 from truecal.lens import Lens, check_lens
@@ -23,7 +23,7 @@ from truecal.writing import write_whole
 RUN_LENGTH = 1000  # batches between false alarms about a change, on average, unless said otherwise
 
 
-@checked
+@checks.checked
 class Watch:
     """Watch calibration batch by batch (day by day), as often as one likes, with a stated chance of a false alarm.
 
@@ -62,13 +62,13 @@ class Watch:
         run_length: int | None = None,
     ) -> None:
         if tolerance != 0:
-            check_between(tolerance, "tolerance", 0, 0.5)
-        check_between(alpha, "alpha", 0, 1)
+            checks.between(tolerance, "tolerance", 0, 0.5)
+        checks.between(alpha, "alpha", 0, 1)
         check_lens(lens)
         if lens is not None:
             lens.pushed_down()  # refuses what has more than one probability per row and class
         if run_length is not None:
-            check_whole(run_length, "run_length", 2)
+            checks.whole(run_length, "run_length", 2)
         columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
         length = RUN_LENGTH if run_length is None else int(run_length)
         self.settings = Settings(float(tolerance), float(alpha), length, columns)
@@ -80,7 +80,7 @@ class Watch:
 
     # ------------------------------------------------------------------ batches
 
-    @checked
+    @checks.checked
     def update(
         self,
         data: Any,
@@ -158,7 +158,7 @@ class Watch:
                 if predicted is not None and len(incoming.batches) > 1:
                     predicted = None  # of all groups together
             if predicted is not None:
-                check_whole(predicted, "of", rows)
+                checks.whole(predicted, "of", rows)
             found[key] = Arrival(at, rows, predicted, late, restart)
         return found
 
@@ -243,7 +243,7 @@ class Watch:
         self._groups.update({key: self._groups[key].restarted() for key in keys})
         self._peak = max(self.log_e, 0.0) if self._groups else 0.0
 
-    @checked
+    @checks.checked
     def merge(self, other: "Watch") -> "Watch":
         """Take in the groups of another watch with the same settings, none of which is known here; returns the watch itself."""
         if other.settings != self.settings or other.lens != self.lens:

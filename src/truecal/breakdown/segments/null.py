@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import parallel
 from truecal.breakdown.segments.records import Records
 from truecal.breakdown.segments.tables import Tables
-from truecal.parallel import Progress, Step
 from truecal.types import Float64s, Indices
 
 CONTRASTS = np.array(
@@ -167,7 +167,7 @@ def _limit(maxima: Float64s, level: float) -> float:
     return float(np.sort(maxima)[place]) + 1e-9
 
 
-def joint_null(records: Records, tables: Tables, tests: Pairs, draws: int, progress: Progress) -> Null:
+def joint_null(records: Records, tables: Tables, tests: Pairs, draws: int, progress: parallel.Progress) -> Null:
     """Redraws (or sign changes of units) of all tests; memory does not grow with their number."""
     second, third = contrasted_moments(records, tables, tests, records.score)
     redrawn = _Counter(draws * (1 if records.unit is None else 2), progress)
@@ -198,12 +198,12 @@ def joint_null(records: Records, tables: Tables, tests: Pairs, draws: int, progr
 class _Counter:
     """Tells how many redraws are done."""
 
-    def __init__(self, total: int, progress: Progress) -> None:
+    def __init__(self, total: int, progress: parallel.Progress) -> None:
         self.done, self.total, self.progress = 0, total, progress
 
     def add(self, count: int) -> None:
         self.done += count
-        self.progress(Step("redrawing outcomes", self.done, self.total))
+        self.progress(parallel.Step("redrawing outcomes", self.done, self.total))
 
 
 def _unit_deviations(

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
 from truecal.breakdown.groups import Grouped
 from truecal.errors import InputError
 from truecal.lens import Lens
-from truecal.predictions import Predictions
-from truecal.profile import Sketch
 from truecal.types import Float64s, Indices
 
 REGIONS = 4  # quarters of the scores
@@ -75,7 +74,7 @@ class Records:
         return np.stack([second, weight * second * (1 - 2 * score)], axis=1)
 
 
-def records_of(preds: Predictions, lens: Lens) -> Records:
+def records_of(preds: tc.Predictions, lens: Lens) -> Records:
     """Every row as a record; a lens on many classes gives one record per row and class, with the class as a column."""
     if lens.several:
         raise InputError(
@@ -137,7 +136,7 @@ def records_of_groups(groups: Grouped) -> Records:
     return Records(np.clip(total / count, 0.0, 1.0), ones, columns, count)
 
 
-def _sums(sketch: Sketch) -> tuple[Float64s, Float64s, Float64s]:
+def _sums(sketch: tc.Sketch) -> tuple[Float64s, Float64s, Float64s]:
     """Weight, ones and sum of scores in every cell of a sketch."""
     w, y, r = (sketch.sums[name] for name in ("w", "y", "r"))
     return w, y, w * sketch.edges + r

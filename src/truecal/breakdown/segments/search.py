@@ -7,6 +7,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
+from truecal import parallel
 from truecal.breakdown.findings import Audit, Segment
 from truecal.breakdown.segments.causes import Cause, find_causes
 from truecal.breakdown.segments.levels import Column, Level, read_column
@@ -15,8 +17,6 @@ from truecal.breakdown.segments.null import CONTRASTS, SLOPE, Pairs, contrasted,
 from truecal.breakdown.segments.records import REGIONS, Records
 from truecal.breakdown.segments.tables import Tables
 from truecal.errors import InputError
-from truecal.estimate import Estimate
-from truecal.parallel import Progress
 from truecal.types import Float64s
 
 _MOST_SUBSETS = 600  # subsets of columns searched; a larger number is cut down to a smaller depth
@@ -65,7 +65,7 @@ def affordable(columns: int, depth: int, notes: list[str]) -> int:
 class Search:
     """From records and tables to the segments that are listed."""
 
-    def __init__(self, records: Records, tables: Tables, level: float, progress: Progress) -> None:
+    def __init__(self, records: Records, tables: Tables, level: float, progress: parallel.Progress) -> None:
         # Ten redraws beyond the limit are expected: p-values near it are known to a third.
         draws = int(np.ceil(10 / (1 - level) - 1e-9)) - 1
         null = joint_null(records, tables, Pairs.of(tables), draws, progress)
@@ -78,7 +78,7 @@ class Search:
         self.significant = np.where(self.p <= 1 - level + 1e-12, u, -np.inf)
         self.flagged = len(np.unique(null.tests.segment[np.isfinite(self.significant)]))
 
-    def audit(self, overall: Estimate, tolerance: float | None, notes: Sequence[str]) -> Audit:
+    def audit(self, overall: tc.Estimate, tolerance: float | None, notes: Sequence[str]) -> Audit:
         """All that was searched and found."""
         return Audit(
             segments=self.segments(tolerance),

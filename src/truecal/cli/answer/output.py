@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from truecal.cli.answer.formats import FORMATS, Answer, json_text, rendered, safe
+from truecal.errors import FileError
 from truecal.writing import write_whole
 
 
@@ -71,6 +72,14 @@ def say(text: str, out: str | None) -> None:
         click.echo(text)
     else:
         write_whole(out, text + "\n")
+
+
+def draw(figure: Any, file: str) -> None:
+    """Write a figure; the ending of the file says in which format."""
+    try:
+        figure.savefig(file, dpi=130)
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot draw {file}: {error}") from error
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from truecal.watch import GroupStep, Watch, WatchStep
+    import truecal as tc
+    from truecal.watch import GroupStep, WatchStep
 
 FORMATS = ("line", "json", "prometheus")
 _METRICS = {
@@ -20,16 +21,16 @@ _METRICS = {
 }
 
 
-def said(form: str, watch: "Watch", steps: "Sequence[WatchStep]") -> str:
+def said(form: str, watch: "tc.Watch", steps: "Sequence[WatchStep]") -> str:
     """The answer after one or several batches."""
     if form == "prometheus":
         return _prometheus(watch)
     if form == "line":
         return "\n".join(f"{step}{' (counted before)' if step.repeated else ''}" for step in steps)
-    from truecal.report import document
+    from truecal.report import records
 
     settings = watch.settings
-    content = document(
+    content = records.document(
         "watch",
         tolerance=settings.tolerance,
         alpha=settings.alpha,
@@ -43,7 +44,7 @@ def said(form: str, watch: "Watch", steps: "Sequence[WatchStep]") -> str:
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def _prometheus(watch: "Watch") -> str:
+def _prometheus(watch: "tc.Watch") -> str:
     """The text format of Prometheus: one gauge per number, one line per group."""
     step = watch.step()
     lines = []

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal import names
 from truecal.cli.answer.output import answer, output_options
 from truecal.cli.estimators import seed_option
-from truecal.names import ESTIMATORS
 
 if TYPE_CHECKING:
+    import truecal as tc
     from truecal.frame import Frame
-    from truecal.lab import Run
 
 world_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
 Command = Callable[..., Any]
@@ -47,11 +47,11 @@ class Running:
     seed: int
 
     @property
-    def run(self) -> "Run":
-        from truecal.lab import Run
-        from truecal.parallel import cores
+    def run(self) -> "tc.lab.Run":
+        import truecal as tc
+        from truecal import parallel
 
-        return Run(self.workers or cores(), self.cache)
+        return tc.lab.Run(self.workers or parallel.cores(), self.cache)
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class Reply:
 
     def give(self, verb: str, table: "Frame", *, facts: dict[str, Any] | None = None, text: str | None = None) -> None:
         """The table, and what is to be said besides; numbers that are missing become null in JSON."""
-        from truecal.report.records import document
+        from truecal.report import records
 
         rows = [{key: None if value != value else value for key, value in row.items()} for row in table]
         content = {**(facts or {}), "rows": rows}
         shown = table.to_text() if text is None else text
-        answer(document(verb, **content), shown, as_json=self.as_json, out=self.out)
+        answer(records.document(verb, **content), shown, as_json=self.as_json, out=self.out)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,9 @@ metric_options = bundled(
     Metric,
     "metric",
     (
-        click.option("--estimator", type=click.Choice(list(ESTIMATORS)), default="rank-series", show_default=True),
+        click.option(
+            "--estimator", type=click.Choice(list(names.ESTIMATORS)), default="rank-series", show_default=True
+        ),
         click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one."),
         click.option("--norm", metavar="P", help="1 or 2; errors of different norms cannot be compared. [default: 2]"),
     ),

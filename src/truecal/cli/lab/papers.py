@@ -10,7 +10,7 @@ from truecal.cli.lab.trials import lab
 from truecal.cli.source import Source, column_options, load
 
 if TYPE_CHECKING:
-    from truecal.lab.papers.data import Network
+    from truecal.lab.papers import data as inputs
 
 
 @lab.command()
@@ -25,20 +25,19 @@ def paper(
 ) -> None:
     """Do an experiment of a paper again, and write its table and figure; without a name, list the experiments."""
     from truecal.frame import Frame
-    from truecal.lab.papers.papers import PAPERS
-    from truecal.lab.papers.papers import paper as redo
+    from truecal.lab.papers import papers as every
 
     if name is None:
         listed = [
             {"experiment": known, "quick": entry.quick, "full": entry.full, "data": entry.data}
-            for known, entry in PAPERS.items()
+            for known, entry in every.PAPERS.items()
         ]
         reply.give("lab paper", Frame.from_records(listed))
         return
     with running.run.kept() as run:
         given = _given(data, source)
         level: Any = "full" if effort.full else "quick"
-        made = redo(name, effort=level, m=effort.m, data=given, rng=running.seed, run=run)
+        made = every.paper(name, effort=level, m=effort.m, data=given, rng=running.seed, run=run)
     written = [str(path) for path in made.write(effort.folder, table_format=effort.table_format)]
     text = f"{made.title}\n\n{made.table.to_text()}\n\nwritten: {', '.join(written)}"
     reply.give("lab paper", made.table, facts={"title": made.title, "written": written}, text=text)
@@ -46,26 +45,37 @@ def paper(
 
 @lab.command()
 @click.option("--effort", type=click.Choice(["quick", "page", "full"]), default="page", show_default=True)
+@click.option("--full", is_flag=True, help="As many simulations as the papers: --effort full.")
 @click.option("--folder", metavar="FOLDER", help="Write every table and figure here as well.")
-@click.option("--out", metavar="FILE", default="papers.md", show_default=True, help="The page, in Markdown.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    default="papers.md",
+    show_default=True,
+    help="The page, in Markdown; a name without .md is a folder for tables and figures too, and the page stands beside it.",
+)
 @data_option
 @running_options
 @column_options
-def papers(source: Source, effort: str, folder: str | None, out: str, data: tuple[str, ...], running: Running) -> None:
+def papers(
+    source: Source, effort: str, full: bool, folder: str | None, out: str, data: tuple[str, ...], running: Running
+) -> None:
     """Do every experiment of the papers again and write one page: each numbered item, our number, the printed one, a verdict."""
-    from truecal.lab.papers.page import page, run_items
+    from truecal.lab.papers import page as whole
     from truecal.writing import write_whole
 
-    level: Any = effort
-    made = run_items(_given(data, source), effort=level, rng=running.seed, run=running.run)
+    level: Any = "full" if full else effort
+    if not out.endswith(".md"):
+        folder, out = folder or out, f"{out}.md"
+    made = whole.run_items(_given(data, source), effort=level, rng=running.seed, run=running.run)
     for experiment in made.values() if folder else ():
         experiment.write(str(folder))
-    click.echo(f"written: {write_whole(out, page(made))}")
+    click.echo(f"written: {write_whole(out, whole.page(made))}")
 
 
-def _given(data: tuple[str, ...], source: Source) -> "dict[str, Network]":
+def _given(data: tuple[str, ...], source: Source) -> "dict[str, inputs.Network]":
     """The networks of NAME=FILE pairs: .npz files with their splits, other files as one test split."""
-    from truecal.lab.papers.data import Network, Outputs, read_network
+    from truecal.lab.papers import data as inputs
 
     given = {}
     for pair in data:
@@ -73,9 +83,9 @@ def _given(data: tuple[str, ...], source: Source) -> "dict[str, Network]":
         if not between or not file:
             raise click.UsageError(f"--data takes NAME=FILE, not {pair!r}")
         if file.endswith(".npz"):
-            given[name] = read_network(file)
+            given[name] = inputs.read_network(file)
         else:
-            given[name] = Network(Outputs(load(replace(source, file=file))))
+            given[name] = inputs.Network(inputs.Outputs(load(replace(source, file=file))))
     return given
 
 

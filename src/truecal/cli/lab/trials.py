@@ -21,8 +21,8 @@ from truecal.cli.lab.options import (
 from truecal.cli.source import Source, input_options, load
 
 if TYPE_CHECKING:
+    import truecal as tc
     from truecal.estimate import Estimator
-    from truecal.lab import WorldFit
 
 
 @click.group()
@@ -41,18 +41,18 @@ def lab() -> None:
 @reply_options
 def worlds(reply: Reply) -> None:
     """List the papers' worlds with their true errors."""
+    import truecal as tc
     from truecal.frame import Frame
-    from truecal.lab import PAPER_WORLDS, dataset_of
 
     records = [
         {
             "world": name,
-            "dataset": dataset_of(name),
+            "dataset": tc.lab.dataset_of(name),
             "accuracy": world.accuracy(),
             "error_l1": world.true_error(1),
             "error_l2": world.true_error(2),
         }
-        for name, world in PAPER_WORLDS.items()
+        for name, world in tc.lab.PAPER_WORLDS.items()
     ]
     reply.give("lab worlds", Frame.from_records(records))
 
@@ -63,8 +63,8 @@ def worlds(reply: Reply) -> None:
 @input_options
 def fit(source: Source, lens: str, reply: Reply) -> None:
     """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
+    import truecal as tc
     from truecal.frame import Frame
-    from truecal.lab import goodness
 
     fitted = _fit(source, lens)
     records = [
@@ -73,7 +73,7 @@ def fit(source: Source, lens: str, reply: Reply) -> None:
         for c in fitted.curves
     ]
     table = Frame.from_records(records)
-    beta, check = fitted.beta, goodness(fitted)
+    beta, check = fitted.beta, tc.lab.goodness(fitted)
     facts = {
         "alpha": beta.scores.alpha,
         "alpha_se": beta.alpha_standard_error,
@@ -100,10 +100,10 @@ def fit(source: Source, lens: str, reply: Reply) -> None:
 @input_options
 def bias(source: Source, n: int | None, m: int, lens: str, running: Running, reply: Reply) -> None:
     """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
-    from truecal.lab import how_biased
+    import truecal as tc
 
     preds = load(source)
-    result = how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=running.seed, run=running.run)
+    result = tc.lab.how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=running.seed, run=running.run)
     facts = {
         "curve": result.fit.best.name,
         "true_error": result.world.true_error(),
@@ -137,18 +137,18 @@ def power(
     uniform and P(y) = c^d, as in Roelofs et al., section 5.4. The error is in the norm of the estimator (--norm): the same curve
     has a smaller error in norm 1 than in norm 2, so only powers of one norm can be compared.
     """
+    import truecal as tc
     from truecal.frame import Frame
-    from truecal.lab import PAPER_WORLDS, samples_needed
 
     given = bool(source.file)
     if given and world is not None:
         raise click.UsageError("FILE and --world exclude each other; give one")
-    place = PAPER_WORLDS[world] if world is not None else None
+    place = tc.lab.PAPER_WORLDS[world] if world is not None else None
     if given:
         place = _fit(source, lens).empirical_world
     estimator = _in_norm(metric)
     asked = {"error": question.error, "target": question.target, "alpha": question.alpha, "m": question.m}
-    needed = samples_needed(estimator, world=place, rng=running.seed, run=running.run, **asked)  # type: ignore[arg-type]
+    needed = tc.lab.samples_needed(estimator, world=place, rng=running.seed, run=running.run, **asked)  # type: ignore[arg-type]
     records = [{"n": n, "power": d.rate, "power_se": d.standard_error} for n, d in needed.tried.items()]
     table = Frame.from_records(records)
     words = (
@@ -173,63 +173,87 @@ for _parameter in power.params:  # here FILE may be left out
 
 
 @dataclass(frozen=True)
-class _Map:
-    """The intervals, sizes and datasets of a coverage map."""
+class _Atlas:
+    """Doors, sizes and datasets of the coverage atlas, and where it is written."""
 
     full: bool
     peers: bool
+    doors: tuple[str, ...]
     sizes: tuple[int, ...]
     m: int | None
-    level: float
+    table: str | None
+    page: str | None
 
 
-_map = bundled(
-    _Map,
+_atlas = bundled(
+    _Atlas,
     "wanted",
     (
-        click.option("--full/--quick", default=False, show_default=True, help="200 datasets per world and n, or 20."),
+        click.option(
+            "--full/--quick",
+            default=False,
+            show_default=True,
+            help="Every door and size, or a few doors and 20 datasets.",
+        ),
         click.option(
             "--peers", is_flag=True, help="Intervals of other installed packages as well (few datasets, n <= 1000)."
         ),
+        click.option("--door", "doors", multiple=True, metavar="NAME", help="Only this door; may be repeated."),
         click.option("--n", "sizes", type=click.IntRange(2), multiple=True, help="Rows of a dataset; may be repeated."),
         click.option(
-            "--m", type=click.IntRange(1), help="Simulated datasets per world and n, instead of --full or --quick."
+            "--m",
+            type=click.IntRange(2),
+            help="Datasets per world and n, instead of 200 or 20; slow doors have a share.",
         ),
-        click.option("--level", type=float, default=0.9, show_default=True, help="Stated level of the intervals."),
+        click.option("--table", metavar="FILE", help="Put the tables between the marks of this document."),
+        click.option("--page", metavar="FILE", help="Write the page: worlds by doors, coloured by coverage."),
     ),
 )
 
 
 @lab.command()
-@_map
+@_atlas
 @running_options
 @reply_options
-def coverage(wanted: _Map, running: Running, reply: Reply) -> None:
-    """How often does each interval hold the truth, and how long is it?
+def coverage(wanted: _Atlas, running: Running, reply: Reply) -> None:
+    """How often does each statement hold: intervals, tests and promises, in worlds whose truth is known?
 
-    Four groups of ten worlds: fitted to real networks, the same recalibrated (true error 0) and nearly so (0.02), and others.
-    The text has one line per interval, group and n; --json one row per world.
+    Five groups of ten worlds of one score (fitted to real networks, the same recalibrated and nearly so, others, hard ones) and
+    eight of many classes. The text has one line per door and n; --json one row per world. With --cache an interrupted run goes on
+    where it was.
     """
-    from truecal.lab.trials.coverage_map import CANDIDATES, SIZES, cell_table, coverage_map, summary
-    from truecal.lab.trials.peer_intervals import peer_candidates
+    from truecal.lab.atlas import atlas, peers, summary
 
+    names = [door.name for door in atlas.DOORS]
+    for name in wanted.doors:
+        if name not in names:
+            raise click.UsageError(f"there is no door {name!r}; doors are: {', '.join(names)}")
+    quick = [door for door in atlas.DOORS if door.share == 1]
+    asked = [door for door in atlas.DOORS if door.name in wanted.doors] or (list(atlas.DOORS) if wanted.full else quick)
     datasets = wanted.m or (200 if wanted.full else 20)
-    judged = list(CANDIDATES)
+    n = tuple(sorted(set(wanted.sizes))) or (atlas.SIZES if wanted.full else (100, 1000))
+    cells = atlas.coverage_atlas(n=n, m=datasets, doors=asked, rng=running.seed, run=running.run)
     if wanted.peers:
-        others, absent = peer_candidates(datasets)
-        judged += others
+        others, absent = peers.peer_doors()
         if absent:
             click.echo(f"truecal: not installed, left out: {', '.join(absent)}", err=True)
-    n = tuple(sorted(set(wanted.sizes))) or (SIZES if wanted.full else (100, 1000))
-    cells = coverage_map(n=n, m=datasets, level=wanted.level, candidates=judged, rng=running.seed, run=running.run)
-    facts = {"level": wanted.level, "n": list(n), "m": datasets}
-    reply.give("lab coverage", cell_table(cells), facts=facts, text=summary(cells).to_text())
+        cells += atlas.coverage_atlas(n=n, m=datasets, doors=others, rng=running.seed) if others else []
+    if wanted.table is not None:
+        given = "--full" if wanted.full else "--quick"
+        command = f"truecal lab coverage {given} --m {datasets} " + " ".join(f"--n {size}" for size in wanted.sizes)
+        summary.write_into(wanted.table, cells, command.strip())
+    if wanted.page is not None:
+        from truecal.report import atlas as page
+
+        page.write_atlas(cells, wanted.page)
+    facts = {"n": list(n), "m": datasets}
+    reply.give("lab coverage", summary.cell_table(cells), facts=facts, text=summary.summary(cells).to_text())
 
 
-def _fit(source: Source, lens: str) -> "WorldFit":
-    from truecal.lab import fit_world
+def _fit(source: Source, lens: str) -> "tc.lab.WorldFit":
+    import truecal as tc
     from truecal.lens import default_lens
 
     preds = load(source)
     judged = make_lens(lens, preds) or default_lens(preds)
-    return fit_world(judged(preds))
+    return tc.lab.fit_world(judged(preds))

@@ -58,7 +58,7 @@ def figure(
     """Draw a figure of Minderer et al. (2021) from the numbers in STORE."""
     import truecal as tc
     import truecal.plot.study as pictures
-    from truecal.report.records import document
+    from truecal.report import records
 
     held = tc.study.Store(store)
     points = tuple(pictures.External(*point) for point in external)
@@ -82,7 +82,7 @@ def figure(
             frame = drawn.frame()
             write_whole(numbers, getattr(frame, "write_parquet" if numbers.endswith(".parquet") else "write_csv"))
     lines = [f"wrote {path}" for path in written.values()]
-    content = document("study-figure", store=store, written=written, notes=notes)
+    content = records.document("study-figure", store=store, written=written, notes=notes)
     answer(content, "\n".join([*lines, *(f"note: {note}" for note in notes)]), as_json=as_json, out=None)
 
 

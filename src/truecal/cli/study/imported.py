@@ -39,7 +39,7 @@ def import_(
     truecal study import runs.csv --mapping runs.yaml --out store
     """
     import truecal as tc
-    from truecal.report.records import document
+    from truecal.report import records
 
     with working("reading the table"):
         store = tc.study.import_table(
@@ -48,7 +48,7 @@ def import_(
     frame, meta = store.frame(), store.meta()
     counts = {what: frame[column].n_unique() for what, column in (("models", "model"), ("datasets", "dataset"))}
     notes = meta["study"]["notes"]
-    content = document(
+    content = records.document(
         "study-import", store=out, numbers=frame.height, diagrams=store.diagrams().height, notes=notes, **counts
     )
     text = (

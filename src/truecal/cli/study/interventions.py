@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from truecal import parallel
 from truecal.cli.answer.output import answer, output_options
 from truecal.errors import InputError, MissingExtraError
-from truecal.parallel import progress_bar
 from truecal.writing import write_whole
 
 _NEEDED = {
@@ -51,10 +51,10 @@ def interventions(
         raise InputError("give a configuration file, or --example to have one written and run; one of the two")
     import truecal as tc
     import truecal.plot.study as pictures
-    from truecal.report.records import document
+    from truecal.report import records
 
     path = _example(target) if example else Path(str(config))
-    with progress_bar("training") as progress:
+    with parallel.progress_bar("training") as progress:
         found = tc.study.compare_interventions(path, target, workers=workers or cpu_count() or 1, progress=progress)
     written = found.write(target)
     written += pictures.write_pictures(found, target / "figures")
@@ -71,7 +71,7 @@ def interventions(
     figures = sum(file.suffix == ".png" for file in written)
     files = f"summary.md, results, summary and validation (.csv, .parquet), {figures} figures"
     words = f"{found.text()}\n\nwritten to {target}: {files}"
-    answer(document("study interventions", **content), words, as_json=as_json, out=out)
+    answer(records.document("study interventions", **content), words, as_json=as_json, out=out)
 
 
 def _example(folder: Path) -> Path:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from truecal import parallel
 from truecal.cli.answer.output import answer, working
-from truecal.parallel import progress_bar
 
 
 @click.command()
@@ -29,12 +29,12 @@ def page(store: str, title: str | None, megabytes: float, out: str, as_json: boo
     every model; the analyses of the study; and whether the ranking is supported by the intervals. The page opens offline.
     """
     import truecal as tc
-    from truecal.report.records import document
+    from truecal.report import records
 
     with working("gathering the numbers"):
         path = tc.report_study(store, out, title=title, megabytes=megabytes, command=_command())
     size = path.stat().st_size
-    content = document("study-page-written", store=store, path=str(path), bytes=size)
+    content = records.document("study-page-written", store=store, path=str(path), bytes=size)
     answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
 
 
@@ -52,11 +52,11 @@ def example(folder: str, quick: bool, workers: int) -> None:
     import truecal as tc
 
     root = Path(folder)
-    with progress_bar("training") as progress:
+    with parallel.progress_bar("training") as progress:
         file = tc.study.make_example(root, quick=quick, workers=workers, progress=progress)
     with working("looking at the files"):
         study = tc.study.Study.read(file)
-    with progress_bar("evaluating") as progress:
+    with parallel.progress_bar("evaluating") as progress:
         store = study.run(root / "store", workers=workers, progress=progress)
     with working("writing the page"):
         path = tc.report_study(store, root / "page.html", command=_command())

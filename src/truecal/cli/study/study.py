@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from truecal import parallel
 from truecal.cli.answer.output import answer, number, output_options, table, working
 from truecal.errors import InputError
-from truecal.parallel import progress_bar
 
 # Verb -> (module, function, one line for --help): their modules load on use only.
 _ELSEWHERE = {
@@ -70,7 +70,7 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
     Everything that is wrong with the study or its files is listed before anything is evaluated.
     """
     import truecal as tc
-    from truecal.report.records import document
+    from truecal.report import records
 
     with working("looking at the files"):
         found = tc.study.Study.read(file, skip_broken=skip_broken)
@@ -81,11 +81,11 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
         text = "\n".join(
             [f"{what}, no problems" if not found.broken else f"{what} can be used", *_skipped(found.broken)]
         )
-        answer(document("study-check", **facts, broken=found.broken), text, as_json=as_json, out=None)
+        answer(records.document("study-check", **facts, broken=found.broken), text, as_json=as_json, out=None)
         return
     held = tc.study.Store(folder)
     try:
-        with progress_bar(found.name) as progress:
+        with parallel.progress_bar(found.name) as progress:
             found.run(held, workers=workers, skip_broken=skip_broken, progress=progress)
     except KeyboardInterrupt:
         if (held.folder / "study.json").is_file():
@@ -96,7 +96,7 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
     broken = held.meta().get("broken") or {}
     lines = [f"{what}, {numbers} numbers in {folder}", *_skipped(broken)]
     text = "\n".join([*lines, f"look at them with: truecal study show {folder}"])
-    content = document("study-run", **facts, store=folder, numbers=numbers, broken=broken)
+    content = records.document("study-run", **facts, store=folder, numbers=numbers, broken=broken)
     answer(content, text, as_json=as_json, out=None)
 
 
@@ -127,14 +127,14 @@ def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen:
     Models are compared in pairs on the same rows, with Holm's correction; two models that share no group are told apart.
     """
     import truecal as tc
-    from truecal.report.records import document
+    from truecal.report import records
 
     held = tc.study.Store(store)
     names = list(dict.fromkeys([*([sort] if sort else []), *chosen.pop("metrics")]))
     found = tc.study.rank(held, metrics=names, datasets=chosen.pop("datasets"), **chosen)
     waiting = len(held.jobs()) - len(held.done())
     notes = [*found.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
-    content = document("study-show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
+    content = records.document("study-show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
     paired = any(row.groups for row in found.rows)
     head = ["model", "dataset", *(["group"] if paired else []), *found.metrics]
     rows = [
@@ -184,8 +184,8 @@ def export(store: str, out: str, diagrams: bool) -> None:
 def collect(store: str, as_json: bool) -> None:
     """Remove numbers of files and options that have changed since, and what killed runs left."""
     import truecal as tc
-    from truecal.report.records import document
+    from truecal.report import records
 
     files, size = tc.study.Store(store).collect()
-    content = document("study-collect", store=store, files=files, bytes=size)
+    content = records.document("study-collect", store=store, files=files, bytes=size)
     answer(content, f"removed {files} files, {size / 1e6:.1f} MB", as_json=as_json, out=None)

@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_choice, check_level, checked, generator_of
+import truecal as tc
+from truecal import checks
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.loess import fit_loess
 from truecal.clinical.curve.spline import SplineCurve, fit_spline, sigmoid
@@ -15,11 +16,14 @@ from truecal.clinical.quantity import student
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
-from truecal.predictions import Predictions, as_floats
+from truecal.predictions import border
 from truecal.types import Float64s
 
 Kind = Literal["spline", "loess"]
 _DRAWS = 5000  # of the largest standardised error of a curve
+# The outer one of two edges misses less often than either: each may miss in so many times 1 - level of the cases. Measured
+# (tests.clinical.coverage): with 1 the simultaneous band of loess held the curve in .97 to 1 of cohorts at level .95.
+_OUTER = 1.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +56,9 @@ class FlexibleCurve:
         return Frame({name: getattr(self, name) for name in names})
 
 
-@checked
+@checks.checked
 def flexible_curve(
-    preds: Predictions,
+    preds: tc.Predictions,
     kind: Kind = "spline",
     *,
     lens: Lens | None = None,
@@ -82,18 +86,18 @@ def flexible_curve(
     >>> curve.contains(grid, grid**2), curve.contains(grid, grid)
     (True, False)
     """
-    check_level(level)
-    check_choice(kind, ("spline", "loess"), "kind")
+    checks.level(level)
+    checks.choice(kind, ("spline", "loess"), "kind")
     cohort = Cohort.of(preds, lens)
     points = grid_of(cohort) if at is None else _points(at)
     if kind == "spline":
-        return spline_band(fit_spline(cohort), points, level, generator_of(rng))
-    return _loess_band(cohort, points, span, level, generator_of(rng))
+        return spline_band(fit_spline(cohort), points, level, checks.generator(rng))
+    return _loess_band(cohort, points, span, level, checks.generator(rng))
 
 
 def _points(at: ArrayLike) -> Float64s:
     """The scores asked for, in order."""
-    points = np.unique(as_floats(at, "at").astype(np.float64))
+    points = np.unique(border.as_floats(at, "at").astype(np.float64))
     if not points.size or not ((points >= 0) & (points <= 1)).all():
         raise InputError("at must hold scores in [0, 1], at least one")
     return points
@@ -154,7 +158,8 @@ def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng
     # half an event and half a non-event more, shared out like the rows: a tail without events still has some scatter
     rate = (np.clip(curve.values, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)
     se = _steady(curve.covariance.diagonal(), rate * (1 - rate) / curve.local)
-    one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, level, rng)
+    spent = max(1 - _OUTER * (1 - level), 0.5)
+    one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, spent, rng)
     low, high, lowest, highest = (_edge(curve.values, rate, se, factor) for factor in (-one, one, -all_, all_))
     method = f"local quadratic regression, span {span:g}"
     return FlexibleCurve(points, curve.values, low, high, lowest, highest, level, "loess", method)

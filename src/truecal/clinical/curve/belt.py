@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, checked, generator_of
+import truecal as tc
+from truecal import checks, logistic
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.band import grid_of
 from truecal.clinical.curve.spline import sigmoid
@@ -13,8 +14,6 @@ from truecal.clinical.line import logit
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
-from truecal.logistic import fit_logistic
-from truecal.predictions import Predictions
 from truecal.types import Float64s
 
 _HIGHEST = 4  # degree of the polynomial at most
@@ -59,9 +58,9 @@ class CalibrationBelt:
         return [(float(self.score[a]), float(self.score[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-@checked
+@checks.checked
 def calibration_belt(
-    preds: Predictions,
+    preds: tc.Predictions,
     *,
     levels: tuple[float, ...] = (0.8, 0.95),
     lens: Lens | None = None,
@@ -86,7 +85,7 @@ def calibration_belt(
     (True, [1, 0])
     """
     for level in levels:
-        check_level(level)
+        checks.level(level)
     cohort = Cohort.of(preds, lens)
     cohort = cohort.take((cohort.scores > 0) & (cohort.scores < 1))
     cohort.refuse_one_class("what is left of the cohort without scores of exactly 0 and 1")
@@ -99,7 +98,7 @@ def calibration_belt(
     fits = [_fit(cohort, design[:, : k + 2]) for k in range(most)]
     degree = next((k + 1 for k in range(most - 1) if not _improves(*fits[k + 1])), most)
     beta, covariance = fits[degree - 1]
-    null = _null_statistics(design, cohort, (centre, scale), generator_of(rng))
+    null = _null_statistics(design, cohort, (centre, scale), checks.generator(rng))
     ideal = np.zeros(degree + 1)
     ideal[:2] = centre, scale
     statistic = float((beta - ideal) @ np.linalg.solve(covariance, beta - ideal))
@@ -114,7 +113,7 @@ def calibration_belt(
 
 
 def _fit(cohort: Cohort, design: Float64s) -> tuple[Float64s, Float64s]:
-    fit = fit_logistic(design, cohort.outcomes, cohort.weights)
+    fit = logistic.fit_logistic(design, cohort.outcomes, cohort.weights)
     if not fit.converged:
         raise InputError("the outcomes are separated by the scores: no calibration curve can be fitted")
     bread = np.linalg.inv(fit.information / cohort.weights.sum())

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import logistic
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.line import logit
-from truecal.logistic import LogisticFit, fit_logistic
 from truecal.types import Float64s, Indices
 
 # Places of the knots as shares of the data (Harrell 2015, Regression Modeling Strategies, table 2.3).
@@ -129,7 +129,7 @@ def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
     while True:
         places = _knots(cohort, inner, count)
         design = spline_basis(logit(cohort.scores[inner]), places)
-        fit = fit_logistic(design, cohort.outcomes[inner], cohort.weights[inner])
+        fit = logistic.fit_logistic(design, cohort.outcomes[inner], cohort.weights[inner])
         if fit.converged or count < 3:
             return _with_cells(cohort, cells, fit, places)
         count -= 1
@@ -146,7 +146,7 @@ def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
     return found if len(found) > 2 else np.array([])
 
 
-def _with_cells(cohort: Cohort, cells: Float64s, fit: LogisticFit | None, knots: Float64s) -> SplineCurve:
+def _with_cells(cohort: Cohort, cells: Float64s, fit: logistic.LogisticFit | None, knots: Float64s) -> SplineCurve:
     """Put the smooth part and the cells together, with the covariance of all their parameters."""
     total = cohort.weights.sum()
     count = 0 if fit is None else len(fit.coefficients)

@@ -7,14 +7,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_level, checked, generator_of
+import truecal as tc
+from truecal import checks
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.spline import fit_spline
 from truecal.clinical.decision.curve import DecisionCurve, decision_curve, paired_difference, same_rows
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
-from truecal.predictions import Predictions
 from truecal.types import Float64s
 
 _FOLDS = 5  # of the recalibration whose net benefit is estimated on rows it did not see
@@ -52,9 +52,9 @@ class DecisionComparison:
         return "\n\n".join(lines)
 
 
-@checked
+@checks.checked
 def net_benefit(
-    preds: Predictions | Mapping[str, Predictions],
+    preds: tc.Predictions | Mapping[str, tc.Predictions],
     thresholds: ArrayLike | None = None,
     *,
     level: float = 0.95,
@@ -87,14 +87,14 @@ def net_benefit(
     >>> curve.net_benefit.round(2), (curve.loss_low > 0).tolist()
     (array([0.26, 0.11]), [True, True])
     """
-    check_level(level)
+    checks.level(level)
     at = _checked(thresholds)
     models = dict(preds) if isinstance(preds, Mapping) else {"model": preds}
     if not models:
         raise InputError("there is no model to judge: the mapping is empty")
     cohorts = [Cohort.of(p, lens, prevalence=prevalence) for p in models.values()]
     same_rows(cohorts, list(models))
-    folds = _folds(cohorts[0], generator_of(rng))
+    folds = _folds(cohorts[0], checks.generator(rng))
     curves = {
         name: decision_curve(cohort, at, level, _recalibrated(cohort, folds), name)
         for name, cohort in zip(models, cohorts, strict=True)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_choice, check_whole, checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.binning import MOST_BINS
 from truecal.estimate.bins import Bins
@@ -43,7 +43,7 @@ class VectorBinning(ABC):
         """The binning in words."""
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class EqualWidth(VectorBinning):
     """A grid of `bins` intervals of equal width for each probability; only cells that hold data count.
@@ -62,8 +62,8 @@ class EqualWidth(VectorBinning):
     closed: Literal["left", "right"] = "left"
 
     def __post_init__(self) -> None:
-        check_whole(self.bins, "bins", 1, MOST_BINS)
-        check_choice(self.closed, ("left", "right"), "closed")
+        checks.whole(self.bins, "bins", 1, MOST_BINS)
+        checks.choice(self.closed, ("left", "right"), "closed")
 
     def partition(self, vector: Sample) -> Partition:
         if vector.dimension == 2:
@@ -92,7 +92,7 @@ def _renumbered(code: Indices) -> tuple[Indices, int]:
     return index.astype(np.intp, copy=False), len(found)
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class EqualMass(VectorBinning):
     """`bins` of the same number of rows along one probability; rows of equal score stay together, as in :class:`BinnedECE`.
@@ -106,7 +106,7 @@ class EqualMass(VectorBinning):
     bins: int = 15
 
     def __post_init__(self) -> None:
-        check_whole(self.bins, "bins", 1, MOST_BINS)
+        checks.whole(self.bins, "bins", 1, MOST_BINS)
 
     def partition(self, vector: Sample) -> Partition:
         if vector.dimension != 2:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
-from truecal.predictions import as_floats
+from truecal.predictions import border
 from truecal.select import check_limits
 from truecal.types import Float64s
 
@@ -27,6 +27,10 @@ class Distance(ABC):
     @abstractmethod
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         """The distance, from gap = outcome - output, the outcome itself, and the one event judged where there are two."""
+
+    def __str__(self) -> str:
+        """The distance in words."""
+        return type(self).__name__
 
     def check(self, events: int) -> None:  # noqa: B027 (most distances are made for any number)
         """Refuse a number of events that this distance is not made for."""
@@ -48,9 +52,12 @@ class Distance(ABC):
         """The outcome nearest to the one seen that would cost nothing, where that does not depend on the output alone."""
         return outcome
 
-    @checked
+    @checks.checked
     def __call__(self, output: ArrayLike, outcome: ArrayLike) -> Float64s:
-        g, y = as_floats(output, "outputs").astype(np.float64), as_floats(outcome, "outcomes").astype(np.float64)
+        g, y = (
+            border.as_floats(output, "outputs").astype(np.float64),
+            border.as_floats(outcome, "outcomes").astype(np.float64),
+        )
         if g.shape != y.shape or g.ndim == 0:
             raise InputError(
                 f"outputs of shape {g.shape} and outcomes of shape {y.shape} must match, events on the last axis"
@@ -61,7 +68,7 @@ class Distance(ABC):
         return self.between(y - g, y, min(1, g.shape[-1] - 1))
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class TotalVariation(Distance):
     """d(g, y) = 1/2 sum_i |g_i - y_i|: the largest difference in the probability of any set of events.
@@ -72,6 +79,9 @@ class TotalVariation(Distance):
     np.float64(0.2)
     """
 
+    def __str__(self) -> str:
+        return "total variation"
+
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return 0.5 * np.abs(gap).sum(axis=-1)
 
@@ -79,7 +89,7 @@ class TotalVariation(Distance):
         return 1.0
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class Lp(Distance):
     """d(g, y) = (sum_i |g_i - y_i|^p)^(1/p), p >= 1; p = inf is the largest difference.
@@ -96,6 +106,9 @@ class Lp(Distance):
         if not isinstance(self.p, (int, float, np.number)) or isinstance(self.p, bool) or not self.p >= 1:
             raise InputError(f"p must be a number of at least 1, or inf, not {self.p!r}")
 
+    def __str__(self) -> str:
+        return f"L{self.p:g} distance"
+
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         absolute = np.abs(gap)
         if self.p == np.inf:
@@ -105,7 +118,7 @@ class Lp(Distance):
         return (absolute**self.p).sum(axis=-1) ** (1 / self.p)
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class ClassWeighted(Distance):
     """d(g, y) = sqrt(sum_i w_i (g_i - y_i)^2) with a cost w_i >= 0 for each event.
@@ -130,11 +143,14 @@ class ClassWeighted(Distance):
                 f"{len(self.weights)} class weights were given, but the lens sees {events} events; give one for each"
             )
 
+    def __str__(self) -> str:
+        return "class-weighted distance"
+
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return np.sqrt((gap * gap) @ np.array(self.weights))
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class Mahalanobis(Distance):
     """d(g, y) = sqrt((g - y) M (g - y)^T) for a symmetric positive semidefinite M: off the diagonal stand costs of confusions.
@@ -170,12 +186,15 @@ class Mahalanobis(Distance):
                 f"the matrix is {size} x {size}, but the lens sees {events} events; it must be {events} x {events}"
             )
 
+    def __str__(self) -> str:
+        return "Mahalanobis distance"
+
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         square = ((gap @ np.array(self.matrix)) * gap).sum(axis=-1)
         return np.sqrt(np.maximum(square, 0.0))  # a semidefinite form is below 0 by rounding only
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class InterInterval(Distance):
     """d(g, y) = max(0, low - y, y - high): an outcome costs nothing while it stays inside the interval people were shown.
@@ -204,10 +223,10 @@ class InterInterval(Distance):
                 f"InterInterval judges one probability, not {events} events; use OneClass, TopLabel or TopK(1)"
             )
 
-    @checked
+    @checks.checked
     def __call__(self, output: ArrayLike, outcome: ArrayLike) -> Float64s:
         """For single probabilities, or arrays of them; the output does not matter."""
-        y = as_floats(outcome, "outcomes").astype(np.float64)
+        y = border.as_floats(outcome, "outcomes").astype(np.float64)
         if not np.isfinite(y).all():
             raise InputError("outcomes must be finite numbers")
         return self._cost(y)
@@ -218,6 +237,9 @@ class InterInterval(Distance):
     @property
     def at_outputs(self) -> bool:
         return False
+
+    def __str__(self) -> str:
+        return f"distance from [{self.low:g}, {self.high:g}]"
 
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return self._cost(outcome[..., judged])

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from truecal.checks import check_level, check_norm, check_resamples, checked, generator_of
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.combine import combined, power_mean
 from truecal.estimate.estimate import Estimate, Interval
-from truecal.estimate.estimator import Estimator, Findings
+from truecal.estimate.estimator import Compared, Estimator, Findings
 from truecal.estimate.generalized.bins import Partition, VectorBinning, VectorBins
 from truecal.estimate.generalized.chance import calibrated_errors, noise_errors
 from truecal.estimate.generalized.distances import Distance, TotalVariation
@@ -19,14 +19,14 @@ from truecal.lens import Canonical, Lens, Sample, check_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile, Sketch
 from truecal.select import Selection, small_selection
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 _MOST_DRAWS = 4_000_000_000  # rows times classes times replicates that a class-wise interval may cost
 _MANY_EVENTS = 10  # bins with fewer rows than this per event do not show how all of their outcomes vary
 _FEW = 10  # predictions in the median bin below which the plug-in is mostly noise
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class GeneralizedECE(Estimator):
     r"""GECE = (sum_B |B|/n d(mean output of B, mean outcome of B)^p)^(1/p) over bins B of what a lens sees; p = inf: the maximum.
@@ -69,7 +69,7 @@ class GeneralizedECE(Estimator):
     rng: int | np.random.Generator = 0
 
     def __post_init__(self) -> None:
-        check_norm(self.norm)
+        checks.norm(self.norm)
         check_lens(self.lens)
         for value, kind, example in (
             (self.distance, Distance, "tc.TotalVariation()"),
@@ -80,12 +80,18 @@ class GeneralizedECE(Estimator):
         if self.select is not None and not isinstance(self.select, Selection):
             raise InputError(f"select must be a selection such as tc.by_label('pedestrian'), not {self.select!r}")
         if self.level is not None:
-            check_level(self.level)
-        check_resamples(self.replicates, "replicates", 20)
+            checks.level(self.level)
+        checks.resamples(self.replicates, "replicates", 20)
 
     @property
     def power_norm(self) -> float:
         return self.norm
+
+    @property
+    def metric(self) -> str:
+        averages = {1: "mean", 2: "root-mean-square", np.inf: "largest"}
+        average = averages.get(self.norm, f"{self.norm:g}-mean")
+        return f"{average} calibration error by {self.distance}"
 
     @property
     def several(self) -> bool:
@@ -98,6 +104,9 @@ class GeneralizedECE(Estimator):
 
     def at_level(self, level: float, rng: int | np.random.Generator = 0) -> "GeneralizedECE":
         return replace(self, level=level, rng=rng)
+
+    def without_interval(self) -> "GeneralizedECE":
+        return replace(self, level=None)
 
     def own_lens(self, lens: Lens | None) -> Lens:
         if lens is not None and self.lens is not None and lens != self.lens:
@@ -116,11 +125,11 @@ class GeneralizedECE(Estimator):
             rows = rows.take(rows.weights > 0)
         return rows, select
 
-    @checked
+    @checks.checked
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
         """The error of these predictions, or of a sample of them."""
         if isinstance(data, Sample):
-            return self.judged(data.weighing(), generator_of(self.rng)).estimate
+            return self.judged(data.weighing(), checks.generator(self.rng)).estimate
         if not isinstance(data, Predictions):
             raise InputError(
                 f"GeneralizedECE measures Predictions, not {type(data).__name__}; "
@@ -128,7 +137,7 @@ class GeneralizedECE(Estimator):
             )
         rows, select = self.chosen(data, None)
         lens = self.own_lens(None)
-        estimate = self.of_samples(lens.samples(rows), lens.shares(rows), generator_of(self.rng))
+        estimate = self.of_samples(lens.samples(rows), lens.shares(rows), checks.generator(self.rng))
         small = small_selection(len(rows), len(data)) if select is not None else None
         notes = estimate.warnings if small is None else (small, *estimate.warnings)
         selection = "" if select is None else f"{select} ({len(rows)} of {len(data)} rows)"
@@ -155,6 +164,39 @@ class GeneralizedECE(Estimator):
             estimate = estimate.but(warnings=(note, *estimate.warnings))
         of_event = bins.judged(sample.judged) if sample.dimension == 2 else None
         return Judged(estimate.but(vector_bins=bins, bins=of_event), bins, resampled)
+
+    def compared(
+        self,
+        samples: Iterable[Sample],
+        shares: Float64s | None,
+        units: Indices,
+        resamples: int,
+        rng: np.random.Generator,
+    ) -> Compared:
+        """What a comparison needs: the value, and where the true error may be in each resample of whole `units`.
+
+        The same state of the generator draws the same units, so that what two models have in common cancels. Of the family of
+        truths of :class:`Resampled` the one whose estimates have the mean seen is taken, which frees both models of the upward
+        bias of a plug-in error.
+        """
+        if shares is not None:
+            raise InputError(
+                "a comparison by GeneralizedECE judges one dataset; for a class-wise error leave out the estimator"
+            )
+        if self.select is not None:
+            raise InputError("select rows of both models before they are compared: select(preds_a), select(preds_b)")
+        (sample,) = samples
+        sample.refuse_pooled()
+        self.distance.check(sample.dimension)
+        sample = sample.with_units(units).weighing()
+        partition = self.binning.partition(sample)
+        bins = VectorBins.of(sample, partition)
+        value = self._value(bins, sample.judged)
+        judge = replace(self, level=0.95, replicates=resamples)  # any level: the draws do not depend on it
+        resampled = judge._resampled(sample, partition, bins, rng, by_rows=True)
+        assert resampled is not None
+        reached = float(np.count_nonzero(resampled.chance >= value * (1 - 1e-12)))
+        return Compared(value, resampled.truths(value), (1 + reached) / (1 + resamples))
 
     def _against_chance(
         self, estimate: Estimate, sample: Sample, partition: Partition, bins: VectorBins, rng: np.random.Generator

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_resamples, generator_of
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.estimate import Interval
 from truecal.estimate.pivot import Pivot
@@ -138,8 +138,8 @@ class ClusteredSeries:
         The statistic is that of :class:`RankSeries`. Under calibration s_g has mean zero, so a whole cluster's sign may be turned
         (the wild bootstrap of Liu 1988).
         """
-        check_resamples(resamples)
-        generator = generator_of(rng)
+        checks.resamples(resamples)
+        generator = checks.generator(rng)
         squares = self.sums.T @ self.sums
         if not (squares.diagonal() > 0).any():
             return 0.0, 1.0

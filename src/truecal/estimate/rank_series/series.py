@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal.checks import check_level, check_norm, check_resamples, checked, generator_of
+from truecal import checks
 from truecal.estimate.estimate import Curve, Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.estimate.pivot import Pivot
@@ -12,8 +12,9 @@ from truecal.estimate.rank_series.absolute import absolute_interval
 from truecal.estimate.rank_series.basis import largest_sum
 from truecal.estimate.rank_series.clustered import ClusteredSeries
 from truecal.estimate.rank_series.fit import Fit, covariance_of, fits, pivot_of, safe, shape_of, value_of
+from truecal.estimate.rank_series.null import Null
 from truecal.estimate.rank_series.sketched import largest_move
-from truecal.estimate.resampling import Redrawn, redraw
+from truecal.estimate.resampling import Redrawn
 from truecal.profile import CellProfile, Profile
 from truecal.types import Float64s
 
@@ -21,7 +22,7 @@ _GRID_ROUNDING = 1e-8  # of sums taken in another order
 _LEAST_PROBED = 2e-5  # a probed bound is never less than this
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class RankSeries(Estimator):
     r"""Root-mean-square calibration error from a series in the rank of the score, chosen and debiased by leaving one out.
@@ -35,9 +36,8 @@ class RankSeries(Estimator):
     That of norm=2 inverts (X - t)^2 <= z^2 (a + b t + e t^2): `a` is the variance under calibration, so that it covers the truth
     of a calibrated model as well. The curve is c + m(c).
 
-    Weak spots: steps and wiggles need more terms than small n can pay for (bias to -0.05 at n = 200), a discontinuous curve at
-    n >= 100,000 is smoothed by the cap of 64 terms, and strongly miscalibrated models at n = 100 are covered 82 % of the time at
-    nominal 90 %.
+    Weak spots: steps and wiggles need more terms than small n can pay for (bias to -0.05 at n = 200); at n >= 50,000 the value of
+    a curve with a jump is smoothed by the cap of 64 terms, which the interval makes up for (see `jumps.py`).
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -51,8 +51,8 @@ class RankSeries(Estimator):
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        check_norm(self.norm, (1, 2))
-        check_level(self.level)
+        checks.norm(self.norm, (1, 2))
+        checks.level(self.level)
 
     @property
     def power_norm(self) -> float:
@@ -111,8 +111,8 @@ class RankSeries(Estimator):
         S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration, compared with
         its distribution when outcomes are redrawn from the scores.
         """
-        check_resamples(resamples)
-        generator = generator_of(rng)
+        checks.resamples(resamples)
+        generator = checks.generator(rng)
         parts = [_test(fit, resamples, generator) for fit in fits(profile)]
         return Redrawn(np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts]))
 
@@ -129,16 +129,14 @@ class RankSeries(Estimator):
 
     def pivot(self, profile: Profile) -> Pivot:
         """What the interval is made of: the estimate with all terms and its variance at any truth (norm 2)."""
-        parts = [pivot_of(fit) for fit in fits(profile)]
-        columns = zip(*((p.centre, p.floor, p.noise, p.spread) for p in parts), strict=True)
-        return Pivot(*map(np.concatenate, columns))
+        return Pivot.of_all([pivot_of(fit) for fit in fits(profile)])
 
 
 def _warnings(profile: Profile) -> tuple[str, ...]:
     notes = []
     if profile.size.min() < 50:
         notes.append(f"only {profile.size.min():g} rows: the interval is wide and may cover less than stated")
-    if (profile.distinct == 1).any():
+    if profile.constant.any():
         notes.append("all scores are equal, so only the mean score is judged, against the mean outcome")
     return tuple(notes)
 
@@ -147,9 +145,9 @@ def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Flo
     """Statistic and p-value of every dataset."""
     cells = fit.cells
     found, p = np.zeros(len(cells.n)), np.empty(len(cells.n))
-    reference = np.empty(0)
     counts = np.broadcast_to(cells.count, cells.score.shape)
     covariance = covariance_of(fit.basis.by_dataset(), cells.chance, cells.n)
+    null = None
     for i in range(len(p)):
         if not (covariance[i].diagonal() > 0).any():
             impossible = bool(
@@ -159,10 +157,9 @@ def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Flo
             continue
         count, score = counts[i], cells.score[i]
         repeated = i > 0 and np.array_equal(count, counts[i - 1]) and np.array_equal(score, cells.score[i - 1])
-        if not repeated:  # datasets that share their scores share the redraws
-            surplus = redraw(count, score, count * cells.chance[i], resamples, generator)
-            surplus /= np.sqrt(safe(count) * cells.n[i])
-            reference = np.sort(largest_sum(surplus @ fit.basis.of(i).T, covariance[i]))
+        if null is None or not repeated:  # datasets that share their scores share the redraws
+            waves = fit.basis.of(i) / np.sqrt(safe(count) * cells.n[i])
+            null = Null(count, score, cells.chance[i], waves, covariance[i])
         found[i] = largest_sum(fit.beta[i], covariance[i])
-        p[i] = (1 + resamples - np.searchsorted(reference, found[i] - 1e-12 * abs(found[i]))) / (1 + resamples)
+        p[i] = null.p_value(float(found[i]), resamples, generator)
     return found, p

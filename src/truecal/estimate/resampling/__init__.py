@@ -21,6 +21,7 @@ from truecal.estimate.resampling.redraw import (
     redraw,
     redrawn,
 )
+from truecal.estimate.resampling.units import Units, softened_incidence
 
 __all__ = [
     "CELLS",
@@ -31,6 +32,7 @@ __all__ = [
     "Method",
     "Redrawn",
     "Statistic",
+    "Units",
     "against_redraws",
     "against_signs",
     "alike",
@@ -45,5 +47,6 @@ __all__ = [
     "redraw",
     "redrawn",
     "refuse_batch",
+    "softened_incidence",
     "unit_counts",
 ]

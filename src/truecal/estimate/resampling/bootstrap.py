@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from truecal.checks import check_choice, check_level
+from truecal import checks
 from truecal.estimate.estimate import Interval
 from truecal.estimate.resampling.cells import AT_ONCE, CELLS, Counted, collapse, in_parts, profile_of
 from truecal.estimate.resampling.draws import multinomial
@@ -117,8 +117,8 @@ class Bootstrap:
         """
         level = self.level if level is None else level
         method = self.method if method is None else method
-        check_level(level)
-        check_choice(method, METHODS, "method")
+        checks.level(level)
+        checks.choice(method, METHODS, "method")
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
         d = self.deviations
         if method == "basic":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import check_resamples, generator_of
+from truecal import checks
 from truecal.estimate.resampling.cells import Counted, alike, cell_places, collapse, profile_of
 from truecal.profile import Profile
 from truecal.types import Float64s
@@ -54,8 +54,8 @@ def against_redraws(
     share their scores share the redraws. A statistic is a function of a Profile, large when calibration fails; it sees
     one row per distinct score (above 4096 of them: per cell of neighbouring scores).
     """
-    check_resamples(resamples)
-    generator = generator_of(rng)
+    checks.resamples(resamples)
+    generator = checks.generator(rng)
     statistics, p = np.empty(profile.batch), np.empty(profile.batch)
     for place, part in alike(profile):
         cells = collapse(part)
@@ -90,8 +90,8 @@ def against_signs(
     Under calibration the residuals of a unit have mean zero whatever their correlation, so a turned unit is as probable as the one
     seen. For profiles that know their units; exact for symmetric residuals, else for many units.
     """
-    check_resamples(resamples)
-    generator = generator_of(rng)
+    checks.resamples(resamples)
+    generator = checks.generator(rng)
     assert profile.units is not None
     cells = collapse(profile)
     assert cells.weights is not None

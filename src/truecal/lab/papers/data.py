@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import FileError, InputError
-from truecal.predictions import Predictions
 from truecal.types import Float64s, Floats
 
 _PREFIXES = {"test": ("test_", ""), "validation": ("val_", "validation_")}
@@ -18,7 +18,7 @@ _PREFIXES = {"test": ("test_", ""), "validation": ("val_", "validation_")}
 class Outputs:
     """Predictions of one split, and the logits behind them where the file has logits."""
 
-    preds: Predictions
+    preds: tc.Predictions
     logits: Floats | None = None
 
     def logits_or_logs(self) -> Floats:
@@ -73,9 +73,9 @@ def _outputs(arrays: Mapping[str, Floats], prefixes: tuple[str, ...]) -> Outputs
         labels = arrays.get(f"{prefix}labels")
         if labels is not None and f"{prefix}logits" in arrays:
             logits = arrays[f"{prefix}logits"]
-            return Outputs(Predictions.from_logits(logits, labels), logits)
+            return Outputs(tc.Predictions.from_logits(logits, labels), logits)
         if labels is not None and f"{prefix}probs" in arrays:
-            return Outputs(Predictions.from_probs(arrays[f"{prefix}probs"], labels))
+            return Outputs(tc.Predictions.from_probs(arrays[f"{prefix}probs"], labels))
     return None
 
 

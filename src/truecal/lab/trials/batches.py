@@ -13,6 +13,8 @@ from hashlib import sha256
 
 import numpy as np
 
+import truecal as tc
+from truecal import parallel
 from truecal.errors import InputError, TruecalError
 from truecal.lab.trials.cache import BatchCache
 from truecal.lab.trials.content import code_digest, digest, name_words
@@ -20,8 +22,6 @@ from truecal.lab.trials.measures import Measure
 from truecal.lab.trials.run import Run
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import Seed, World
-from truecal.parallel import Step
-from truecal.profile import Profile
 
 _ROWS_PER_BATCH = 2**18  # 2 MB of scores: a worker and its prefix sums stay within tens of MB
 _PILOT_DATASETS = 8
@@ -63,7 +63,7 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
         for batch, answers in _all_answers(cells, plan, entropy, kept):
             parts[batch.cell, batch.number] = answers
             done += cells[batch.cell].n * batch.size
-            progress(Step("simulating", done, sum(rows)))
+            progress(parallel.Step("simulating", done, sum(rows)))
     return [
         [
             np.concatenate([parts[c, number][k] for number in range(len(batch_sizes(cell.n, cell.m)))], axis=1)
@@ -108,7 +108,7 @@ def _answers(job: _Job) -> dict[int, Array]:
     cell = job.cell
     draw, ask = _stream(cell, job.entropy, job.number).spawn(2)
     scores, outcomes = cell.world.draw(cell.n, job.size, rng=np.random.default_rng(draw))
-    profile = Profile.from_arrays(scores, outcomes)
+    profile = tc.Profile.from_arrays(scores, outcomes)
     answers: dict[int, Array] = {}
     for k in job.wanted:
         measure = cell.measures[k]

@@ -42,7 +42,7 @@ def name_words(name: str) -> tuple[int, ...]:
 def code_digest() -> str:
     """Digest of the source that turns a seed into numbers, so that no cached number outlives the code that made it."""
     package = Path(__file__).parents[2]
-    folders = ("estimate", "lab", "profile", "uncertainty")
+    folders = ("breakdown", "estimate", "lab", "lens", "profile", "uncertainty")
     sources = sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
 

@@ -1,27 +1,18 @@
 """The estimators that trials compare, under the names the papers give them. All in norm 2 where there is a choice."""
 
-from truecal.estimate import (
-    BinnedECE,
-    DebiasedECE,
-    Estimator,
-    IsotonicError,
-    KernelDensityECE,
-    LabelBinnedECE,
-    NearestECE,
-    RankSeries,
-    SmoothECE,
-    SweepECE,
-)
+import truecal as tc
+from truecal.estimate import Estimator
 from truecal.lab.worlds.paper_worlds import KNN_REGIONS, dataset_of
 
 # The papers split ties by position. Saturated scores are ties too: one in six scores of a CIFAR-10 world is exactly 1.
-EW = BinnedECE(bins=15, scheme="width", norm=2)
-EM = BinnedECE(bins=15, scheme="mass", norm=2, ties="split")
-DEBIASED = DebiasedECE(bins=15, norm=2, ties="split")
-EM_SWEEP = SweepECE(scheme="mass", norm=2, ties="split")
-EW_SWEEP = SweepECE(scheme="width", norm=2)
-KDE = KernelDensityECE(norm=2)
-RANK_SERIES = RankSeries(norm=2)
+EW = tc.BinnedECE(bins=15, scheme="width", norm=2)
+EM = tc.BinnedECE(bins=15, scheme="mass", norm=2, ties="split")
+DEBIASED = tc.DebiasedECE(bins=15, norm=2, ties="split")
+EM_SWEEP = tc.SweepECE(scheme="mass", norm=2, ties="split")
+EW_SWEEP = tc.SweepECE(scheme="width", norm=2)
+KDE = tc.KernelDensityECE(norm=2)
+KDE_CORRECT = tc.KernelDensityECE(norm=2, bandwidth="correct")  # as the authors of R computed it
+RANK_SERIES = tc.RankSeries(norm=2)
 
 
 def roelofs_estimators() -> dict[str, Estimator]:
@@ -37,7 +28,7 @@ def peng_estimators(world_name: str) -> dict[str, Estimator]:
         "EM": EM,
         "DEBIASED": DEBIASED,
         "SWEEP": EM_SWEEP,
-        "KNN": NearestECE(norm=2, region=region),
+        "KNN": tc.NearestECE(norm=2, region=region),
         "RankSeries": RANK_SERIES,
     }
 
@@ -46,13 +37,13 @@ def all_estimators() -> dict[str, Estimator]:
     """Every estimator of truecal, as a user would call it."""
     return {
         "RankSeries": RANK_SERIES,
-        "DebiasedECE": DebiasedECE(bins=15, norm=2),
-        "SweepECE": SweepECE(norm=2),
-        "NearestECE": NearestECE(norm=2),
-        "BinnedECE equal mass": BinnedECE(bins=15, scheme="mass", norm=2),
+        "DebiasedECE": tc.DebiasedECE(bins=15, norm=2),
+        "SweepECE": tc.SweepECE(norm=2),
+        "NearestECE": tc.NearestECE(norm=2),
+        "BinnedECE equal mass": tc.BinnedECE(bins=15, scheme="mass", norm=2),
         "BinnedECE equal width": EW,
-        "LabelBinnedECE": LabelBinnedECE(bins=15, norm=2),
+        "LabelBinnedECE": tc.LabelBinnedECE(bins=15, norm=2),
         "KernelDensityECE": KDE,
-        "IsotonicError": IsotonicError(),
-        "SmoothECE": SmoothECE(),
+        "IsotonicError": tc.IsotonicError(),
+        "SmoothECE": tc.SmoothECE(),
     }

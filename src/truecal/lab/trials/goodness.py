@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import checked
-from truecal.estimate import BinnedECE
+import truecal as tc
+from truecal import checks
 from truecal.lab.trials.trials import bias
 from truecal.lab.worlds.fit_world import WorldFit
 from truecal.lab.worlds.world import Seed, World
@@ -31,7 +31,7 @@ class Goodness:
         return (self.on_data - self.simulated) / self.simulated_std if self.simulated_std else float("nan")
 
 
-@checked
+@checks.checked
 def goodness(
     fit: WorldFit, world: World | None = None, *, norm: float = 2, bins: int = 15, m: int = 200, rng: Seed = 0
 ) -> Goodness:
@@ -44,7 +44,7 @@ def goodness(
     >>> abs(check.z) < 3
     True
     """
-    estimator = BinnedECE(bins=bins, scheme="width", norm=norm)
+    estimator = tc.BinnedECE(bins=bins, scheme="width", norm=norm)
     rows = round(float(fit.profile.size[0]))
     trial = bias(estimator, world or fit.world, n=rows, m=m, rng=rng)
     on_data = float(np.ravel(estimator.values(fit.profile))[0])

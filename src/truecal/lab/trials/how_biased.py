@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from truecal.checks import check_choice, checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.frame import Frame
@@ -15,8 +16,6 @@ from truecal.lab.trials.trials import Trial, table_of, trials
 from truecal.lab.worlds.fit_world import WorldFit, fit_world
 from truecal.lab.worlds.world import Seed, World
 from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
-from truecal.profile import Profile
 
 _MOST_ROWS = 10_000_000
 
@@ -50,9 +49,9 @@ class HowBiased:
         return "\n".join([*lines, "", shown.to_text()])
 
 
-@checked
+@checks.checked
 def how_biased(
-    preds: Predictions | Profile,
+    preds: tc.Predictions | tc.Profile,
     *,
     estimators: Mapping[str, Estimator] | None = None,
     n: int | None = None,
@@ -76,13 +75,13 @@ def how_biased(
     >>> biases["ours"] < biases["EW"] < 0.02
     True
     """
-    if isinstance(preds, Profile):
+    if isinstance(preds, tc.Profile):
         profile = preds
-    elif isinstance(preds, Predictions):
+    elif isinstance(preds, tc.Predictions):
         profile = (lens or default_lens(preds))(preds)
     else:
         raise InputError(f"how_biased takes Predictions or a Profile, not {type(preds).__name__}")
-    check_choice(scores, ("empirical", "beta"), "scores")
+    checks.choice(scores, ("empirical", "beta"), "scores")
     fit = fit_world(profile)
     world = fit.world if scores == "beta" else fit.empirical_world
     size = round(float(profile.size[0])) if n is None else n

@@ -5,10 +5,10 @@ from typing import Protocol
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator
+from truecal.estimate import Estimator
 from truecal.lab.worlds.quadrature import Array
-from truecal.profile import Profile
 
 
 class Measure(Protocol):
@@ -17,7 +17,7 @@ class Measure(Protocol):
     @property
     def name(self) -> str: ...
 
-    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array: ...
+    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Value:
     def name(self) -> str:
         return repr(self.estimator)
 
-    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
         return np.asarray(self.estimator.values(profile), dtype=np.float64)[None, :]
 
 
@@ -44,7 +44,7 @@ class Bounds:
     def name(self) -> str:
         return f"the interval of {self.estimator!r}"
 
-    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
         estimate = self.estimator(profile)
         if estimate.interval is None:
             raise InputError(f"{type(self.estimator).__name__} offers no interval, so it has no coverage")
@@ -53,7 +53,7 @@ class Bounds:
 
 def has_interval(estimator: Estimator) -> bool:
     """Whether the estimator has an interval by formula, which simulations can afford."""
-    few = Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
+    few = tc.Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
     return estimator(few).interval is not None
 
 
@@ -68,11 +68,11 @@ class PValue:
     def name(self) -> str:
         return f"the test of {self.estimator!r}"
 
-    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
         tested = self.estimator.test(profile, resamples=self.resamples, rng=np.random.default_rng(seed))
         return tested.p_value[None, :]
 
 
-def _parts(estimate: Estimate) -> tuple[float | Array, float | Array, float | Array]:
+def _parts(estimate: tc.Estimate) -> tuple[float | Array, float | Array, float | Array]:
     assert estimate.interval is not None
     return estimate.value, estimate.interval.low, estimate.interval.high

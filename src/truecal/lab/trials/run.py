@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
 
-from truecal.checks import check_whole
-from truecal.parallel import Pool, Progress, progress_bar
+from truecal import checks, parallel
 
 
 @dataclass(frozen=True)
@@ -25,11 +24,11 @@ class Run:
 
     workers: int = 1
     cache: str | PathLike[str] | None = None
-    progress: Progress | None = None
-    pool: Pool | None = field(default=None, repr=False, compare=False)
+    progress: parallel.Progress | None = None
+    pool: parallel.Pool | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_whole(self.workers, "workers")
+        checks.whole(self.workers, "workers")
 
     @contextmanager
     def kept(self) -> "Iterator[Run]":
@@ -37,15 +36,15 @@ class Run:
         if self.pool is not None:
             yield self
             return
-        with Pool(self.workers) as pool:
+        with parallel.Pool(self.workers) as pool:
             yield replace(self, pool=pool)
 
     @property
-    def processes(self) -> Pool:
+    def processes(self) -> parallel.Pool:
         """The pool of a run that is `kept`."""
         assert self.pool is not None, "processes exist only within run.kept()"
         return self.pool
 
-    def reporting(self, words: str) -> AbstractContextManager[Progress]:
+    def reporting(self, words: str) -> AbstractContextManager[parallel.Progress]:
         """The progress to tell: the one given, or a bar."""
-        return progress_bar(words) if self.progress is None else nullcontext(self.progress)
+        return parallel.progress_bar(words) if self.progress is None else nullcontext(self.progress)

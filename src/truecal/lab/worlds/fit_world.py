@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.checks import checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.fit_beta import BetaFit, fit_beta
 from truecal.lab.worlds.fit_curve import CurveFit, fit_curves
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Discrete, Empirical
 from truecal.lab.worlds.world import World
-from truecal.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class WorldFit:
 
     beta: BetaFit
     curves: tuple[CurveFit, ...]
-    profile: "Profile"
+    profile: tc.Profile
 
     @property
     def best(self) -> CurveFit:
@@ -45,8 +45,8 @@ class WorldFit:
         raise InputError(f"unknown curve {name!r}: use one of {', '.join(fit.name for fit in self.curves)}")
 
 
-@checked
-def fit_world(profile: "Profile", *, resolution: float | None = None) -> WorldFit:
+@checks.checked
+def fit_world(profile: tc.Profile, *, resolution: float | None = None) -> WorldFit:
     """Fit Beta scores and the best of the GLM curves to one dataset: "simulate data like mine".
 
     Scores of exactly 1 or 0 are taken as rounded. For the Beta they count as P(1-c < resolution); for the curves they

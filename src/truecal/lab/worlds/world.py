@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.curves import GLM, Blend, Curve, Identity, Stretches, as_curve, transform
 from truecal.lab.worlds.quadrature import Array, Integrand
@@ -17,7 +17,7 @@ from truecal.lab.worlds.score_distributions import Scores
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 
 
-@checked
+@checks.checked
 @dataclass(frozen=True)
 class World:
     """Raw scores c ~ `scores`, outcomes y ~ Bernoulli(`curve`(c)), and the model shows the score `recalibration`(c).
@@ -56,6 +56,12 @@ class World:
         c, rest = self.scores.draw(generator, (m, n))
         outcomes = generator.random((m, n)) < self._curve.at(c, rest)
         return self._map.at(c, rest), outcomes
+
+    def draw_rates(self, n: int, m: int = 1, *, rng: Seed = 0) -> tuple[Array, Array]:
+        """m datasets of n shown scores, and the probability of the outcome of every row: outcomes to be drawn by the caller."""
+        _refuse_bad_sizes(n, m)
+        c, rest = self.scores.draw(np.random.default_rng(rng), (m, n))
+        return self._map.at(c, rest), self._curve.at(c, rest)
 
     def true_error(self, norm: float = 2) -> float:
         """E[|shown score - P(y = 1 | shown score)|^norm]^(1/norm), by quadrature (absolute accuracy about 1e-9)."""

@@ -5,13 +5,11 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import RankSeries
 from truecal.lens import Lens, default_lens
 from truecal.plot.canvas import GREY, SERIES
 from truecal.plot.display import Display, Numbers
-from truecal.predictions import Predictions
-from truecal.uncertainty import band
 
 
 class BeforeAfterDisplay(Display):
@@ -57,14 +55,14 @@ class BeforeAfterDisplay(Display):
         errors = {}
         outcome = ""
         for name, probs in y_probs.items():
-            preds = Predictions.from_probs(probs, y_true, weights=sample_weight, classes=classes)
+            preds = tc.Predictions.from_probs(probs, y_true, weights=sample_weight, classes=classes)
             judged = default_lens(preds) if lens is None else lens
             outcome = judged.outcome_name.capitalize()
             profile = judged(preds)
-            estimate = RankSeries(level=level)(profile)
+            estimate = tc.RankSeries(level=level)(profile)
             assert estimate.curve is not None
             assert estimate.interval is not None
-            low, high = band(profile, level=level).at(estimate.curve.score)
+            low, high = tc.band(profile, level=level).at(estimate.curve.score)
             columns = (estimate.curve.score, estimate.curve.outcome, low, high)
             points["name"] += [name] * len(low)
             for column, values in zip(("score", "outcome", "low", "high"), columns, strict=True):

@@ -6,12 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, DebiasedECE
-from truecal.lens import OneClass
 from truecal.plot.canvas import BLUE, GREY
 from truecal.plot.display import Display, Numbers
-from truecal.predictions import Predictions
 
 _LONGEST = 24  # characters of a class name that fit above a small diagram
 
@@ -52,14 +50,16 @@ class ClassWiseDisplay(Display):
         ax: Any = None,
     ) -> Self:
         """Compute and draw the `most` classes with the largest errors, in bins of equal mass."""
-        preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
-        profiles = [OneClass(k if preds.classes is None else preds.classes[k])(preds) for k in range(preds.class_count)]
-        judge = DebiasedECE(correction="exact")
+        preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
+        profiles = [
+            tc.OneClass(k if preds.classes is None else preds.classes[k])(preds) for k in range(preds.class_count)
+        ]
+        judge = tc.DebiasedECE(correction="exact")
         errors = [float(judge(profile).value) for profile in profiles]
         worst = sorted(range(len(errors)), key=lambda k: (-errors[k], k))[:most]
         points: dict[str, list[Any]] = {name: [] for name in ("class", "score", "outcome", "low", "high", "count")}
         for k in worst:
-            held = BinnedECE(bins=bins, scheme="mass")(profiles[k]).bins
+            held = tc.BinnedECE(bins=bins, scheme="mass")(profiles[k]).bins
             assert held is not None
             low, high = held.interval(level)
             columns = (held.mean_score, held.mean_outcome, low, high, held.counts)

@@ -5,11 +5,9 @@ from typing import Literal
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, Estimate, IsotonicError, RankSeries, SweepECE
 from truecal.frame import Frame
-from truecal.profile import Profile
-from truecal.uncertainty import band
 
 Scheme = Literal["width", "mass", "sweep"]
 _HISTOGRAM_BINS = 50
@@ -24,12 +22,12 @@ class ReliabilityNumbers:
     isotonic: Frame  # score, outcome
     histogram: Frame  # left, right, share
     zoomed_histogram: Frame  # the same in steps of 1 - score, for the zoomed scale
-    binned: Estimate
-    estimate: Estimate
+    binned: tc.Estimate
+    estimate: tc.Estimate
 
 
 def reliability_numbers(
-    profile: Profile, *, bins: int = 15, scheme: Scheme = "width", level: float = 0.95, floor: float = 1e-4
+    profile: tc.Profile, *, bins: int = 15, scheme: Scheme = "width", level: float = 0.95, floor: float = 1e-4
 ) -> ReliabilityNumbers:
     """Everything a reliability diagram of one dataset shows.
 
@@ -38,20 +36,20 @@ def reliability_numbers(
     >>> numbers.bins["count"], numbers.bins["outcome"]
     (array([2., 2.]), array([0.5, 1. ]))
     """
-    if not isinstance(profile, Profile) or profile.batch != 1:
+    if not isinstance(profile, tc.Profile) or profile.batch != 1:
         raise InputError("a reliability diagram shows one dataset; use ClassWiseDisplay for many classes")
     if not profile.single:
-        profile = Profile(
+        profile = tc.Profile(
             profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products, single=True
         )
-    binned = (SweepECE(norm=1) if scheme == "sweep" else BinnedECE(bins=bins, scheme=scheme))(profile)
+    binned = (tc.SweepECE(norm=1) if scheme == "sweep" else tc.BinnedECE(bins=bins, scheme=scheme))(profile)
     assert binned.bins is not None
     low, high = binned.bins.interval(level)
-    estimate = RankSeries(level=level)(profile)
-    isotonic = IsotonicError()(profile)
+    estimate = tc.RankSeries(level=level)(profile)
+    isotonic = tc.IsotonicError()(profile)
     assert estimate.curve is not None
     assert isotonic.curve is not None
-    bottom, top = band(profile, level=level).at(estimate.curve.score)
+    bottom, top = tc.band(profile, level=level).at(estimate.curve.score)
     return ReliabilityNumbers(
         bins=Frame(
             {
@@ -71,7 +69,7 @@ def reliability_numbers(
     )
 
 
-def _histogram(profile: Profile, edges: np.ndarray) -> Frame:
+def _histogram(profile: tc.Profile, edges: np.ndarray) -> Frame:
     """Share of the predictions between rising edges; those beyond the last edge belong to the last bar."""
     places = profile.places(edges.astype(profile.scores.dtype), "left")
     places[:, 0], places[:, -1] = 0, profile.rows

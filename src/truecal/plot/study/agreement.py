@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from truecal.plot.canvas import Frame, columns, new_axes
+from truecal.plot.display import Display, Numbers, columns
 from truecal.plot.study.families import Result, chosen
 
 
-class AgreementDisplay:
+class AgreementDisplay(Display):
     """A heat map of Kendall's tau between the rankings by every two metrics; the number is written in each cell.
 
     >>> display = AgreementDisplay({"metric_a": ["x"], "metric_b": ["y"], "tau": [0.5]})
@@ -16,11 +16,8 @@ class AgreementDisplay:
     [[1.0, 0.5], [0.5, 1.0]]
     """
 
-    def __init__(self, frame: Frame) -> None:
-        columns(frame, "metric_a", "metric_b", "tau")
-        self._frame = frame
-        self.figure_: Any = None
-        self.ax_: Any = None
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__(numbers, "metric_a", "metric_b", "tau")
 
     @classmethod
     def from_result(
@@ -28,10 +25,6 @@ class AgreementDisplay:
     ) -> "AgreementDisplay":
         """Draw one condition of :func:`truecal.study.rank_agreement`."""
         return cls(chosen(result.frame(), dataset=dataset, severity=severity)).plot(ax)
-
-    def frame(self) -> Frame:
-        """One row per pair of metrics, as columns."""
-        return self._frame
 
     def names(self) -> list[str]:
         """The metrics, in order."""
@@ -52,7 +45,7 @@ class AgreementDisplay:
         """Draw on `ax`, or on a new figure."""
         matrix, names = self.table(), self.names()
         side = 2.5 + 0.5 * len(names)
-        self.figure_, self.ax_ = new_axes(ax, size=(side + 1, side))
+        self._open(ax, size=(side + 1, side))
         image = self.ax_.imshow(matrix, cmap="cividis", vmin=-1, vmax=1)
         if len(names) <= 20:
             for i, j in np.argwhere(~np.isnan(matrix)):

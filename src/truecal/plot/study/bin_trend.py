@@ -2,26 +2,24 @@
 
 from typing import Any
 
-from truecal.plot.canvas import GREY, SERIES, Frame, columns, new_axes
+from truecal.plot.canvas import GREY, SERIES
+from truecal.plot.display import Display, Numbers, columns
 from truecal.plot.study.families import Result, chosen
 
 
-class BinTrendDisplay:
+class BinTrendDisplay(Display):
     """Slope of binned errors on the classification error against their number of bins, and debiased estimators at the right.
 
     A line that leaves the debiased ones behind as bins grow is the trend of a bias. Whiskers are intervals of the slope.
 
     >>> frame = {"metric": ["ece-mass-5-l1", "rank-series-l2"], "scheme": ["mass", None], "norm": [1.0, 2.0], "bins": [5, None]}
     >>> frame |= {"debiased": [False, True], "slope": [0.01, 0.0], "low": [0.0, -0.01], "high": [0.02, 0.01]}
-    >>> BinTrendDisplay(frame).frame()["slope"]
+    >>> BinTrendDisplay(frame).frame()["slope"].tolist()
     [0.01, 0.0]
     """
 
-    def __init__(self, frame: Frame) -> None:
-        columns(frame, "metric", "scheme", "norm", "bins", "debiased", "slope", "low", "high")
-        self._frame = frame
-        self.figure_: Any = None
-        self.ax_: Any = None
+    def __init__(self, numbers: Numbers) -> None:
+        super().__init__(numbers, "metric", "scheme", "norm", "bins", "debiased", "slope", "low", "high")
 
     @classmethod
     def from_result(
@@ -30,15 +28,11 @@ class BinTrendDisplay:
         """Draw one condition of :func:`truecal.study.bin_trend`."""
         return cls(chosen(result.frame(), dataset=dataset, severity=severity)).plot(ax)
 
-    def frame(self) -> Frame:
-        """One row per estimator, as columns."""
-        return self._frame
-
     def plot(self, ax: Any = None) -> "BinTrendDisplay":
         """Draw on `ax`, or on a new figure."""
         names = ("metric", "scheme", "norm", "bins", "debiased", "slope", "low", "high")
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns(self._frame, *names), strict=True)]
-        self.figure_, self.ax_ = new_axes(ax)
+        self._open(ax)
         self.ax_.axhline(0, color=GREY, linewidth=1, linestyle=":")
         binned = [row for row in rows if not row["debiased"]]
         for i, (scheme, norm) in enumerate(sorted({(row["scheme"], row["norm"]) for row in binned})):

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from truecal.plot.canvas import GREY, Frame, columns, new_axes
+from truecal.plot.canvas import GREY
+from truecal.plot.display import Display, Numbers, columns
 from truecal.plot.study.families import Result
 
 
-class CostMapDisplay:
+class CostMapDisplay(Display):
     """Cost of model a relative to b over cost ratio (across) and abstention rate (up): blue where a is cheaper, orange where b is.
 
     Hatched where the interval of the difference holds 0: there the rows do not tell which is cheaper.
@@ -18,21 +19,14 @@ class CostMapDisplay:
     [[-0.5], [0.0]]
     """
 
-    def __init__(self, frame: Frame, *, names: tuple[str, str] = ("a", "b")) -> None:
-        columns(frame, "rate", "cost_ratio", "relative", "supported")
-        self._frame = frame
+    def __init__(self, numbers: Numbers, *, names: tuple[str, str] = ("a", "b")) -> None:
+        super().__init__(numbers, "rate", "cost_ratio", "relative", "supported")
         self.names = names
-        self.figure_: Any = None
-        self.ax_: Any = None
 
     @classmethod
     def from_result(cls, result: Result, *, names: tuple[str, str] = ("a", "b"), ax: Any = None) -> "CostMapDisplay":
         """Draw what :func:`truecal.selective.cost_map` found."""
         return cls(result.frame(), names=names).plot(ax)
-
-    def frame(self) -> Frame:
-        """One row per rate and cost ratio, as columns."""
-        return self._frame
 
     def table(self, name: str = "relative") -> np.ndarray:
         """A column as a matrix: a row per rate, a column per cost ratio."""
@@ -49,7 +43,7 @@ class CostMapDisplay:
 
         matrix, doubtful = self.table(), self.table("supported") != 1
         rates, ratios = (sorted(set(column)) for column in columns(self._frame, "rate", "cost_ratio"))
-        self.figure_, self.ax_ = new_axes(ax)
+        self._open(ax)
         colours = LinearSegmentedColormap.from_list("cost", ["#0072b2", "#ffffff", "#d55e00"])
         finite = np.abs(matrix[np.isfinite(matrix)])
         reach = float(finite.max()) if finite.size and finite.max() > 0 else 1.0

@@ -5,7 +5,9 @@ from math import isfinite
 from typing import Any, Protocol
 
 from truecal.errors import InputError
-from truecal.plot.canvas import SERIES, Frame, columns
+from truecal.frame import Frame
+from truecal.plot.canvas import SERIES
+from truecal.plot.display import columns
 
 _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
 _MARKERS = "os^DvP*Xph<"  # as many as are coprime to the number of colours: 88 families until a pair comes again
@@ -39,7 +41,7 @@ def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:
 
 def families_of(frame: Frame) -> list[str]:
     """The family of every row."""
-    return [NO_FAMILY if family is None else str(family) for family in frame["family"]]
+    return [NO_FAMILY if family is None else str(family) for family in frame["family"].tolist()]
 
 
 def chosen(table: Any, **wanted_of: str | float | None) -> Frame:
@@ -56,7 +58,12 @@ def chosen(table: Any, **wanted_of: str | float | None) -> Frame:
         if wanted not in there:
             raise InputError(f"there is no {name} {wanted!r} to draw; there is {_listed(there)}")
         table = table.filter(table[name] == wanted)
-    return {name: table[name].to_list() for name in table.columns}
+    return frame_of(table)
+
+
+def frame_of(table: Any) -> Frame:
+    """A polars table as a frame; what is null stays None, also among numbers."""
+    return Frame({name: table[name].to_list() for name in table.columns})
 
 
 def draw_models(
@@ -107,21 +114,22 @@ def family_legend(ax: Any, frame: Frame) -> None:
 
 def _whiskers(ax: Any, frame: Frame, rows: list[int], x: str, y: str, color: str) -> None:
     for value, other, draw in ((y, x, ax.vlines), (x, y, ax.hlines)):
-        low, high = (frame.get(name) for name in (f"{value}_low", f"{value}_high"))
-        if value == "value":
-            low, high = frame.get("low"), frame.get("high")
-        if low is None or high is None:
+        ends = ("low", "high") if value == "value" else (f"{value}_low", f"{value}_high")
+        if not all(name in frame for name in ends):
             continue
+        low, high, across = columns(frame, *ends, other)
         known = [i for i in rows if low[i] is not None and high[i] is not None]
-        where = [frame[other][i] for i in known]
+        where = [across[i] for i in known]
         draw(where, [low[i] for i in known], [high[i] for i in known], color=color, linewidth=0.8, alpha=0.6)
 
 
 def _areas(frame: Frame) -> list[float]:
     """Area of every dot: 30 to 120 by size within the family, 40 where sizes are unknown."""
-    relative = frame.get("relative_size")
-    if relative is None:
-        size, families = frame.get("size") or [None] * len(frame["model"]), families_of(frame)
+    if "relative_size" in frame:
+        (relative,) = columns(frame, "relative_size")
+    else:
+        size = columns(frame, "size")[0] if "size" in frame else [None] * len(frame)
+        families = families_of(frame)
         most: dict[str, float] = {}
         for family, value in zip(families, size, strict=True):
             most[family] = max(most.get(family, 0.0), value or 0.0)

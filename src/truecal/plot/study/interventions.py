@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from truecal.plot.canvas import GREY, SERIES, Frame, columns, new_axes
+from truecal.plot.canvas import GREY, SERIES
+from truecal.plot.display import Display, Numbers, columns
 from truecal.writing import write_whole
 
 _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00")
@@ -18,36 +19,31 @@ _HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo")
 class Pictured(Protocol):
     """A comparison of interventions: what each of its pictures shows."""
 
-    def pictures(self) -> Mapping[str, tuple[str, Frame]]:
+    def pictures(self) -> Mapping[str, tuple[str, Numbers]]:
         """Name -> title of the vertical axis, and columns to draw."""
 
 
-class InterventionsDisplay:
+class InterventionsDisplay(Display):
     """Means over seeds as bars, standard deviations as error bars; a thick line marks what a calibrated model would get.
 
     >>> frame = {"intervention": ["none", "focal"], "what": ["full"] * 2, "mean": [0.1, 0.05], "sd": [0.01, None]}
     >>> display = InterventionsDisplay(frame)
-    >>> display.frame()["mean"]
+    >>> display.frame()["mean"].tolist()
     [0.1, 0.05]
     """
 
-    def __init__(self, frame: Frame, *, ylabel: str = "Calibration error") -> None:
-        columns(frame, "intervention", "what", "mean", "sd")
-        self._frame, self.ylabel = frame, ylabel
-        self.figure_: Any = None
-        self.ax_: Any = None
-
-    def frame(self) -> Frame:
-        """One row per intervention and thing judged, as columns."""
-        return self._frame
+    def __init__(self, numbers: Numbers, *, ylabel: str = "Calibration error") -> None:
+        super().__init__(numbers, "intervention", "what", "mean", "sd")
+        self.ylabel = ylabel
 
     def plot(self, ax: Any = None) -> "InterventionsDisplay":
         """Draw on `ax`, or on a new figure."""
         kinds, whats, means, spreads = columns(self._frame, "intervention", "what", "mean", "sd")
-        floor = self._frame.get("if_calibrated", [None] * len(kinds))
-        known = dict(zip(kinds, self._frame.get("style", range(len(kinds))), strict=True))
+        floor = columns(self._frame, "if_calibrated")[0] if "if_calibrated" in self._frame else [None] * len(kinds)
+        places = columns(self._frame, "style")[0] if "style" in self._frame else range(len(kinds))
+        known = dict(zip(kinds, places, strict=True))
         methods, things = sorted(known, key=lambda name: known[name]), list(dict.fromkeys(whats))
-        self.figure_, self.ax_ = new_axes(ax, size=(max(8.0, 1.5 * len(things) + 1), 4.5))
+        self._open(ax, size=(max(8.0, 1.5 * len(things) + 1), 4.5))
         width = 0.84 / len(methods)
         for i, name in enumerate(methods):
             rows = [j for j in range(len(kinds)) if kinds[j] == name]

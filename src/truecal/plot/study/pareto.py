@@ -2,27 +2,26 @@
 
 from typing import Any
 
-from truecal.plot.canvas import BLUE, GREY, Frame, columns, new_axes
+import truecal as tc
+from truecal.plot.canvas import BLUE, GREY
+from truecal.plot.display import Display, Numbers, columns
 from truecal.plot.study.families import Result, chosen
-from truecal.study import on_front
 
 
-class ParetoDisplay:
+class ParetoDisplay(Display):
     """Models as points in two respects of which less is better; those that no other beats in both are joined by a line.
 
     `frame()` has the columns it was given and `front`, which says who is on the line.
 
     >>> display = ParetoDisplay({"name": ["a", "b", "c"], "error": [0.1, 0.2, 0.3], "calibration": [0.05, 0.01, 0.03]})
-    >>> display.frame()["front"]  # b is better than c in both
+    >>> display.frame()["front"].tolist()  # b is better than c in both
     [True, True, False]
     """
 
-    def __init__(self, frame: Frame, *, x: str = "error", y: str = "calibration") -> None:
-        _, across, up = columns(frame, "name", x, y)
-        self._frame: Frame = {**frame, "front": on_front(across, up).tolist()}
+    def __init__(self, numbers: Numbers, *, x: str = "error", y: str = "calibration") -> None:
+        super().__init__(numbers, "name", x, y)
+        self._frame = self._frame.but(front=tc.study.on_front(*columns(self._frame, x, y)))
         self.x, self.y = x, y
-        self.figure_: Any = None
-        self.ax_: Any = None
 
     @classmethod
     def from_result(
@@ -39,14 +38,10 @@ class ParetoDisplay:
         name = str(frame["metric"][0])
         return cls({"name": frame["model"], "error": frame["error"], name: frame["value"]}, y=name).plot(ax)
 
-    def frame(self) -> Frame:
-        """One row per model, as columns."""
-        return self._frame
-
     def plot(self, ax: Any = None) -> "ParetoDisplay":
         """Draw on `ax`, or on a new figure."""
         names, across, up, front = columns(self._frame, "name", self.x, self.y, "front")
-        self.figure_, self.ax_ = new_axes(ax)
+        self._open(ax)
         line = sorted({(a, b) for a, b, on in zip(across, up, front, strict=True) if on})
         self.ax_.step(*zip(*line, strict=True), where="post", color=BLUE, linewidth=1)
         for name, a, b, on in zip(names, across, up, front, strict=True):

@@ -2,7 +2,8 @@
 
 from typing import Any, Protocol
 
-from truecal.plot.canvas import GREY, Frame, columns, new_axes
+from truecal.plot.canvas import GREY
+from truecal.plot.display import Display, Numbers, columns
 from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend
 
 
@@ -14,20 +15,17 @@ class Effect(MetricResult, Protocol):
         """The recalibrator's name."""
 
 
-class RecalibrationDisplay:
+class RecalibrationDisplay(Display):
     """Models by error and a calibration metric, before (hollow) and after recalibration (filled), joined by a line.
 
     >>> frame = {"model": ["a"], "family": [None], "size": [None], "error": [0.1], "before": [0.05], "after": [0.01]}
-    >>> RecalibrationDisplay(frame).frame()["after"]
+    >>> RecalibrationDisplay(frame).frame()["after"].tolist()
     [0.01]
     """
 
-    def __init__(self, frame: Frame, *, metric: str = "calibration error", after: str = "recalibration") -> None:
-        columns(frame, "model", "family", "error", "before", "after")
-        self._frame = frame
+    def __init__(self, numbers: Numbers, *, metric: str = "calibration error", after: str = "recalibration") -> None:
+        super().__init__(numbers, "model", "family", "error", "before", "after")
         self.metric, self.after = metric, after
-        self.figure_: Any = None
-        self.ax_: Any = None
 
     @classmethod
     def from_result(
@@ -38,19 +36,15 @@ class RecalibrationDisplay:
             chosen(result.frame(), dataset=dataset, severity=severity), metric=result.metric, after=result.after
         ).plot(ax)
 
-    def frame(self) -> Frame:
-        """One row per model, as columns."""
-        return self._frame
-
     def plot(self, ax: Any = None) -> "RecalibrationDisplay":
         """Draw on `ax`, or on a new figure."""
         error, before, after = columns(self._frame, "error", "before", "after")
-        self.figure_, self.ax_ = new_axes(ax)
-        later = self._frame.get("error_after", error)
+        self._open(ax)
+        later = columns(self._frame, "error_after")[0] if "error_after" in self._frame else error
         for a, b, low, high in zip(error, later, before, after, strict=True):
             self.ax_.plot([a, b], [low, high], color=GREY, linewidth=0.8, alpha=0.7)
         draw_models(self.ax_, self._frame, "error", "before", bars=False, filled=False)
-        draw_models(self.ax_, {**self._frame, "error": later}, "error", "after", bars=False)
+        draw_models(self.ax_, self._frame.but(error=later), "error", "after", bars=False)
         self.ax_.set(xlabel="Classification error", ylabel=f"{self.metric} (hollow: before {self.after})")
         self.ax_.set_ylim(bottom=0)
         family_legend(self.ax_, self._frame)

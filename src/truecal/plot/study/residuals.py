@@ -2,24 +2,22 @@
 
 from typing import Any
 
-from truecal.plot.canvas import GREY, Frame, columns, new_axes
+from truecal.plot.canvas import GREY
+from truecal.plot.display import Display, Numbers
 from truecal.plot.study.families import Result, chosen, draw_models, family_legend
 
 
-class ResidualDisplay:
+class ResidualDisplay(Display):
     """Residuals of a score against classification error; below the line a model does better than its accuracy predicts.
 
     >>> frame = {"model": ["a", "b"], "family": ["x", "x"], "size": [None, None], "error": [0.1, 0.2], "residual": [0.02, -0.02]}
-    >>> ResidualDisplay(frame).frame()["residual"]
+    >>> ResidualDisplay(frame).frame()["residual"].tolist()
     [0.02, -0.02]
     """
 
-    def __init__(self, frame: Frame, *, metric: str = "score") -> None:
-        columns(frame, "model", "family", "error", "residual")
-        self._frame = frame
+    def __init__(self, numbers: Numbers, *, metric: str = "score") -> None:
+        super().__init__(numbers, "model", "family", "error", "residual")
         self.metric = metric
-        self.figure_: Any = None
-        self.ax_: Any = None
 
     @classmethod
     def from_result(
@@ -35,13 +33,9 @@ class ResidualDisplay:
         frame = chosen(result.frame(), metric=metric, dataset=dataset, severity=severity)
         return cls(frame, metric=frame["metric"][0]).plot(ax)
 
-    def frame(self) -> Frame:
-        """One row per model, as columns."""
-        return self._frame
-
     def plot(self, ax: Any = None) -> "ResidualDisplay":
         """Draw on `ax`, or on a new figure."""
-        self.figure_, self.ax_ = new_axes(ax)
+        self._open(ax)
         self.ax_.axhline(0, color=GREY, linewidth=1, linestyle=":")
         draw_models(self.ax_, self._frame, "error", "residual", bars=False)
         self.ax_.set(xlabel="Classification error", ylabel=f"{self.metric} beyond what error explains")

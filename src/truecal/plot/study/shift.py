@@ -2,24 +2,22 @@
 
 from typing import Any
 
-from truecal.plot.canvas import SERIES, Frame, columns, new_axes
+from truecal.plot.canvas import SERIES
+from truecal.plot.display import Display, Numbers, columns
 from truecal.plot.study.families import MetricResult, chosen, families_of, family_legend, family_styles
 
 
-class ShiftDisplay:
+class ShiftDisplay(Display):
     """A metric (or the error) against severity, a line per model in the colour and marker of its family.
 
     >>> frame = {"model": ["a", "a"], "family": ["x", "x"], "severity": [0.0, 1.0], "value": [0.02, 0.05]}
-    >>> ShiftDisplay(frame).frame()["value"]
+    >>> ShiftDisplay(frame).frame()["value"].tolist()
     [0.02, 0.05]
     """
 
-    def __init__(self, frame: Frame, *, value: str = "value", label: str = "calibration error") -> None:
-        columns(frame, "model", "family", "severity", value)
-        self._frame = frame
+    def __init__(self, numbers: Numbers, *, value: str = "value", label: str = "calibration error") -> None:
+        super().__init__(numbers, "model", "family", "severity", value)
         self.value, self.label = value, label
-        self.figure_: Any = None
-        self.ax_: Any = None
 
     @classmethod
     def from_result(
@@ -29,10 +27,6 @@ class ShiftDisplay:
         label = result.metric if value == "value" else value.replace("_", " ").replace("value", result.metric)
         return cls(chosen(result.frame(), dataset=dataset), value=value, label=label).plot(ax)
 
-    def frame(self) -> Frame:
-        """One row per model and severity, as columns."""
-        return self._frame
-
     def plot(self, ax: Any = None) -> "ShiftDisplay":
         """Draw on `ax`, or on a new figure."""
         models, severity, value = columns(self._frame, "model", "severity", self.value)
@@ -40,7 +34,7 @@ class ShiftDisplay:
         styles = family_styles(families)
         dashes = [style["linestyle"] for style in SERIES]
         named = set()
-        self.figure_, self.ax_ = new_axes(ax)
+        self._open(ax)
         for model in dict.fromkeys(models):
             rows = [i for i, name in enumerate(models) if name == model and value[i] is not None]
             if not rows:

@@ -13,8 +13,8 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import names
 from truecal.errors import FileError, MissingExtraError
-from truecal.names import did_you_mean
 
 # How the scanning engines call a kind of file, by its ending.
 FRAME_FORMATS = {
@@ -40,7 +40,7 @@ def existing(path: str | Path) -> Path:
         raise FileError(f"{file} is a folder; name a file in it, or scan it with tc.scan")
     if not file.is_file():
         beside = [p.name for p in file.parent.iterdir()] if file.parent.is_dir() else []
-        raise FileError(f"there is no file {file}{did_you_mean(file.name, beside)}")
+        raise FileError(f"there is no file {file}{names.did_you_mean(file.name, beside)}")
     return file
 
 

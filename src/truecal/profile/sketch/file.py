@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import FileError
-from truecal.predictions import read_arrays
+from truecal.predictions import readers
 from truecal.profile.sketch.cells import cell_edge
 from truecal.profile.sketch.rows import HeldCells
 from truecal.profile.sketch.tally import SUMS
@@ -34,7 +34,7 @@ def save_cells(sketch: HeldCells, path: str | Path) -> None:
 def load_cells(path: str | Path) -> tuple[Any, ...]:
     """Read what save_cells wrote: the arguments of :meth:`Sketch.from_cells`."""
     file = Path(path)
-    arrays = read_arrays(file)
+    arrays = readers.read_arrays(file)
     if str(arrays.get("format")) != _FORMAT or "version" not in arrays:
         raise FileError(f"{file.name} is not a saved sketch")
     if int(arrays["version"]) > _VERSION:

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
-from truecal.predictions import as_array, as_floats, check_outcomes, check_scores, check_weights
+from truecal.predictions import border
 from truecal.profile.sketch.cells import all_edges
 from truecal.profile.sketch.file import load_cells, save_cells
 from truecal.profile.sketch.profile import CellProfile
@@ -22,7 +22,7 @@ from truecal.profile.sketch.tally import SUMS, Tally
 from truecal.types import Float64s
 
 
-@checked
+@checks.checked
 class Sketch:
     """Sums of scores and outcomes in cells that are fine near 0 and near 1.
 
@@ -66,7 +66,7 @@ class Sketch:
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    @checked
+    @checks.checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
         """The sketch of scores in [0, 1] with their 0/1 outcomes (the arguments of :meth:`Profile.from_arrays`, one dataset)."""
         sketch = cls()
@@ -105,20 +105,24 @@ class Sketch:
         sketch.fraction, sketch.precision = float(fraction), int(precision)
         return sketch
 
-    @checked
+    @checks.checked
     def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
         """Count in a batch, which may be empty; returns the sketch itself."""
-        given = [np.shape(as_floats(scores, "scores")), np.shape(as_array(outcomes, "outcomes"))]
+        given = [np.shape(border.as_floats(scores, "scores")), np.shape(border.as_array(outcomes, "outcomes"))]
         if all(shape[:1] == (0,) for shape in given):
             return self
-        c = check_scores(scores)
+        c = border.check_scores(scores)
         if c.ndim != 1:
             raise InputError(f"a sketch holds one dataset, but scores have shape {c.shape}; make one per dataset")
         tally = Tally()
-        tally.add(c, check_outcomes(outcomes, c.shape), None if weights is None else check_weights(weights, c.shape))
+        tally.add(
+            c,
+            border.check_outcomes(outcomes, c.shape),
+            None if weights is None else border.check_weights(weights, c.shape),
+        )
         return self.merge(Sketch.from_tally(tally, min(8, c.dtype.itemsize)))
 
-    @checked
+    @checks.checked
     def merge(self, other: "Sketch") -> "Sketch":
         """Take in all rows of another sketch; returns the sketch itself."""
         if not isinstance(other, Sketch):

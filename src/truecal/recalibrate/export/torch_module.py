@@ -22,25 +22,7 @@ def torch_module(graph: Graph, *, single: bool) -> "torch.nn.Module":
     except ImportError as error:
         raise MissingExtraError.of("torch", "torch") from error
 
-    functions = {
-        "add": operator.add,
-        "subtract": operator.sub,
-        "multiply": operator.mul,
-        "divide": operator.truediv,
-        "maximum": torch.maximum,
-        "minimum": torch.minimum,
-        "less": torch.lt,
-        "less_equal": torch.le,
-        "both": torch.logical_and,
-        "either": torch.logical_or,
-        "opposite": torch.logical_not,
-        "negative": operator.neg,
-        "log": torch.log,
-        "exp": torch.exp,
-        "sigmoid": torch.sigmoid,
-        "where": torch.where,
-        "matmul": torch.matmul,
-    }
+    functions = _functions(torch)
     root, code = torch.nn.Module(), fx.Graph()
 
     def build(name: str, x: Any) -> Any:
@@ -86,3 +68,26 @@ def torch_module(graph: Graph, *, single: bool) -> "torch.nn.Module":
             )
     code.output(code.call_method("type_as", (values[-1], outputs)))
     return fx.GraphModule(root, code, class_name="Recalibration")
+
+
+def _functions(torch: Any) -> dict[str, Any]:
+    """Operations of a graph whose function takes the operands alone."""
+    return {
+        "add": operator.add,
+        "subtract": operator.sub,
+        "multiply": operator.mul,
+        "divide": operator.truediv,
+        "maximum": torch.maximum,
+        "minimum": torch.minimum,
+        "less": torch.lt,
+        "less_equal": torch.le,
+        "both": torch.logical_and,
+        "either": torch.logical_or,
+        "opposite": torch.logical_not,
+        "negative": operator.neg,
+        "log": torch.log,
+        "exp": torch.exp,
+        "sigmoid": torch.sigmoid,
+        "where": torch.where,
+        "matmul": torch.matmul,
+    }

@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from truecal.breakdown import Level, audit
-from truecal.checks import checked
+import truecal as tc
+from truecal import breakdown, checks
 from truecal.errors import FileError, InputError
-from truecal.lens import TopLabel
-from truecal.predictions import Predictions
 from truecal.recalibrate.export.document import read, write
 from truecal.recalibrate.export.fields import field, number
 from truecal.types import Float64s, Indices
@@ -25,10 +23,10 @@ _LARGEST = 30.0  # log odds
 class Offset:
     """A shift of the log odds for the rows of a segment."""
 
-    levels: tuple[Level, ...]
+    levels: tuple[breakdown.Level, ...]
     shift: float
 
-    def mask(self, preds: Predictions) -> NDArray[np.bool_]:
+    def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
         """The rows of the segment."""
         inside = np.ones(len(preds), bool)
         for level in self.levels:
@@ -38,7 +36,7 @@ class Offset:
         return inside
 
 
-@checked
+@checks.checked
 class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
     r"""One shift of the log odds for every segment that :func:`truecal.audit` finds, and none elsewhere.
 
@@ -77,9 +75,9 @@ class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.by, self.depth, self.level, self.min_rows, self.classes = by, depth, level, min_rows, classes
 
-    def fit_rows(self, preds: Predictions, X: object = None) -> Self:
+    def fit_rows(self, preds: tc.Predictions, X: object = None) -> Self:
         """Search the predictions for segments and fit their offsets. `X` is not read: the probabilities are those of `preds`."""
-        found = audit(preds, by=self.by, depth=self.depth, level=self.level, min_rows=self.min_rows)
+        found = tc.audit(preds, by=self.by, depth=self.depth, level=self.level, min_rows=self.min_rows)
         score, outcome = _judged(preds)
         weight = np.ones(len(preds)) if preds.weights is None else preds.weights
         odds = _odds(score)
@@ -92,7 +90,7 @@ class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
                 self.offsets_ = (*self.offsets_, Offset(segment.levels, shift))
         return self
 
-    def recalibrate(self, preds: Predictions, X: object = None) -> Predictions:
+    def recalibrate(self, preds: tc.Predictions, X: object = None) -> tc.Predictions:
         """The same rows with the probabilities of the segments shifted; others stay as they are, bit by bit."""
         if not hasattr(self, "offsets_"):
             raise InputError("this recalibrator is not fitted; call fit_rows(preds) first")
@@ -147,7 +145,7 @@ def _offset(content: Any) -> Offset:
     if not isinstance(content, Mapping) or not isinstance(content.get("levels"), list):
         raise FileError('every offset must be an object with "levels" and "shift"')
     shift = number(content, "shift", low=-_LARGEST, high=_LARGEST)
-    return Offset(tuple(Level.of(level) for level in content["levels"]), shift)
+    return Offset(tuple(breakdown.Level.of(level) for level in content["levels"]), shift)
 
 
 def shrunk_shift(odds: Float64s, outcome: Indices, weight: Float64s) -> float:
@@ -166,9 +164,9 @@ def _odds(score: Float64s) -> Float64s:
     return np.asarray(np.log(safe) - np.log1p(-safe))
 
 
-def _judged(preds: Predictions) -> tuple[Float64s, Indices]:
+def _judged(preds: tc.Predictions) -> tuple[Float64s, Indices]:
     """The probability that moves, and whether its event happened."""
     if preds.binary:
         return preds.probs.astype(np.float64), preds.labels
-    sample = TopLabel().sample(preds)
+    sample = tc.TopLabel().sample(preds)
     return sample.scores.astype(np.float64), sample.outcomes

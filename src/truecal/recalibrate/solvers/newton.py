@@ -5,7 +5,7 @@ from math import exp, log
 
 import numpy as np
 
-from truecal.logistic import fit_curve, logistic_loss
+from truecal import logistic
 from truecal.recalibrate.solvers.likelihood import LabelledLogits, temperature_terms
 from truecal.types import Float64s
 
@@ -86,15 +86,15 @@ def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s
     is 0: every choice of zeros is tried, which for one or two features is at most three more fits.
     """
     count = features.shape[1]
-    free = fit_curve(features, targets, weights)
+    free = logistic.fit_curve(features, targets, weights)
     if (free[:-1] >= 0).all():
         return free
     best, least = free, np.inf
     for kept in ((), *((k,) for k in range(count) if count > 1)):
         tried = np.zeros(count + 1)
-        part = fit_curve(features[:, list(kept)], targets, weights)
+        part = logistic.fit_curve(features[:, list(kept)], targets, weights)
         tried[[*kept, count]] = part
-        loss = logistic_loss(features @ tried[:-1] + tried[-1], targets, weights)[0]
+        loss = logistic.logistic_loss(features @ tried[:-1] + tried[-1], targets, weights)[0]
         if (tried[:-1] >= 0).all() and loss < least:
             best, least = tried, loss
     return best

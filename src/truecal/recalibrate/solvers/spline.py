@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.logistic import logistic_loss
+from truecal import logistic
 from truecal.types import Float64s
 
 _STRENGTHS = 10.0 ** np.arange(-2, 7)  # of the penalty, for scores of unit spread
@@ -41,7 +41,7 @@ class _Data:
 
     def terms(self, theta: Float64s) -> tuple[float, Float64s, Float64s]:
         """Penalised loss, gradient, and the Hessian of the likelihood alone."""
-        loss, p = logistic_loss(theta @ self.design, self.targets, self.weights)
+        loss, p = logistic.logistic_loss(theta @ self.design, self.targets, self.weights)
         pull = self.penalty @ theta
         hessian = (self.design * (self.weights * p * (1 - p))) @ self.design.T
         return loss + float(theta @ pull) / 2, self.design @ (self.weights * (p - self.targets)) + pull, hessian
@@ -107,7 +107,7 @@ def _newton(data: _Data, theta: Float64s) -> Float64s:
 def _akaike(data: _Data, theta: Float64s) -> float:
     """Twice minus log likelihood, plus twice the effective number of parameters that are not at their bound."""
     free = np.append(theta[:-1] > 0, True)
-    loss, _ = logistic_loss(theta @ data.design, data.targets, data.weights)
+    loss, _ = logistic.logistic_loss(theta @ data.design, data.targets, data.weights)
     _, _, likelihood = data.terms(theta)
     inner = likelihood[np.ix_(free, free)]
     whole = inner + data.penalty[np.ix_(free, free)] + 1e-12 * np.trace(inner) * np.eye(int(free.sum()))

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import truecal as tc
 from truecal.lens import Lens
-from truecal.predictions import Predictions
-from truecal.uncertainty import Comparison
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class PairRow:
     adjusted_p: float
 
     @classmethod
-    def of(cls, comparison: Comparison) -> "PairRow":
+    def of(cls, comparison: tc.uncertainty.Comparison) -> "PairRow":
         return cls(
             comparison.a,
             comparison.b,
@@ -45,8 +43,13 @@ class PairRow:
 
 
 def compare_models(
-    models: Mapping[str, Predictions], pairing: Pairing, *, lens: Lens | None, level: float, rng: int
-) -> Sequence[Comparison]:
+    models: Mapping[str, tc.Predictions] | Mapping[str, tc.Sketch],
+    pairing: Pairing,
+    *,
+    lens: Lens | None,
+    level: float,
+    rng: int,
+) -> Sequence[tc.uncertainty.Comparison]:
     """Every pair of models, or every model with the reference; p-values adjusted for the number of pairs (Holm)."""
     return tc.compare_many(
         models,

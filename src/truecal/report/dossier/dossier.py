@@ -7,14 +7,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from truecal.checks import check_choice
-from truecal.clinical import Clinical, DecisionCurve, clinical, net_benefit
+import truecal as tc
+from truecal import checks
+from truecal.clinical import Clinical, DecisionCurve
 from truecal.errors import InputError, MissingExtraError
 from truecal.lens import Lens
-from truecal.plot.model.decision import DecisionDisplay
-from truecal.plot.model.flexible import FlexibleDisplay
-from truecal.plot.model.forest import ForestDisplay
-from truecal.predictions import Predictions
 from truecal.report.dossier.checklist import REFERENCES, checklist, methods
 from truecal.report.html import element, escaped
 from truecal.report.provenance import Provenance, fingerprint
@@ -25,7 +22,7 @@ _TABLED = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # thresholds in the table of ne
 
 
 def write_dossier(
-    preds: Predictions,
+    preds: tc.Predictions,
     path: str | os.PathLike[str],
     *,
     kind: str = "tripod-ai",
@@ -55,10 +52,10 @@ def write_dossier(
     >>> "Calibration slope" in page, "<script" in page
     (True, False)
     """
-    check_choice(kind, KINDS, "dossier")
-    found = clinical(preds, level=level, lens=lens, by=by, rng=rng)
-    curve = net_benefit(preds, level=level, lens=lens, rng=rng)
-    table = net_benefit(preds, thresholds, level=level, lens=lens, rng=rng)
+    checks.choice(kind, KINDS, "dossier")
+    found = tc.clinical(preds, level=level, lens=lens, by=by, rng=rng)
+    curve = tc.net_benefit(preds, level=level, lens=lens, rng=rng)
+    table = tc.net_benefit(preds, thresholds, level=level, lens=lens, rng=rng)
     if not isinstance(curve, DecisionCurve) or not isinstance(table, DecisionCurve):
         raise InputError("a dossier is about one model; give its Predictions")
     options = {"lens": found.lens, "by": by, "level": level, "seed": rng}
@@ -83,7 +80,7 @@ def _body(
     found: Clinical,
     curve: DecisionCurve,
     table: DecisionCurve,
-    preds: Predictions,
+    preds: tc.Predictions,
     about: tuple[str, str | None, Provenance],
 ) -> str:
     title, source, origin = about
@@ -99,12 +96,12 @@ def _body(
             _figure(
                 "Figure 1. Flexible calibration curve with pointwise (dark) and simultaneous (light) band; "
                 "distribution of the risks beneath.",
-                FlexibleDisplay.from_curves({"spline": found.curve}, scores=found.cohort.scores, plot=False),
+                tc.plot.FlexibleDisplay.from_curves({"spline": found.curve}, scores=found.cohort.scores, plot=False),
                 (4.6, 4.6),
             ),
             _figure(
                 "Figure 2. Decision curve: net benefit of the model, with its interval.",
-                DecisionDisplay.from_curve(curve, plot=False),
+                tc.plot.DecisionDisplay.from_curve(curve, plot=False),
                 (4.6, 4.6),
             ),
             class_="pair",
@@ -179,7 +176,9 @@ def _sites(found: Clinical) -> list[str]:
     height = 1.0 + 0.3 * (len(sites.names) + 2)
     by = " x ".join(sites.by)
     forests = [
-        _figure(f"Figure {i}. {text} by {by}.", ForestDisplay.from_sites(sites, name, plot=False), (4.6, height))
+        _figure(
+            f"Figure {i}. {text} by {by}.", tc.plot.ForestDisplay.from_sites(sites, name, plot=False), (4.6, height)
+        )
         for i, name, text in ((3, "oe", "O/E ratio"), (4, "slope", "Calibration slope"))
     ]
     return [

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Estimator
-from truecal.profile import Profile
 from truecal.report.records import Absent
 
 _DATASETS = 100
@@ -46,7 +45,7 @@ class BiasRecord:
     unlike: bool
 
 
-def bias(profile: Profile, *, rng: int) -> BiasRecord | Absent:
+def bias(profile: tc.Profile, *, rng: int) -> BiasRecord | Absent:
     """Bias and spread of the root-mean-square estimators; absent where no world can be fitted."""
     rows = round(float(profile.size[0]))
     if rows < _FEWEST_ROWS:

@@ -6,12 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
-from truecal.breakdown import SCALE, Subgroups
-from truecal.breakdown.likert import Category
-from truecal.estimate import Estimate
-from truecal.lens import Lens, Sample
-from truecal.predictions import Predictions
-from truecal.scan import Scan
+from truecal import breakdown
+from truecal.lens import Lens
 from truecal.types import Float64s
 
 MOST_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
@@ -89,7 +85,7 @@ class LikertRow:
     within_high: float | None
 
 
-def per_class(preds: Predictions, *, level: float) -> Classes:
+def per_class(preds: tc.Predictions, *, level: float) -> Classes:
     """For every class: how often it was the label, the mean probability it was given, their difference, and the error.
 
     The difference has the normal interval of a mean of n values of p - y, or of as many clusters. The error is that of
@@ -115,17 +111,17 @@ def per_class(preds: Predictions, *, level: float) -> Classes:
     return Classes(rows, preds.class_count - len(rows))
 
 
-def _class(preds: Predictions, index: int) -> object:
+def _class(preds: tc.Predictions, index: int) -> object:
     return index if preds.classes is None else preds.classes[index]
 
 
-def _ends(estimate: Estimate) -> tuple[Float64s, Float64s, Float64s]:
+def _ends(estimate: tc.Estimate) -> tuple[Float64s, Float64s, Float64s]:
     assert estimate.interval is not None
     value, low, high = (np.atleast_1d(x) for x in (estimate.value, estimate.interval.low, estimate.interval.high))
     return value, low, high
 
 
-def _means(sample: Sample, z: float) -> Float64s:
+def _means(sample: tc.Sample, z: float) -> Float64s:
     """Labels, frequency, mean probability, their difference and the ends of its interval."""
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
     total, outcome = weight.sum(), sample.outcomes.astype(np.float64)
@@ -141,23 +137,23 @@ def _means(sample: Sample, z: float) -> Float64s:
     return np.array([rate * total, rate, mean, mean - rate, mean - rate - half, mean - rate + half])
 
 
-def per_group(preds: Predictions, by: Sequence[str], *, lens: Lens, level: float, rng: int) -> Groups:
+def per_group(preds: tc.Predictions, by: Sequence[str], *, lens: Lens, level: float, rng: int) -> Groups:
     """One row per value of a column, p-values adjusted for their number."""
     return _listed(", ".join(by), tc.subgroups(preds, by, lens=lens, level=level, rng=rng))
 
 
-def per_scanned_group(scan: Scan, overall: Estimate, *, level: float, rng: int) -> Groups:
+def per_scanned_group(scan: tc.Scan, overall: tc.Estimate, *, level: float, rng: int) -> Groups:
     """The same from the sketches of a scan."""
     return _listed(", ".join(scan.by), tc.subgroups(scan, level=level, rng=rng))
 
 
-def _listed(by: str, table: Subgroups) -> Groups:
+def _listed(by: str, table: breakdown.Subgroups) -> Groups:
     columns = zip(table.names, table.counts, table.estimates, table.adjusted, table.flagged, strict=True)
     rows = [_group_row(*row) for row in columns]
     return Groups(by, tuple(rows[:MOST_GROUPS]), max(0, len(rows) - MOST_GROUPS))
 
 
-def _group_row(name: str, count: int, estimate: Estimate | None, adjusted: float, flagged: bool) -> GroupRow:
+def _group_row(name: str, count: int, estimate: tc.Estimate | None, adjusted: float, flagged: bool) -> GroupRow:
     interval = None if estimate is None else estimate.interval
     return GroupRow(
         group=name,
@@ -173,15 +169,15 @@ def _group_row(name: str, count: int, estimate: Estimate | None, adjusted: float
 
 
 def likert_rows(
-    preds: Predictions, scale: Mapping[str, tuple[float, float]] | None, *, level: float, rng: int
+    preds: tc.Predictions, scale: Mapping[str, tuple[float, float]] | None, *, level: float, rng: int
 ) -> tuple[LikertRow, ...]:
     """Words for confidence, by default low, medium and high, and what happened in each."""
-    found = tc.likert(preds, SCALE if scale is None else scale, level=level, rng=rng)
+    found = tc.likert(preds, breakdown.SCALE if scale is None else scale, level=level, rng=rng)
     return tuple(_likert_row(category) for category in found.categories)
 
 
-def _likert_row(category: Category) -> LikertRow:
-    def ends(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+def _likert_row(category: breakdown.Category) -> LikertRow:
+    def ends(estimate: tc.Estimate | None) -> tuple[float | None, float | None, float | None]:
         if estimate is None:
             return None, None, None
         interval = estimate.interval

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
-from truecal.profile import Cut, Profile
+from truecal.profile import Cut
 from truecal.types import Float64s, Indices
 
 MOST_BINS = 100  # equal-width edges of 1..100 bins are 3044 places, equal-mass ones as many: a bounded page for any n
@@ -36,7 +36,7 @@ class Cells:
         return int(np.count_nonzero(np.diff(self.weight) == 1))
 
 
-def cells_of(profile: Profile) -> Cells:
+def cells_of(profile: tc.Profile) -> Cells:
     """The cells of a single dataset.
 
     >>> import truecal as tc

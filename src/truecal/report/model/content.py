@@ -6,18 +6,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 import truecal as tc
-from truecal.checks import check_between
-from truecal.estimate import Estimate, Estimator
-from truecal.lens import Lens
+from truecal import checks
+from truecal.estimate import Estimator
+from truecal.lens import Lens, check_lens
 from truecal.report.model.bias import BiasRecord, bias
 from truecal.report.model.breakdown import Classes, Groups, LikertRow
 from truecal.report.model.cells import MOST_BINS, Cells, cells_of
+from truecal.report.model.context import Asked, Context
 from truecal.report.model.curves import CurveRecord, thinned
 from truecal.report.model.recalibration import RecalibrationRecord
+from truecal.report.model.segments import ClinicalRecord, SegmentsRecord
 from truecal.report.model.sources import SketchRecord, Source, source_of
 from truecal.report.model.verdict import Verdict, judge
 from truecal.report.provenance import Provenance
-from truecal.report.records import Absent, EstimateRecord
+from truecal.report.records import OPTIONAL, Absent, EstimateRecord
+from truecal.select import Selection
 
 _ISOTONIC = tc.IsotonicError()
 _SMOOTH = tc.SmoothECE()
@@ -51,6 +54,7 @@ class Setting:
     rng: int = 0
     scale: Mapping[str, tuple[float, float]] | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    select: Selection | None = None
 
 
 @dataclass(frozen=True)
@@ -84,12 +88,15 @@ class Content:
     classes: Classes | None
     groups: Groups | None
     likert: tuple[LikertRow, ...] | None
+    segments: SegmentsRecord | Absent | None
+    clinical: ClinicalRecord | Absent | None
     recalibration: RecalibrationRecord | Absent | None
     bias: BiasRecord | Absent | None
     cells: Cells
     most_bins: int
     curves: Curves
     reproduce: Provenance
+    context: Context | None = field(default=None, metadata=OPTIONAL)
 
 
 def gather(
@@ -104,8 +111,10 @@ def gather(
     progress("measuring")
     level, rng = setting.level, setting.rng
     columns = (by,) if isinstance(by, str) else tuple(by or ())
-    check_between(setting.tolerance, "tolerance", 0, 1)
-    source = source_of(data, lens=lens, by=columns, level=level, rng=rng)
+    checks.between(setting.tolerance, "tolerance", 0, 1)
+    check_lens(lens)
+    asked = Asked(lens, setting.select)
+    source = source_of(asked.page_rows(data), lens=asked.page_lens, by=columns, level=level, rng=rng)
     profile = source.profile
     head, absolute = source.measured()
     progress("asking every estimator")
@@ -115,15 +124,19 @@ def gather(
     classes = source.classes()
     progress("judging low, medium and high confidence")
     likert = source.likert(setting.scale)
-    remedies, biases = None, None
+    remedies, biases, segments, clinical = None, None, None, None
     if not setting.fast:
+        progress("searching for segments")
+        segments, clinical = source.segments(setting.tolerance), source.clinical()
         progress("recalibrating on held-out folds")
         remedies = source.remedies()
         progress("simulating data like these")
         biases = bias(profile, rng=rng)
+    progress("measuring in context")
+    context = asked.measured(data, level, rng)
     smooth, steps = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True)
     cells = cells_of(profile)
-    whole = profile.at_count(np.array([[profile.rows]]))
+    whole = profile.whole()
     confidence, rate = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))
     options = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": source.by, "rng": rng}
     return Content(
@@ -146,16 +159,19 @@ def gather(
         classes=classes,
         groups=groups,
         likert=likert,
+        segments=segments,
+        clinical=clinical,
         recalibration=remedies,
         bias=biases,
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         most_bins=MOST_BINS,
         curves=Curves(None if smooth is None else smooth.banded(profile, level), steps),
         reproduce=Provenance({"": source.fingerprint()}, setting.command, options, setting.files),
+        context=context,
     )
 
 
-def _other(estimator: Estimator, source: Source, *, fast: bool) -> Estimate:
+def _other(estimator: Estimator, source: Source, *, fast: bool) -> tc.Estimate:
     """Another estimator on the same data, with a bootstrap interval where there is something to resample."""
     estimate = estimator(source.profile)
     slow = source.profile.rows > _MOST_RESAMPLED.get(estimator, source.profile.rows)

@@ -6,7 +6,6 @@ import numpy as np
 
 import truecal as tc
 from truecal.estimate import Curve
-from truecal.profile import Profile
 from truecal.report.records import OPTIONAL
 
 _CURVE_POINTS = 400
@@ -21,7 +20,7 @@ class CurveRecord:
     low: list[float] | None = field(default=None, metadata=OPTIONAL)
     high: list[float] | None = field(default=None, metadata=OPTIONAL)
 
-    def banded(self, profile: Profile, level: float) -> "CurveRecord":
+    def banded(self, profile: tc.Profile, level: float) -> "CurveRecord":
         """The curve with the band of the profile."""
         low, high = tc.band(profile, level=level).at(self.score)
         return replace(self, low=low.tolist(), high=high.tolist())

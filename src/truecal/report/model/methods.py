@@ -1,6 +1,6 @@
 """What each number on the page is, in words, with its source."""
 
-from truecal.names import tendency
+from truecal import names
 from truecal.report.model.content import Content
 
 # Estimator -> (what it does, reference number)
@@ -58,7 +58,7 @@ def definitions(content: Content) -> list[tuple[str, str]]:
         ),
         (
             "Direction",
-            f"Mean confidence minus frequency. Positive: {tendency(content.judged, 1.0)} on average. Gaps of opposite sign "
+            f"Mean confidence minus frequency. Positive: {names.tendency(content.judged, 1.0)} on average. Gaps of opposite sign "
             "cancel in it, so it can be near 0 while the error is not.",
         ),
         (

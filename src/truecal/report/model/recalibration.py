@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError, MissingExtraError, TruecalWarning
 from truecal.lens import Lens
-from truecal.predictions import Predictions
 from truecal.report.model.curves import CurveRecord, thinned
 from truecal.report.records import Absent
 
@@ -42,7 +42,8 @@ class RemedyRow:
 
 @dataclass(frozen=True)
 class RecalibrationRecord:
-    """The cross-fitted comparison. `sampled` is the number of rows used where not all were."""
+    """The cross-fitted comparison. `sampled` is the number of rows used where not all were; `refused` says which methods could not
+    be fitted, and why."""
 
     rows: tuple[RemedyRow, ...]
     curves: Mapping[str, CurveRecord]
@@ -50,28 +51,28 @@ class RecalibrationRecord:
     tied: tuple[str, ...]
     folds: int
     sampled: int | None
+    refused: tuple[str, ...] = ()
 
 
-def recalibration(preds: Predictions, *, lens: Lens, level: float, rng: int) -> RecalibrationRecord | Absent:
+def recalibration(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) -> RecalibrationRecord | Absent:
     """The cross-fitted comparison; absent where it cannot be made."""
     if len(preds) < _FEWEST_ROWS:
         return Absent(f"{len(preds)} rows are too few to fit and judge a recalibrator; {_FEWEST_ROWS} are needed.")
     try:
-        from truecal import recalibrate as r
-    except ImportError:
-        return Absent(f"{MissingExtraError.of('scikit-learn', 'sklearn')}.".capitalize())
+        methods: dict[str, Recalibrator] = {"Temperature scaling": tc.TemperatureScaling(input="probs")}
+    except MissingExtraError as error:
+        return Absent(f"{error}.".capitalize())
+    if preds.class_count <= 100:
+        methods["Beta calibration"] = tc.BetaCalibration()
+        methods["Isotonic regression"] = tc.IsotonicCalibration()
     most = max(2 * _FEWEST_ROWS, _MOST_VALUES // preds.class_count)
     sampled = len(preds) > most
     if sampled:
         preds = preds.take(np.sort(np.random.default_rng(rng).choice(len(preds), most, replace=False)))
-    methods: dict[str, Recalibrator] = {"Temperature scaling": r.TemperatureScaling(input="probs")}
-    if preds.class_count <= 100:
-        methods["Beta calibration"] = r.BetaCalibration()
-        methods["Isotonic regression"] = r.IsotonicCalibration()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TruecalWarning)  # of single folds; the table shows what came of them
-            evaluation = r.evaluate(methods, preds, folds=_FOLDS, lens=lens, level=level, rng=rng)
+            evaluation = tc.evaluate(methods, preds, folds=_FOLDS, lens=lens, level=level, rng=rng)
     except InputError as error:
         return Absent(f"Not possible on these data: {error}.")
     curves = {row.name: thinned(row.error.curve) for row in evaluation.rows}
@@ -82,6 +83,7 @@ def recalibration(preds: Predictions, *, lens: Lens, level: float, rng: int) -> 
         tied=tuple(evaluation.tied),
         folds=_FOLDS,
         sampled=len(preds) if sampled else None,
+        refused=tuple(f"{name} could not be fitted: {why}" for name, why in evaluation.refused),
     )
 
 

@@ -1,16 +1,19 @@
 """The sections of the page, top to bottom, as HTML. Charts are placeholders that the scripts fill."""
 
-from truecal.names import tendency
+from truecal import names
 from truecal.report.html import element, escaped, table
 from truecal.report.model.content import Content
+from truecal.report.model.context import context_table
 from truecal.report.model.methods import REFERENCES, definitions
 from truecal.report.model.tables import (
     bias_table,
     class_table,
+    clinical_table,
     estimator_table,
     group_table,
     likert_table,
     recalibration_table,
+    segment_table,
 )
 from truecal.report.model.verdict import percent, points, span_of
 from truecal.report.records import EstimateRecord
@@ -21,9 +24,12 @@ def body(content: Content) -> str:
     sections = [
         ("diagram", "Confidence and reality", _diagram(content)),
         ("estimators", "Every estimator on these data", estimator_table(content)),
+        ("context", "In context", context_table(content.context, content.level)),
         ("classes", "Class by class", class_table(content)),
         ("groups", "Group by group", group_table(content)),
+        ("segments", "Where it is wrong", segment_table(content)),
         ("likert", _scale_heading(content), likert_table(content)),
+        ("clinical", "Clinical validation", clinical_table(content)),
         ("recalibration", "What recalibration brings", recalibration_table(content)),
         ("bias", "Bias of the estimators", bias_table(content)),
         ("methods", "Definitions and methods", _methods(content)),
@@ -69,6 +75,8 @@ def _facts(content: Content) -> list[str]:
     facts.append(f"{content.n:,} predictions" + ("" if content.units is None else f" in {content.units:,} clusters"))
     if content.class_count:
         facts.append(f"{content.class_count:,} classes")
+    if content.context is not None and content.context.where:
+        facts.append(f"where {content.context.where}")
     return [*facts, f"judged: {content.judged}", *(["from a sketch"] if content.sketch else [])]
 
 
@@ -121,7 +129,7 @@ def _numbers(content: Content) -> str:
     head, absolute, level = content.head, content.absolute, f"{content.level:.0%}"
     direction = head.direction
     p = head.p_value
-    average = f"{tendency(content.judged, direction)} on average"
+    average = f"{names.tendency(content.judged, direction)} on average"
     outcome = "accuracy" if content.top_label else "frequency"
     cards = [
         ("Root-mean-square error", points(head.value), f"{level}: {_span(head)}", "large gaps count more"),

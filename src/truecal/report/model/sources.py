@@ -8,10 +8,8 @@ import numpy as np
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import Estimate, Estimator, Interval
-from truecal.lens import Lens, Sample, default_lens
-from truecal.predictions import Predictions
-from truecal.profile import Profile, Sketch
+from truecal.estimate import Estimator, Interval
+from truecal.lens import Lens, default_lens
 from truecal.report.model.breakdown import (
     Classes,
     Groups,
@@ -22,9 +20,9 @@ from truecal.report.model.breakdown import (
     per_scanned_group,
 )
 from truecal.report.model.recalibration import RecalibrationRecord, recalibration
+from truecal.report.model.segments import ClinicalRecord, SegmentsRecord, clinical_of, segments_of
 from truecal.report.provenance import fingerprint
 from truecal.report.records import Absent
-from truecal.scan import Scan
 
 _RESAMPLES = 200
 
@@ -42,7 +40,7 @@ class SketchRecord:
 class Source(ABC):
     """The data of a page at one level and seed. What a kind of data cannot answer is None."""
 
-    profile: Profile
+    profile: tc.Profile
     judged: str
     top_label = False
     class_count: int | None = None
@@ -54,7 +52,7 @@ class Source(ABC):
         self.level, self.rng = level, rng
 
     @abstractmethod
-    def measured(self) -> tuple[Estimate, Estimate]:
+    def measured(self) -> tuple[tc.Estimate, tc.Estimate]:
         """The rank-series estimates of the root-mean-square and of the mean absolute error, with interval and test."""
 
     @abstractmethod
@@ -71,7 +69,7 @@ class Source(ABC):
         """By how much clusters enlarge the variance of a rate, against as many independent rows."""
         return 1.0
 
-    def groups(self, overall: Estimate) -> Groups | None:
+    def groups(self, overall: tc.Estimate) -> Groups | None:
         """One row per group, where groups were asked for."""
         return None
 
@@ -87,17 +85,25 @@ class Source(ABC):
         """Recalibrators on held-out folds."""
         return None
 
-    def sketch(self, head: Estimate) -> SketchRecord | None:
+    def segments(self, tolerance: float) -> SegmentsRecord | Absent | None:
+        """Segments in which it is wrong, where columns were asked for."""
+        return None
+
+    def clinical(self) -> ClinicalRecord | Absent | None:
+        """The numbers of a clinical validation, where a risk is judged."""
+        return None
+
+    def sketch(self, head: tc.Estimate) -> SketchRecord | None:
         """How far the page is from one made of all rows; None where it is that one."""
         if head.sketch_error is None:
             return None
         return SketchRecord(self.profile.rows, head.sketch_error, head.sketch_bound, self.engine)
 
-    def _of_profile(self) -> tuple[Estimate, Estimate]:
+    def _of_profile(self) -> tuple[tc.Estimate, tc.Estimate]:
         squared, absolute = (self._estimate(tc.RankSeries(norm=norm, level=self.level)) for norm in (2, 1))
         return squared, absolute
 
-    def _estimate(self, estimator: tc.RankSeries) -> Estimate:
+    def _estimate(self, estimator: tc.RankSeries) -> tc.Estimate:
         return estimator(self.profile).but(p_value=float(estimator.test(self.profile, rng=self.rng).p_value[0]))
 
 
@@ -106,12 +112,12 @@ class Kept(Lens):
     """A lens that has looked already: it gives the one sample it saw, which is sorted once for the whole page."""
 
     lens: Lens
-    kept: Sample
+    kept: tc.Sample
 
-    def samples(self, preds: Predictions) -> Iterator[Sample]:
+    def samples(self, preds: tc.Predictions) -> Iterator[tc.Sample]:
         yield self.kept
 
-    def describe(self, preds: Predictions) -> str:
+    def describe(self, preds: tc.Predictions) -> str:
         return self.lens.describe(preds)
 
     @property
@@ -122,7 +128,7 @@ class Kept(Lens):
 class RowsSource(Source):
     """Predictions, row by row, under a lens."""
 
-    def __init__(self, preds: Predictions, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> None:
+    def __init__(self, preds: tc.Predictions, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> None:
         super().__init__(level, rng)
         self.preds, self.columns = preds, by
         self.by = ", ".join(by) or None
@@ -131,8 +137,6 @@ class RowsSource(Source):
             raise InputError(
                 "the report judges one quantity; its per-class table is always there, so leave out ClassWise()"
             )
-        if lens.several:
-            raise InputError(f"the report judges one probability per row; {lens} judges several at once")
         self.judged = lens.describe(preds)
         self.lens = Kept(lens, lens.sample(preds))
         self.profile = self.lens.kept.profile
@@ -141,7 +145,7 @@ class RowsSource(Source):
         if preds.clusters is not None:
             self.units = len(np.unique(preds.clusters))
 
-    def measured(self) -> tuple[Estimate, Estimate]:
+    def measured(self) -> tuple[tc.Estimate, tc.Estimate]:
         head = tc.measure(self.preds, lens=self.lens, level=self.level, rng=self.rng)
         estimator = tc.RankSeries(norm=1, level=self.level)
         if self.preds.clusters is None:  # the test is the same for both norms: once is enough
@@ -169,7 +173,7 @@ class RowsSource(Source):
     def fingerprint(self) -> str:
         return fingerprint((self.preds.probs, self.preds.labels, self.preds.weights))
 
-    def groups(self, overall: Estimate) -> Groups | None:
+    def groups(self, overall: tc.Estimate) -> Groups | None:
         if not self.columns:
             return None
         return per_group(self.preds, self.columns, lens=self.lens.lens, level=self.level, rng=self.rng)
@@ -185,18 +189,28 @@ class RowsSource(Source):
     def remedies(self) -> RecalibrationRecord | Absent | None:
         return recalibration(self.preds, lens=self.lens.lens, level=self.level, rng=self.rng)
 
+    def segments(self, tolerance: float) -> SegmentsRecord | Absent | None:
+        if not self.columns:
+            return None
+        return segments_of(self.preds, self.columns, lens=self.lens.lens, level=self.level, tolerance=tolerance)
+
+    def clinical(self) -> ClinicalRecord | Absent | None:
+        if self.top_label or self.lens.kept.pooled:
+            return None
+        return clinical_of(self.preds, lens=self.lens.lens, level=self.level, rng=self.rng)
+
 
 class ProfileSource(Source):
     """The profile of one dataset: scores and outcomes without classes, columns or rows to regroup."""
 
     judged = "scores"
 
-    def __init__(self, profile: Profile, level: float, rng: int) -> None:
+    def __init__(self, profile: tc.Profile, level: float, rng: int) -> None:
         super().__init__(level, rng)
         parts = (profile.scores, profile.outcomes, profile.weights, profile.squares, profile.products)
-        self.profile = profile if profile.single else Profile(*parts, single=True)
+        self.profile = profile if profile.single else tc.Profile(*parts, single=True)
 
-    def measured(self) -> tuple[Estimate, Estimate]:
+    def measured(self) -> tuple[tc.Estimate, tc.Estimate]:
         return self._of_profile()
 
     def fingerprint(self) -> str:
@@ -206,7 +220,7 @@ class ProfileSource(Source):
 class SketchSource(ProfileSource):
     """A sketch, alone or as the answer of a scan."""
 
-    def __init__(self, sketch: Sketch, scan: Scan | None, level: float, rng: int) -> None:
+    def __init__(self, sketch: tc.Sketch, scan: tc.Scan | None, level: float, rng: int) -> None:
         super().__init__(sketch.to_profile(), level, rng)
         self.scan = scan
         if scan is not None:
@@ -214,32 +228,37 @@ class SketchSource(ProfileSource):
             self.top_label = scan.lens.outcome_name == "accuracy"
             self.by, self.engine = ", ".join(scan.by) or None, scan.engine
 
-    def measured(self) -> tuple[Estimate, Estimate]:
+    def measured(self) -> tuple[tc.Estimate, tc.Estimate]:
         head, absolute = self._of_profile()
         return (head if self.scan is None else self.scan.noted(head)), absolute
 
-    def groups(self, overall: Estimate) -> Groups | None:
+    def groups(self, overall: tc.Estimate) -> Groups | None:
         if self.scan is None or not self.scan.by:
             return None
         return per_scanned_group(self.scan, overall, level=self.level, rng=self.rng)
 
+    def segments(self, tolerance: float) -> SegmentsRecord | Absent | None:
+        if self.scan is None or not self.scan.by:
+            return None
+        return segments_of(self.scan, self.scan.by, lens=None, level=self.level, tolerance=tolerance)
+
 
 def source_of(data: object, *, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> Source:
     """The source of a page; what cannot be one is refused."""
-    if isinstance(data, Predictions):
+    if isinstance(data, tc.Predictions):
         return RowsSource(data, lens, by, level, rng)
-    if isinstance(data, Scan | Sketch):
+    if isinstance(data, tc.Scan | tc.Sketch):
         if lens is not None or by:
             raise InputError(
                 "a sketch holds no rows; say lens= and by= where it is made: tc.scan(..., lens=..., by=...)"
             )
-        scan = data if isinstance(data, Scan) else None
+        scan = data if isinstance(data, tc.Scan) else None
         if scan is not None and any(len(sketches) > 1 for sketches in scan.sketches.values()):
             raise InputError(
                 "the report judges one quantity; scan with TopLabel() or OneClass(name) instead of ClassWise()"
             )
-        return SketchSource(data.sketch if isinstance(data, Scan) else data, scan, level, rng)
-    if isinstance(data, Profile) and data.batch == 1:
+        return SketchSource(data.sketch if isinstance(data, tc.Scan) else data, scan, level, rng)
+    if isinstance(data, tc.Profile) and data.batch == 1:
         if by:
             raise InputError("a Profile has no columns to group by; pass Predictions")
         return ProfileSource(data, level, rng)

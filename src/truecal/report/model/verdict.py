@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimate import Curve, Estimate
-from truecal.names import tendency
+import truecal as tc
+from truecal import names
+from truecal.estimate import Curve
 
 _TENTHS = 10
 
@@ -20,7 +21,7 @@ class Verdict:
     reading: str
 
 
-def judge(estimate: Estimate, *, tolerance: float, judged: str = "top label") -> Verdict:
+def judge(estimate: tc.Estimate, *, tolerance: float, judged: str = "top label") -> Verdict:
     """Judge an estimate that has an interval and a p-value against the largest error that would be acceptable.
 
     `judged` says in words what the probabilities are of.
@@ -30,7 +31,7 @@ def judge(estimate: Estimate, *, tolerance: float, judged: str = "top label") ->
     assert estimate.p_value is not None
     low, high, value = float(interval.low), float(interval.high), float(estimate.value)
     sure, most = f"{interval.level:.0%}", f"{100 * tolerance:g} points"
-    subject = "Confidence is" if tendency(judged, 1.0) == "too confident" else "Probabilities are"
+    subject = "Confidence is" if names.tendency(judged, 1.0) == "too confident" else "Probabilities are"
     shown = float(estimate.p_value) < 1 - interval.level
     span = f"between {span_of(low, high, 'and')}" if low > 0 else f"at most {points(high)}"
     if high <= tolerance:
@@ -90,19 +91,19 @@ def percent(value: float) -> str:
     return "over 99.9999%" if value > 0.5 else "under 0.0001%"
 
 
-def _reading(estimate: Estimate, shown: bool, judged: str) -> str:
+def _reading(estimate: tc.Estimate, shown: bool, judged: str) -> str:
     """What the number means for someone who uses the predictions."""
     if not shown:
         return "The test of perfect calibration finds nothing against it in these data."
     direction, worst = float(estimate.direction), _worst(estimate.curve)
     if worst is None:
         return ""
-    high, low = tendency(judged, 1.0), tendency(judged, -1.0)
+    high, low = names.tendency(judged, 1.0), names.tendency(judged, -1.0)
     said, happens = worst
     example = f"Where it matters most, predictions of about {percent(said)} come true {percent(happens)} of the time."
     if abs(direction) < 0.25 * float(estimate.value):
         return f"The model is {high} in places and {low} in others. {example}"
-    return f"On average the model is {tendency(judged, direction)} by {points(abs(direction))}. {example}"
+    return f"On average the model is {names.tendency(judged, direction)} by {points(abs(direction))}. {example}"
 
 
 def _worst(curve: Curve | None) -> tuple[float, float] | None:

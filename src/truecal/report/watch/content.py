@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from math import log
 
+import truecal as tc
 from truecal.report.provenance import now, versions
-from truecal.watch import GroupStep, Watch, WatchedGroup, WatchStep
+from truecal.watch import GroupStep, WatchedGroup, WatchStep
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class WatchContent:
         return f"{who}off by more than {self.tolerance:g} since about {worst.since}; {worst.worst}. Advice: {worst.advice}."
 
 
-def gather_watch(watch: Watch, *, title: str, command: str | None) -> WatchContent:
+def gather_watch(watch: tc.Watch, *, title: str, command: str | None) -> WatchContent:
     """The content of the page of a watch."""
     step = watch.step()
     shares = watch.shares()

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from truecal.checks import checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate
 from truecal.study.analyses.pareto_sets import METRIC
@@ -13,7 +14,6 @@ from truecal.study.analyses.points import CONDITION, gathered, named, numbers, w
 from truecal.study.analyses.rankings.paired import PairedDraws
 from truecal.study.store import polars
 from truecal.types import Float64s
-from truecal.uncertainty import holm
 
 _ALPHA = 0.05
 _WHO = ("metric", "lens", *CONDITION, "model", "family", "size")
@@ -70,7 +70,7 @@ def _counted(supported: Any, of_all: Any) -> int | None:
     return None if of_all.null_count() else int(supported.sum())
 
 
-@checked
+@checks.checked
 def effect_of_recalibration(
     source: Any,
     *,
@@ -135,7 +135,7 @@ def _paired(both: Any, source: Any, metric: str, recalibrators: tuple[str, str],
         )
         models = [model for model in part["model"] if model in first and model in second]
         change = dict(part.select("model", "change").iter_rows())
-        p = holm(np.array([_p_value(change[model], second[model] - first[model]) for model in models]))
+        p = tc.uncertainty.holm(np.array([_p_value(change[model], second[model] - first[model]) for model in models]))
         known = {model: bool(value <= _ALPHA) for model, value in zip(models, p, strict=True)}
         parts.append(part.with_columns(pl.Series("supported", [known.get(m) for m in part["model"]], pl.Boolean)))
     return pl.concat(parts)

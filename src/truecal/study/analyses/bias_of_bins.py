@@ -5,9 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import checked
-from truecal.estimate import Binning, Bins, refuse_batch
-from truecal.profile import Profile
+import truecal as tc
+from truecal import checks
+from truecal import estimate as estimators
+from truecal.estimate import Bins, resampling
 from truecal.types import Float64s
 
 
@@ -35,8 +36,8 @@ class BinBias:
         return float((self.share * self.bias).sum())
 
 
-@checked
-def bin_bias(profile: Profile, *, bins: int = 100, scheme: Literal["width", "mass"] = "mass") -> BinBias:
+@checks.checked
+def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "mass"] = "mass") -> BinBias:
     """The bias of the plug-in squared gap, bin by bin, from the prefix sums of a profile.
 
     It depends on accuracy twice over: outcomes of an accurate model vary less, and go with its confidence more. Hence models of
@@ -49,8 +50,8 @@ def bin_bias(profile: Profile, *, bins: int = 100, scheme: Literal["width", "mas
     >>> round(found.total, 4)  # a calibrated model: 100 bins / 10,000 rows * E[C (1 - C)] = 0.01 / 6
     0.0017
     """
-    refuse_batch(profile)
-    binning = Binning(bins, scheme, "keep", "left")
+    resampling.refuse_batch(profile)
+    binning = estimators.Binning(bins, scheme, "keep", "left")
     binning.check()
     cut = binning.cut(profile)
     found = Bins.of(profile, cut)

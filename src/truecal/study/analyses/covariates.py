@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
@@ -57,7 +57,7 @@ class CovariateTrend:
         return self._trends
 
 
-@checked
+@checks.checked
 def covariate_trend(
     frame: Any,
     covariate: str,

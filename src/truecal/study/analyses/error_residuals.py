@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.study.analyses.correlation import FEW, fit_line
 from truecal.study.analyses.points import CONDITION, gathered, named, numbers, with_error
 from truecal.study.store import polars
@@ -39,7 +39,7 @@ class Residuals:
         return self._lines
 
 
-@checked
+@checks.checked
 def residuals(
     frame: Any,
     *,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.bias_of_bins import squared_bias
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
@@ -44,7 +44,7 @@ class BinTrend:
         return self._points
 
 
-@checked
+@checks.checked
 def bin_trend(
     frame: Any,
     *,

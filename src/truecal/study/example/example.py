@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from truecal import parallel
 from truecal.errors import FileError, InputError, MissingExtraError
-from truecal.parallel import Pool, Progress, Step, unheard
-from truecal.predictions import read_arrays
+from truecal.predictions import readers
 from truecal.study.example.data import SEVERITIES, SHIFTS, load, shifted
 from truecal.study.example.models import Model, log_probabilities, models
 from truecal.writing import write_whole
@@ -75,7 +75,7 @@ def make_example(
     *,
     quick: bool = False,
     workers: int = 2,
-    progress: Progress = unheard,
+    progress: parallel.Progress = parallel.unheard,
 ) -> Path:
     """Train, predict, write predictions/ and study.yaml into the folder, and return the path of the study file.
 
@@ -101,9 +101,9 @@ def make_example(
         )
     missing = [task for task, paths in parts.items() if not all(map(_whole, paths))]
     total = len(parts)
-    progress(Step("training", total - len(missing), total))
+    progress(parallel.Step("training", total - len(missing), total))
     for done, _ in enumerate(_all(root, wanted, missing, workers), total - len(missing) + 1):
-        progress(Step("training", done, total))
+        progress(parallel.Step("training", done, total))
     return write_whole(root / "study.yaml", _study(wanted))
 
 
@@ -121,7 +121,7 @@ def _whole(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        held = read_arrays(path)
+        held = readers.read_arrays(path)
     except FileError:
         return False
     return set(held) == {"logits", "labels"} and len(held["logits"]) == len(held["labels"])
@@ -130,7 +130,7 @@ def _whole(path: Path) -> bool:
 def _all(root: Path, wanted: Plan, tasks: Sequence[tuple[Model, str, int]], workers: int) -> Iterator[None]:
     """Do every training, yielding after each."""
     arguments = [(root, wanted.severities, model.name, name, seed) for model, name, seed in tasks]
-    with Pool(workers) as pool:
+    with parallel.Pool(workers) as pool:
         for _ in pool.each(_train_given, arguments):
             yield
 

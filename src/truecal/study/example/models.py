@@ -13,6 +13,7 @@ import numpy as np
 
 from truecal.predictions import softmax
 from truecal.study.example.data import Array, Labels
+from truecal.study.example.network import Network
 
 _FLOOR = 1e-3  # share of the uniform distribution in every prediction: trees and neighbours say "impossible" too easily
 
@@ -136,8 +137,6 @@ def _mlp(hidden: int) -> Callable[[int], Any]:
 
 def _torch(hidden: int) -> Callable[[int], Any]:
     def make(seed: int) -> Any:
-        from truecal.study.example.network import Network
-
         return Network(hidden, seed)
 
     return make

@@ -13,21 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
 from truecal.errors import TruecalWarning
-from truecal.estimate import EqualWidth, GeneralizedECE
-from truecal.lens import TopLabel
-from truecal.predictions import Predictions
-from truecal.recalibrate import BiasCorrectedTemperature, HistogramBinning, TemperatureScaling
-from truecal.scores import accuracy
 from truecal.study.interventions.config import AFTERWARDS, BASELINE, Plan, Strength
 from truecal.study.interventions.data import Data, Part
 from truecal.study.interventions.models import Job, Logits, Outputs
 
-TRADITIONAL = GeneralizedECE(lens=TopLabel(), binning=EqualWidth(15), level=None)
+TRADITIONAL = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.EqualWidth(15), level=None)
 _MAKERS: Mapping[str, Any] = {
-    "temperature": lambda _: TemperatureScaling(input="logits"),
-    "bias-corrected-temperature": lambda _: BiasCorrectedTemperature(input="logits"),
-    "histogram": lambda bins: HistogramBinning(bins, input="logits"),
+    "temperature": lambda _: tc.TemperatureScaling(input="logits"),
+    "bias-corrected-temperature": lambda _: tc.BiasCorrectedTemperature(input="logits"),
+    "histogram": lambda bins: tc.HistogramBinning(bins, input="logits"),
 }
 
 
@@ -89,12 +85,12 @@ def recalibrated(kind: str, strength: Strength, learn: Logits, labels: NDArray[n
     return fitted.predict_proba(apply), [f"{kind}: {w.message}" for w in caught]
 
 
-def of_logits(logits: Logits, part: Part, classes: tuple[object, ...]) -> Predictions:
-    return Predictions.from_logits(logits.astype(np.float64), _names(part, classes), classes=classes)
+def of_logits(logits: Logits, part: Part, classes: tuple[object, ...]) -> tc.Predictions:
+    return tc.Predictions.from_logits(logits.astype(np.float64), _names(part, classes), classes=classes)
 
 
-def of_probs(probs: Any, part: Part, classes: tuple[object, ...]) -> Predictions:
-    return Predictions.from_probs(probs, _names(part, classes), classes=classes)
+def of_probs(probs: Any, part: Part, classes: tuple[object, ...]) -> tc.Predictions:
+    return tc.Predictions.from_probs(probs, _names(part, classes), classes=classes)
 
 
 def _names(part: Part, classes: tuple[object, ...]) -> NDArray[Any]:
@@ -110,8 +106,8 @@ def _cross_fitted(kind: str, strength: Strength, logits: Logits, labels: NDArray
     return np.concatenate((sooner, later)), warned + also
 
 
-def _judged(job: Job, preds: Predictions) -> Tried:
-    return Tried(job.kind, job.strength, job.seed, float(TRADITIONAL(preds)), accuracy(preds))
+def _judged(job: Job, preds: tc.Predictions) -> Tried:
+    return Tried(job.kind, job.strength, job.seed, float(TRADITIONAL(preds)), tc.scores.accuracy(preds))
 
 
 def _means(tried: list[Tried]) -> dict[tuple[str, Strength], tuple[float, float]]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truecal import parallel
 from truecal.errors import MissingExtraError
-from truecal.parallel import Progress, Step, unheard
 from truecal.study.interventions import text as words
 from truecal.study.interventions.choice import Choice, choose, of_logits, of_probs, recalibrated
 from truecal.study.interventions.config import AFTERWARDS, BASELINE, Plan, Strength
@@ -91,7 +91,7 @@ def compare_interventions(
     folder: str | os.PathLike[str],
     *,
     workers: int = 1,
-    progress: Progress = unheard,
+    progress: parallel.Progress = parallel.unheard,
 ) -> Comparison:
     """Run a comparison: train what is missing in `folder`/models, choose strengths, judge the test rows.
 
@@ -106,7 +106,7 @@ def compare_interventions(
     data = load_data(plan.data)
     check_plan(plan, data, Path(config).name)
     outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, progress=progress)
-    progress(Step("judging the test rows", len(outputs), len(outputs)))
+    progress(parallel.Step("judging the test rows", len(outputs), len(outputs)))
     choice = choose(plan, data, outputs)
     findings: list[Finding] = []
     notes = list(choice.notes)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from truecal.breakdown.likert import SCALE
+from truecal import breakdown
 from truecal.errors import InputError
 from truecal.study.spec.document import Entry, Problems, read_document
-from truecal.train.recipe import NETWORKS, Recipe
+from truecal.train import recipe
 
 WHILE_TRAINING = ("label-smoothing", "mixup", "focal")
 AFTERWARDS = ("temperature", "bias-corrected-temperature", "histogram")
@@ -46,7 +46,7 @@ class LensPlan:
     top_k: tuple[int, ...] = (1, 2, 3, 5)
     groupings: Mapping[str, Groups] = field(default_factory=dict)
     labels: tuple[object, ...] = ()
-    likert: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(SCALE))
+    likert: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(breakdown.SCALE))
     likert_of: object = None
     gamma: float = 0.1
 
@@ -57,7 +57,7 @@ class Plan:
 
     name: str
     data: DataPlan
-    training: Recipe
+    training: recipe.Recipe
     lenses: LensPlan
     seeds: tuple[int, ...]
     interventions: Mapping[str, tuple[Strength, ...]]
@@ -118,17 +118,19 @@ class _Reader:
             self.problems.add(entry.line, f"validation {validation:g} and test {test:g} leave no rows to train on")
         return DataPlan(source, validation, test, self._whole(given, "seed", usual.seed, low=0))
 
-    def _training(self, model: Entry, training: Entry) -> Recipe:
-        usual = Recipe()
+    def _training(self, model: Entry, training: Entry) -> recipe.Recipe:
+        usual = recipe.Recipe()
         of_model = self.problems.keys(model, ("network", "width"), what="model")
         network = of_model["network"].plain() if "network" in of_model else usual.network
-        if network not in NETWORKS:
-            self.problems.add(of_model["network"].line, f"network must be {' or '.join(NETWORKS)}, not {network!r}")
+        if network not in recipe.NETWORKS:
+            self.problems.add(
+                of_model["network"].line, f"network must be {' or '.join(recipe.NETWORKS)}, not {network!r}"
+            )
         self.lines["model"] = model.line
         names = ("epochs", "batch", "learning_rate", "momentum", "weight_decay")
         given = self.problems.keys(training, names, what="training")
-        return Recipe(
-            network=next((known for known in NETWORKS if known == network), usual.network),
+        return recipe.Recipe(
+            network=next((known for known in recipe.NETWORKS if known == network), usual.network),
             width=self._whole(of_model, "width", usual.width, low=1),
             epochs=self._whole(given, "epochs", usual.epochs, low=1),
             batch=self._whole(given, "batch", usual.batch, low=1),
@@ -222,13 +224,11 @@ class _Reader:
         return found
 
     def _scale(self, entry: Entry) -> Mapping[str, tuple[float, float]]:
-        from truecal.breakdown.likert import checked_scale
-
         try:
-            return dict(checked_scale(entry.plain()))
+            return dict(breakdown.checked_scale(entry.plain()))
         except InputError as error:
             self.problems.add(entry.line, f"likert: {error}")
-            return SCALE
+            return breakdown.SCALE
 
     def _number(
         self, given: dict[str, Entry], name: str, usual: float, *, low: float, high: float, open_ends: bool = False

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
 from truecal.errors import FileError, InputError, MissingExtraError
-from truecal.lens import Grouping
-from truecal.predictions import Predictions, read_arrays
+from truecal.predictions import readers
 from truecal.study.interventions.config import BUNDLED, DataPlan, Plan
 from truecal.study.spec.document import Problems
 
@@ -61,7 +61,7 @@ def check_plan(plan: Plan, data: Data, file: str) -> None:
     """Refuse, all at once, what in the plan does not fit the data: classes that are not there, images that are none."""
     problems = Problems(file)
     count = len(data.classes)
-    probe = Predictions.from_probs(np.full((1, count), 1 / count), np.array(data.classes)[:1], classes=data.classes)
+    probe = tc.Predictions.from_probs(np.full((1, count), 1 / count), np.array(data.classes)[:1], classes=data.classes)
     lenses, lines = plan.lenses, plan.lines
 
     def check_at(line: int, check: Callable[..., object], *arguments: object) -> None:
@@ -73,7 +73,7 @@ def check_plan(plan: Plan, data: Data, file: str) -> None:
     if "top_k" in lines and max(lenses.top_k) > count:
         problems.add(lines["top_k"], f"top_k is {max(lenses.top_k)}, but there are only {count} classes")
     for name, groups in lenses.groupings.items():
-        check_at(lines[f"grouping {name}"], lambda g: Grouping(g).group_of(probe), groups)
+        check_at(lines[f"grouping {name}"], lambda g: tc.Grouping(g).group_of(probe), groups)
     for label in lenses.labels:
         check_at(lines["labels"], probe.class_index, label)
     first = next(iter(lenses.groupings.values()), {})
@@ -116,7 +116,7 @@ def _warped(images: Images, rng: np.random.Generator) -> Images:
 
 
 def _from_file(path: Path) -> tuple[Images, Labels, tuple[object, ...]]:
-    held = read_arrays(path)
+    held = readers.read_arrays(path)
     missing = [name for name in ("inputs", "labels") if name not in held]
     if missing:
         raise FileError(f"{path.name} has no array {missing[0]!r}; it needs inputs (n, ...) and labels (n,)")

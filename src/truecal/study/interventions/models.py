@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.lab.trials.cache import BatchCache
-from truecal.parallel import Pool, Progress, Step, unheard
+import truecal as tc
+from truecal import parallel
 from truecal.study.interventions.config import BASELINE, WHILE_TRAINING, Plan, Strength
 from truecal.study.interventions.data import Data
-from truecal.train.recipe import Recipe
+from truecal.train import recipe as recipes
 
 Logits = NDArray[np.float32]
 
@@ -49,10 +49,15 @@ def jobs(plan: Plan) -> list[Job]:
 
 
 def outputs_of_all(
-    plan: Plan, data: Data, folder: str | PathLike[str], *, workers: int = 1, progress: Progress = unheard
+    plan: Plan,
+    data: Data,
+    folder: str | PathLike[str],
+    *,
+    workers: int = 1,
+    progress: parallel.Progress = parallel.unheard,
 ) -> dict[Job, Outputs]:
     """Logits of every model, from the cache in `folder` or trained now; neither workers nor interruptions change a bit of them."""
-    kept = BatchCache(folder)
+    kept = tc.lab.BatchCache(folder)
     asked = jobs(plan)
     setting = _setting(plan.training, data)
     keys = {job: _key(setting, job) for job in asked}
@@ -61,30 +66,30 @@ def outputs_of_all(
         arrays = kept.read(keys[job])
         if arrays.keys() >= {"validation", "test"}:
             found[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
-    progress(Step("taken from earlier runs" if found else "starting", len(found), len(asked)))
+    progress(parallel.Step("taken from earlier runs" if found else "starting", len(found), len(asked)))
     missing = [job for job in asked if job not in found]
     for job, outputs in _trained(missing, plan.training, data, workers):
         kept.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
         found[job] = outputs
-        progress(Step(str(job), len(found), len(asked)))
+        progress(parallel.Step(str(job), len(found), len(asked)))
     return {job: found[job] for job in asked}
 
 
-def _trained(missing: list[Job], recipe: Recipe, data: Data, workers: int) -> Iterator[tuple[Job, Outputs]]:
+def _trained(missing: list[Job], recipe: recipes.Recipe, data: Data, workers: int) -> Iterator[tuple[Job, Outputs]]:
     if workers == 1 or len(missing) < 2:
         for job in missing:
             yield job, train(job, recipe, data)
         return
-    with Pool(min(workers, len(missing)), prepare=partial(_remember, recipe, data)) as pool:
+    with parallel.Pool(min(workers, len(missing)), prepare=partial(_remember, recipe, data)) as pool:
         for place, outputs in pool.each(_train_remembered, missing):
             yield missing[place], outputs
 
 
-def train(job: Job, recipe: Recipe, data: Data) -> Outputs:
+def train(job: Job, recipe: recipes.Recipe, data: Data) -> Outputs:
     """Train one model, in this process."""
-    from truecal.train.fit import fit, logits_of
+    from truecal.train import fit as training
 
-    model = fit(
+    model = training.fit(
         data.train.inputs,
         data.train.labels,
         classes=len(data.classes),
@@ -93,13 +98,13 @@ def train(job: Job, recipe: Recipe, data: Data) -> Outputs:
         strength=0.0 if job.strength is None else job.strength,  # type: ignore[arg-type]
         seed=job.seed,
     )
-    return Outputs(logits_of(model, data.validation.inputs), logits_of(model, data.test.inputs))
+    return Outputs(training.logits_of(model, data.validation.inputs), training.logits_of(model, data.test.inputs))
 
 
 _HELD: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent once
 
 
-def _remember(recipe: Recipe, data: Data) -> None:
+def _remember(recipe: recipes.Recipe, data: Data) -> None:
     _HELD.update(recipe=recipe, data=data)
 
 
@@ -107,7 +112,7 @@ def _train_remembered(job: Job) -> Outputs:
     return train(job, _HELD["recipe"], _HELD["data"])
 
 
-def _setting(recipe: Recipe, data: Data) -> Mapping[str, Any]:
+def _setting(recipe: recipes.Recipe, data: Data) -> Mapping[str, Any]:
     """All that determines the numbers besides the job: data, recipe, code, torch."""
     sources = sorted((Path(__file__).parents[2] / "train").glob("*.py"))
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()

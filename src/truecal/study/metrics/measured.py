@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+import truecal as tc
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Binning, Bins, Estimate, combined
-from truecal.lens import Lens, Sample
-from truecal.predictions import Predictions
-from truecal.profile import Profile
+from truecal.estimate import Bins, combined
+from truecal.lens import Lens
 from truecal.study.metrics.names import Metric
 from truecal.types import Float64s
-from truecal.uncertainty import bootstrap, measure
 
 Intervals = bool | Literal["bootstrap"]
 _DIAGRAM_BINS = 15
@@ -37,11 +36,11 @@ class Found:
 
 
 def measure_lens(
-    preds: Predictions,
+    preds: tc.Predictions,
     lens: Lens,
     metrics: Sequence[Metric],
     *,
-    sample: Sample | None = None,
+    sample: tc.Sample | None = None,
     intervals: Intervals = True,
     level: float = 0.95,
 ) -> list[Found]:
@@ -77,7 +76,7 @@ def measure_lens(
     return found
 
 
-def _alone(profile: Profile, metric: Metric, intervals: Intervals, level: float) -> Found:
+def _alone(profile: tc.Profile, metric: Metric, intervals: Intervals, level: float) -> Found:
     """A metric of one dataset, with its interval."""
     estimate, notes = _estimate(profile, metric, level)
     if estimate is None:
@@ -91,13 +90,13 @@ def _alone(profile: Profile, metric: Metric, intervals: Intervals, level: float)
 
 
 def _clustered(
-    preds: Predictions, lens: Lens, sample: Sample, metric: Metric, intervals: Intervals, level: float
+    preds: tc.Predictions, lens: Lens, sample: tc.Sample, metric: Metric, intervals: Intervals, level: float
 ) -> Found:
     """A metric of rows in clusters: :func:`truecal.measure` where an interval is wanted or the value itself counts clusters."""
     if intervals != "bootstrap" and not metric.by_formula:
         return _alone(sample.profile, metric, False, level)
     try:
-        estimate = measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
+        estimate = tc.measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
     except InputError as error:
         return Found(metric, float("nan"), len(preds), warnings=(str(error),))
     interval = estimate.interval
@@ -105,7 +104,7 @@ def _clustered(
     return Found(metric, float(estimate.value), estimate.n, low, high, estimate.warnings)
 
 
-def _estimate(profile: Profile, metric: Metric, level: float) -> tuple[Estimate | None, tuple[str, ...]]:
+def _estimate(profile: tc.Profile, metric: Metric, level: float) -> tuple[tc.Estimate | None, tuple[str, ...]]:
     """The estimate, or None; and its warnings, or why there is none."""
     try:
         estimate = metric.estimator(level).complete(profile)
@@ -114,25 +113,25 @@ def _estimate(profile: Profile, metric: Metric, level: float) -> tuple[Estimate 
     return estimate, estimate.warnings
 
 
-def _rows(profile: Profile) -> int:
+def _rows(profile: tc.Profile) -> int:
     return round(float(profile.total.max())) if profile.counted else profile.rows
 
 
-def _bootstrapped(profile: Profile, metric: Metric, level: float) -> tuple[float | None, float | None]:
+def _bootstrapped(profile: tc.Profile, metric: Metric, level: float) -> tuple[float | None, float | None]:
     estimator = metric.estimator()
     resamples = _RESAMPLES_OF_BINS if estimator.fixed_cut(profile) is not None else _RESAMPLES
     try:
-        interval = bootstrap(estimator, profile, resamples=resamples, level=level, rng=_SEED).interval()
+        interval = tc.bootstrap(estimator, profile, resamples=resamples, level=level, rng=_SEED).interval()
     except InputError:
         return None, None  # too few rows; the value, or its warning, says so
     return float(interval.low), float(interval.high)
 
 
-def diagram(profile: Profile) -> list[dict[str, Any]]:
+def diagram(profile: tc.Profile) -> list[dict[str, Any]]:
     """The bins of the reliability diagrams of one dataset that hold data, equal mass and equal width."""
     rows: list[dict[str, Any]] = []
     for scheme in ("mass", "width"):
-        cut = Binning(_DIAGRAM_BINS, scheme, "keep", "left").cut(profile)
+        cut = estimators.Binning(_DIAGRAM_BINS, scheme, "keep", "left").cut(profile)
         bins = Bins.of(profile, cut)
         k = np.flatnonzero(bins.weight[0] > 0)
         place = cut.below[0]

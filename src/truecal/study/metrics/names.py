@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, DebiasedECE, Estimator, NearestECE, RankSeries, SweepECE
+from truecal.estimate import Estimator
 
 GRID = "paper-grid"
 GRID_BINS = (5, 10, 15, 20, 50, 100)
@@ -67,13 +68,13 @@ class Metric:
         """The estimator behind it (not for scores); `level` matters to those with an interval of their own."""
         options: dict[str, Any] = {"norm": self.norm}
         if self.kind == "ece":
-            return BinnedECE(bins=self.bins, scheme=self.scheme, **options)  # type: ignore[arg-type]
+            return tc.BinnedECE(bins=self.bins, scheme=self.scheme, **options)  # type: ignore[arg-type]
         if self.kind in ("debiased", "exact"):
             correction: Any = "exact" if self.kind == "exact" else "kumar"
-            return DebiasedECE(bins=self.bins, correction=correction, **options)  # type: ignore[arg-type]
+            return tc.DebiasedECE(bins=self.bins, correction=correction, **options)
         if self.kind == "sweep":
-            return SweepECE(scheme=self.scheme, **options)  # type: ignore[arg-type]
-        return RankSeries(level=level, **options) if self.kind == "rank" else NearestECE(**options)
+            return tc.SweepECE(scheme=self.scheme, **options)  # type: ignore[arg-type]
+        return tc.RankSeries(level=level, **options) if self.kind == "rank" else tc.NearestECE(**options)
 
 
 @cache

@@ -10,10 +10,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import Bootstrap, Units, resampled_jointly
-from truecal.lens import Sample
-from truecal.predictions import Predictions
+from truecal.estimate import jointly, resampling
 from truecal.study.metrics.names import Metric
 from truecal.study.metrics.scores import row_scores
 from truecal.types import Float64s
@@ -36,24 +35,24 @@ class Drawn:
 class Draws:
     """The resamples of the rows of one dataset."""
 
-    units: Units
+    units: resampling.Units
     counts: NDArray[np.uint16]
 
     @classmethod
-    def of(cls, sample: Sample) -> "Draws":
+    def of(cls, sample: tc.Sample) -> "Draws":
         """Those of the rows of a sample: the same for all models."""
         return cls(*_draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes()))
 
-    def of_estimator(self, metric: Metric, sample: Sample, level: float) -> Drawn:
+    def of_estimator(self, metric: Metric, sample: tc.Sample, level: float) -> Drawn:
         """A calibration error: resampled as :func:`truecal.compare` does it."""
         estimator = metric.estimator(level)
         rng = np.random.default_rng(_SEED)
-        joint = resampled_jointly(estimator, [sample], None, self.units, self.counts, rng)
-        interval = Bootstrap.of(estimator, joint, level, self.units.kind).interval()
+        joint = jointly.resampled_jointly(estimator, [sample], None, self.units, self.counts, rng)
+        interval = resampling.Bootstrap.of(estimator, joint, level, self.units.kind).interval()
         values = np.minimum(estimator.root(joint.power - joint.deviations), 1.0)
         return Drawn(metric, values, float(interval.low), float(interval.high))
 
-    def of_mean(self, metric: Metric, preds: Predictions, top: Sample, level: float) -> Drawn:
+    def of_mean(self, metric: Metric, preds: tc.Predictions, top: tc.Sample, level: float) -> Drawn:
         """A mean over rows: twice the mean less that of every resample."""
         rows = row_scores(metric, preds, top)
         weights = np.ones(len(rows)) if preds.weights is None else preds.weights
@@ -71,10 +70,10 @@ class Draws:
 
 
 @lru_cache(2)  # one file after the other has the same rows
-def _draws(rows: int, unit: str, units: bytes | None) -> tuple[Units, NDArray[np.uint16]]:
+def _draws(rows: int, unit: str, units: bytes | None) -> tuple[resampling.Units, NDArray[np.uint16]]:
     rng = np.random.default_rng(_SEED)
     of_row = None if units is None else np.frombuffer(units, np.intp)
-    drawn = Units.of(Sample(np.zeros(rows), np.zeros(rows), None, of_row, unit), rng)
+    drawn = resampling.Units.of(tc.Sample(np.zeros(rows), np.zeros(rows), None, of_row, unit), rng)
     return drawn, drawn.draws(RESAMPLES, rng)
 
 

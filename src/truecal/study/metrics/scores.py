@@ -5,11 +5,8 @@ from typing import Any
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.lens import Sample
-from truecal.predictions import Predictions
-from truecal.scores import briers, log_losses
-from truecal.selective import abstention_cost, aurc
 from truecal.study.metrics.measured import Found
 from truecal.study.metrics.names import Metric
 from truecal.types import Float64s
@@ -18,7 +15,7 @@ _RESAMPLES = 200
 
 
 def measure_scores(
-    preds: Predictions, top: Sample, metrics: Sequence[Metric], *, intervals: bool, level: float
+    preds: tc.Predictions, top: tc.Sample, metrics: Sequence[Metric], *, intervals: bool, level: float
 ) -> list[Found]:
     """The scores asked for. `top` is what the top-label lens sees.
 
@@ -37,17 +34,17 @@ def measure_scores(
     return found
 
 
-def row_scores(metric: Metric, preds: Predictions, top: Sample) -> Float64s:
+def row_scores(metric: Metric, preds: tc.Predictions, top: tc.Sample) -> Float64s:
     """The score of every row, of which the metric is the mean."""
     if metric.name == "nll":
-        return log_losses(preds)
+        return tc.scores.log_losses(preds)
     if metric.name == "brier":
-        return briers(preds)
+        return tc.scores.briers(preds)
     confidence, right = top.scores.astype(np.float64), top.outcomes.astype(np.float64)
     return {"error": 1 - right, "confidence": confidence, "brier-top": (right - confidence) ** 2}[metric.name]
 
 
-def _mean(metric: Metric, rows: Float64s, preds: Predictions, z: float | None) -> Found:
+def _mean(metric: Metric, rows: Float64s, preds: tc.Predictions, z: float | None) -> Found:
     n = len(preds)
     value = float(np.average(rows, weights=preds.weights))
     if not np.isfinite(value):
@@ -63,7 +60,7 @@ def _mean(metric: Metric, rows: Float64s, preds: Predictions, z: float | None) -
     return Found(metric, value, n, max(value - z * spread, 0.0), min(value + z * spread, top_value))
 
 
-def _standard_error(rows: Float64s, value: float, preds: Predictions) -> float:
+def _standard_error(rows: Float64s, value: float, preds: tc.Predictions) -> float:
     """Of a weighted mean of rows, or of clusters of them."""
     weights = np.ones(len(rows)) if preds.weights is None else preds.weights
     off = weights * (rows - value)
@@ -81,15 +78,15 @@ def _share(metric: Metric, value: float, n: int, worth: float, z: float) -> Foun
     return Found(metric, value, n, float(low), float(high))
 
 
-def _abstaining(metric: Metric, preds: Predictions, level: float, *, intervals: bool) -> Found:
+def _abstaining(metric: Metric, preds: tc.Predictions, level: float, *, intervals: bool) -> Found:
     """Area under the risk-coverage curve, or the cost of abstaining at a rate."""
     options: dict[str, Any] = {"level": level, "resamples": _RESAMPLES}
     try:
         if metric.rate is None or metric.cost is None:
-            area = aurc(preds, **options)
+            area = tc.selective.aurc(preds, **options)
             value, interval = area.value, area.interval
         else:
-            cost = abstention_cost(preds, rate=metric.rate, cost_ratio=metric.cost, **options)
+            cost = tc.selective.abstention_cost(preds, rate=metric.rate, cost_ratio=metric.cost, **options)
             value, interval = cost.value, cost.interval
     except InputError as error:
         return Found(metric, float("nan"), len(preds), warnings=(str(error),))

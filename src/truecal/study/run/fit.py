@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
+from truecal import names
 from truecal.errors import FileError, InputError, TruecalWarning
-from truecal.names import recalibrator_named
-from truecal.scores import log_loss
 from truecal.study.spec.files import Source
 from truecal.study.spec.rows import Rows, load_rows
 from truecal.study.spec.spec import Options
@@ -89,8 +89,8 @@ def learn(path: Path, source: Source, recalibrator: str, options: Options, rows:
         labels=labels_digest(held.labels),
         map=None if fitted is None else fitted.to_json(),
         temperature=None if fitted is None else getattr(fitted, "temperature_", None),
-        nll_before=_finite(log_loss(preds)),
-        nll_after=None if after is None else _finite(log_loss(after)),
+        nll_before=_finite(tc.scores.log_loss(preds)),
+        nll_after=None if after is None else _finite(tc.scores.log_loss(after)),
         confidence=float(np.average(confidence, weights=preds.weights)),
         accuracy=float(np.average(_correct(preds), weights=preds.weights)),
         notes=notes,
@@ -115,7 +115,7 @@ def _finite(value: float) -> float | None:
 
 
 def _fitted(name: str, kind: str, rows: Rows, learnt: NDArray[np.bool_]) -> tuple[Any, tuple[str, ...]]:
-    recalibrator = recalibrator_named(name).of(_maps(), input=kind)
+    recalibrator = names.recalibrator_named(name).of(_maps(), input=kind)
     weights = None if rows.weights is None else rows.weights[learnt]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruecalWarning)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.lens import AllLabels, ClassWise, Lens, OneClass, Sample, TopLabel
-from truecal.predictions import Predictions
+from truecal.lens import Lens
 from truecal.select import small_selection
 from truecal.study.metrics.measured import Found, diagram, measure_lens
 from truecal.study.metrics.names import Metric, metrics_of, parse_metric
@@ -166,7 +166,7 @@ def _record(found: Found, options: Options, notes: tuple[str, ...]) -> dict[str,
     }
 
 
-def _variants(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | None, Predictions | None]]:
+def _variants(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | None, tc.Predictions | None]]:
     """The predictions as they are, then recalibrated; all on rows no recalibrator has seen. None: it could not be fitted."""
     options = job.options
     judged = np.ones(len(rows), bool)
@@ -183,12 +183,14 @@ def _variants(job: Job, rows: Rows, fits: Path) -> Iterator[tuple[str, Fit | Non
 
 def _recalibrated(
     fit: Fit, rows: Rows, judged: NDArray[np.bool_], subset: tuple[object, ...] | None
-) -> Predictions | None:
+) -> tc.Predictions | None:
     probs = fit.apply(rows.judged(judged))
     return None if probs is None else rows.predictions(judged, subset, probs)
 
 
-def _selected(preds: Predictions | None, options: Options) -> Iterator[tuple[str, Predictions | None, tuple[str, ...]]]:
+def _selected(
+    preds: tc.Predictions | None, options: Options
+) -> Iterator[tuple[str, tc.Predictions | None, tuple[str, ...]]]:
     yield "all", preds, ()
     for selected in options.selections:
         if preds is None:
@@ -206,14 +208,14 @@ def _selected(preds: Predictions | None, options: Options) -> Iterator[tuple[str
 Measured = tuple[str, Sequence[Found], Records, Sequence[Drawn]]
 
 
-def _measured(preds: Predictions | None, job: Job, *, paired: bool) -> Iterator[Measured]:
+def _measured(preds: tc.Predictions | None, job: Job, *, paired: bool) -> Iterator[Measured]:
     """Every lens with its numbers, diagrams and resamples; nan where there is nothing to judge."""
     options = job.options
     if preds is None:
         for name in ("", *options.lenses):
             yield name, [Found(metric, float("nan"), 0) for metric in job.metrics(name)], [], []
         return
-    top = TopLabel().sample(preds)
+    top = tc.TopLabel().sample(preds)
     scores = job.metrics("")
     if scores:
         numbers = measure_scores(preds, top, scores, intervals=bool(options.intervals), level=options.level)
@@ -231,7 +233,7 @@ def _measured(preds: Predictions | None, job: Job, *, paired: bool) -> Iterator[
         yield name, _with_ends(numbers, drawn), [] if sample is None else diagram(sample.profile), drawn
 
 
-def _drawn(sample: Sample, metrics: Sequence[Metric], level: float, preds: Predictions | None) -> list[Drawn]:
+def _drawn(sample: tc.Sample, metrics: Sequence[Metric], level: float, preds: tc.Predictions | None) -> list[Drawn]:
     """Metrics on the resamples that all models share; those that cannot be resampled are left out."""
     if not metrics:
         return []
@@ -262,12 +264,12 @@ def _with_ends(numbers: Sequence[Found], drawn: Sequence[Drawn]) -> list[Found]:
     return found
 
 
-def make_lens(name: str, preds: Predictions) -> Lens:
+def make_lens(name: str, preds: tc.Predictions) -> Lens:
     """The lens of a name in a study file."""
     if name == "top-label":
-        return TopLabel()
+        return tc.TopLabel()
     if name == "all-label":
-        return AllLabels()
+        return tc.AllLabels()
     if name == "class-wise":
-        return ClassWise()
-    return OneClass(class_named(name.removeprefix("class:"), preds))
+        return tc.ClassWise()
+    return tc.OneClass(class_named(name.removeprefix("class:"), preds))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from truecal.checks import checked
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
-from truecal.predictions import Predictions
 from truecal.study.run.fit import read_fit
 from truecal.study.spec.rows import load_rows
 from truecal.study.spec.spec import Columns
@@ -14,7 +14,7 @@ from truecal.study.spec.split import held_out
 from truecal.study.store import Store, polars
 
 
-@checked
+@checks.checked
 def predictions_of(
     store: Store,
     model: str,
@@ -23,7 +23,7 @@ def predictions_of(
     *,
     severity: float = 0.0,
     seed: int | None = None,
-) -> Predictions:
+) -> tc.Predictions:
     """What a model said on the rows of a dataset that were judged; the prediction file must still be where it was."""
     pl = polars()
     meta, frame = store.meta(), store.frame()

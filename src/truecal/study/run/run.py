@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from truecal import parallel
 from truecal.errors import InputError
-from truecal.parallel import Pool, Progress, Step, cores, unheard
 from truecal.study.run.claims import Claims
 from truecal.study.run.job import Evaluated, Job, evaluate, plan, wanted_of
 from truecal.study.spec.spec import Spec
@@ -29,7 +29,7 @@ def run_study(
     *,
     workers: int | None = None,
     skip_broken: bool = False,
-    progress: Progress = unheard,
+    progress: parallel.Progress = parallel.unheard,
 ) -> Store:
     """Evaluate what the store lacks. A file that cannot be judged does not stop the others; all such are listed at the end."""
     jobs = plan(spec)
@@ -37,14 +37,14 @@ def run_study(
     store.begin(_meta(spec, jobs, wanted))
     missing = store.missing([job.name for job in jobs], wanted)
     todo = [replace(job, wanted=tuple(missing[job.name])) for job in jobs if job.name in missing]
-    progress(Step(spec.name, len(jobs) - len(todo), len(jobs)))
+    progress(parallel.Step(spec.name, len(jobs) - len(todo), len(jobs)))
     asked = workers if workers is not None else spec.workers
-    count = min(asked if asked is not None else cores(), max(len(todo), 1))
+    count = min(asked if asked is not None else parallel.cores(), max(len(todo), 1))
     failed = []
     for number, refusal in enumerate(_work(todo, store, count), start=len(jobs) - len(todo) + 1):
         if refusal is not None:
             failed.append(refusal)
-        progress(Step(spec.name, number, len(jobs)))
+        progress(parallel.Step(spec.name, number, len(jobs)))
     if failed and skip_broken:
         skipped = dict(refusal.split(": ", 1) for refusal in failed)
         store.begin(_meta(spec, jobs, wanted) | {"broken": {**dict(spec.broken), **skipped}})
@@ -92,7 +92,7 @@ def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | Non
     """Do every job, or see another run do it; yields, as they are kept, None, or why a file was refused."""
     left = {job.name: job for job in sorted(todo, key=lambda job: job.teacher != job.source)}
     claims = Claims(store.folder / "claims")
-    with Pool(workers) as pool:
+    with parallel.Pool(workers) as pool:
         while left:
             before = len(left)
             for job, refusal in _once(list(left.values()), store, claims, pool):
@@ -105,7 +105,7 @@ def _work(todo: Sequence[Job], store: Store, workers: int) -> Iterator[str | Non
                 time.sleep(_POLL)
 
 
-def _once(jobs: Sequence[Job], store: Store, claims: Claims, pool: Pool) -> Iterator[tuple[Job, str | None]]:
+def _once(jobs: Sequence[Job], store: Store, claims: Claims, pool: parallel.Pool) -> Iterator[tuple[Job, str | None]]:
     """Do the jobs that no other run is at work on; their claims are given up when their parts are written."""
     writing: deque[tuple[Job, Future[None]]] = deque()
 

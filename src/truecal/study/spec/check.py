@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import FileError, InputError
-from truecal.predictions import FRAME_FORMATS, matching
+from truecal.predictions import readers
 from truecal.study.spec.document import Problems
 from truecal.study.spec.files import Source
 from truecal.study.spec.rows import index_labels, subset_positions
@@ -267,13 +267,13 @@ def _peek_table(
     path: Path, columns: Columns
 ) -> tuple[NDArray[Any], tuple[int, ...], tuple[str, ...] | None, list[str]]:
     pl = polars()
-    kind = FRAME_FORMATS[path.suffix.lower()]
+    kind = readers.FRAME_FORMATS[path.suffix.lower()]
     try:
         options = {"glob": False} if kind != "ndjson" else {}
         scan = getattr(pl, f"scan_{kind}")(path, **options)
         held = scan.collect_schema().names()
-        names, stars = matching(held, columns.outputs, "predictions")
-        matching(held, [columns.label], "the label")
+        names, stars = readers.matching(held, columns.outputs, "predictions")
+        readers.matching(held, [columns.label], "the label")
         labels = scan.select(columns.label).collect()[columns.label]
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError(f"it is not a readable {kind} file: {str(error).splitlines()[0]}") from error

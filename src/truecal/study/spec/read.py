@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from truecal import names
 from truecal.errors import InputError
-from truecal.names import RECALIBRATORS
 from truecal.study.metrics.names import GRID, parse_metric
 from truecal.study.spec.check import check_files
 from truecal.study.spec.datasets import read_datasets, resolve
@@ -76,11 +76,11 @@ def _covariates(problems: Problems, entry: Entry | None) -> tuple[str, ...]:
     """Names of what else is known of models, datasets and files."""
     if entry is None:
         return ()
-    names = tuple(str(member.plain()) for member in problems.items(entry, what="covariates"))
-    for name in names:
+    listed = tuple(str(member.plain()) for member in problems.items(entry, what="covariates"))
+    for name in listed:
         if name in _RESERVED or not name.isidentifier():
             problems.add(entry.line, f"a covariate cannot be called {name!r}; choose another word, of letters and _")
-    return names
+    return listed
 
 
 def _fingerprint(problems: Problems, entry: Entry | None) -> bool:
@@ -256,8 +256,8 @@ def _known_metric(name: str) -> str | None:
 def _known_recalibrator(name: str) -> str | None:
     if name == "none":
         return "the recalibrator 'none' is always there; leave it out of the list"
-    if name not in RECALIBRATORS:
-        return f"there is no recalibrator {name!r}; use {', '.join(RECALIBRATORS)}"
+    if name not in names.RECALIBRATORS:
+        return f"there is no recalibrator {name!r}; use {', '.join(names.RECALIBRATORS)}"
     return None
 
 

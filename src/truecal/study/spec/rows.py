@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.predictions import Predictions, check_classes, check_labels, matching, read_arrays, read_frame
-from truecal.select import Selection, by_column, by_label, by_output
+from truecal.predictions import border, readers
+from truecal.select import Selection
 from truecal.study.spec.spec import Columns, Selected
 from truecal.types import Indices
 
@@ -37,7 +38,7 @@ class Rows:
 
     def predictions(
         self, kept: NDArray[np.bool_], subset: tuple[object, ...] | None, probs: NDArray[Any] | None = None
-    ) -> Predictions:
+    ) -> tc.Predictions:
         """The rows kept, as predictions: what the file holds, or recalibrated probabilities of all classes for these rows.
 
         With a subset of classes, rows of other labels are left out and the logits are restricted to the subset before the
@@ -53,7 +54,7 @@ class Rows:
             outputs = _shared_out(outputs)
         if probs is not None and self.outputs.ndim == 1:
             outputs = outputs[:, 1]
-        build = Predictions.from_logits if logits else Predictions.from_probs
+        build = tc.Predictions.from_logits if logits else tc.Predictions.from_probs
         weight, cluster = self.columns.weight, self.columns.cluster
         preds = build(
             outputs,
@@ -72,7 +73,7 @@ def load_rows(path: Path, columns: Columns) -> Rows:
     count = 2 if outputs.ndim == 1 else outputs.shape[1]
     labels, classes = index_labels(raw, len(outputs), names, count)
     if not np.isfinite(outputs).all():  # rows are named as the file counts them
-        (Predictions.from_logits if columns.kind == "logits" else Predictions.from_probs)(outputs, labels)
+        (tc.Predictions.from_logits if columns.kind == "logits" else tc.Predictions.from_probs)(outputs, labels)
     return Rows(outputs, labels, classes, columns, others)
 
 
@@ -88,10 +89,10 @@ def index_labels(
     raw: NDArray[Any], rows: int, names: tuple[object, ...] | None, count: int
 ) -> tuple[Indices, tuple[object, ...] | None]:
     """Labels as columns, and the classes' names. Numeric labels are columns unless the names are numbers too."""
-    classes = check_classes(names, count)
+    classes = border.check_classes(names, count)
     numbered = classes is not None and not all(isinstance(name, (int, float)) for name in classes)
     by_position = numbered and not _is_text(raw)
-    return check_labels(raw, rows, None if by_position else classes, count), classes
+    return border.check_labels(raw, rows, None if by_position else classes, count), classes
 
 
 def _is_text(labels: NDArray[Any]) -> bool:
@@ -99,7 +100,7 @@ def _is_text(labels: NDArray[Any]) -> bool:
 
 
 def _npz(path: Path, columns: Columns) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]], None]:
-    held = read_arrays(path)
+    held = readers.read_arrays(path)
     outputs, labels = held[str(columns.outputs)], held[columns.label]
     kept = {
         name: a for name, a in held.items() if a.shape == labels.shape and name not in (columns.outputs, columns.label)
@@ -110,8 +111,8 @@ def _npz(path: Path, columns: Columns) -> tuple[NDArray[Any], NDArray[Any], dict
 def _table(
     path: Path, columns: Columns
 ) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]], tuple[str, ...] | None]:
-    frame = read_frame(path)
-    names, stars = matching(frame.columns, columns.outputs, "predictions")
+    frame = readers.read_frame(path)
+    names, stars = readers.matching(frame.columns, columns.outputs, "predictions")
     for name in (*names, columns.label):
         nulls = frame[name].null_count()
         if nulls:
@@ -149,20 +150,20 @@ def subset_positions(subset: tuple[object, ...], classes: tuple[object, ...] | N
     return [position[str(name)] for name in subset]
 
 
-def make_selection(selected: Selected, preds: Predictions | None = None) -> Selection:
+def make_selection(selected: Selected, preds: tc.Predictions | None = None) -> Selection:
     """The selection of truecal.select that a study file describes; class names are found among those of `preds`."""
     given = dict(selected.arguments)
     if selected.kind == "by_label":
-        return by_label(*(class_named(name, preds) for name in _listed(given.get("classes", ()))))
+        return tc.by_label(*(class_named(name, preds) for name in _listed(given.get("classes", ()))))
     if selected.kind == "by_output":
-        return by_output(class_named(given.pop("class", None), preds), **_limits(given))
+        return tc.by_output(class_named(given.pop("class", None), preds), **_limits(given))
     values = _listed(given.pop("values", ()))
     if "column" not in given:
         raise InputError("by_column needs 'column', the name of the column")
-    return by_column(str(given.pop("column")), *values, **_limits(given))
+    return tc.by_column(str(given.pop("column")), *values, **_limits(given))
 
 
-def class_named(word: object, preds: Predictions | None) -> object:
+def class_named(word: object, preds: tc.Predictions | None) -> object:
     """The class a study file means: in YAML '1', 1 and the name of a class may all be the same word."""
     if preds is None or word is None:
         return word

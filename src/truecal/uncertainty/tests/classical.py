@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from truecal.checks import check_whole, checked
-from truecal.estimate import Statistic, alike, collapse
+from truecal import checks
+from truecal.estimate import resampling
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test, verdict_of
 
 
-@checked
+@checks.checked
 def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | np.random.Generator = 0) -> Verdict:
     r"""Spiegelhalter's test (1986), two-sided: is the Brier score what it should be for a calibrated model?
 
@@ -40,7 +40,7 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     return verdict_of(profile, verdict, p, method)
 
 
-@checked
+@checks.checked
 def hosmer_lemeshow(
     profile: Profile, *, bins: int = 10, resamples: int | None = 999, rng: int | np.random.Generator = 0
 ) -> Verdict:
@@ -56,7 +56,7 @@ def hosmer_lemeshow(
     >>> round(verdict.statistic, 6), round(verdict.p_value, 4)
     (5.0, 0.0821)
     """
-    check_whole(bins, "bins")
+    checks.whole(bins, "bins")
     method = f"Hosmer-Lemeshow test, {bins} bins"
     if resamples is not None:
         return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
@@ -65,14 +65,14 @@ def hosmer_lemeshow(
 
     found = _signed(profile, _chi_square(bins))
     freedom = np.empty(profile.batch)
-    for place, part in alike(profile):
-        freedom[place] = len(_starts(collapse(part), bins))
+    for place, part in resampling.alike(profile):
+        freedom[place] = len(_starts(resampling.collapse(part), bins))
     p = np.maximum(chdtrc(freedom, found), np.finfo(float).tiny)
     return verdict_of(profile, found, p, method)
 
 
-def _signed(profile: Profile, statistic: Statistic) -> Float64s:
-    return np.concatenate([statistic(collapse(part)) for _, part in alike(profile)])
+def _signed(profile: Profile, statistic: resampling.Statistic) -> Float64s:
+    return np.concatenate([statistic(resampling.collapse(part)) for _, part in resampling.alike(profile)])
 
 
 def _z(cells: Profile) -> Float64s:
@@ -93,7 +93,7 @@ def _starts(cells: Profile, bins: int) -> np.ndarray:
     return np.unique(ruler.mass_cut(bins).below[0])[:-1]
 
 
-def _chi_square(bins: int) -> Statistic:
+def _chi_square(bins: int) -> resampling.Statistic:
     def statistic(cells: Profile) -> Float64s:
         assert cells.weights is not None
         start = _starts(cells, bins)

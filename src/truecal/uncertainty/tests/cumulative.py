@@ -4,14 +4,14 @@ from typing import Literal
 
 import numpy as np
 
-from truecal.checks import check_choice, checked
-from truecal.estimate import Statistic
+from truecal import checks
+from truecal.estimate import resampling
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
 
-@checked
+@checks.checked
 def kuiper(
     profile: Profile,
     *,
@@ -31,13 +31,13 @@ def kuiper(
     >>> round(verdict.statistic, 4)
     0.2309
     """
-    check_choice(statistic, ("kuiper", "ks"), "statistic")
+    checks.choice(statistic, ("kuiper", "ks"), "statistic")
     name = "Kuiper" if statistic == "kuiper" else "Kolmogorov-Smirnov"
     method = f"{name} test on cumulative differences"
     return redraw_test(profile, _range(statistic == "kuiper"), method=method, resamples=resamples, rng=rng)
 
 
-def _range(both: bool) -> Statistic:
+def _range(both: bool) -> resampling.Statistic:
     def measure(cells: Profile) -> Float64s:
         assert cells.weights is not None
         walk = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)

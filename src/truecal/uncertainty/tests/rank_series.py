@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from truecal.checks import checked, generator_of
+from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate import ClusteredSeries, RankSeries, Units
+from truecal.estimate import RankSeries, rank_series, resampling
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import CALIBRATED, Verdict, verdict_of
 
 
-@checked
+@checks.checked
 def rank_series_test(
     data: Profile | Predictions,
     *,
@@ -38,8 +38,8 @@ def rank_series_test(
             sample = lens.sample(data)
             sample.refuse_pooled()
             if not sample.independent:
-                generator = generator_of(rng)
-                series = ClusteredSeries.of(sample, Units.of(sample, generator))
+                generator = checks.generator(rng)
+                series = rank_series.ClusteredSeries.of(sample, resampling.Units.of(sample, generator))
                 return Verdict(
                     *series.test(resamples=resamples, rng=generator), CALIBRATED, "rank-series test, clustered"
                 )
@@ -51,7 +51,7 @@ def rank_series_test(
     elif lens is not None:
         raise InputError("a lens needs Predictions: a Profile is already one lens's view")
     if data.units is not None:
-        tested = ClusteredSeries.of_profile(data).test(resamples=resamples, rng=rng)
+        tested = rank_series.ClusteredSeries.of_profile(data).test(resamples=resamples, rng=rng)
         return Verdict(*tested, CALIBRATED, "rank-series test, clustered")
     redrawn = RankSeries().test(data, resamples=resamples, rng=rng)
     return verdict_of(data, redrawn.statistic, redrawn.p_value, "rank-series test")

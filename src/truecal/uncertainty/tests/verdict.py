@@ -4,15 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal.estimate import Statistic, against_redraws, against_signs
+from truecal.estimate import resampling
+from truecal.frame import Frame, Tabular
 from truecal.profile import Profile
 from truecal.types import Float64s
 
 CALIBRATED = "perfectly calibrated"
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Tabular):
     """A test of a hypothesis: `statistic`, `p_value` (never 0), what was tested and how. Arrays for a batch.
 
     `hypothesis` is what a small p-value speaks against.
@@ -22,6 +23,12 @@ class Verdict:
     p_value: float | Float64s
     hypothesis: str
     method: str
+
+    def frame(self) -> Frame:
+        """One row per dataset."""
+        p = np.atleast_1d(self.p_value)
+        words = {"method": [self.method] * len(p), "hypothesis": [self.hypothesis] * len(p)}
+        return Frame({**words, "statistic": np.atleast_1d(self.statistic), "p_value": p})
 
     def __str__(self) -> str:
         if np.ndim(self.p_value):
@@ -39,13 +46,13 @@ def verdict_of(
 
 
 def redraw_test(
-    profile: Profile, statistic: Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
+    profile: Profile, statistic: resampling.Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
 ) -> Verdict:
     """A statistic compared with its distribution when outcomes are redrawn from the scores, or, where rows belong together, when
     the residuals of whole units change sign."""
     if profile.units is None:
         profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
-        redrawn = against_redraws(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = resampling.against_redraws(profile, statistic, resamples=resamples, rng=rng)
     else:
-        redrawn = against_signs(profile, statistic, resamples=resamples, rng=rng)
+        redrawn = resampling.against_signs(profile, statistic, resamples=resamples, rng=rng)
     return verdict_of(profile, redrawn.statistic, redrawn.p_value, method)

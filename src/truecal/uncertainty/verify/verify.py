@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_between, checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimate, RankSeries
+from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile, Sketch
@@ -31,8 +32,8 @@ _ROWS = "rows are independent draws of the population that the statement is abou
 _CLUSTERS = "clusters are independent, and many enough for a normal approximation of their means"
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Tabular):
     """Whether the root-mean-square calibration error can be said to lie below a threshold.
 
     Attributes
@@ -74,6 +75,11 @@ class Verification:
         """Whether the outputs are 2-well-balanced, as the theory of the debiased estimator asks."""
         return None if self.balance is None else self.balance <= 2
 
+    def frame(self) -> Frame:
+        """One row: the verdict, its threshold, the estimated error with its limits, and what is assumed."""
+        names = ("verdict", "threshold", "level", "value", "low", "high", "n", "lens")
+        return Frame.from_records([{n: getattr(self, n) for n in names} | {"assumes": "; ".join(self.assumes)}])
+
     def __str__(self) -> str:
         what = {
             "promised": f"promised: the calibration error is below {self.threshold:g}",
@@ -97,7 +103,7 @@ class Verification:
         return "\n".join(lines + [f"  warning: {w}" for w in self.warnings])
 
 
-@checked
+@checks.checked
 def verify(
     preds: Predictions | Sketch,
     threshold: float = 0.02,
@@ -138,7 +144,7 @@ def verify(
     """
     if not isinstance(threshold, (int, float, np.number)) or isinstance(threshold, bool) or not 0 <= threshold <= 1:
         raise InputError(f"threshold must lie in [0, 1], not {threshold!r}; it is on the scale of probabilities")
-    check_between(level, "level", 0.5, 1)
+    checks.between(level, "level", 0.5, 1)
     if isinstance(preds, Sketch):
         return _of_sketch(preds, float(threshold), level, outputs)
     check_lens(lens)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import truecal as tc
 from truecal.lab.papers.drawing import Line, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.kumar.grouped import (
@@ -20,7 +21,6 @@ from truecal.lab.papers.kumar.grouped import (
     top_rows,
 )
 from truecal.lab.trials.trials import Field, tidy
-from truecal.recalibrate import ScalingBinning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ def _squared_marginals(setting: Setting, name: str, bins: Sequence[int]) -> dict
     fit, judge = preds.take(order[: _first(len(preds))]), preds.take(order[_first(len(preds)) :])
     estimates: dict[int, tuple[Estimate, int]] = {}
     for count in bins:
-        after = ScalingBinning(bins=count, normalize=False).fit(fit.probs, fit.labels).recalibrate(judge)
+        after = tc.ScalingBinning(bins=count, normalize=False).fit(fit.probs, fit.labels).recalibrate(judge)
         classes = marginals(after)
         estimates[count] = (lambda rows, classes=classes: marginal_squared(classes, rows), len(judge))  # type: ignore[misc]
     return estimates

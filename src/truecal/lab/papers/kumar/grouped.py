@@ -15,13 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+import truecal as tc
 from truecal.errors import InputError
 from truecal.lab.papers.data import the_network
 from truecal.lab.papers.experiment import Setting
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
-from truecal.predictions import Predictions
-from truecal.recalibrate import BetaCalibration
 
 Groups = npt.NDArray[np.intp]
 TAIL = 0.05  # of a 90 % interval
@@ -38,7 +37,7 @@ def top_rows(setting: Setting, experiment: str) -> tuple[Array, Array]:
     return scores[0], outcomes[0].astype(np.float64)
 
 
-def class_rows(setting: Setting, experiment: str) -> Predictions:
+def class_rows(setting: Setting, experiment: str) -> tc.Predictions:
     """The predictions of the given network; these figures are about all of its classes."""
     if not setting.data:
         raise InputError(
@@ -55,7 +54,7 @@ def shuffled_parts(n: int, shares: Sequence[float], rng: np.random.Generator) ->
 
 def platt(c: Array, y: Array, fit: Groups) -> Array:
     """All confidences after a sigmoid in their log odds, fitted on some rows."""
-    scaling = BetaCalibration(parameters=2, input="probs", clip=1e-7).fit(c[fit], y[fit].astype(np.int64))
+    scaling = tc.BetaCalibration(parameters=2, input="probs", clip=1e-7).fit(c[fit], y[fit].astype(np.int64))
     return np.asarray(scaling.predict_proba(c)[:, 1], dtype=np.float64)
 
 
@@ -103,7 +102,7 @@ class Grouped:
         return (self.share * gap).sum(axis=1), (self.share * (2 * gap - folded)).sum(axis=1)
 
 
-def marginals(preds: Predictions) -> list[tuple[Groups, Array, Array]]:
+def marginals(preds: tc.Predictions) -> list[tuple[Groups, Array, Array]]:
     """For every class: which rows share an output, the output of each row, and its outcome."""
     classes = []
     for k in range(preds.class_count):

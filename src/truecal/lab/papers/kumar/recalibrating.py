@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import truecal as tc
 from truecal.frame import Frame
 from truecal.lab.papers.drawing import Line, lines
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.kumar.grouped import Grouped, class_rows, marginal_squared, marginals, mean_interval, top_rows
 from truecal.lab.trials.trials import Field, tidy
-from truecal.predictions import Predictions
-from truecal.recalibrate import BetaCalibration, HistogramBinning, Recalibrator, ScalingBinning, choose_bins
+from truecal.recalibrate import Recalibrator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,12 +27,12 @@ _COLUMNS = ("bins", "method", "repeats", "squared_error", "low_90", "high_90", "
 
 def _maker(method: str, bins: int, *, top: bool) -> Recalibrator:
     if top:
-        scaling = BetaCalibration(parameters=2, input="probs", clip=1e-7)
-        histogram: Recalibrator = HistogramBinning(bins=bins, input="probs")
-        return histogram if method == METHODS[0] else ScalingBinning(bins=bins, input="probs", scaling=scaling)
+        scaling = tc.BetaCalibration(parameters=2, input="probs", clip=1e-7)
+        histogram: Recalibrator = tc.HistogramBinning(bins=bins, input="probs")
+        return histogram if method == METHODS[0] else tc.ScalingBinning(bins=bins, input="probs", scaling=scaling)
     if method == METHODS[0]:
-        return HistogramBinning(bins=bins, normalize=False)
-    return ScalingBinning(bins=bins, normalize=False)
+        return tc.HistogramBinning(bins=bins, normalize=False)
+    return tc.ScalingBinning(bins=bins, normalize=False)
 
 
 def _compared(errors: dict[tuple[int, str], list[tuple[float, float]]], repeats: int) -> Frame:
@@ -70,7 +70,7 @@ def _marginal(setting: Setting, name: str, bins: Sequence[int]) -> Frame:
     return _compared(errors, setting.m)
 
 
-def _squared_loss(preds: Predictions) -> float:
+def _squared_loss(preds: tc.Predictions) -> float:
     truth = np.eye(preds.class_count)[preds.labels]
     return float(np.mean(np.sum((preds.probs - truth) ** 2, axis=1)))
 
@@ -150,7 +150,7 @@ def figure_17(setting: Setting) -> Experiment:
     """
     preds = class_rows(setting, "kumar-fig17")
     seed = setting.rng if isinstance(setting.rng, int) else 0
-    choice = choose_bins(
+    choice = tc.choose_bins(
         preds, 0.015, bins=tuple(range(10, 101, 5)), fit_share=0.6, resamples=max(setting.m, 2), level=0.9, rng=seed
     )
     records = [

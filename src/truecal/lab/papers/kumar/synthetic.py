@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from truecal.estimate import BinnedECE, DebiasedECE, Estimator
+import truecal as tc
+from truecal.estimate import Estimator
 from truecal.frame import Frame
 from truecal.lab.papers.drawing import Line, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
@@ -22,8 +23,7 @@ from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Uniform
 from truecal.lab.worlds.world import World
-from truecal.profile import Profile
-from truecal.recalibrate import BetaCalibration, HistogramBinning, Recalibrator, ScalingBinning
+from truecal.recalibrate import Recalibrator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ class SquaredError:
     def name(self) -> str:
         return f"the squared error of {self.kind} with {self.bins} bins"
 
-    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
         z = self.low + (np.arange(_POINTS) + 0.5) / _POINTS * (self.high - self.low)
         results = [
             self._error(z, scores.astype(np.float64), outcomes)
@@ -73,9 +73,9 @@ class SquaredError:
 
     def recalibrator(self) -> Recalibrator:
         if self.kind == "histogram binning":
-            return HistogramBinning(bins=self.bins, input="probs")
-        scaling = BetaCalibration(parameters=2, input="probs")
-        return scaling if self.kind == "scaling" else ScalingBinning(bins=self.bins, input="probs", scaling=scaling)
+            return tc.HistogramBinning(bins=self.bins, input="probs")
+        scaling = tc.BetaCalibration(parameters=2, input="probs")
+        return scaling if self.kind == "scaling" else tc.ScalingBinning(bins=self.bins, input="probs", scaling=scaling)
 
 
 def appendix_e_a(setting: Setting) -> Experiment:
@@ -150,8 +150,8 @@ def figure_2_worlds(setting: Setting) -> Experiment:
     worlds = {name: PAPER_WORLDS[name].platt_scaled() for name in ("resnet110_c10", "resnet_wide32_c100")}
     grid: dict[str, Estimator] = {}
     for b in bins:
-        grid[f"plugin {b}"] = BinnedECE(bins=b, scheme="mass", norm=2)
-        grid[f"debiased {b}"] = DebiasedECE(bins=b, norm=2)
+        grid[f"plugin {b}"] = tc.BinnedECE(bins=b, scheme="mass", norm=2)
+        grid[f"debiased {b}"] = tc.DebiasedECE(bins=b, norm=2)
     rows: list[tuple[Field, ...]] = []
     for t in setting.trials(grid, worlds, n=[25_000]):
         kind, b_text = t.estimator_name.split()

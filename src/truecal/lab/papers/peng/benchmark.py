@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.estimate import Estimator, NearestECE, RankSeries
+import truecal as tc
+from truecal.estimate import Estimator
 from truecal.lab.papers.data import Network
 from truecal.lab.papers.drawing import Line, lines, panels, shared_legend
 from truecal.lab.papers.experiment import Experiment, Setting
@@ -21,9 +22,6 @@ from truecal.lab.trials.trials import Field, Trial, tidy
 from truecal.lab.worlds.fit_world import fit_world
 from truecal.lab.worlds.paper_worlds import DATASETS, KNN_REGIONS, PAPER_WORLDS, dataset_of
 from truecal.lab.worlds.world import World
-from truecal.lens import TopLabel
-from truecal.predictions import Predictions
-from truecal.recalibrate import TemperatureScaling
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,9 +63,9 @@ def world_groups(setting: Setting) -> dict[str, dict[str, World]]:
 def temperature_scaled_world(network: Network) -> World:
     """The world fitted to the test outputs after the temperature that suits the validation outputs."""
     fit = network.held_out("the paper's recalibrated world")
-    scaling = TemperatureScaling(input="logits").fit(fit.logits_or_logs(), fit.preds.labels)
-    after = Predictions.from_probs(scaling.predict_proba(network.test.logits_or_logs()), network.test.preds.labels)
-    return fit_world(TopLabel()(after)).world
+    scaling = tc.TemperatureScaling(input="logits").fit(fit.logits_or_logs(), fit.preds.labels)
+    after = tc.Predictions.from_probs(scaling.predict_proba(network.test.logits_or_logs()), network.test.preds.labels)
+    return fit_world(tc.TopLabel()(after)).world
 
 
 def benchmark(group: str, setting: Setting) -> list[Trial]:
@@ -168,12 +166,12 @@ def alphas(setting: Setting) -> Experiment:
 
     def variants(world_name: str) -> dict[str, Estimator]:
         region = KNN_REGIONS[dataset_of(world_name)]
-        named: dict[str, Estimator] = {f"alpha {a}": NearestECE(norm=2, region=region, alpha=a) for a in ALPHAS}
+        named: dict[str, Estimator] = {f"alpha {a}": tc.NearestECE(norm=2, region=region, alpha=a) for a in ALPHAS}
         return {
             **named,
-            "alpha 100, own score": NearestECE(norm=2, region=region, score="own"),
-            "region found": NearestECE(norm=2),
-            "RankSeries (risk)": RankSeries(norm=2),
+            "alpha 100, own score": tc.NearestECE(norm=2, region=region, score="own"),
+            "region found": tc.NearestECE(norm=2),
+            "RankSeries (risk)": tc.RankSeries(norm=2),
         }
 
     rows: list[tuple[Field, ...]] = []

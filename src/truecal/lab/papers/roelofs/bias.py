@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.estimate import BinnedECE, DebiasedECE, Estimator, LabelBinnedECE, SweepECE
+import truecal as tc
+from truecal.estimate import Estimator
 from truecal.lab.papers.drawing import bars, heat, lines, panels, shared_legend
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.batches import Cell
@@ -20,7 +21,6 @@ from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta, Scores, Uniform
 from truecal.lab.worlds.world import World
-from truecal.profile import Profile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ def figure_1(setting: Setting) -> Experiment:
         ("ECE of samples", float(low), float(high), int(count), float(count / setting.m), None, None)
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
-    bins = EW(Profile.from_arrays(*(part[0] for part in world.draw(200, 1, rng=setting.rng)))).bins
+    bins = EW(tc.Profile.from_arrays(*(part[0] for part in world.draw(200, 1, rng=setting.rng)))).bins
     assert bins is not None
     for k, (weight, score, rate) in enumerate(
         zip(bins.weight[0], bins.score_sum[0] / bins.safe[0], bins.rate[0], strict=True)
@@ -80,7 +80,7 @@ def figure_1(setting: Setting) -> Experiment:
 
 def figure_4(setting: Setting) -> Experiment:
     """Bias of the equal-width binned error by number of bins and n, beside the printed figure."""
-    grid = {str(b): BinnedECE(bins=b, scheme="width", norm=2) for b in BINS}
+    grid = {str(b): tc.BinnedECE(bins=b, scheme="width", norm=2) for b in BINS}
     results = setting.trials(grid, {"resnet110_c10": PAPER_WORLDS["resnet110_c10"]}, n=SIZES)
     ours = {(int(t.estimator_name), t.n): t for t in results}
     rows: list[tuple[Field, ...]] = []
@@ -144,9 +144,9 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
     grid: dict[str, Estimator] = {}
     for b in BINS:
         for scheme in ("width", "mass"):
-            grid[f"BIN {scheme} {b}"] = BinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
-            grid[f"LB {scheme} {b}"] = LabelBinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
-            grid[f"DEBIAS {scheme} {b}"] = DebiasedECE(bins=b, scheme=scheme, norm=2, ties="split")
+            grid[f"BIN {scheme} {b}"] = tc.BinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
+            grid[f"LB {scheme} {b}"] = tc.LabelBinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
+            grid[f"DEBIAS {scheme} {b}"] = tc.DebiasedECE(bins=b, scheme=scheme, norm=2, ties="split")
     grid |= {"SWEEP width -1": EW_SWEEP, "SWEEP mass -1": EM_SWEEP}
     results = setting.trials(grid, {world_name: PAPER_WORLDS[world_name]}, n=SIZES)
     rows: list[tuple[Field, ...]] = []
@@ -191,13 +191,13 @@ figure_14 = partial(bins_and_samples, "resnet152_imgnet", "roelofs-fig14", sprea
 class SweepBins:
     """The number of bins the sweep settles on."""
 
-    estimator: SweepECE
+    estimator: tc.SweepECE
 
     @property
     def name(self) -> str:
         return f"the bins of {self.estimator!r}"
 
-    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
         return self.estimator.sweep(profile)[0].astype(np.float64)[None, :]
 
 
@@ -206,7 +206,7 @@ def figure_15(setting: Setting) -> Experiment:
     m = setting.m
     worlds = {"uncalibrated": World(Uniform(), Logistic(10, -5)), "calibrated": World(Uniform(), Identity())}
     sizes, bins = (200, 1000, 5000), (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-    grid = tuple(Value(BinnedECE(bins=b, scheme="mass", norm=2, ties="split")) for b in bins)
+    grid = tuple(Value(tc.BinnedECE(bins=b, scheme="mass", norm=2, ties="split")) for b in bins)
     cells = [Cell(w, world, n, m, (*grid, SweepBins(EM_SWEEP))) for w, world in worlds.items() for n in sizes]
     rows: list[tuple[Field, ...]] = []
     for cell, answers in zip(cells, setting.answers(cells), strict=True):

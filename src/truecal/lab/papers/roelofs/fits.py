@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import truecal as tc
 from truecal.frame import Frame
 from truecal.lab.papers.data import Network, Outputs
 from truecal.lab.papers.drawing import lines, panels
@@ -29,7 +30,6 @@ from truecal.lab.worlds.paper_worlds import PAPER_WORLDS, PRINTED, dataset_of
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta
 from truecal.lab.worlds.world import World
-from truecal.profile import Profile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +73,7 @@ def _as_printed(outputs: Outputs) -> Reading:
     return Reading(AS_PRINTED, beta, tuple(curves), int(ones.sum()))
 
 
-def _as_it_should_be(profile: Profile, name: str) -> Reading:
+def _as_it_should_be(profile: tc.Profile, name: str) -> Reading:
     fit = fit_world(profile)
     return Reading(name, fit.beta, fit.curves, int(fit.beta.ones))
 
@@ -82,9 +82,9 @@ def readings(name: str, setting: Setting) -> list[Reading]:
     """Both readings of a given network, or the fit to data simulated from the printed world."""
     if name in setting.data:
         outputs = setting.data[name].test
-        return [_as_printed(outputs), _as_it_should_be(Profile.from_arrays(*outputs.top()), AS_IT_SHOULD_BE)]
+        return [_as_printed(outputs), _as_it_should_be(tc.Profile.from_arrays(*outputs.top()), AS_IT_SHOULD_BE)]
     scores, outcomes = PAPER_WORLDS[name].draw(evaluation_size(name), 1, rng=setting.rng)
-    return [_as_it_should_be(Profile.from_arrays(scores[0], outcomes[0]), SIMULATED)]
+    return [_as_it_should_be(tc.Profile.from_arrays(scores[0], outcomes[0]), SIMULATED)]
 
 
 def table_1(setting: Setting) -> Experiment:
@@ -148,7 +148,7 @@ def table_3(setting: Setting) -> Experiment:
             network = setting.data[name]
             printed, proper = readings(name, setting)
             worlds[f"{name} {AS_PRINTED}"] = (name, AS_PRINTED, *_printed_protocol(network, printed))
-            on_test = 100 * float(EW.values(Profile.from_arrays(*network.test.top()))[0])
+            on_test = 100 * float(EW.values(tc.Profile.from_arrays(*network.test.top()))[0])
             world = World(proper.beta.scores, proper.curves[0].curve)
             worlds[f"{name} {AS_IT_SHOULD_BE}"] = (name, AS_IT_SHOULD_BE, on_test, world, len(network.test.preds))
         worlds[name] = (name, "printed parameters", None, PAPER_WORLDS[name], evaluation_size(name))
@@ -180,7 +180,7 @@ def table_3(setting: Setting) -> Experiment:
 def _printed_protocol(network: Network, printed: Reading) -> tuple[float | None, World, int]:
     """ECE of the validation split, and the world whose simulated column is printed."""
     fit = network.held_out("roelofs-tab3 as printed")
-    on_data = 100 * float(EW.values(Profile.from_arrays(*fit.top()))[0])
+    on_data = 100 * float(EW.values(tc.Profile.from_arrays(*fit.top()))[0])
     chosen = next(iter(RESNET110_C10))
     curve = next(c.curve for c in _as_printed(fit).curves if c.name == chosen)
     return on_data, World(printed.beta.scores, curve), _PRINTED_ROWS

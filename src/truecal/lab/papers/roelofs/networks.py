@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, Estimator, SweepECE
+from truecal.estimate import Estimator
 from truecal.lab.papers.data import Network, Outputs
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.trials import Field, tidy
-from truecal.lens import TopLabel
-from truecal.predictions import Predictions
-from truecal.recalibrate import HistogramBinning, IsotonicCalibration, TemperatureScaling
 from truecal.types import Indices
 
 if TYPE_CHECKING:
@@ -79,34 +77,36 @@ PRINTED: Mapping[str, Mapping[str, tuple[float, float]]] = MappingProxyType(
 )
 
 
-def recalibrated(method: str, fit: Outputs, judge: Outputs, rows: tuple[Indices, Indices] | None = None) -> Predictions:
+def recalibrated(
+    method: str, fit: Outputs, judge: Outputs, rows: tuple[Indices, Indices] | None = None
+) -> tc.Predictions:
     """The test split after a recalibration fitted on the validation split, each restricted to `rows` where given."""
     learn = slice(None) if rows is None else rows[0]
     apply = slice(None) if rows is None else rows[1]
     labels, truth = fit.preds.labels[learn], judge.preds.labels[apply]
     if method == "none":
-        return Predictions.from_probs(judge.preds.probs[apply], truth)
+        return tc.Predictions.from_probs(judge.preds.probs[apply], truth)
     if method == "temperature":
-        scaling = TemperatureScaling(input="logits").fit(fit.logits_or_logs()[learn], labels)
-        return Predictions.from_probs(scaling.predict_proba(judge.logits_or_logs()[apply]), truth)
+        scaling = tc.TemperatureScaling(input="logits").fit(fit.logits_or_logs()[learn], labels)
+        return tc.Predictions.from_probs(scaling.predict_proba(judge.logits_or_logs()[apply]), truth)
     if method == "isotonic":
-        fitted: IsotonicCalibration | HistogramBinning = IsotonicCalibration()
+        fitted: tc.IsotonicCalibration | tc.HistogramBinning = tc.IsotonicCalibration()
     else:
-        fitted = HistogramBinning(bins=15, scheme="width", multiclass="top-label")
+        fitted = tc.HistogramBinning(bins=15, scheme="width", multiclass="top-label")
     fitted.fit(fit.preds.probs[learn], labels)
-    return Predictions.from_probs(fitted.predict_proba(judge.preds.probs[apply]), truth)
+    return tc.Predictions.from_probs(fitted.predict_proba(judge.preds.probs[apply]), truth)
 
 
 def metrics(bins: int = 15) -> dict[str, Estimator]:
     """The two metrics of Tables 4 to 7."""
     return {
-        "EW": BinnedECE(bins=bins, scheme="width", norm=1),
-        "EMsweep": SweepECE(scheme="mass", norm=1, ties="split"),
+        "EW": tc.BinnedECE(bins=bins, scheme="width", norm=1),
+        "EMsweep": tc.SweepECE(scheme="mass", norm=1, ties="split"),
     }
 
 
-def _percent(preds: Predictions, estimator: Estimator) -> float:
-    return 100 * float(estimator.values(TopLabel()(preds))[0])
+def _percent(preds: tc.Predictions, estimator: Estimator) -> float:
+    return 100 * float(estimator.values(tc.TopLabel()(preds))[0])
 
 
 def _networks(setting: Setting, name: str) -> Mapping[str, Network]:

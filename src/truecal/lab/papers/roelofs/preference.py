@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truecal.estimate import BinnedECE, DebiasedECE, Estimator, RankSeries, SweepECE
+import truecal as tc
+from truecal.estimate import Estimator
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.trials import Field, tidy
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
-from truecal.profile import Profile
-from truecal.recalibrate import BetaCalibration, HistogramBinning, IsotonicCalibration, Recalibrator
+from truecal.recalibrate import Recalibrator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,20 +30,20 @@ _GRID = 20_000  # evenly spaced quantiles of the raw scores on which the truth o
 def metrics() -> dict[str, Estimator]:
     """What could choose a recalibration; all in norm 1."""
     return {
-        "EW": BinnedECE(bins=15, norm=1),
-        "EMsweep": SweepECE(norm=1, ties="split"),
-        "debiased": DebiasedECE(bins=15, norm=1),
-        "RankSeries": RankSeries(norm=1),
+        "EW": tc.BinnedECE(bins=15, norm=1),
+        "EMsweep": tc.SweepECE(norm=1, ties="split"),
+        "debiased": tc.DebiasedECE(bins=15, norm=1),
+        "RankSeries": tc.RankSeries(norm=1),
     }
 
 
 def _recalibrator(method: str) -> Recalibrator:
     if method == "histogram":
-        return HistogramBinning(bins=15, scheme="width", input="probs")
+        return tc.HistogramBinning(bins=15, scheme="width", input="probs")
     return (
-        BetaCalibration(parameters=2, input="probs", clip=1e-7)
+        tc.BetaCalibration(parameters=2, input="probs", clip=1e-7)
         if method == "scaling"
-        else IsotonicCalibration(input="probs")
+        else tc.IsotonicCalibration(input="probs")
     )
 
 
@@ -57,7 +57,7 @@ class Choices:
     def name(self) -> str:
         return "the recalibration each metric prefers"
 
-    def __call__(self, profile: Profile, seed: np.random.SeedSequence) -> Array:
+    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
         rng = np.random.default_rng(seed)
         columns = [self._one(c, y, rng) for c, y in zip(profile.scores, profile.outcomes, strict=True)]
         return np.stack(columns, axis=1)
@@ -73,7 +73,7 @@ class Choices:
             shown, group = np.unique(map_.predict_proba(raw)[:, 1], return_inverse=True)
             count = np.bincount(group)
             errors.append(float(np.sum(count * np.abs(shown - np.bincount(group, truth) / count))) / _GRID)
-            judged = Profile.from_arrays(map_.predict_proba(c[judge])[:, 1], y[judge])
+            judged = tc.Profile.from_arrays(map_.predict_proba(c[judge])[:, 1], y[judge])
             estimates.append([float(e.values(judged)[0]) for e in metrics().values()])
         return np.concatenate([errors, np.ravel(estimates, order="F")])
 

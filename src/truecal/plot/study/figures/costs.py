@@ -5,11 +5,10 @@ from typing import Any
 
 import polars as pl
 
-from truecal import study
+import truecal as tc
 from truecal.errors import InputError
 from truecal.plot.study.cost_map import CostMapDisplay
 from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, title
-from truecal.selective import cost_map
 
 _MOST = 4  # models that are compared in pairs
 
@@ -20,10 +19,10 @@ def costs(shown: Shown) -> StudyFigure:
     rows: list[list[Panel | None]] = []
     tables = []
     for recalibrator in shown.recalibrators:
-        preds = {model: study.predictions_of(shown.store, model, shown.clean, recalibrator) for model in models}
+        preds = {model: tc.study.predictions_of(shown.store, model, shown.clean, recalibrator) for model in models}
         panels: list[Panel | None] = []
         for a, b in combinations(models, 2):
-            found = cost_map(preds[a], preds[b])
+            found = tc.selective.cost_map(preds[a], preds[b])
             about = {"a": pl.lit(a), "b": pl.lit(b), "recalibrator": pl.lit(recalibrator)}
             tables.append(found.frame().to_polars().with_columns(**about))
             panels.append(_map(found, (a, b), shown.when(recalibrator)))
@@ -35,7 +34,7 @@ def _models(shown: Shown) -> list[str]:
     if shown.choice.models:
         return list(shown.choice.models)
     options = shown.options("none")
-    found = study.error_against_calibration(shown.frame, metric=shown.metric, dataset=shown.clean, **options).frame()
+    found = tc.study.error_against_calibration(shown.frame, metric=shown.metric, dataset=shown.clean, **options).frame()
     here = found.filter((pl.col("dataset") == shown.clean) & (pl.col("severity") == 0)).sort("error")
     best = here.unique("family", keep="first", maintain_order=True)
     names = (best if best.height > 1 else here)["model"].to_list()[:_MOST]

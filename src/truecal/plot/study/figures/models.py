@@ -4,11 +4,11 @@ from typing import Any
 
 import polars as pl
 
-from truecal import study
+import truecal as tc
 from truecal.errors import InputError
 from truecal.plot.canvas import BLUE, GREY
-from truecal.plot.study.families import draw_models, families_of
-from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, columns_of, title
+from truecal.plot.study.families import draw_models, families_of, frame_of
+from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, title
 
 _DIAGRAMS = 6  # reliability diagrams beside the scatter
 
@@ -18,7 +18,7 @@ def clouds(shown: Shown, table: Any, words: str, recalibrator: str = "") -> Pane
     points = [point for point in shown.choice.external if point.recalibrator == recalibrator]
 
     def draw(ax: Any) -> None:
-        frame = columns_of(table)
+        frame = frame_of(table)
         draw_models(ax, frame, "error", "value", bars=table.height <= 30, styles=shown.styles)
         for point in points:
             ax.plot(point.error, point.value, marker="*", markersize=12, color="black", linestyle="none", zorder=4)
@@ -34,7 +34,7 @@ def clouds(shown: Shown, table: Any, words: str, recalibrator: str = "") -> Pane
 def _on(shown: Shown, dataset: str, recalibrator: str) -> Any:
     """Error and calibration of all models on one dataset."""
     options = shown.options(recalibrator)
-    return study.error_against_calibration(shown.frame, metric=shown.metric, dataset=dataset, **options)
+    return tc.study.error_against_calibration(shown.frame, metric=shown.metric, dataset=dataset, **options)
 
 
 def on(table: Any, dataset: str, severity: float = 0.0) -> Any:
@@ -133,7 +133,7 @@ def covariate(shown: Shown) -> StudyFigure:
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
         options = shown.options(recalibrator)
-        found = study.covariate_trend(shown.frame, name, metric=shown.metric, dataset=shown.clean, **options)
+        found = tc.study.covariate_trend(shown.frame, name, metric=shown.metric, dataset=shown.clean, **options)
         table = on(found.frame(), shown.clean)
         if not table.height:
             raise InputError(f"no model on {shown.clean} has a value of {name}")
@@ -151,7 +151,7 @@ def _against(shown: Shown, table: Any, name: str, y: str, words: str) -> Panel:
         numeric = table[name].dtype.is_numeric()
         levels = table[name].unique().sort().to_list()
         place = {level: level if numeric else i for i, level in enumerate(levels)}
-        of_row = families_of(columns_of(table))
+        of_row = families_of(frame_of(table))
         for family, style in shown.styles.items():
             rows = [i for i, one in enumerate(of_row) if one == family]
             if not rows:

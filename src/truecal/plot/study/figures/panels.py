@@ -123,11 +123,6 @@ class StudyFigure:
             text.set_parse_math(False)
 
 
-def columns_of(table: Any) -> dict[str, list[Any]]:
-    """A table as columns of lists, as displays draw them."""
-    return {name: table[name].to_list() for name in table.columns}
-
-
 def title(ax: Any, words: str) -> None:
     """The title of a panel: names are text, not formulas."""
     ax.set_title(words, fontsize="medium", parse_math=False)

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from truecal import study
+import truecal as tc
 from truecal.errors import InputError
 from truecal.plot.canvas import GREY
 from truecal.plot.study.agreement import AgreementDisplay
 from truecal.plot.study.bin_trend import BinTrendDisplay
-from truecal.plot.study.families import NO_FAMILY, draw_models
-from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, columns_of, title
+from truecal.plot.study.families import NO_FAMILY, draw_models, frame_of
+from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, title
 
 
 def residuals(shown: Shown) -> StudyFigure:
@@ -23,7 +23,7 @@ def residuals(shown: Shown) -> StudyFigure:
     rows: list[list[Panel | None]] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = study.residuals(shown.frame, metrics=names, dataset=shown.clean, **shown.options(recalibrator))
+        found = tc.study.residuals(shown.frame, metrics=names, dataset=shown.clean, **shown.options(recalibrator))
         table = found.frame().filter(pl.col("severity") == 0)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in found.notes if note not in notes]
@@ -36,7 +36,7 @@ def residuals(shown: Shown) -> StudyFigure:
 def _residual(shown: Shown, table: Any, name: str, words: str) -> Panel:
     def draw(ax: Any) -> None:
         ax.axhline(0, color=GREY, linewidth=1, linestyle=":")
-        draw_models(ax, columns_of(table), "error", "residual", bars=False, styles=shown.styles)
+        draw_models(ax, frame_of(table), "error", "residual", bars=False, styles=shown.styles)
         ax.set(xlabel="Classification error", ylabel=f"{name} beyond what error explains")
         title(ax, f"{shown.clean}, {words}")
 
@@ -49,7 +49,7 @@ def bins(shown: Shown) -> StudyFigure:
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
         options = shown.options(recalibrator)
-        found = study.bin_trend(shown.frame, dataset=shown.clean, **options)
+        found = tc.study.bin_trend(shown.frame, dataset=shown.clean, **options)
         table = found.frame().filter(pl.col("severity") == 0)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in found.notes if note not in notes]
@@ -59,7 +59,7 @@ def bins(shown: Shown) -> StudyFigure:
 
 def _bin_panel(table: Any, words: str) -> Panel:
     def draw(ax: Any) -> None:
-        BinTrendDisplay(columns_of(table)).plot(ax)
+        BinTrendDisplay(frame_of(table)).plot(ax)
         title(ax, words)
 
     return draw
@@ -70,7 +70,7 @@ def loglog(shown: Shown) -> StudyFigure:
     row: list[Panel | None] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = study.log_fits(shown.frame, metric=shown.metric, **shown.options(recalibrator))
+        found = tc.study.log_fits(shown.frame, metric=shown.metric, **shown.options(recalibrator))
         tables.append(found.lines().with_columns(recalibrator=pl.lit(recalibrator)))
         notes += [note for note in found.notes if note not in notes]
         row.append(_log_panel(shown, found, shown.when(recalibrator)))
@@ -140,11 +140,11 @@ def _temperatures(shown: Shown) -> Any:
 def agreement(shown: Shown) -> StudyFigure:
     """Appendix E: how far estimators agree in ranking the models (Kendall's tau)."""
     options = shown.options("none")
-    found = study.rank_agreement(shown.frame, dataset=shown.clean, **options)
+    found = tc.study.rank_agreement(shown.frame, dataset=shown.clean, **options)
     table = found.frame().filter(pl.col("severity") == 0)
 
     def draw(ax: Any) -> None:
-        AgreementDisplay(columns_of(table)).plot(ax)
+        AgreementDisplay(frame_of(table)).plot(ax)
         title(ax, shown.clean)
 
     count = len({*table["metric_a"], *table["metric_b"]})

@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from truecal import study
+import truecal as tc
 from truecal.plot.study.families import NO_FAMILY
 from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, title
 
@@ -29,7 +29,9 @@ def severities(shown: Shown) -> StudyFigure:
 
 def _over_types(shown: Shown, recalibrator: str) -> Any:
     reference = shown.store.references() or None
-    return study.shift_over_types(shown.frame, metric=shown.metric, reference=reference, **shown.options(recalibrator))
+    return tc.study.shift_over_types(
+        shown.frame, metric=shown.metric, reference=reference, **shown.options(recalibrator)
+    )
 
 
 def _cloud(shown: Shown, table: Any, words: str) -> Panel:

@@ -6,10 +6,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.checks import check_choice, check_level, check_whole
+import truecal as tc
+from truecal import checks
 from truecal.errors import FileError, InputError
 from truecal.predictions import softmax
-from truecal.profile import Profile
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.export.traced import traced_probs
@@ -77,8 +77,8 @@ class HistogramBinning(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        check_whole(self.bins, "bins", 1)
-        check_choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
+        checks.whole(self.bins, "bins", 1)
+        checks.choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
 
     def scores(self, outputs: Floats) -> Float64s:
         scores = outputs.astype(np.float64) if self.input == "probs" else softmax(outputs)
@@ -97,7 +97,7 @@ class HistogramBinning(ScoreMapping):
         if self.scheme == "guaranteed":
             return fit_between_order_statistics(scores, outcomes, weights, self.bins)
         if self.scheme == "mass":
-            edges = mass_edges(Profile.from_arrays(scores, outcomes, weights), self.bins)
+            edges = mass_edges(tc.Profile.from_arrays(scores, outcomes, weights), self.bins)
         else:
             edges = np.arange(1, self.bins) / self.bins
         bin_of = np.searchsorted(edges, scores, side="right")
@@ -116,7 +116,7 @@ class HistogramBinning(ScoreMapping):
         For two classes of the second of `classes_`, shape (n,), else for every class, shape (n, K). They are about the
         frequency of a class given the bin of its own score, before rows are renormalised.
         """
-        check_level(level)
+        checks.level(level)
         scores = self.scores(self._checked(X))
         maps = [g for g in self.maps_ if isinstance(g, CountedSteps)]
         if len(maps) < len(self.maps_) or (self.multiclass != "one-vs-rest" and len(self.classes_) > 2):

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from truecal.checks import check_choice
+from truecal import checks
 from truecal.errors import FileError
 from truecal.predictions import softmax
 from truecal.recalibrate.contract import Recalibrator
@@ -82,8 +82,8 @@ class ScoreMapping(Recalibrator):
 
     def check_params(self) -> None:
         super().check_params()
-        check_choice(self.multiclass, get_args(Multiclass), "multiclass")
-        check_choice(self.normalize, (True, False), "normalize")
+        checks.choice(self.multiclass, get_args(Multiclass), "multiclass")
+        checks.choice(self.normalize, (True, False), "normalize")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         scores = self.scores(outputs)

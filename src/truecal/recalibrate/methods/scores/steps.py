@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+import truecal as tc
 from truecal.errors import InputError
-from truecal.profile import Profile
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
 from truecal.types import Float64s
@@ -36,7 +36,7 @@ def read_steps(state: Mapping[str, Any], within: tuple[float, float] = (0.0, 1.0
     return StepMap(edges, fields.numbers(state, "values", len(edges) + 1, low=0.0, high=1.0))
 
 
-def mass_edges(profile: Profile, bins: int) -> Float64s:
+def mass_edges(profile: tc.Profile, bins: int) -> Float64s:
     """Edges of bins that hold equal numbers of rows; equal scores stay in one bin, so there may be fewer than `bins`.
 
     An edge lies halfway between the scores on its two sides.

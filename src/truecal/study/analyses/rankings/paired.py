@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import truecal as tc
 from truecal.study.store import polars
 from truecal.types import Float64s
-from truecal.uncertainty import holm
 
 _WHO = ("model", "dataset", "severity", "seed")
 
@@ -85,7 +85,7 @@ def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level
     reach = float(stdtrit(free, (1 + level) / 2)) * error
     ratio = np.abs(difference) / np.where(error > 0, error, 1.0)
     p = np.where(error > 0, 2 * stdtr(free, -ratio), np.where(difference == 0, 1.0, 0.0))
-    columns = (difference, difference - reach, difference + reach, p, holm(p))
+    columns = (difference, difference - reach, difference + reach, p, tc.uncertainty.holm(p))
     rows = zip(first, second, *(column.tolist() for column in columns), strict=True)
     return [Pair(models[a], models[b], *numbers) for a, b, *numbers in rows]
 

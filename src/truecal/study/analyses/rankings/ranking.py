@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from truecal.checks import checked
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.points import results
 from truecal.study.analyses.rankings.paired import Pair, PairedDraws, compare_pairs, groups
@@ -53,7 +53,7 @@ class Ranking:
         ]
 
 
-@checked
+@checks.checked
 def rank(
     source: Any,
     *,

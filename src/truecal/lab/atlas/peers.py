@@ -8,6 +8,7 @@ where its package is not installed.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from warnings import catch_warnings, simplefilter
@@ -15,10 +16,13 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import numpy.typing as npt
 
-from truecal.lab.trials.coverage_map import Candidate, Ends
+import truecal as tc
+from truecal.lab.atlas.door import Door, Trials
+from truecal.lab.atlas.one_score import LEVEL, profiles
 from truecal.lab.worlds.quadrature import Array
-from truecal.profile import Profile
+from truecal.lab.worlds.world import World
 
+Ends = tuple[Array, Array]
 MOST_ROWS = 1000  # they resample row by row, in Python: larger datasets take seconds each
 Interval = Callable[[Array, npt.NDArray[np.int64], float], tuple[float, float]]
 
@@ -61,7 +65,7 @@ class PeerEnds:
 
     interval: Interval
 
-    def __call__(self, profile: Profile, level: float) -> Ends:
+    def __call__(self, profile: tc.Profile, level: float) -> Ends:
         ends = np.empty((2, profile.batch))
         for i in range(profile.batch):
             with _seeded(i):
@@ -103,16 +107,19 @@ PEERS: tuple[Peer, ...] = (
 )
 
 
-def peer_candidates(m: int, peers: Sequence[Peer] = PEERS) -> tuple[list[Candidate], list[str]]:
-    """The installed peers' intervals for a map of m datasets per world and n, and the packages that are absent.
+def _held(peer: Peer, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
+    ends = [PeerEnds(peer.interval)(profile, LEVEL) for profile in profiles(world, n, min(m, peer.datasets), rng)]
+    low, high = (np.concatenate([end[i] for end in ends]) for i in (0, 1))
+    return Trials.of_intervals(low, high, world.true_error(peer.norm))
+
+
+def peer_doors(peers: Sequence[Peer] = PEERS) -> tuple[list[Door], list[str]]:
+    """The installed peers' intervals as doors, and the packages that are absent.
 
     >>> nobody = Peer("nobody", "no_such_module", "nobody's interval", 1, _calzone, 10)
-    >>> peer_candidates(20, [nobody])
+    >>> peer_doors([nobody])
     ([], ['nobody'])
     """
     here = [peer for peer in peers if find_spec(peer.module) is not None]
-    results = [
-        Candidate(peer.name, peer.norm, PeerEnds(peer.interval), min(1.0, peer.datasets / m), MOST_ROWS)
-        for peer in here
-    ]
-    return results, list(dict.fromkeys(peer.package for peer in peers if peer not in here))
+    doors = [Door(peer.name, "interval", LEVEL, partial(_held, peer), most_rows=MOST_ROWS) for peer in here]
+    return doors, list(dict.fromkeys(peer.package for peer in peers if peer not in here))

@@ -1,0 +1,59 @@
+"""`truecal likert`: may these words for confidence be shown to people?"""
+
+import click
+
+from truecal.cli.answer.output import answer, draw, output_options, working
+from truecal.cli.context.words import scale_of
+from truecal.cli.estimators import level_option, seed_option
+from truecal.cli.source import Source, input_options, load
+from truecal.errors import InputError
+from truecal.report import records
+
+
+@click.command()
+@click.option(
+    "--scale",
+    metavar="WORD=LOW:HIGH,...",
+    help="Your words and their limits, e.g. 'unsure=0:0.6,sure=0.6:1'.  [default: low=0:0.33,medium=0.33:0.66,high=0.66:1]",
+)
+@click.option(
+    "--of", "shown", metavar="CLASS", help="The class whose probability is shown; default: the predicted one."
+)
+@click.option("--figure", metavar="FILE", type=click.Path(), help="Also draw it (png, svg, pdf).")
+@level_option
+@seed_option
+@output_options
+@input_options
+def likert(
+    source: Source,
+    scale: str | None,
+    shown: str | None,
+    figure: str | None,
+    level: float,
+    seed: int,
+    as_json: bool,
+    out: str | None,
+) -> int:
+    """Judge the outputs in FILE as people see them: as words of a scale.
+
+    A word is kept when, among the outputs it covers, the event happens with a frequency inside the word's own limits.
+
+    Exit 0 if no word is broken, 1 if one is (its frequency lies outside its limits, at --level), 2 if the input cannot be used.
+    """
+    import truecal as tc
+    from truecal import breakdown
+
+    preds = load(source)
+    known = {str(name): name for name in preds.classes or range(preds.class_count)}
+    if shown is not None and shown not in known:
+        raise InputError(f"there is no class {shown!r} for --of; the classes are {', '.join(list(known)[:10])}")
+    words = scale_of(scale, "--scale") or breakdown.SCALE
+    with working("judging words"):
+        found = tc.likert(preds, words, of=None if shown is None else known[shown], level=level, rng=seed)
+    if figure is not None:
+        draw(tc.plot.LikertDisplay.from_report(found).figure_, figure)
+    rows = found.frame()
+    content = records.document("likert", source=source.name, level=level, outside=found.outside, categories=list(rows))
+    outside = f"\n{found.outside} outputs are covered by no word" if found.outside else ""
+    answer(content, f"{found}{outside}", as_json=as_json, out=out)
+    return 1 if any(category.kept is False for category in found.categories) else 0

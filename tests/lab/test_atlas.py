@@ -1,0 +1,274 @@
+"""The coverage atlas: its cells, its cache, its command and page; and, reduced, that no door falls below what it states."""
+
+import json
+
+import numpy as np
+import pytest
+
+from truecal.cli.main import main
+from truecal.errors import FileError, InputError
+from truecal.lab import PAPER_WORLDS, Run, Uniform, World, coverage_atlas
+from truecal.lab.atlas import atlas, peers
+from truecal.lab.atlas.atlas import DOORS
+from truecal.lab.atlas.door import AtlasCell, Door, Trials
+from truecal.lab.atlas.peers import Peer, PeerEnds, peer_doors
+from truecal.lab.atlas.summary import cell_table, fallen, lines, markdown, summary, write_into
+from truecal.lab.atlas.worlds import ClassWorld, Decades, atlas_worlds, class_worlds
+from truecal.profile import Profile
+from truecal.report.atlas import atlas_page
+
+MINE = {"calibrated": {"uniform": World(Uniform())}}
+FAST = DOORS[:2]
+
+
+def _always(world, n, m, rng):
+    return Trials.of_intervals(np.zeros(m), np.ones(m), 0.3)
+
+
+def _never(world, n, m, rng):
+    return Trials.of_intervals(np.full(m, 0.8), np.ones(m), 0.3)
+
+
+def _alarm(world, n, m, rng):
+    return Trials.of_verdicts(np.arange(m) % 2 == 0)
+
+
+def _silent(world, n, m, rng):
+    return None
+
+
+JUDGED = [
+    Door("always", "interval", 0.9, _always),
+    Door("never", "interval", 0.9, _never, share=0.5),
+    Door("alarm", "test", 0.05, _alarm),
+    Door("silent", "promise", 0.05, _silent),
+]
+
+
+def test_cells_say_how_statements_failed():
+    sure, wrong, alarm = coverage_atlas(n=[50], m=8, doors=JUDGED, worlds=MINE)
+    assert (sure.rate, sure.length, sure.m, sure.truth) == (1.0, 1.0, 8, 0.3)
+    assert (wrong.rate, wrong.above, wrong.below, wrong.m) == (0.0, 1.0, 0.0, 4)
+    assert (alarm.rate, alarm.kind) == (0.5, "test")
+    assert sure.standard_error > 0
+
+
+def test_sizes_a_door_cannot_judge_are_left_out():
+    small = Door("small", "interval", 0.9, _always, most_rows=60, least_rows=40)
+    assert [cell.n for cell in coverage_atlas(n=[30, 50, 90], m=2, doors=[small], worlds=MINE)] == [50]
+
+
+def test_there_are_thirty_worlds_and_more_of_the_stated_errors():
+    groups = atlas_worlds()
+    assert sum(len(worlds) for worlds in groups.values()) == 50
+    assert all(world.true_error() < 1e-8 for world in groups["papers, recalibrated"].values())
+    assert all(abs(world.true_error() - 0.02) < 1e-6 for world in groups["papers, nearly calibrated"].values())
+    assert sum(len(worlds) for worlds in class_worlds().values()) == 8
+
+
+def test_scores_over_six_decades_have_the_mean_they_should():
+    assert Decades(6).expectation(lambda c, rest: rest) == pytest.approx((1 - 1e-6) / (6 * np.log(10)), rel=1e-9)
+    c, rest = Decades(6).from_uniforms(np.array([[0.0, 0.5]]))
+    np.testing.assert_allclose(rest, [1, 1e-3])
+    assert (c + rest == 1).all()
+
+
+def test_class_worlds_draw_labels_from_their_rates():
+    outputs, labels, rates = ClassWorld(4, exponent=0.5).draw(20_000, np.random.default_rng(0))
+    np.testing.assert_allclose(outputs.sum(axis=1), 1)
+    counts = np.bincount(labels, minlength=4) / 20_000
+    np.testing.assert_allclose(counts, rates.mean(axis=0), atol=0.015)
+    with pytest.raises(InputError, match="ClassWorld"):
+        ClassWorld(1)
+
+
+def test_rates_of_a_world_are_those_its_outcomes_have():
+    world = PAPER_WORLDS["resnet110_c100"].partly_recalibrated(0.02)
+    shown, rates = world.draw_rates(2000, 3, rng=5)
+    scores, _ = world.draw(2000, 3, rng=5)
+    np.testing.assert_array_equal(shown, scores)
+    assert np.sqrt(np.mean((shown - rates) ** 2)) == pytest.approx(0.02, rel=0.1)
+
+
+def test_cells_do_not_depend_on_each_other_on_workers_or_on_a_cache(tmp_path, monkeypatch):
+    whole = coverage_atlas(n=[60], m=3, doors=FAST)
+    assert len(whole) == 100
+    assert coverage_atlas(n=[60], m=3, doors=FAST, run=Run(workers=2)) == whole
+    kept = Run(cache=tmp_path / "cells")
+    assert coverage_atlas(n=[60], m=3, doors=FAST[:1], run=kept) == whole[:50]
+
+    def refuse(place):
+        raise AssertionError(f"{place} was in the cache")
+
+    monkeypatch.setattr(atlas, "try_known", refuse)
+    steps = []
+    again = coverage_atlas(n=[60], m=3, doors=FAST[:1], run=Run(cache=tmp_path / "cells", progress=steps.append))
+    assert again == whole[:50]
+    assert (steps[0].done, steps[0].total) == (50, 50)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"m": 0},
+        {"n": []},
+        {"n": [1]},
+        {"rng": -1},
+        {"doors": []},
+        {"worlds": MINE, "run": Run(workers=2)},
+        {"worlds": MINE, "run": Run(cache="x")},
+    ],
+)
+def test_bad_input_is_refused(wrong):
+    with pytest.raises(InputError):
+        coverage_atlas(**wrong)
+
+
+def test_tables_have_the_mean_the_worst_world_and_the_counts(tmp_path):
+    cells = coverage_atlas(n=[50, 60], m=4, doors=[JUDGED[0], JUDGED[2]], worlds=MINE)
+    assert [(line.door, line.n, line.worst) for line in lines(cells)] == [
+        ("always", 50, 1.0),
+        ("always", 60, 1.0),
+        ("alarm", 50, 0.5),
+        ("alarm", 60, 0.5),
+    ]
+    text = markdown(cells)
+    assert "| always | 1.00 (1.00 uniform), 1.000 [4] | 1.00 (1.00 uniform), 1.000 [4] |" in text
+    assert "| alarm | 0.50 (0.50 uniform) [4] | 0.50 (0.50 uniform) [4] |" in text
+    assert len(summary(cells)) == len(cell_table(cells)) == 4
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- atlas: written by truecal lab coverage -->\nold\n<!-- end of atlas -->\nafter\n")
+    write_into(page, cells, "truecal lab coverage")
+    written = page.read_text()
+    assert written.startswith("before\n")
+    assert written.endswith("\nafter\n")
+    assert "old" not in written
+    assert text in written
+    page.write_text("no marks")
+    with pytest.raises(FileError, match="no lines"):
+        write_into(page, cells, "truecal")
+
+
+def test_the_page_colours_what_falls_short():
+    cells = coverage_atlas(n=[50], m=40, doors=JUDGED[:3], worlds=MINE)
+    html = atlas_page(cells)
+    assert html.count('<td class="bad"') == 2
+    assert html.count('<td class="over"') == 1
+    assert "http" not in html
+    assert "<script" not in html
+
+
+def test_fallen_doors_are_found():
+    cells = coverage_atlas(n=[50], m=40, doors=JUDGED[:3], worlds=MINE)
+    assert [cell.door for cell in fallen(cells)] == ["never", "alarm"]
+
+
+# ------------------------------------------------------------------------------------------------ the doors themselves
+
+_PLACES = (("papers", "resnet110_c10"), ("papers, recalibrated", "resnet152_imgnet"), ("others", "kink"))
+_REDUCED = {group: {name: atlas_worlds()[group][name]} for group, name in _PLACES}
+_CLASSES = {group: {"10 classes": worlds["10 classes"]} for group, worlds in class_worlds().items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("door", [door for door in DOORS if door.name != "sweep"], ids=lambda door: door.name)
+def test_no_door_falls_below_what_it_states(door):
+    """30 datasets and more of 300 or 1000 rows in each of two or three worlds, together: a binomial test at 0.1 %."""
+    worlds = _CLASSES if door.classes else _REDUCED
+    cells = coverage_atlas(
+        n=[max(300, door.least_rows)], m=round(30 / min(door.share, 0.3)), doors=[door], worlds=worlds
+    )
+    m = sum(cell.m for cell in cells)
+    rate = sum(cell.rate * cell.m for cell in cells) / m
+    both = AtlasCell(door.name, door.kind, door.stated, "all", "all", 0, m, 0.0, rate, 0.0, 0.0, 0.0)
+    assert not fallen([both]), f"{rate:.3f} of {m}"
+
+
+# ------------------------------------------------------------------------------------------------ peers
+
+
+def test_peers_are_seeded_and_leave_the_global_state_alone():
+    def random_interval(c, y, level):
+        low = np.random.random()  # noqa: NPY002
+        return low, low + level
+
+    profile = Profile.from_arrays(*PAPER_WORLDS["resnet110_c10"].draw(30, 3))
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    ends = PeerEnds(random_interval)
+    low, high = ends(profile, 0.9)
+    np.testing.assert_array_equal(low, ends(profile, 0.9)[0])
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+    assert len(set(low)) == 3
+    np.testing.assert_allclose(high - low, 0.9)
+
+
+def test_absent_peers_are_named():
+    here = Peer("numpy", "numpy", "an interval", 1, lambda c, y, level: (0.0, 1.0), 5)
+    gone = Peer("nobody", "no_such_module", "another", 2, lambda c, y, level: (0.0, 1.0), 5)
+    doors, absent = peer_doors([here, gone, gone])
+    assert [(door.name, door.most_rows) for door in doors] == [("an interval", 1000)]
+    assert absent == ["nobody"]
+    (cell,) = coverage_atlas(n=[50], m=20, doors=doors, worlds=MINE)
+    assert (cell.rate, cell.m) == (1.0, 5)
+
+
+@pytest.mark.parametrize("peer", peers.PEERS, ids=lambda peer: peer.name)
+def test_an_installed_peer_gives_an_interval(peer):
+    pytest.importorskip(peer.module)
+    profile = Profile.from_arrays(*PAPER_WORLDS["resnet110_c100"].draw(100, 1))
+    low, high = PeerEnds(peer.interval)(profile, 0.9)
+    assert low.shape == (1,)
+    assert low[0] < high[0]
+
+
+# ------------------------------------------------------------------------------------------------ the command
+
+TINY = ("lab", "coverage", "--door", "default", "--n", 50, "--m", 2, "--workers", 1)
+
+
+@pytest.fixture
+def truecal(capsys):
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_the_command_prints_a_line_per_door_and_n_and_writes_table_and_page(truecal, tmp_path):
+    document, page = tmp_path / "coverage.md", tmp_path / "atlas.html"
+    document.write_text("<!-- atlas: written by truecal lab coverage -->\n<!-- end of atlas -->\n")
+    code, out, err = truecal(*TINY, "--table", document, "--page", page)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].split()[:4] == ["door", "kind", "stated", "n"]
+    assert len(out.splitlines()) == 2
+    assert "truecal lab coverage --quick --m 2 --n 50" in document.read_text()
+    assert page.read_text().count("<tr>") == 51
+
+
+def test_the_command_writes_json_with_a_row_per_world(truecal, tmp_path):
+    path = tmp_path / "atlas.json"
+    code, out, _ = truecal(*TINY, "--json", "--out", path)
+    content = json.loads(path.read_text())
+    assert (code, out) == (0, "")
+    assert (content["n"], content["m"], len(content["rows"])) == ([50], 2, 50)
+    assert {"door", "world", "rate", "rate_se", "length"} <= set(content["rows"][0])
+
+
+def test_the_command_says_which_peers_are_absent(truecal, monkeypatch):
+    gone = Peer("nobody", "no_such_module", "another", 2, lambda c, y, level: (0.0, 1.0), 5)
+    monkeypatch.setattr(peers.peer_doors, "__defaults__", ((gone,),))
+    code, _, err = truecal(*TINY, "--peers")
+    assert code == 0
+    assert err == "truecal: not installed, left out: nobody\n"
+
+
+def test_help_and_bad_options(truecal):
+    code, out, _ = truecal("lab", "coverage", "--help")
+    assert code == 0
+    assert "--peers" in out
+    for wrong in (("--n", 1), ("--door", "x"), ("--m", 0), ("--workers", 0), ("--seed", -1), ("--what",)):
+        code, out, err = truecal("lab", "coverage", *wrong)
+        assert (code, out) == (2, "")
+        assert err.startswith("truecal: ")

@@ -1,0 +1,119 @@
+"""Rows that are not sorted unless something needs it: one pass for bins of equal width, a selection for a few ranks."""
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from truecal.errors import InputError
+from truecal.profile import unsorted, width_edges
+from truecal.profile.selection import select
+from truecal.profile.sort import packed_sort, sorts_slowly
+from truecal.profile.width import one_pass, width_bins
+
+N = 140_000  # just enough not to be sorted at once
+RNG = np.random.default_rng(0)
+SHAPES = {
+    "uniform": RNG.random(N),
+    "near 0": RNG.random(N) ** 12,
+    "near 1": 1 - RNG.random(N) ** 12,
+    "tiny": RNG.random(N) * 1e-20,
+    "two digits": np.round(RNG.random(N), 2),
+    "one value": np.full(N, 0.3),
+    "mostly 1": np.where(RNG.random(N) < 0.7, 1.0, RNG.random(N)),
+    "mostly 0": np.where(RNG.random(N) < 0.7, 0.0, RNG.random(N)),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("closed", ["left", "right"])
+@pytest.mark.parametrize("bins", [1, 2, 3, 10, 15, 49, 1000])
+def test_width_bins_are_exact_next_to_every_edge(dtype, closed, bins):
+    if not one_pass(bins, np.dtype(dtype)):
+        assert dtype is np.float16
+        assert bins > 50
+        return
+    edge = width_edges(bins, np.dtype(dtype))
+    down, up = np.nextafter(edge, dtype(0)), np.nextafter(edge, dtype(1))
+    scores = np.concatenate([edge, down, up, np.nextafter(down, dtype(0)), np.nextafter(up, dtype(1)), [0, -0.0, 1]])
+    scores = scores.astype(dtype)
+    ones = (np.arange(len(scores)) % 3 == 0).astype(np.uint8)
+    bin_ = np.searchsorted(edge[1:-1], scores, "right" if closed == "left" else "left")
+    found = width_bins(scores[None], ones[None], bins, closed, squares=True)
+    for table, values in ((found.count, np.ones(len(scores))), (found.score, scores), (found.square, scores)):
+        naive = np.zeros((bins, 2))
+        exact = values.astype(np.float64)
+        np.add.at(naive, (bin_, ones), exact**2 if table is found.square else exact)
+        np.testing.assert_allclose(table[0], naive, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_selection_finds_what_a_sort_finds(shape, dtype):
+    scores, ones = SHAPES[shape].astype(dtype), (RNG.random(N) < 0.4).astype(np.uint8)
+    c, y = packed_sort(scores, ones)
+    exact = c.astype(np.float64)
+    prefix = np.zeros((N + 1, 4))
+    np.cumsum(np.stack([exact, y, exact**2, exact * y], axis=1), axis=0, out=prefix[1:])
+    for bins in (1, 2, 15, 1024):
+        ranks = -(-np.arange(bins + 1) * N // bins)
+        inside = (ranks > 0) & (ranks < N)
+        inside[inside] = c[ranks[inside] - 1] == c[ranks[inside]]
+        value = c[np.minimum(ranks, N - 1)]
+        first = np.where(inside, np.searchsorted(c, value, "left"), ranks)
+        last = np.where(inside, np.searchsorted(c, value, "right"), ranks)
+        found = select(scores, ones, ranks)
+        np.testing.assert_array_equal(found.first, first)
+        np.testing.assert_array_equal(found.last, last)
+        np.testing.assert_allclose(found.below, prefix[first], rtol=1e-11, atol=1e-300)
+        np.testing.assert_allclose(found.above, prefix[last], rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.parametrize("slow", [True, False])
+@pytest.mark.parametrize("shape", ["uniform", "near 1", "two digits"])
+def test_estimates_do_not_depend_on_whether_rows_were_sorted(monkeypatch, shape, slow):
+    monkeypatch.setattr(unsorted, "sorts_slowly", lambda: slow)
+    monkeypatch.setattr(unsorted, "_SELECTED_FROM", N)
+    c = SHAPES[shape]
+    y = RNG.random(N) < c**1.2
+    whole = tc.Profile.from_arrays(c, y)
+    assert whole.scores[0, 0] == c.min()  # asks for the order
+    for estimator in (
+        tc.BinnedECE(),
+        tc.BinnedECE(bins=20, closed="right", norm=2),
+        tc.BinnedECE(scheme="mass"),
+        tc.BinnedECE(scheme="mass", ties="split"),
+        tc.DebiasedECE(),
+        tc.RankSeries(),
+    ):
+        fresh = tc.Profile.from_arrays(c, y)
+        found, known = estimator(fresh), estimator(whole)
+        assert found.value == pytest.approx(known.value, rel=1e-9)
+        assert found.direction == pytest.approx(known.direction, rel=1e-8)
+
+
+def test_bins_of_equal_width_need_no_sort(monkeypatch):
+    monkeypatch.setattr(unsorted, "packed_sort", None)
+    c = SHAPES["near 1"]
+    est = tc.BinnedECE()(tc.Profile.from_arrays(c, RNG.random(N) < c))
+    assert est.bins is not None
+    assert est.bins.weight.sum() == N
+    batch = tc.BinnedECE()(tc.Profile.from_arrays(c.reshape(4, -1), (c > 0.5).reshape(4, -1)))
+    assert np.shape(batch.value) == (4,)
+
+
+def test_ranks_need_no_sort_where_sorts_are_slow(monkeypatch):
+    monkeypatch.setattr(unsorted, "packed_sort", None)
+    monkeypatch.setattr(unsorted, "sorts_slowly", lambda: True)
+    monkeypatch.setattr(unsorted, "_SELECTED_FROM", N)
+    profile = tc.Profile.from_arrays(SHAPES["uniform"], RNG.random(N) < 0.5)
+    assert tc.BinnedECE(scheme="mass")(profile).value > 0.1
+    assert tc.RankSeries()(profile).value > 0.1
+    assert sorts_slowly() in (True, False)
+
+
+def test_arrays_changed_behind_a_profile_are_noticed():
+    c, y = RNG.random(N), RNG.random(N) < 0.5
+    profile = tc.Profile.from_arrays(c, y)
+    c[:] = 0.5
+    with pytest.raises(InputError, match="changed after"):
+        tc.BinnedECE()(profile)
