@@ -17,6 +17,7 @@ _ROWS_AT_ONCE = 1 << 18
 _ROWS_OF_A_CLUSTER = 10
 _ALIKE = 0.5  # share of the rows of a cluster that have its luck
 _POPULATION = 400_000  # scores from which the error of fixed bins is taken: known to about 1e-4
+_ROUNDED = 1e-9
 GROUPS = 4
 
 
@@ -61,7 +62,8 @@ def _binned_error(estimator: Estimator, world: World) -> float:
     both = np.concatenate([scores, scores])
     outcomes = np.repeat([1.0, 0.0], _POPULATION)
     kept = np.concatenate([rates, 1 - rates])
-    return float(estimator.values(tc.Profile.from_arrays(both, outcomes, weights=kept + 1e-12))[0])
+    kept[kept < _ROUNDED] = 0.0  # a row of weight 0 counts as absent
+    return float(estimator.values(tc.Profile.from_arrays(both, outcomes, weights=kept))[0])
 
 
 def cluster_rows(
