@@ -8,9 +8,7 @@ Importing the package loads nothing but this file: every name comes from its mod
 name of the folder that is private to it (`scan`, `report`): the name always means the function.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from truecal.lazy import lazy_names
@@ -119,10 +117,12 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.uncertainty import calibration_error as calibration_error
     from truecal.uncertainty import compare_many as compare_many
     from truecal.uncertainty import measure as measure
+    from truecal.uncertainty import rows_needed as rows_needed
     from truecal.uncertainty.band import band as band
     from truecal.uncertainty.below import below as below
     from truecal.uncertainty.bootstrap import bootstrap as bootstrap
     from truecal.uncertainty.compare import compare as compare
+    from truecal.uncertainty.scorer import scorer as scorer
     from truecal.uncertainty.verify.verify import verify as verify
     from truecal.watch import Watch as Watch
 
@@ -148,24 +148,13 @@ _HOMES = {
     "truecal.report": "report report_comparison report_study report_watch",
     "truecal.scan": "Accumulator Scan scan",
     "truecal.select": "by_column by_label by_output",
-    "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure verify",
+    "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure rows_needed scorer verify",
     "truecal.watch": "Watch",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")
 _find, _names = lazy_names(__name__, _HOMES)
 
 __all__ = sorted([*_names, *_MODULES])
-
-
-class _Package(ModuleType):
-    """Importing a folder binds its name in the package; a public function of that name stays."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, ModuleType) and name in _names):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

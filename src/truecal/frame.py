@@ -6,7 +6,9 @@ Nothing but numpy is needed to hold one; polars and pandas are imported when the
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from html import escape
+from math import isfinite
 from pathlib import Path
 from typing import Any, overload
 
@@ -19,6 +21,8 @@ from truecal.writing import write_whole
 Column = NDArray[Any]
 
 _SHOWN = 10  # rows at either end of a longer frame that are printed
+_LONGEST = 200  # characters of a result that are printed in one line
+OPTIONAL = {"left out of JSON where None": True}  # metadata of a field
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -221,7 +225,83 @@ class Frame:
         return "\n".join([*shown, f"({len(self)} rows)"])
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return _notebook("", self)
+
+
+class Tabular:
+    """A result whose numbers are one table: shown in a notebook, as Markdown or LaTeX, as plain values for JSON.
+
+    A subclass gives `frame` and `__str__`; the first line of that text (or `_headline`) stands for the whole.
+    """
+
+    def frame(self) -> Frame:
+        """The numbers, one row per thing judged."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON: infinities are the words "inf" and "-inf", NaN is None."""
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.repr}  # type: ignore[arg-type]
+
+    def to_markdown(self) -> str:
+        """The table in Markdown."""
+        return self.frame().to_markdown()
+
+    def to_latex(self) -> str:
+        """The table as a LaTeX tabular with the rules of booktabs."""
+        return self.frame().to_latex()
+
+    def _headline(self) -> str:
+        return str(self).partition("\n")[0]
+
+    def _repr_html_(self) -> str:
+        return _notebook(self._headline(), self.frame(), getattr(self, "warnings", ()))
+
+    def __repr__(self) -> str:
+        line = f"{type(self).__name__}: {self._headline()}"
+        return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: records become objects, arrays lists, infinities the words "inf" and "-inf", NaN null.
+
+    >>> plain({"norm": np.inf, "values": np.array([1.0, np.nan])})
+    {'norm': 'inf', 'values': [1.0, None]}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        held = {f: getattr(value, f.name) for f in fields(value)}
+        return {f.name: plain(item) for f, item in held.items() if item is not None or f.metadata != OPTIONAL}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None if value != value else ("inf" if value > 0 else "-inf")
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return str(value)
+
+
+def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
+    """A small table with its headline for a notebook: styled in place, without scripts; a long one shows its ends."""
+    cells = frame._cells()
+    if len(frame) > 2 * _SHOWN:
+        cells = [*cells[: _SHOWN + 1], ["…"] * len(frame.columns), *cells[-_SHOWN:]]
+        notes = (*notes, f"{len(frame) - 2 * _SHOWN} of {len(frame)} rows are not shown; .frame() has all of them")
+    ends = ["right" if values.dtype.kind in "iuf" else "left" for values in frame._columns.values()]
+    edge = "border:0;border-bottom:1px solid #8888;padding:2px 10px;text-align:"
+
+    def line(tag: str, row: Sequence[str]) -> str:
+        shown = (f'<{tag} style="{edge}{end}">{escape(c)}</{tag}>' for c, end in zip(row, ends, strict=True))
+        return f"<tr>{''.join(shown)}</tr>"
+
+    body = "".join(line("td", row) for row in cells[1:])
+    head = f'<p style="margin:0 0 4px;font-weight:600">{escape(headline)}</p>' if headline else ""
+    below = "".join(f'<p style="margin:2px 0;opacity:.75">{escape(note)}</p>' for note in notes)
+    style = "border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:90%"
+    table = f'<table style="{style}"><thead>{line("th", cells[0])}</thead><tbody>{body}</tbody></table>'
+    return f'<div style="overflow-x:auto">{head}{table}{below}</div>'
 
 
 def _column(values: Iterable[Any], name: str) -> Column:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import isotonic_blocks
 from truecal.types import Float64s
 
 _BLOCK = 1 << 16  # probabilities looked at together: what stays in cache
@@ -108,7 +108,7 @@ def decompose(profile: tc.Profile) -> Decomposition:
     whole = profile.at_count(np.array([[profile.rows]]))
     total = float(profile.total[0])
     outcome, square, product = (float(profile.sums(name, whole)[0, 0]) / total for name in ("y", "cc", "cy"))
-    _, weight, ones = isotonic_blocks(profile)
+    _, weight, ones = estimators.isotonic_blocks(profile)
     heavy = weight > 0
     fitted = float((ones[heavy] ** 2 / weight[heavy]).sum()) / total
     score = outcome - 2 * product + square

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import InputError
-from truecal.predictions import Predictions
-from truecal.types import Floats
+from truecal.predictions import Predictions, arrays, border
+from truecal.types import Floats, Indices
 
 Closed = Literal["both", "left", "right", "neither"]
 Mask = NDArray[np.bool_]
@@ -298,6 +298,31 @@ def column(preds: Predictions, name: str) -> NDArray[Any]:
         known = ", ".join(map(str, preds.columns)) or "none; pass columns={...} to Predictions"
         raise InputError(f"there is no column {name!r}; the columns are {known}")
     return preds.columns[name]
+
+
+def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
+    """The distinct values of a column in words, and which one each row has; missing values form a category of their own."""
+    values = column(preds, name)
+    if values.ndim != 1:
+        raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
+    gone = values != values if values.dtype.kind in "iubfU" else _missing(values.astype(object), name)
+    held, index = border.distinct(values[~gone], f"column {name!r}")
+    words = [str(value) for value in held]
+    alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
+    words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
+    member = np.full(len(values), len(words), np.intp)
+    member[~gone] = index
+    return [*words, *(["missing"] if gone.any() else [])], member
+
+
+def _missing(rows: NDArray[Any], name: str) -> Mask:
+    """Which of any objects are missing; those that form no groups are refused."""
+    for row, value in enumerate(rows):
+        if isinstance(value, (bytes, list, dict, tuple, set, np.ndarray)):
+            raise InputError(
+                f"column {name!r} holds {type(value).__name__} (row {row}), which form no groups; give numbers or text"
+            )
+    return np.fromiter(map(arrays.is_missing, rows), bool, len(rows))
 
 
 def by_column(

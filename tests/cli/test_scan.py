@@ -64,6 +64,22 @@ def test_a_folder_several_files_and_a_pattern_are_the_same(truecal, logs):
     assert text.err == ""
 
 
+def test_files_of_several_models_are_not_pooled_without_a_word(truecal, tmp_path):
+    for model, seed in (("gpt-4", 0), ("claude-5", 1)):
+        frame = binary_frame(seed=seed).rename({"p": "confidence", "y": "correct"}).drop("site", "patient", "w")
+        frame.write_ndjson(tmp_path / f"{model}.jsonl")
+        frame.with_columns(model=pl.lit(model)).write_ndjson(tmp_path / f"named-{model}.jsonl")
+    bare = [tmp_path / f"{model}.jsonl" for model in ("gpt-4", "claude-5")]
+    named = [tmp_path / f"named-{model}.jsonl" for model in ("gpt-4", "claude-5")]
+    assert (
+        "the rows of 2 files are judged together, as those of one model; truecal compare"
+        in truecal("measure", *bare).out
+    )
+    assert "the rows of 2 models are judged together; --by model" in truecal("measure", *named).out
+    assert "judged together" not in truecal("measure", *named, "--by", "model").out
+    assert "judged together" in truecal("measure", f"{tmp_path}/named-*.jsonl").out
+
+
 def test_a_single_file_is_scanned_only_when_asked(truecal, logs):
     file = logs / "part-0.parquet"
     assert "sketch_error" not in results(truecal("measure", file, "--json"))[0]

@@ -67,4 +67,5 @@ WORLDS = (
     World("too extreme", lambda p: expit(0.3 + 0.6 * logit(p))),
     World("power", lambda p: p**1.5, 0.0, 1.7),
     World("shifted", lambda p: expit(logit(p) + 0.4), -1.5, 1.2),
+    World("rare", lambda p: expit(-1 + 0.7 * logit(p)), -4.0, 1.0),
 )

@@ -101,7 +101,13 @@ def test_reliability_draws_its_numbers(binary, zoom):
     if zoom:
         expected = np.maximum(1 - expected, 1e-4)
         assert display.ax_.get_xlim() == (1.0, 1e-4)
-        assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["0", "0.9", "0.99", "0.999", "0.9999"]
+        assert [t.get_text() for t in display.histogram_ax_.get_xticklabels()] == [
+            "0",
+            "0.9",
+            "0.99",
+            "0.999",
+            "0.9999",
+        ]
     assert shown == pytest.approx(expected)
     assert len(display.ax_.texts) == len(frame["count"])  # a count beside every bin
     assert len(display.histogram_ax_.patches) == 50

@@ -327,3 +327,24 @@ def test_a_lens_on_several_probabilities_has_a_section_of_its_own(tmp_path):
     section = page.partition('id="context"')[2].partition("</section>")[0]
     for lens in (tc.TopK(1), tc.TopK(2)):
         assert f"{tc.measure(preds, lens=lens).value:.4f}" in section
+
+
+def test_segments_and_clinical_numbers_are_those_of_the_calls(tmp_path):
+    rng = np.random.default_rng(3)
+    n = 6000
+    columns = {"site": rng.choice(["<b>B</b>", "C"], n), "device": rng.choice(["mobile", "desktop"], n)}
+    p = rng.beta(2, 3, n)
+    bad = (columns["site"] == "<b>B</b>") & (columns["device"] == "mobile")
+    preds = tc.Predictions.from_probs(p, (rng.random(n) < np.clip(p - 0.2 * bad, 0, 1)).astype(int), columns=columns)
+    text = tc.report(preds, tmp_path / "page.html", by=["site", "device"]).read_text()
+    found = tc.audit(preds, by=["site", "device"], tolerance=0.02)
+    part = text[text.index('id="segments"') : text.index('id="likert"')]
+    (segment,) = found.segments
+    assert "site is &lt;b&gt;B&lt;/b&gt;, device is mobile" in part
+    assert f"{segment.difference:+.4f}" in part
+    assert f"{segment.low:+.4f} to {segment.high:+.4f}" in part
+    assert part.count("<svg") == 1
+    number = tc.clinical(preds).slope
+    clinical = text[text.index('id="clinical"') : text.index('id="recalibration"')]
+    assert f"{number.low:.3f} to {number.high:.3f}" in clinical
+    assert "Clinical validation" not in tc.report(preds, tmp_path / "fast.html", fast=True).read_text()

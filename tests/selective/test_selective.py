@@ -282,3 +282,36 @@ def test_intervals_hold_the_truth():
         both = tc.selective.cost_map(a, b, rates=[0.2], cost_ratios=[ratio], resamples=300)
         held[3] += both.low[0] <= true_difference <= both.high[0]
     assert ((held >= 0.9 * 200) & (held <= 0.99 * 200)).all(), held
+
+
+def half_right():
+    """Half at 0.1 and wrong, half at 0.9 and right."""
+    return np.repeat([0.1, 0.9], 500), np.repeat([0, 1], 500)
+
+
+def test_answers_are_judged_by_the_confidence_in_them():
+    confidence, correct = half_right()
+    answers = tc.Predictions.from_answers(confidence, correct)
+    assert tc.selective.risk_coverage(answers).at([0.5, 1]).tolist() == [0, 0.5]
+    classes = tc.Predictions.from_probs(confidence, correct)
+    assert tc.selective.risk_coverage(classes).at(1).tolist() == [0]  # the predicted class is right every time
+    assert tc.selective.risk_coverage(classes, lens=tc.OneClass()).at(1).tolist() == [0.5]
+    assert tc.selective.abstention_cost(answers, rate=0.5, cost_ratio=0.1).value == pytest.approx(0.05)
+    assert tc.selective.best_threshold(answers, cost_ratio=0.1).threshold == 0.9
+    with pytest.raises(tc.InputError, match="one confidence"):
+        tc.selective.aurc(classes, lens=tc.ClassWise())
+
+
+def test_a_file_of_answers_is_judged_by_its_confidence(tmp_path):
+    confidence, correct = half_right()
+    rows = "\n".join(f"{c},{y}" for c, y in zip(confidence, correct, strict=True))
+    (tmp_path / "answers.csv").write_text(f"confidence,is_correct\n{rows}\n")
+    assert tc.selective.aurc(tc.read(tmp_path / "answers.csv")).error == 0.5
+
+
+def test_two_models_may_be_right_on_different_questions():
+    rng = np.random.default_rng(0)
+    a, b = (tc.Predictions.from_answers(c, rng.random(300) < c) for c in rng.random((2, 300)))
+    assert not np.array_equal(a.labels, b.labels)
+    found = tc.selective.cost_map(a, b, rates=[0.0], cost_ratios=[0.5])
+    assert found.difference[0] == pytest.approx(b.labels.mean() - a.labels.mean())

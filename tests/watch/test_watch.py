@@ -247,7 +247,7 @@ def test_a_state_goes_on_where_it_was(tmp_path):
     for _ in range(5):
         preds = day(rng, off=0.05)
         assert watch.update(preds).to_dict() == loaded.update(preds).to_dict()
-    assert json.loads(path.read_text())["version"] == 1
+    assert json.loads(path.read_text())["version"] == 2
 
 
 def test_the_state_is_bounded(tmp_path):
@@ -273,7 +273,7 @@ def test_damaged_states_are_refused_by_name(tmp_path):
     bad = {
         "not valid JSON": "{",
         "not the state": "[]",
-        "newer truecal": json.dumps({**good, "version": 2}),
+        "newer truecal": json.dumps({**good, "version": 3}),
         "damaged": json.dumps({**good, "settings": {}}),
         "damaged: ValueError": json.dumps({**good, "groups": [{**good["groups"][0], "streams": []}]}),
         "damaged: Error": json.dumps(

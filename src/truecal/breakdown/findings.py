@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal.breakdown.segments.levels import Level
 from truecal.errors import InputError
-from truecal.frame import Frame
+from truecal.frame import Frame, Tabular
 
 _COLUMNS = (
     *("name", "region", "rows", "share", "mean_score", "mean_outcome", "difference", "low", "high", "p_value"),
@@ -81,8 +81,8 @@ class Segment:
         return inside
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Tabular):
     """Segments whose scores are wrong, one per cause, strongest first, and what was searched.
 
     Attributes

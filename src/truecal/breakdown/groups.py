@@ -12,7 +12,8 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Estimator, Interval, rank_series
 from truecal.lens import Lens, default_lens
-from truecal.select import column
+from truecal.predictions import border
+from truecal.select import categories, column
 from truecal.types import Float64s, Indices
 
 _MOST = 1000  # distinct values of a column beyond which it is taken for a measurement, not a grouping
@@ -58,7 +59,7 @@ class Groups:
     @classmethod
     def of(cls, preds: tc.Predictions, columns: Sequence[str], cuts: Sequence[float] | None, smallest: int) -> "Groups":
         """One group for every combination of values that occurs."""
-        parts = [_categories(column(preds, name), name, cuts) for name in columns]
+        parts = [_categories(preds, name, cuts) for name in columns]
         code = np.zeros(len(preds), np.intp)
         for names, index in parts:
             code = code * len(names) + index
@@ -158,26 +159,21 @@ def _single(batch: tc.Estimate, i: int) -> tc.Estimate:
     return batch.but(**numbers, interval=Interval(low, high, reach.level, reach.method))
 
 
-def _categories(values: NDArray[Any], name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
+def _categories(preds: tc.Predictions, name: str, cuts: Sequence[float] | None) -> tuple[list[str], Indices]:
     """Names of the distinct values, and which one each row has; missing values form a group of their own."""
-    if values.ndim != 1:
-        raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
     if cuts is not None:
-        return _ranges(values, name, cuts)
-    if values.dtype == object:
-        values = np.array(["missing" if v is None or v != v else str(v) for v in values])
-    distinct, index = np.unique(values, return_inverse=True)
-    if len(distinct) > _MOST:
+        return _ranges(column(preds, name), name, cuts)
+    words, index = categories(preds, name)
+    if len(words) > _MOST:
         raise InputError(
-            f"column {name!r} has {len(distinct)} distinct values; group it with cuts=[...] or choose another"
+            f"column {name!r} has {len(words)} distinct values; group it with cuts=[...] or choose another"
         )
-    missing = [values.dtype.kind == "f" and bool(np.isnan(v)) for v in distinct]
-    return ["missing" if gone else str(v) for v, gone in zip(distinct, missing, strict=True)], index.astype(np.intp)
+    return words, index
 
 
 def _ranges(values: NDArray[Any], name: str, cuts: Sequence[float]) -> tuple[list[str], Indices]:
-    edges = np.asarray(cuts, np.float64)
-    if values.dtype.kind not in "iuf":
+    edges = border.as_floats(list(cuts), "cuts")
+    if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise InputError(f"column {name!r} holds {values.dtype.name}, which cannot be cut; leave cuts out")
     if edges.ndim != 1 or len(edges) == 0 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
         raise InputError(f"cuts must be rising numbers, such as [40, 65], not {list(cuts)!r}")

@@ -14,7 +14,7 @@ import numpy as np
 import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Bins, generalized
-from truecal.frame import Frame
+from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, default_lens
 from truecal.select import Closed, Selection
 
@@ -58,8 +58,8 @@ class Category:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class LikertReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class LikertReport(Tabular):
     """The categories of a scale, lowest first; `outside` counts the outputs that no category covers."""
 
     categories: tuple[Category, ...]
@@ -87,6 +87,14 @@ class LikertReport:
             columns[f"{name}_low"] = [None if e is None else e.interval.low for e in estimates]
             columns[f"{name}_high"] = [None if e is None else e.interval.high for e in estimates]
         return Frame(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The categories as plain values."""
+        return {"categories": list(self.frame()), "outside": self.outside, "level": self.level}
+
+    def _headline(self) -> str:
+        outside = f", {self.outside} outside" if self.outside else ""
+        return f"{sum(c.count for c in self.categories)} predictions in {len(self.categories)} categories{outside}"
 
     def __str__(self) -> str:
         lines = [

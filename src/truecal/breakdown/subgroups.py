@@ -16,15 +16,15 @@ from truecal import checks
 from truecal.breakdown.groups import Grouped, Groups, Setting, group_estimates, redraws
 from truecal.errors import InputError
 from truecal.estimate import Estimator, rank_series
-from truecal.frame import Frame
+from truecal.frame import Frame, Tabular
 from truecal.lens import Lens
 from truecal.types import Float64s, Indices
 
 SMALL = 30  # rows below which a subgroup is listed but not judged, unless told otherwise
 
 
-@dataclass(frozen=True, eq=False)
-class Subgroups:
+@dataclass(frozen=True, eq=False, repr=False)
+class Subgroups(Tabular):
     """One row per subgroup, largest error first among the judged, then those too small to judge.
 
     Attributes
@@ -87,6 +87,18 @@ class Subgroups:
                 "flagged": self.flagged.tolist(),
             }
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Groups, their numbers and the error of all rows, as plain values."""
+        return {
+            "by": list(self.by),
+            "level": self.level,
+            "groups": list(self.frame()),
+            "overall": self.overall.to_dict(),
+        }
+
+    def _headline(self) -> str:
+        return f"{len(self.names)} groups by {' x '.join(self.by)}, {int(self.flagged.sum())} miscalibrated at {self.level:.0%}"
 
     def __str__(self) -> str:
         lines = [f"{' x '.join(self.by):<24}{'n':>8}  {'error':<26}{'adjusted p':>11}"]

@@ -107,6 +107,8 @@ def main(arguments: list[str] | None = None) -> int:
     with warnings.catch_warnings():
         _show_warnings_as_lines()
         try:
+            if sys.stdout is None:  # started with standard output closed
+                raise BrokenPipeError
             code = _group().main(args=arguments, prog_name="truecal", standalone_mode=False)
             sys.stdout.flush()
         except click.exceptions.Exit as stop:
@@ -161,8 +163,8 @@ def _silence_stdout() -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nothing, sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass  # stdout is no real file (tests)
+    except (OSError, ValueError, AttributeError):
+        pass  # stdout is no real file (tests), or there is none
     finally:
         os.close(nothing)
 
@@ -172,7 +174,7 @@ def _show_warnings_as_lines() -> None:
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
         if issubclass(category, TruecalWarning):
-            print(f"truecal: warning: {message}", file=sys.stderr)
+            print(f"truecal: warning: {safe(str(message))}", file=sys.stderr)
 
     warnings.showwarning = show
     if not sys.warnoptions:

@@ -161,9 +161,15 @@ def preds_by(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.P
     """The rows of each value of a column, or of each combination of values of several, in their order."""
     import numpy as np
 
-    values = [np.asarray(preds.columns[column]).astype(str) for column in columns]
-    combinations, member = np.unique(np.stack(values, axis=1), axis=0, return_inverse=True)
-    return {", ".join(words): preds.take(member.ravel() == i) for i, words in enumerate(combinations)}
+    from truecal.select import categories
+
+    parts = [categories(preds, column) for column in columns]
+    combinations, member = np.unique(np.stack([index for _, index in parts], axis=1), axis=0, return_inverse=True)
+    titles = [[words[i] for (words, _), i in zip(parts, row, strict=True)] for row in combinations.tolist()]
+    joined = [", ".join(words) for words in titles]
+    alike = len(set(joined)) < len(joined)  # values with commas
+    names = [", ".join(map(repr, words)) for words in titles] if alike else joined
+    return {name: preds.take(member.ravel() == i) for i, name in enumerate(names)}
 
 
 @dataclass(frozen=True)

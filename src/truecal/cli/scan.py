@@ -1,5 +1,6 @@
 """Predictions that are too many to hold: a pattern, a folder, several files or any file with --engine, scanned into sketches."""
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from truecal.estimate import Estimator
 
 
+# Names of the parts of one dataset: part-0, 2026-05-01. Other names may be those of models.
+_SHARD = re.compile(r"((part|shard|chunk|batch|day)[\W_]*)?[\d\W_]+", re.IGNORECASE)
+
+
 def is_scan(source: Source) -> bool:
     """Whether the input is to be scanned. A plain file is read into memory unless an engine is named."""
     file = source.file
@@ -30,15 +35,39 @@ def is_scan(source: Source) -> bool:
     return bool(source.engine or source.also or pattern or "://" in file or Path(file).is_dir())
 
 
+def is_sketch(file: str) -> bool:
+    """Whether an npz file holds a sketch, and not arrays of predictions."""
+    from truecal.predictions import readers
+
+    return str(readers.read_arrays(Path(file)).get("format")) == "truecal.sketch"
+
+
+def is_sketched(source: Source) -> bool:
+    """Whether the input is a sketch, or would be scanned into one."""
+    return is_scan(source) or (source.file.endswith(".npz") and Path(source.file).is_file() and is_sketch(source.file))
+
+
+def sketch_of(source: Source, lens: str) -> "tc.Sketch":
+    """The sketch in a file, or that of one pass over files of predictions."""
+    import truecal as tc
+
+    if source.file.endswith(".npz") and is_sketch(source.file):
+        return tc.Sketch.load(source.file)
+    scan = scanned(source if is_scan(source) else replace(source, engine="polars"), lens)
+    if scan.shares is not None:
+        raise InputError("a class-wise scan has one sketch per class; judge one class with --lens class=NAME")
+    return scan.sketch
+
+
 def scanned(source: Source, lens: str) -> "tc.Scan":
     """One pass over the files; says on stderr what was read."""
     import truecal as tc
     from truecal.predictions import readers
-    from truecal.scan import files_of, opened
+    from truecal.scan import sources
 
     _refuse(source)
-    files = files_of([source.file, *source.also])
-    schema = opened(files[:1], source.engine)[0].collect_schema()
+    files = sources.files_of([source.file, *source.also])
+    schema = sources.opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
     other = [] if source.weight is None else [source.weight]
     choice = readers.choose(
@@ -76,7 +105,28 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
             f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True
         )
     one = names.class_of(lens)
+    result = replace(result, notes=_pooled(source, files, "model" in columns))
     return result if one is None else replace(result, judged=f"class {one}")
+
+
+def _pooled(source: Source, files: Sequence[str], named: bool) -> tuple[str, ...]:
+    """A note where the rows of several models are, or may be, judged as if they were of one."""
+    from truecal.scan import sources
+
+    if "model" in source.by:
+        return ()
+    if named:
+        models = sources.opened(files, source.engine)[0].select("model").unique().collect().shape[0]
+        return (
+            ()
+            if models < 2
+            else (f"the rows of {models} models are judged together; --by model gives one answer each",)
+        )
+    stems = {Path(file).name.partition(".")[0] for file in (source.file, *source.also)}
+    if not source.also or all(_SHARD.fullmatch(stem) for stem in stems):
+        return ()
+    many = f"the rows of {len(source.also) + 1} files are judged together, as those of one model"
+    return (f"{many}; truecal compare judges every file by itself",)
 
 
 @dataclass(frozen=True)
@@ -108,6 +158,8 @@ def _refuse(source: Source) -> None:
     """What needs rows and cannot be had from a scan."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
+    if source.unnormalised:
+        raise InputError("--unnormalised rows are judged in memory; measure one file without --engine")
     if source.cluster is not None:
         raise InputError(
             "--cluster needs the rows, and a scan keeps only sums; measure one file without --engine, or join the files first"

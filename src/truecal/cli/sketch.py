@@ -70,10 +70,9 @@ def show(file: str, as_json: bool, out: str | None) -> None:
     """Say what a sketch holds: rows, cells, and the calibration error with its interval."""
     import truecal as tc
     from truecal.report import records
-    from truecal.scan import measure_sketch
 
     held = tc.Sketch.load(file)
-    estimate = measure_sketch(held)
+    estimate = tc.measure(held)
     assert estimate.interval is not None
     content = records.document(
         "sketch",

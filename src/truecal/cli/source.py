@@ -39,6 +39,7 @@ class Source:
     words: str | None = None
     preset: str | None = None
     select: tuple[str, ...] = ()
+    unnormalised: bool = False
 
     @property
     def name(self) -> str:
@@ -126,6 +127,9 @@ _COLUMNS = (
         type=click.Choice(["stated", "options", "options-per-character", "agreement"]),
         help="Which confidence of a language model is judged.",
     ),
+    click.option(
+        "--unnormalised", is_flag=True, help="One probability per class; the rows need not sum to 1 (maps per class)."
+    ),
     select_option,
     click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
     click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
@@ -181,11 +185,9 @@ def _selected(source: Source, preds: "tc.Predictions") -> "Selection | None":
 
 def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:
     """A note where the rows of several models are judged as if they were of one."""
-    import numpy as np
-
     if "model" not in preds.columns or "model" in source.by:
         return ()
-    models = len(np.unique(np.asarray(preds.columns["model"]).astype(str)))
+    models = len(set(map(str, preds.columns["model"].tolist())))
     if models < 2:
         return ()
     return (f"the rows of {models} models are judged together; --by model gives one answer each",)
@@ -207,6 +209,7 @@ def wanted_of(source: Source) -> "readers.Wanted":
         words=_word_values(source.words),
         drop_null=source.drop_null,
         preset=source.preset,
+        normalized=not source.unnormalised,
     )
 
 

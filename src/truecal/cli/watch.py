@@ -13,7 +13,7 @@ import click
 from truecal.cli.answer.output import working
 from truecal.cli.answer.watch import FORMATS, said
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.scan import is_scan, scanned
+from truecal.cli.scan import is_scan, is_sketch, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
 from truecal.writing import write_whole
@@ -209,16 +209,16 @@ def _skipped(watching: "tc.Watch | None", when: str | None, at: str | None, sinc
 def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any]:
     """The data of a batch, how many rows had no label, and the lens they are judged by (None: the default)."""
     import truecal as tc
-    from truecal.scan import folder_values
+    from truecal.scan import sources
 
     names = [source.file, *source.also]
     sketches = [file for name in names for file in _sketches(name)]
-    if sketches and _is_sketch(sketches[0]):
+    if sketches and is_sketch(sketches[0]):
         if not by:
             return sum((tc.Sketch.load(file) for file in sketches[1:]), tc.Sketch.load(sketches[0])), 0, None
         groups: dict[tuple[str, ...], tc.Sketch] = {}
         for file in sketches:
-            values = folder_values(file)
+            values = sources.folder_values(file)
             lacking = [name for name in by if name not in values]
             if lacking:
                 raise InputError(f"{file}: its folders do not say the group, such as {lacking[0]}=.../sketch.npz")
@@ -230,13 +230,6 @@ def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any
         return scan, 0, None if lens == "auto" else scan.lens
     loaded = load_all(source)
     return loaded.preds, loaded.dropped, make_lens(lens, loaded.preds)
-
-
-def _is_sketch(file: str) -> bool:
-    """Whether an npz file holds a sketch, and not arrays of predictions."""
-    from truecal.predictions import readers
-
-    return str(readers.read_arrays(Path(file)).get("format")) == "truecal.sketch"
 
 
 def _answer(text: str, out: str | None) -> None:

@@ -7,12 +7,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.frame import Frame, Tabular
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
 
-@dataclass(frozen=True)
-class Bins:
+@dataclass(frozen=True, repr=False)
+class Bins(Tabular):
     """Counts and sums of each bin, shape (batch, b); empty bins have count 0.
 
     For a single dataset the properties below are one-dimensional and leave out empty bins.
@@ -78,6 +79,21 @@ class Bins:
     def mean_outcome(self) -> Float64s:
         """How often the outcome happened in each bin."""
         return self._shown(self.rate)
+
+    def frame(self) -> Frame:
+        """One row per bin (of a single dataset: per filled bin): predictions, mean confidence, frequency and its 95 % interval."""
+        low, high = self.interval()
+        columns = {"count": self.counts, "mean_score": self.mean_score, "mean_outcome": self.mean_outcome}
+        flat = {name: np.ravel(values) for name, values in {**columns, "low": low, "high": high}.items()}
+        return Frame(flat if self.single else {"dataset": np.repeat(np.arange(len(low)), low.shape[1]), **flat})
+
+    def __str__(self) -> str:
+        return f"{self._headline()}\n{self.frame()!r}"
+
+    def _headline(self) -> str:
+        if not self.single:
+            return f"the bins of {len(self.weight)} datasets"
+        return f"{self.filled} bins of {self.count.sum():g} predictions"
 
     def interval(self, level: float = 0.95) -> tuple[Float64s, Float64s]:
         """Clopper-Pearson interval for the outcome rate of each bin; with clusters on their effective number of rows.

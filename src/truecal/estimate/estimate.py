@@ -1,12 +1,13 @@
 """The Estimate: a calibration error that does not travel alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from truecal.estimate.bins import Bins
+from truecal.frame import Frame, Tabular, plain
 from truecal.types import Float64s
 
 Number = float | Float64s  # a number, or one per dataset of a batch
@@ -51,8 +52,8 @@ class Curve:
     weight: Float64s  # share of the data at each point
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Tabular):
     """How far confidence is from the truth, with everything needed to judge that number.
 
     Attributes
@@ -101,6 +102,42 @@ class Estimate:
     def __float__(self) -> float:
         return float(self.value)
 
+    def frame(self) -> Frame:
+        """One row (one per dataset of a batch): what was measured, its value, interval and p-value, and on how many rows."""
+        values = np.atleast_1d(self.value)
+        reach = self.interval
+
+        def each(numbers: Number | None) -> list[float | None]:
+            return [None] * len(values) if numbers is None else np.broadcast_to(numbers, values.shape).tolist()
+
+        return Frame(
+            {
+                "metric": [self.metric] * len(values),
+                "value": values,
+                "low": each(None if reach is None else reach.low),
+                "high": each(None if reach is None else reach.high),
+                "level": each(None if reach is None else reach.level),
+                "p_value": each(self.p_value),
+                "direction": each(self.direction),
+                "n": [self.n] * len(values),
+                "estimator": [type(self.estimator).__name__] * len(values),
+                "lens": [self.lens] * len(values),
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, as `truecal measure --json` has it."""
+        options = plain(self.estimator)
+        return {
+            "metric": self.metric,
+            **super().to_dict(),
+            "estimator": {"name": type(self.estimator).__name__, "options": options},
+            "bins": None if self.bins is None else list(self.bins.frame()),
+        }
+
+    def _headline(self) -> str:
+        return str(self.but(warnings=()))
+
     def but(self, **changes: Any) -> "Estimate":
         """A copy with some fields changed."""
         return replace(self, **changes)
@@ -131,6 +168,39 @@ class Estimate:
         if value > 0 and abs(direction) >= 0.0005:
             line += f"; {'over' if direction > 0 else 'under'}confident by {abs(direction):.4f} on average"
         return line + "".join(f"; warning: {w}" for w in self.warnings)
+
+
+@dataclass(frozen=True, repr=False)
+class Estimates(Tabular):
+    """Several estimators' answers about the same rows: a table, one row each."""
+
+    each: tuple[Estimate, ...]
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.each)
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def __getitem__(self, place: int) -> Estimate:
+        return self.each[place]
+
+    def frame(self) -> Frame:
+        """One row per estimator, with its options."""
+        rows = [row for estimate in self.each for row in estimate.frame()]
+        options = [
+            ", ".join(f"{k}={v}" for k, v in estimate.to_dict()["estimator"]["options"].items()) for estimate in self
+        ]
+        return Frame.from_records(rows).but(options=options)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"estimates": [estimate.to_dict() for estimate in self.each]}
+
+    def __str__(self) -> str:
+        return self.frame().select("estimator", "metric", "value", "low", "high", "p_value", "n").to_text()
+
+    def _headline(self) -> str:
+        return f"{len(self)} estimators, {self[0].lens}, n={self[0].n}"
 
 
 def norm_name(norm: float) -> str:

@@ -12,6 +12,7 @@ from typing import Literal, Self
 import numpy as np
 
 from truecal.errors import InputError
+from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import root
 from truecal.estimate.estimate import Curve, Estimate, Interval
@@ -113,6 +114,11 @@ class Estimator(ABC):
 
     def fixed_cut(self, profile: Profile) -> Cut | None:
         """The cuts of its bins where the estimate depends on counts, mean scores and rates of fixed bins alone."""
+        return None
+
+    @property
+    def width_binning(self) -> Binning | None:
+        """Its bins where they are of equal width and the estimate depends on them alone."""
         return None
 
     def of_bins(self, bins: Bins) -> Float64s:

@@ -26,6 +26,7 @@ class Canonical(Lens):
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        preds.refuse_unnormalized("Canonical()")
         names = tuple(preds.class_name(i) for i in range(preds.class_count))
         if preds.binary:
             yield Sample.of(preds, preds.probs[:, None], preds.labels, names=names, implied=0, judged=1)

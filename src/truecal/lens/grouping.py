@@ -83,6 +83,7 @@ class Grouping(Lens):
 
     def predictions(self, preds: Predictions) -> Predictions:
         """The induced Predictions, whose classes are the groups: any lens, selection or estimator can follow."""
+        preds.refuse_unnormalized("a grouping")
         group = self.group_of(preds)
         if len(self.groups) == 1:
             raise InputError(f"all classes are in one group ({self.groups[0][0]!r}): nothing is left to judge")

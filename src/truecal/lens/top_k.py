@@ -43,6 +43,7 @@ class TopK(Lens):
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        preds.refuse_unnormalized(f"TopK({self.k})")
         if self.k > preds.class_count:
             raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
         probs = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from truecal.errors import InputError
 from truecal.frame import Frame
-from truecal.plot.canvas import new_axes
+from truecal.plot.canvas import made_small, new_axes
 
 Numbers = Frame | Mapping[str, Iterable[Any]]  # what a display can be made from
 
@@ -28,6 +28,7 @@ class Display(ABC):
             raise InputError("there is nothing to draw: the columns are empty")
         self.figure_: Any = None
         self.ax_: Any = None
+        self.narrow_ = False
 
     def frame(self) -> Frame:
         """The numbers of the picture, one row per thing drawn."""
@@ -40,6 +41,7 @@ class Display(ABC):
     def _open(self, ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> Any:
         """The axes to draw on, kept with their figure."""
         self.figure_, self.ax_ = new_axes(ax, size=size)
+        self.narrow_ = made_small(self.ax_)
         return self.ax_
 
 

@@ -16,7 +16,8 @@ from truecal.types import Floats
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
-    if isinstance(values, (set, frozenset, dict)):
+    sparse = hasattr(values, "toarray")  # scipy's dok_matrix is a dict, too
+    if not sparse and isinstance(values, (set, frozenset, dict)):
         raise InputError(f"{what} are a {type(values).__name__}, which has no rows in order; give a list or an array")
     try:
         plain = _plain(values, what)
@@ -27,7 +28,7 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
         ragged = isinstance(values, (list, tuple)) and isinstance(error, ValueError)
         why = "the rows have different lengths" if ragged else str(error).splitlines()[0]
         raise InputError(f"{what} do not form an array: {why}") from error
-    if isinstance(plain, np.ma.MaskedArray) and np.ma.is_masked(plain):
+    if isinstance(plain, np.ndarray) and hasattr(plain, "mask") and np.ma.is_masked(plain):  # np.ma loads late
         raise InputError(f"{what} are masked in places; remove the masked rows first")
     if array.dtype.kind in "US" and array.ndim == 1 and isinstance(plain, (list, tuple)) and _misread(plain):
         array = np.empty(len(plain), object)

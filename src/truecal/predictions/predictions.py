@@ -26,6 +26,8 @@ from truecal.predictions.readers.frames import columns_of
 from truecal.predictions.softmax import sigmoid, softmax
 from truecal.types import Float64s, Floats, Indices
 
+ANSWERS = ("wrong", "correct")  # classes of rows that are answers, whose probability is the confidence in the answer
+
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -34,11 +36,12 @@ class Predictions:
     Attributes
     ----------
     probs : (n,) array of P(positive class) for binary predictions, or (n, k) array of class probabilities.
-    labels : (n,) class indices.
+    labels : (n,) class indices, signed integers of the size they came in.
     weights : (n,) or None. Whole numbers count repetitions, others are importance weights.
     clusters : (n,) cluster numbers or None. Rows of one cluster (a patient, a question) are not independent.
     classes : class names in the order of the columns, or None.
     columns : further columns to select or group by.
+    normalized : False where the rows are one probability per class that need not sum to 1 (one map per class, left as it is).
 
     >>> import truecal as tc
     >>> tc.Predictions.from_probs([0.9, 0.2, 0.7], [1, 0, 1])
@@ -53,6 +56,7 @@ class Predictions:
     clusters: Indices | None = None
     classes: tuple[object, ...] | None = None
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    normalized: bool = True
 
     @classmethod
     def from_probs(
@@ -64,8 +68,18 @@ class Predictions:
         clusters: ArrayLike | None = None,
         classes: Sequence[object] | None = None,
         columns: Mapping[str, ArrayLike] | None = None,
+        normalized: bool = True,
     ) -> "Predictions":
-        """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be."""
+        """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be.
+
+        normalized=False declares one probability per class that need not sum to 1, as maps per class leave them; lenses that need
+        a distribution over the classes then refuse.
+
+        >>> import truecal as tc
+        >>> preds = tc.Predictions.from_probs([[0.9, 0.4], [0.2, 0.7]], [0, 1], normalized=False)
+        >>> tc.OneClass(1)(preds).scores
+        array([[0.4, 0.7]])
+        """
         refuse_swapped(labels, probs)
         p = as_floats(probs, "probabilities")
         if p.ndim not in (1, 2):
@@ -74,8 +88,9 @@ class Predictions:
         if p.ndim == 1:
             refuse_outside_unit(p, "probabilities")
         else:
-            check_probabilities(p)
-        return cls._checked(p, labels, weights, clusters, classes, columns)
+            check_probabilities(p, sums=normalized)
+        checked = cls._checked(p, labels, weights, clusters, classes, columns)
+        return checked if normalized else replace(checked, normalized=False)
 
     @classmethod
     def from_logits(
@@ -99,6 +114,27 @@ class Predictions:
         return cls._checked(p, labels, weights, clusters, classes, columns)
 
     @classmethod
+    def from_answers(
+        cls,
+        confidence: ArrayLike,
+        correct: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+        columns: Mapping[str, ArrayLike] | None = None,
+    ) -> "Predictions":
+        """From answers: the confidence in each, and whether it was correct (1 or True). See `of_answers`.
+
+        >>> import truecal as tc
+        >>> tc.Predictions.from_answers([0.9, 0.1], [True, False]).classes
+        ('wrong', 'correct')
+        """
+        preds = cls.from_probs(confidence, correct, weights=weights, clusters=clusters, columns=columns)
+        if not preds.binary:
+            raise InputError(f"an answer has one confidence, not {preds.class_count}; pass a one-dimensional array")
+        return replace(preds, classes=ANSWERS)
+
+    @classmethod
     def from_frame(
         cls,
         frame: Any,
@@ -109,6 +145,7 @@ class Predictions:
         weights: str | None = None,
         clusters: str | None = None,
         classes: Sequence[object] | None = None,
+        normalized: bool = True,
     ) -> "Predictions":
         """From columns of a pandas, polars, pyarrow or any other narwhals-compatible frame.
 
@@ -123,8 +160,9 @@ class Predictions:
         values, labels, further = columns_of(
             frame, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
         )
-        build = cls.from_probs if probs is not None else cls.from_logits
-        return build(values, labels, **further)
+        if probs is None:
+            return cls.from_logits(values, labels, **further)
+        return cls.from_probs(values, labels, **further, normalized=normalized)
 
     @classmethod
     def _checked(
@@ -157,10 +195,23 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def refuse_unnormalized(self, what: str) -> None:
+        """Raise where a distribution over the classes is needed and rows need not sum to 1."""
+        if not self.normalized:
+            raise InputError(
+                f"{what} judges a distribution over the classes, and these rows need not sum to 1; judge one class, the top label, "
+                "or class by class"
+            )
+
     @property
     def binary(self) -> bool:
         """Whether probabilities are one-dimensional: P(positive)."""
         return self.probs.ndim == 1
+
+    @property
+    def of_answers(self) -> bool:
+        """Whether rows are answers, right or wrong, and probabilities the confidence in them: classes "wrong" and "correct"."""
+        return self.binary and self.classes == ANSWERS
 
     @property
     def class_count(self) -> int:

@@ -37,6 +37,7 @@ _DENSE_ROWS = (
     65_536  # up to here tie groups and sums of c, c*c and c*y are tabulated row by row; beyond, where asked for
 )
 _BLOCK = 64  # rows summed together in the sparse tables of a large profile
+_COMPARED = 1 << 20  # neighbouring scores compared at a time
 _FEW = 128  # a sparse table pays while there are this many times more rows than cuts ...
 _FEW_OF_BITS = 16  # ... and one of ones for longer
 
@@ -489,10 +490,12 @@ class Profile:
     @cached_property
     def distinct(self) -> NDArray[np.intp]:
         """Number of distinct scores in each dataset, shape (batch,)."""
-        fresh = self.scores[:, 1:] != self.scores[:, :-1]
-        count = np.count_nonzero(
-            fresh, axis=1 if len(fresh) > 1 else None
-        )  # one whole array is counted at once, far faster
+        count = np.zeros(len(self.scores), np.intp)
+        for start in range(0, self.rows, _COMPARED):
+            part = self.scores[:, start : start + _COMPARED + 1]
+            fresh = part[:, 1:] != part[:, :-1]
+            # one whole array is counted at once, far faster
+            count += np.count_nonzero(fresh, axis=1 if len(fresh) > 1 else None)
         return np.broadcast_to(count + 1, (self.batch,))
 
     def __repr__(self) -> str:

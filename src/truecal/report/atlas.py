@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from truecal.lab import AtlasCell
+import truecal as tc
 from truecal.report.html import element, escaped
 from truecal.writing import write_whole
 
@@ -40,12 +40,12 @@ _WORDS = {
 }
 
 
-def write_atlas(cells: Sequence[AtlasCell], path: str | PathLike[str]) -> Path:
+def write_atlas(cells: Sequence[tc.lab.AtlasCell], path: str | PathLike[str]) -> Path:
     """Write the page: one file that needs nothing else."""
     return write_whole(Path(path), atlas_page(cells))
 
 
-def atlas_page(cells: Sequence[AtlasCell]) -> str:
+def atlas_page(cells: Sequence[tc.lab.AtlasCell]) -> str:
     """The HTML text: a coloured table of worlds by doors for every n."""
     sizes = sorted({cell.n for cell in cells})
     key = "".join(element("span", escaped(words), class_=name) for name, words in _WORDS.items())
@@ -72,7 +72,7 @@ def atlas_page(cells: Sequence[AtlasCell]) -> str:
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
-def _table(cells: Sequence[AtlasCell], label: str) -> str:
+def _table(cells: Sequence[tc.lab.AtlasCell], label: str) -> str:
     doors = list(dict.fromkeys(cell.door for cell in cells))
     found = {(cell.group, cell.world, cell.door): cell for cell in cells}
     heads = "".join(element("th", element("span", escaped(door)), scope="col") for door in doors)
@@ -89,7 +89,7 @@ def _table(cells: Sequence[AtlasCell], label: str) -> str:
     return element("div", element("table", inner), class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
-def _entry(cell: AtlasCell | None) -> str:
+def _entry(cell: tc.lab.AtlasCell | None) -> str:
     if cell is None:
         return "<td></td>"
     words = f"{cell.door}: {cell.rate:.3f} of {cell.m} datasets, standard error {cell.standard_error:.3f}"
@@ -98,7 +98,7 @@ def _entry(cell: AtlasCell | None) -> str:
     return element("td", f"{100 * cell.rate:.0f}", class_=_colour(cell), title=words)
 
 
-def _colour(cell: AtlasCell) -> str:
+def _colour(cell: tc.lab.AtlasCell) -> str:
     away = cell.stated - cell.rate if cell.kind == "interval" else cell.rate - cell.stated
     if away > (0.10 if cell.kind == "interval" else 0.05):
         return "bad"

@@ -68,7 +68,7 @@ def report(
 
 
 def report_comparison(
-    models: Mapping[str, tc.Predictions],
+    models: Mapping[str, tc.Predictions] | Mapping[str, tc.Sketch],
     path: str | os.PathLike[str],
     *,
     reference: str | None = None,
@@ -85,7 +85,8 @@ def report_comparison(
 
     Parameters
     ----------
-    models : by name, two to eight; labels may be each model's own (whether *its* answer was correct).
+    models : by name, two to eight; labels may be each model's own (whether *its* answer was correct). A column `task`
+        adds a table by task. Sketches are compared unpaired.
     key, paired : rows belong together by their place, by the column `key`, or (paired=False) not at all.
     reference : compare every model with this one only, instead of every pair.
     lens, level, title, command, rng : as in :func:`report`.

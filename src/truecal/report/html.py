@@ -25,10 +25,12 @@ def element(tag: str, *inside: str, **attributes: object) -> str:
 
 
 class Cell:
-    """A table cell: what is shown (text, escaped here) and the value it sorts by."""
+    """A table cell: what is shown (text, escaped here), the value it sorts by, how far it is indented, and a picture (HTML)."""
 
-    def __init__(self, shown: object, sort: float | str | None = None, *, title: str = "") -> None:
-        self.shown, self.sort, self.title = str(shown), sort, title
+    def __init__(
+        self, shown: object, sort: float | str | None = None, *, title: str = "", indent: int = 0, picture: str = ""
+    ) -> None:
+        self.shown, self.sort, self.title, self.indent, self.picture = str(shown), sort, title, indent, picture
 
     def html(self, *, head: bool) -> str:
         attributes: dict[str, object] = {}
@@ -36,9 +38,11 @@ class Cell:
             attributes["data_sort"] = repr(self.sort) if isinstance(self.sort, float) else self.sort
         if self.title:
             attributes["title"] = self.title
+        if self.indent:
+            attributes["style"] = f"padding-left:{0.75 + 1.5 * self.indent}em"
         if head:
-            return element("th", escaped(self.shown), scope="row", **attributes)
-        return element("td", escaped(self.shown), **attributes)
+            return element("th", escaped(self.shown), self.picture, scope="row", **attributes)
+        return element("td", escaped(self.shown), self.picture, **attributes)
 
 
 def table(

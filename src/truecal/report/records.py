@@ -1,50 +1,24 @@
-"""Results as records: frozen dataclasses that `--json` prints and pages are drawn from, so that both show the same numbers.
-
-:func:`plain` is the one way from a record to JSON.
-"""
+"""Results as records: frozen dataclasses that `--json` prints and pages are drawn from, so that both show the same numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from math import isfinite
 from typing import Any, TypeAlias
 
 import numpy as np
 
 import truecal as tc
+from truecal import frame
 from truecal.estimate import Bins
 
 SCHEMA_VERSION = 1
+OPTIONAL, plain = frame.OPTIONAL, frame.plain
 Document: TypeAlias = dict[str, Any]  # what JSON calls an object
-
-OPTIONAL = {"left out of JSON where None": True}  # metadata of a field
 
 
 def document(kind: str, record: object = None, **content: object) -> Document:
     """A record with its name and version in front: {"schema": "truecal.<kind>", "version": 1, ...}."""
     inside = {} if record is None else plain(record)
     return {"schema": f"truecal.{kind}", "version": SCHEMA_VERSION, **inside, **plain(content)}
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it: records become objects, arrays lists, infinities the words "inf" and "-inf", NaN null.
-
-    >>> plain(EstimatorRecord("SweepECE", {"norm": np.inf}))
-    {'name': 'SweepECE', 'options': {'norm': 'inf'}}
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        held = {f: getattr(value, f.name) for f in fields(value)}
-        return {f.name: plain(item) for f, item in held.items() if item is not None or f.metadata != OPTIONAL}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not isfinite(value):
-        return None if value != value else ("inf" if value > 0 else "-inf")
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return str(value)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """Data that stay where they are: files and clusters, reduced to sketches by the engine that holds them."""
 
 from truecal.scan.accumulate import Accumulator
-from truecal.scan.answer import measure_sketch
 from truecal.scan.scan import Scan, scan
 from truecal.scan.sources import files_of, folder_values, opened
 
-__all__ = ["Accumulator", "Scan", "files_of", "folder_values", "measure_sketch", "opened", "scan"]
+__all__ = ["Accumulator", "Scan", "files_of", "folder_values", "opened", "scan"]

@@ -15,7 +15,6 @@ from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import border
 from truecal.profile import Tally
-from truecal.scan.answer import measure_sketch
 from truecal.types import Float64s, Floats
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ class Accumulator:
     def compute(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """The calibration error of everything so far; options as in :func:`calibration_error`. More batches may follow."""
         lens = "scores" if self._seen is None else self._seen.words
-        return measure_sketch(self.sketch, estimator=estimator, lens=lens, level=level, rng=rng)
+        return tc.measure(self.sketch, estimator=estimator, level=level, rng=rng).but(lens=lens)
 
     def save(self, path: str | Path) -> None:
         """Write the sketch of everything so far; Sketch.load and `merge` bring it back."""

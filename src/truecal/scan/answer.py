@@ -5,28 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 import truecal as tc
-from truecal.estimate import Estimator, SketchRange, check_estimator, combined
+from truecal import estimate as estimators
+from truecal.estimate import Estimator, check_estimator, combined
 from truecal.types import Float64s
-
-
-def measure_sketch(
-    sketch: tc.Sketch,
-    *,
-    estimator: Estimator | None = None,
-    lens: str = "scores",
-    level: float = 0.95,
-    rng: int | np.random.Generator = 0,
-) -> tc.Estimate:
-    """Value, interval, test and `sketch_error` of a sketch; estimator, level and rng as in :func:`calibration_error`.
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> print(measure_sketch(Sketch.from_arrays(p, rng.random(1000) < p)))
-    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, scores, n=1000, p=0.814)
-    """
-    chosen = _estimator(estimator, level)
-    return tc.uncertainty.measure_profile(sketch.to_profile(), chosen, level, np.random.default_rng(rng)).but(lens=lens)
 
 
 def measure_classes(
@@ -61,7 +42,7 @@ def measure_classes(
     )
 
 
-def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[SketchRange]) -> tuple[str, ...]:
+def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[estimators.SketchRange]) -> tuple[str, ...]:
     """Those of the classes, once each; where their sweeps may stop is said for all together."""
     notes: dict[str, None] = {}
     unsure = 0

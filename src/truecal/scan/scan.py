@@ -13,7 +13,7 @@ from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.scan.alike import parts_of
-from truecal.scan.answer import measure_classes, measure_sketch
+from truecal.scan.answer import measure_classes
 from truecal.scan.columns import Columns, Wanted, choose_columns
 from truecal.scan.filters import as_filter
 from truecal.scan.gather import Gathered, Group, gather, refuse_unfit
@@ -34,7 +34,7 @@ class Scan:
     by : the columns grouped by. lens, judged : the lens and what it judges in words.
     classes : number of classes. shares : weight of every class under a class-wise lens, else None.
     dropped : rows left out because something in them was missing (only with drop_null). engine : what read the data.
-    selection : which rows were judged, in words; empty for all.
+    selection : which rows were judged, in words; empty for all. notes : what else every answer is to say.
     """
 
     sketches: Mapping[Group, tuple[tc.Sketch, ...]]
@@ -46,6 +46,7 @@ class Scan:
     dropped: int
     engine: str
     selection: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def sketch(self) -> tc.Sketch:
@@ -78,13 +79,14 @@ class Scan:
 
     def _answer(self, parts: Sequence[tc.Sketch], estimator: Estimator | None, level: float, rng: int) -> tc.Estimate:
         if self.shares is None:
-            return self.noted(measure_sketch(parts[0], estimator=estimator, lens=self.judged, level=level, rng=rng))
+            estimate = tc.measure(parts[0], estimator=estimator, level=level, rng=rng)
+            return self.noted(estimate.but(lens=self.judged))
         return self.noted(measure_classes(parts, self.shares, estimator=estimator, lens=self.judged, level=level))
 
     def noted(self, estimate: tc.Estimate) -> tc.Estimate:
         """The estimate with what this scan left out."""
         gone = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
-        return estimate.but(warnings=(*gone, *estimate.warnings), selection=self.selection)
+        return estimate.but(warnings=(*gone, *self.notes, *estimate.warnings), selection=self.selection)
 
 
 def scan(

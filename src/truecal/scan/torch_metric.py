@@ -10,7 +10,6 @@ from truecal.estimate import Estimator
 from truecal.lens import Lens, default_lens
 from truecal.profile import CELL_RULE, Tally
 from truecal.scan.accumulate import judged_rows, refuse_many
-from truecal.scan.answer import measure_sketch
 
 try:
     import torch
@@ -74,7 +73,7 @@ class CalibrationMetric(Metric):
 
     def estimate(self, *, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """Value with interval, test, warnings and sketch_error."""
-        return measure_sketch(self.sketch, estimator=self.estimator, level=level, rng=rng)
+        return tc.measure(self.sketch, estimator=self.estimator, level=level, rng=rng)
 
     def compute(self) -> Any:
         """The value alone, as torchmetrics wants it, without the interval and the test that take longer."""

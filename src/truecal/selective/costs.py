@@ -10,6 +10,7 @@ import numpy as np
 
 import truecal as tc
 from truecal.estimate import Interval
+from truecal.lens import Lens
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import check_share, draw, interval
 from truecal.types import Float64s, Indices
@@ -39,11 +40,12 @@ def abstention_cost(
     *,
     rate: float,
     cost_ratio: float,
+    lens: Lens | None = None,
     level: float = 0.95,
     resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> AbstentionCost:
-    """Cost per row when the least confident share `rate` of rows is not answered.
+    """Cost per row when the least confident share `rate` of rows is not answered; `lens` as in :func:`risk_coverage`.
 
     >>> import truecal as tc
     >>> preds = tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.7], [1, 1, 1, 0])
@@ -51,8 +53,8 @@ def abstention_cost(
     0.35
     """
     rate, cost_ratio = check_share(rate, "rate"), check_share(cost_ratio, "cost_ratio")
-    ladder = Ladder.of(preds)
-    (drawn,) = draw([preds], resamples=resamples, level=level, rng=rng)
+    ladder = Ladder.of(preds, lens)
+    (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
     coverage = np.array([1 - rate])
     loss = float(ladder.loss(coverage)[0, 0])
     value = loss + cost_ratio * rate
@@ -103,6 +105,7 @@ def best_threshold(
     preds: tc.Predictions,
     *,
     cost_ratio: float,
+    lens: Lens | None = None,
     level: float = 0.95,
     resamples: int = 1000,
     rng: int | np.random.Generator = 0,
@@ -118,8 +121,8 @@ def best_threshold(
     (0.9, 0.18, 0.4)
     """
     cost_ratio = check_share(cost_ratio, "cost_ratio")
-    ladder = Ladder.of(preds)
-    (drawn,) = draw([preds], resamples=resamples, level=level, rng=rng)
+    ladder = Ladder.of(preds, lens)
+    (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
     costs = _costs(ladder, cost_ratio)[0]
     best = int(_cheapest(costs[None])[0])
     threshold = _threshold(ladder, best)

@@ -9,6 +9,7 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Interval
 from truecal.frame import Frame
+from truecal.lens import Lens
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import bounds, draw, interval
 from truecal.types import Float64s
@@ -83,17 +84,25 @@ class RiskCoverage:
 
 
 def risk_coverage(
-    preds: tc.Predictions, *, level: float = 0.95, resamples: int = 1000, rng: int | np.random.Generator = 0
+    preds: tc.Predictions,
+    *,
+    lens: Lens | None = None,
+    level: float = 0.95,
+    resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
 ) -> RiskCoverage:
     """The whole curve from one sort, with pointwise intervals from resampled rows (or clusters).
+
+    `lens` says what is answered: by default the predicted class. Rows that are answers themselves (classes "wrong" and "correct",
+    as :func:`truecal.read` makes of a column `correct`) are judged by the confidence in them; so with tc.OneClass().
 
     >>> import truecal as tc
     >>> curve = tc.selective.risk_coverage(tc.Predictions.from_probs([0.9, 0.2, 0.6, 0.7], [1, 1, 1, 0]))
     >>> curve.threshold, curve.coverage, curve.risk
     (array([0.9, 0.8, 0.7, 0.6]), array([0.25, 0.5 , 0.75, 1.  ]), array([0. , 0.5 , 0.66666667, 0.5 ]))
     """
-    ladder = Ladder.of(preds)
-    (drawn,) = draw([preds], resamples=resamples, level=level, rng=rng)
+    ladder = Ladder.of(preds, lens)
+    (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
     answered, errors = ladder.answered[0, 1:], ladder.errors[0, 1:]
     n = round(float(ladder.n[0]))
     area, best = float(ladder.area()[0]), float(ladder.best_area()[0])
@@ -114,7 +123,12 @@ def risk_coverage(
 
 
 def aurc(
-    preds: tc.Predictions, *, level: float = 0.95, resamples: int = 1000, rng: int | np.random.Generator = 0
+    preds: tc.Predictions,
+    *,
+    lens: Lens | None = None,
+    level: float = 0.95,
+    resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
 ) -> Area:
     """Area under the risk-coverage curve, and its excess over the best order, with intervals.
 
@@ -123,4 +137,4 @@ def aurc(
     >>> round(found.value, 4), round(found.excess, 4)  # (0 + 1/2 + 2/3 + 2/4) / 4; best (0 + 0 + 1/3 + 2/4) / 4
     (0.4167, 0.2083)
     """
-    return risk_coverage(preds, level=level, resamples=resamples, rng=rng).area
+    return risk_coverage(preds, lens=lens, level=level, resamples=resamples, rng=rng).area

@@ -12,6 +12,7 @@ import numpy as np
 import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import resampling
+from truecal.lens import Lens, check_lens
 from truecal.profile import Cut
 from truecal.types import Float64s
 
@@ -25,7 +26,7 @@ class Ladder:
     wrong: Float64s
 
     @classmethod
-    def of(cls, preds: tc.Predictions) -> "Ladder":
+    def of(cls, preds: tc.Predictions, lens: Lens | None = None) -> "Ladder":
         """From one sort of the rows by confidence; the rest is read from the prefix sums of the profile.
 
         >>> import truecal as tc
@@ -37,7 +38,7 @@ class Ladder:
             raise InputError(
                 f"Predictions are needed, not {type(preds).__name__}; make them with tc.Predictions.from_probs"
             )
-        profile: tc.Profile = tc.TopLabel()(preds)
+        profile: tc.Profile = answer_lens(preds, lens)(preds)
         places = resampling.cell_places(profile, profile.rows)[None]
         cut = Cut(places, places)
         weight, right = (np.diff(profile.sums(name, cut), axis=1)[:, ::-1] for name in ("w", "y"))
@@ -82,6 +83,18 @@ class Ladder:
         wrong = self.errors[:, -1]
         right = self.n - wrong
         return (wrong - right * _harmonic(right, wrong)) / self.n
+
+
+def answer_lens(preds: tc.Predictions, lens: Lens | None) -> Lens:
+    """What is answered with which confidence: the predicted class with its probability, unless told otherwise.
+
+    Where rows are answers already (classes "wrong" and "correct"), their confidence is the probability itself, however small.
+    """
+    check_lens(lens)
+    chosen: Lens = lens if lens is not None else tc.OneClass() if preds.of_answers else tc.TopLabel()
+    if chosen.several or chosen.shares(preds) is not None:
+        raise InputError("an answer has one confidence; use tc.TopLabel() or tc.OneClass(name)")
+    return chosen
 
 
 def _sums(values: Float64s) -> Float64s:

@@ -13,7 +13,8 @@ import truecal as tc
 from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Interval, resampling
-from truecal.selective.ladder import Ladder
+from truecal.lens import Lens
+from truecal.selective.ladder import Ladder, answer_lens
 from truecal.types import Float64s
 
 _CELLS = 256  # confidences kept apart in a resample
@@ -30,17 +31,17 @@ class Drawn:
 
 
 def draw(
-    models: Sequence[tc.Predictions], *, resamples: int, level: float, rng: int | np.random.Generator
+    models: Sequence[tc.Predictions], lens: Lens | None, *, resamples: int, level: float, rng: int | np.random.Generator
 ) -> list[Drawn]:
     """Resamples of one or several models on the same rows."""
     checks.whole(resamples, "resamples")
     checks.level(level)
     generator = checks.generator(rng)
-    units = resampling.Units.of(tc.TopLabel().sample(models[0]), generator)
+    units = resampling.Units.of(answer_lens(models[0], lens).sample(models[0]), generator)
     counts = units.draws(resamples, generator)
     drawn = []
     for preds in models:
-        sample = tc.TopLabel().sample(preds).with_units(units.of_row)
+        sample = answer_lens(preds, lens).sample(preds).with_units(units.of_row)
         cells, incidence = resampling.softened_incidence(sample, units, _CELLS)
         both = [
             incidence @ counts[:, start : start + _AT_ONCE].astype(np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 import truecal as tc
 from truecal.errors import InputError
 from truecal.frame import Frame
+from truecal.lens import Lens
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import bounds, check_share, draw
 from truecal.types import Float64s
@@ -79,11 +80,14 @@ def cost_map(
     *,
     rates: Sequence[float] = RATES,
     cost_ratios: Sequence[float] = COST_RATIOS,
+    lens: Lens | None = None,
     level: float = 0.95,
     resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> CostMap:
     """Costs of two models on the same rows, each abstaining on its own least confident ones.
+
+    Labels may be each model's own where rows are answers (see :func:`risk_coverage`); rows are those of the same question then.
 
     >>> import truecal as tc
     >>> labels = [1, 1, 1, 0]
@@ -96,9 +100,9 @@ def cost_map(
     ratios = np.array([check_share(ratio, "cost_ratio") for ratio in cost_ratios])
     if not len(steps) or not len(ratios):
         raise InputError("a cost map needs at least one rate and one cost ratio")
-    ladders = [Ladder.of(a), Ladder.of(b)]
+    ladders = [Ladder.of(a, lens), Ladder.of(b, lens)]
     _refuse_other_rows(a, b)
-    drawn = draw([a, b], resamples=resamples, level=level, rng=rng)
+    drawn = draw([a, b], lens, resamples=resamples, level=level, rng=rng)
     loss_a, loss_b = (ladder.loss(1 - steps)[0] for ladder in ladders)
     moved_a, moved_b = (d.resamples.loss(1 - steps) - d.centre.loss(1 - steps) for d in drawn)
     low, high = bounds(loss_a - loss_b, moved_a - moved_b, level)
@@ -112,8 +116,11 @@ def _refuse_other_rows(a: tc.Predictions, b: tc.Predictions) -> None:
     if len(a) != len(b):
         raise InputError(f"the models were judged on {len(a)} and {len(b)} rows; compare them on the same ones")
     other = np.flatnonzero(a.labels != b.labels)
-    if len(other):
-        raise InputError(f"row {int(other[0])} has different labels for the two models; compare them on the same rows")
+    if len(other) and not (a.of_answers and b.of_answers):
+        raise InputError(
+            f"row {int(other[0])} has different labels for the two models; compare them on the same rows, or name the "
+            "classes wrong and correct if the labels say whether each model was right"
+        )
     for name in ("weights", "clusters"):
         mine, others = getattr(a, name), getattr(b, name)
         if (mine is None) != (others is None) or (mine is not None and not np.array_equal(mine, others)):

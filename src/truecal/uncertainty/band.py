@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
-from truecal.estimate import Bins, effective_size, resampling
+from truecal import estimate as estimators
+from truecal.estimate import Bins, resampling
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
@@ -106,5 +107,5 @@ def _effective_runs(profile: Profile, place: Indices, first: Indices, last: Indi
     every = np.arange(len(unit))
     for i, (a, b) in enumerate(zip(first, last, strict=True)):
         inside = rows[b + 1] - rows[a]
-        effective[i] = effective_size(np.zeros_like(every), inside, ones[b + 1] - ones[a], 1)[0]
+        effective[i] = estimators.effective_size(np.zeros_like(every), inside, ones[b + 1] - ones[a], 1)[0]
     return effective[None]

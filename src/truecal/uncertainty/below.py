@@ -3,8 +3,9 @@
 import numpy as np
 
 from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Pivot, RankSeries, rank_series, resampling
+from truecal.estimate import RankSeries, rank_series, resampling
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
@@ -40,7 +41,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     return Verdict(z, p, hypothesis, method)
 
 
-def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[Pivot, bool]:
+def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[estimators.Pivot, bool]:
     """The pivot of one dataset or of every dataset of a lens, and whether answers are plain numbers."""
     if isinstance(data, Profile):
         if lens is not None:

@@ -1,35 +1,30 @@
 """Which model is better calibrated? Differences on the same rows, with interval and test."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil
-from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import (
-    Estimator,
-    GeneralizedECE,
-    Interval,
-    RankSeries,
-    check_estimator,
-    jointly,
-    rank_series,
-    resampling,
-)
-from truecal.lens import Lens, Sample, check_lens, default_lens
+from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, resampling
+from truecal.frame import Frame, Tabular
+from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
+from truecal.profile import Sketch
 from truecal.select import column
 from truecal.types import Float64s
+from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context, limits
 from truecal.uncertainty.multiplicity import holm
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabular):
     """Error of model `a` minus error of model `b` on the same rows; positive means that b is better calibrated.
 
     `differences` is the resampled distribution, already on the scale of the true difference; `p_value` is two-sided, for no
@@ -43,7 +38,7 @@ class Comparison:
     interval: Interval
     p_value: float
     adjusted_p: float
-    differences: Float64s
+    differences: Float64s = field(repr=False)
     estimator: Estimator
     lens: str
     n: int
@@ -64,6 +59,14 @@ class Comparison:
             "adjusted_p": self.adjusted_p,
         }
 
+    def frame(self) -> Frame:
+        """One row: both errors, their difference, its interval and p-values."""
+        return Frame.from_records([{**self.row(), "value_a": self.value_a, "value_b": self.value_b, "n": self.n}])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, without the resampled distribution."""
+        return {**super().to_dict(), "difference": self.difference, "estimator": repr(self.estimator)}
+
     def __str__(self) -> str:
         low, high = float(self.interval.low), float(self.interval.high)
         return (
@@ -73,8 +76,8 @@ class Comparison:
 
 
 def compare(
-    y_true: ArrayLike | Predictions,
-    prob_a: ArrayLike | Predictions,
+    y_true: ArrayLike | Predictions | Sketch,
+    prob_a: ArrayLike | Predictions | Sketch,
     prob_b: ArrayLike | None = None,
     *,
     estimator: Estimator | None = None,
@@ -91,13 +94,14 @@ def compare(
 ) -> Comparison:
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `_difference`),
+    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `compared.py`),
     which is that over rows (or whole clusters) drawn with replacement, the same for both models: what the models have in common
     cancels. The p-value agrees with the interval.
 
     compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
     belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
-    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves.
+    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves. So it is with two
+    Sketches, which have forgotten their rows; what they leave open is added to the interval.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -107,15 +111,22 @@ def compare(
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
     """
-    if isinstance(y_true, Predictions):
-        if not isinstance(prob_a, Predictions) or prob_b is not None:
+    if isinstance(y_true, Predictions | Sketch):
+        if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
         if sample_weight is not None or clusters is not None or classes is not None:
             raise InputError("Predictions hold their weights, clusters and classes; leave them out")
-        models = {names[0]: y_true, names[1]: prob_a}
-        chosen = _Chosen(None, estimator, lens, key, paired)
-        return _compare_all(models, chosen, resamples, level, rng)[0]
-    if prob_b is None or isinstance(prob_a, Predictions):
+        return compare_many(
+            {names[0]: y_true, names[1]: prob_a},
+            estimator=estimator,
+            lens=lens,
+            key=key,
+            paired=paired,
+            resamples=resamples,
+            level=level,
+            rng=rng,
+        )[0]
+    if prob_b is None or isinstance(prob_a, Predictions | Sketch):
         raise InputError("compare(y_true, prob_a, prob_b) needs the probabilities of both models")
     return compare_many(
         y_true,
@@ -134,7 +145,7 @@ def compare(
 
 
 def compare_many(
-    y_true: ArrayLike | Mapping[str, Predictions],
+    y_true: ArrayLike | Mapping[str, Predictions] | Mapping[str, Sketch] | Mapping[str, Predictions | Sketch],
     probs: Mapping[str, ArrayLike] | None = None,
     *,
     reference: str | None = None,
@@ -163,9 +174,16 @@ def compare_many(
     [('x', 'y'), ('x', 'z'), ('y', 'z')]
     """
     if probs is None:
-        if not isinstance(y_true, Mapping) or not all(isinstance(preds, Predictions) for preds in y_true.values()):
-            raise InputError("compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name")
-        all_preds = dict(y_true)
+        if not isinstance(y_true, Mapping) or not all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
+            raise InputError(
+                "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
+            )
+        sketches = {name: data for name, data in y_true.items() if isinstance(data, Sketch)}
+        if sketches:
+            if len(sketches) < len(y_true) or lens is not None or key is not None:
+                raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
+            return _compare_sketches(sketches, _Chosen(reference, estimator, None, None, False), resamples, level, rng)
+        all_preds = {name: data for name, data in y_true.items() if isinstance(data, Predictions)}
     else:
         all_preds = {
             name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)  # type: ignore[arg-type]
@@ -187,7 +205,7 @@ class _Chosen:
     def judge(self) -> Estimator:
         """The estimator asked for, or the one that suits the lens."""
         several = self.lens is not None and self.lens.several
-        estimator = self.estimator or (GeneralizedECE() if several else RankSeries())
+        estimator = self.estimator or (estimators.GeneralizedECE() if several else RankSeries())
         check_estimator(estimator)
         return estimator
 
@@ -217,14 +235,34 @@ def _compare_all(
     lenses = {name: estimator.own_lens(chosen.lens) or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    judge = _in_context if estimator.several else _by_counts
-    models = judge(estimator, all_preds, lenses, _Drawing(units, draws, chosen.paired, level, generator))
+    judge = in_context if estimator.several else by_counts
+    models = judge(estimator, all_preds, lenses, Drawing(units, draws, chosen.paired, level, generator))
     first = next(iter(all_preds))
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
     described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
     stated = _Stated(level, method, estimator, described, n, chosen.paired)
-    comparisons = [_pair(a, b, models, stated) for a, b in pairs]
+    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
+
+
+def _compare_sketches(
+    sketches: Mapping[str, Sketch], chosen: _Chosen, resamples: int, level: float, rng: int | np.random.Generator
+) -> list[Comparison]:
+    checks.whole(resamples, "resamples")
+    checks.level(level)
+    pairs = chosen.pairs(list(sketches))
+    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
+    check_estimator(estimator)
+    generator = checks.generator(rng)
+    draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
+    models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}
+    n, method = min(s.rows for s in sketches.values()), "bootstrap of rows, unpaired, and what the sketches leave open"
+    stated = _Stated(level, method, estimator, "scores", n, paired=False)
+    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
+
+
+def _adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """With p-values corrected for the number of comparisons."""
     adjusted = holm(np.array([c.p_value for c in comparisons]))
     return [replace(c, adjusted_p=float(p)) for c, p in zip(comparisons, adjusted, strict=True)]
 
@@ -297,81 +335,6 @@ def _units_by_key(
 
 
 @dataclass(frozen=True)
-class _Model:
-    """What a comparison needs of one model."""
-
-    value: float
-    drawn: Float64s  # where its true error may be, resample by resample
-    calibrated: bool  # whether it may be perfectly calibrated
-    interval: tuple[float, float] | None = None  # its own, where the value is free of bias
-    unselected: Float64s | None = None  # powers of the resamples before anything was chosen from the data
-
-    @classmethod
-    def of(cls, joint: jointly.Joint, estimator: Estimator, level: float, interval: Interval | None) -> "_Model":
-        value = float(estimator.root(np.array([joint.power]))[0])
-        drawn = np.minimum(estimator.root(joint.power - joint.deviations), 1.0)
-        ends = None if interval is None else (min(float(interval.low), value), max(float(interval.high), value))
-        return cls(value, drawn, joint.p_value > 1 - level, ends, joint.unselected)
-
-
-@dataclass(frozen=True)
-class _Drawing:
-    """How resamples are drawn: which units, how many, and whether the same for all models."""
-
-    units: Mapping[str, resampling.Units]
-    resamples: int
-    paired: bool
-    level: float
-    rng: np.random.Generator
-
-
-def _by_counts(
-    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: _Drawing
-) -> dict[str, _Model]:
-    """Errors of one probability: resamples are counts of units, which serve all models."""
-    units, rng = drawing.units, drawing.rng
-    counts = next(iter(units.values())).draws(drawing.resamples, rng)
-    models = {}
-    for name, preds in all_preds.items():
-        own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
-        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, rng, always_test=True)
-        interval = None
-        if estimator.corrected:
-            if shares is None:
-                interval = _by_formula(lenses[name].sample(preds), units[name], estimator, drawing.level)
-            if interval is None:
-                interval = resampling.Bootstrap.of(estimator, joint, drawing.level, units[name].kind).interval()
-        models[name] = _Model.of(joint, estimator, drawing.level, interval)
-    return models
-
-
-def _by_formula(sample: Sample, units: resampling.Units, estimator: Estimator, level: float) -> Interval | None:
-    """The interval of one model by itself, of an estimator that needs no resamples for it."""
-    if units.kind == "clusters":
-        series = rank_series.ClusteredSeries.of(sample.with_units(units.of_row), units)
-        counted = estimator.of_clusters(series, level)
-        return None if counted is None else counted[2]
-    return estimator.at_level(level).complete(sample.profile).interval
-
-
-def _in_context(
-    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: _Drawing
-) -> dict[str, _Model]:
-    """Errors of several probabilities: paired models draw their units by the same seed."""
-    seed = int(drawing.rng.integers(2**63))
-    models = {}
-    for i, (name, preds) in enumerate(all_preds.items()):
-        units = drawing.units[name]
-        units.refuse_one()
-        rng = np.random.default_rng(seed if drawing.paired else [seed, i])
-        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        found = estimator.compared(samples, shares, units.of_row, drawing.resamples, rng)
-        models[name] = _Model(found.value, found.drawn, found.p_value > 1 - drawing.level)
-    return models
-
-
-@dataclass(frozen=True)
 class _Stated:
     """What all comparisons made together have in common."""
 
@@ -383,56 +346,10 @@ class _Stated:
     paired: bool
 
 
-def _pair(a: str, b: str, models: Mapping[str, _Model], stated: _Stated) -> Comparison:
+def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Comparison:
     one, other = models[a], models[b]
-    difference = one.value - other.value
-    low, high, p = _difference(one, other, stated) if one.interval else _by_quantiles(one, other, stated.level)
-    interval = Interval(min(low, difference), max(high, difference), stated.level, stated.method)
+    difference, unseen = one.value - other.value, one.unseen + other.unseen
+    low, high, p = limits(one, other, stated.level, paired=stated.paired)
+    interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
     d = one.drawn - other.drawn
     return Comparison(a, b, one.value, other.value, interval, p, p, d, stated.estimator, stated.lens, stated.n)
-
-
-def _difference(one: _Model, other: _Model, stated: _Stated) -> tuple[float, float, float]:
-    """Limits of the difference and its p-value, from the limits of both errors and the correlation of their estimates.
-
-    Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b lies
-    sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b) above
-    it. The errors' own intervals hold near zero and away from it, so those of the difference do.
-    """
-    assert one.interval is not None
-    assert other.interval is not None
-    assert one.unselected is not None
-    assert other.unselected is not None
-    difference = one.value - other.value
-    rho = _correlation(one.unselected, other.unselected) if stated.paired else 0.0
-    down = _reach(one.value - one.interval[0], other.interval[1] - other.value, rho)
-    up = _reach(one.interval[1] - one.value, other.value - other.interval[0], rho)
-    if stated.paired and np.array_equal(one.drawn, other.drawn):
-        down = up = 0.0  # the same model twice
-    normal = NormalDist()
-    away, reach = abs(difference), down if difference > 0 else up
-    z = normal.inv_cdf(0.5 + stated.level / 2) * away / reach if reach > 0 else 0.0
-    return difference - down, difference + up, min(max(2 * normal.cdf(-z), np.finfo(float).tiny), 1.0)
-
-
-def _correlation(one: Float64s, other: Float64s) -> float:
-    """Of both estimates on the same resamples."""
-    spread = float(one.std() * other.std())
-    return float(np.clip(np.mean((one - one.mean()) * (other - other.mean())) / spread, -1, 1)) if spread > 0 else 0.0
-
-
-def _reach(one: float, other: float, rho: float) -> float:
-    """How far a difference may be off whose parts may be off by `one` and `other`."""
-    return float(np.sqrt(max(one**2 + other**2 - 2 * rho * one * other, 0.0)))
-
-
-def _by_quantiles(one: _Model, other: _Model, level: float) -> tuple[float, float, float]:
-    """Limits and p-value from the resampled differences alone, for plug-in errors whose value is biased."""
-    d = one.drawn - other.drawn
-    low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
-    if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
-        high = max(high, np.quantile(one.drawn, (1 + level) / 2))
-    if one.calibrated and not other.calibrated:
-        low = min(low, -np.quantile(other.drawn, (1 + level) / 2))
-    tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
-    return float(low), float(high), min(1.0, 2 * (1 + tail) / (1 + len(d)))

@@ -3,8 +3,9 @@
 import numpy as np
 
 from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Interval, Pivot
+from truecal.estimate import Interval
 from truecal.profile import Profile
 
 
@@ -46,7 +47,7 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     return Interval(low, high, level, f"debiased, {bins} bins")
 
 
-def debiased_pivot(profile: Profile, bins: int) -> Pivot:
+def debiased_pivot(profile: Profile, bins: int) -> estimators.Pivot:
     """X, and its variance at any theta, of every dataset."""
     cut = profile.mass_cut(max(1, min(bins, int(profile.size.min() // 2))))
     weight, score, one, square, product = (
@@ -70,4 +71,4 @@ def debiased_pivot(profile: Profile, bins: int) -> Pivot:
     here = np.where(flat, 1.0, power)
     noise = 4 * np.where(flat, (p**2 * chance).sum(axis=1), (p**2 * gap**2 * spread).sum(axis=1) / here)
     sampled = np.where(flat, 0.0, np.maximum(fourth / here**2 - 1, 0.0) / n[:, 0])
-    return Pivot((p * (gap**2 - spread)).sum(axis=1), floor, noise, sampled)
+    return estimators.Pivot((p * (gap**2 - spread)).sum(axis=1), floor, noise, sampled)

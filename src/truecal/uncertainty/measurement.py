@@ -3,16 +3,18 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
+from truecal import estimate as estimators
 from truecal.errors import InputError
 from truecal.estimate import (
+    Binning,
     Estimate,
     Estimator,
-    GeneralizedECE,
     Interval,
     RankSeries,
     check_estimator,
@@ -23,7 +25,7 @@ from truecal.estimate import (
 )
 from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
-from truecal.profile import Profile
+from truecal.profile import Profile, Sketch
 from truecal.select import Selection, small_selection
 from truecal.types import Float64s
 
@@ -67,29 +69,68 @@ def calibration_error(
     >>> p = rng.random(1000)
     >>> est = tc.calibration_error(rng.random(1000) < p, p)
     >>> print(est)
-    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, positive class, n=1000, p=0.814)
+    root-mean-square calibration error 0.0000 [0.0000, 0.0582] at 95% (RankSeries, positive class, n=1000, p=0.78)
     """
     preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, clusters=clusters, classes=classes)
     return measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
 
 
+@overload
 def measure(
-    preds: Predictions,
+    preds: Predictions | Sketch,
     *,
     estimator: Estimator | None = None,
     lens: Lens | None = None,
     select: Selection | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
-) -> Estimate:
-    """:func:`calibration_error` for Predictions that are already built.
+) -> Estimate: ...
+@overload
+def measure(
+    preds: Predictions | Sketch,
+    *,
+    estimator: list[Estimator] | tuple[Estimator, ...],
+    lens: Lens | None = None,
+    select: Selection | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> estimators.Estimates: ...
+def measure(
+    preds: Predictions | Sketch,
+    *,
+    estimator: Estimator | list[Estimator] | tuple[Estimator, ...] | None = None,
+    lens: Lens | None = None,
+    select: Selection | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> Estimate | estimators.Estimates:
+    """:func:`calibration_error` for Predictions that are already built, or for a Sketch of scores and outcomes.
 
     Parameters
     ----------
     estimator, lens, level, rng : as in :func:`calibration_error`. A lens on several probabilities (TopK, Grouping, Canonical) is
-        measured by :class:`GeneralizedECE` unless an estimator is given.
+        measured by :class:`GeneralizedECE` unless an estimator is given. Several estimators give a table, one row each.
     select : which rows are judged: by_label, by_output, by_column, combined with & | ~. Taken before the lens.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> table = tc.measure(tc.Predictions.from_probs(p, rng.random(1000) < p), estimator=[tc.BinnedECE(), tc.SweepECE()])
+    >>> print(table.frame().select("estimator", "value", "n"))
+    estimator  value    n
+    BinnedECE  0.03737  1000
+    SweepECE   0.02507  1000
     """
+    if isinstance(estimator, (list, tuple)):
+        if not estimator:
+            raise InputError("estimator is an empty list; name at least one, such as [tc.SweepECE()]")
+        return estimators.Estimates(
+            tuple(measure(preds, estimator=one, lens=lens, select=select, level=level, rng=rng) for one in estimator)
+        )
+    if isinstance(preds, Sketch):
+        if lens is not None or select is not None:
+            raise InputError("a Sketch was made with its lens and selection; give them to tc.scan")
+        return _of_sketch(preds, estimator, level, rng)
     if not isinstance(preds, Predictions):
         raise InputError(
             f"Predictions are measured here, not {type(preds).__name__}; build them with tc.Predictions.from_probs(probs, labels)"
@@ -98,7 +139,7 @@ def measure(
     check_lens(lens)
     generator = checks.generator(rng)
     if estimator is None:
-        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+        estimator = estimators.GeneralizedECE() if lens is not None and lens.several else RankSeries()
     check_estimator(estimator)
     estimator = estimator.at_level(level, generator)
     judged, select = estimator.chosen(preds, select)
@@ -169,6 +210,14 @@ def _value(preds: Predictions, estimator: Estimator, lens: Lens, rng: np.random.
     return float(estimator.values(lens.sample(preds).profile)[0])
 
 
+def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: int | np.random.Generator) -> Estimate:
+    """Value, interval, test and `sketch_error` of the scores behind a sketch."""
+    checks.level(level)
+    chosen = RankSeries() if estimator is None else estimator
+    check_estimator(chosen)
+    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, checks.generator(rng))
+
+
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)
@@ -215,6 +264,9 @@ def _many(
     preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s, level: float, rng: np.random.Generator
 ) -> Estimate:
     """One error over all datasets of a lens, on the same rows: rows (or clusters) are drawn for all of them together."""
+    binning = estimator.width_binning
+    if binning is not None and lens.every_column(preds) and resampling.wide.pays(preds, binning):
+        return _wide(preds, estimator, binning, shares, level, rng)
     estimate = _combined(preds, estimator, lens, shares)
     units = resampling.Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:
@@ -232,6 +284,27 @@ def _many(
         power=found.power,
         interval=found.interval(),
         p_value=p,
+        parts=estimator.root(joint.parts),
+    )
+
+
+def _wide(
+    preds: Predictions, estimator: Estimator, binning: Binning, shares: Float64s, level: float, rng: np.random.Generator
+) -> Estimate:
+    """The same for bins of equal width of very many probabilities, from one pass over them."""
+    groups = resampling.wide.Groups.of(preds.probs, preds.labels, binning)
+    joint = resampling.wide.resampled(estimator, groups, shares, rng)
+    found = resampling.Bootstrap.of(estimator, joint, level, "rows")
+    return Estimate(
+        value=found.value,
+        power=found.power,
+        n=len(preds),
+        effective_n=float(len(preds)),
+        estimator=estimator,
+        norm=estimator.power_norm,
+        direction=joint.direction,
+        interval=found.interval(),
+        p_value=joint.test,
         parts=estimator.root(joint.parts),
     )
 

@@ -1,4 +1,5 @@
-"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly: float64, deflated, base64."""
+"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly: float64, deflated, base64; the
+lines of the history are deflated JSON (version 1 held them as they are)."""
 
 import json
 import zlib
@@ -23,7 +24,7 @@ from truecal.watch.mean_error import MeanError
 from truecal.watch.step import Group
 from truecal.watch.stream import Stream
 
-_FORMAT, _VERSION = "truecal.watch", 1
+_FORMAT, _VERSION = "truecal.watch", 2
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
 _ARRAYS = ("ever", "change", "best", "learned")
 _DIGITS = 6  # of numbers in the history, which are shown and not computed with
@@ -111,13 +112,15 @@ def _group_record(group: WatchedGroup) -> dict[str, Any]:
         "peak": group.peak,
         "latest": group.history.latest,
         "columns": columns,
-        "lines": lines,
+        "lines": _deflated(json.dumps(lines, separators=(",", ":"), allow_nan=False).encode()),
         "streams": [_stream_record(stream) for stream in group.streams],
     }
 
 
 def _group(record: dict[str, Any], tolerance: float) -> WatchedGroup:
-    lines = tuple(Line(**dict(zip(record["columns"], row, strict=True))) for row in record["lines"])
+    held = record["lines"]
+    rows = json.loads(_inflated(held)) if isinstance(held, str) else held
+    lines = tuple(Line(**dict(zip(record["columns"], row, strict=True))) for row in rows)
     streams = tuple(_stream(part, tolerance) for part in record["streams"])
     if not streams or len(streams) != len(record["shares"]) or len(streams) != len(record["labels"]):
         raise ValueError("classes, shares and streams do not match")
@@ -173,11 +176,19 @@ def _stream(record: dict[str, Any], tolerance: float) -> Stream:
 
 
 def _packed(values: Float64s) -> str:
-    return b64encode(zlib.compress(np.ascontiguousarray(values, "<f8").tobytes(), 9)).decode("ascii")
+    return _deflated(np.ascontiguousarray(values, "<f8").tobytes())
 
 
 def _unpacked(text: str, shape: tuple[int, ...]) -> Float64s:
-    return np.frombuffer(zlib.decompress(b64decode(text, validate=True)), "<f8").reshape(shape).astype(np.float64)
+    return np.frombuffer(_inflated(text), "<f8").reshape(shape).astype(np.float64)
+
+
+def _deflated(content: bytes) -> str:
+    return b64encode(zlib.compress(content, 9)).decode("ascii")
+
+
+def _inflated(text: str) -> bytes:
+    return zlib.decompress(b64decode(text, validate=True))
 
 
 def _rounded(value: Any) -> Any:

@@ -19,6 +19,9 @@ from truecal.types import Float64s
 
 Kind = Literal["spline", "loess"]
 _DRAWS = 5000  # of the largest standardised error of a curve
+# The outer one of two edges misses less often than either: each may miss in so many times 1 - level of the cases. Measured
+# (tests.clinical.coverage): with 1 the simultaneous band of loess held the curve in .97 to 1 of cohorts at level .95.
+_OUTER = 1.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +147,8 @@ def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng
     # half an event and half a non-event more, shared out like the rows: a tail without events still has some scatter
     rate = (np.clip(curve.values, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)
     se = _steady(curve.covariance.diagonal(), rate * (1 - rate) / curve.local)
-    one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, level, rng)
+    spent = max(1 - _OUTER * (1 - level), 0.5)
+    one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, spent, rng)
     low, high, lowest, highest = (_edge(curve.values, rate, se, factor) for factor in (-one, one, -all_, all_))
     method = f"local quadratic regression, span {span:g}"
     return FlexibleCurve(points, curve.values, low, high, lowest, highest, level, "loess", method)

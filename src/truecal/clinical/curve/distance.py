@@ -5,14 +5,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.curve.spline import SplineCurve
-from truecal.clinical.quantity import Quantity
+from truecal.clinical.curve.spline import SplineCurve, sigmoid
+from truecal.clinical.quantity import Quantity, student
 from truecal.types import Float64s
 
 _POINTS = 100  # scores, each standing for 1 % of the rows, at which drawn curves are compared with the diagonal
 _DRAWS = 600  # curves drawn around each assumed truth
 _DENIED = 0.1  # p-value below which a simpler gap is not a truth to be tried
-_RAY = np.concatenate([[0.0], np.geomspace(0.08, 6.0, 17)])  # assumed truths, as multiples of the fitted gap
+_TRUTHS = 17  # assumed truths off the diagonal, in one direction
+_SHORTEST, _LONGEST = 0.08, 6.0  # the nearest and the farthest, as multiples of the fitted gap
+_FARTHER = 6.0  # standard errors by which the farthest is at least beyond the fitted gap, however small that is
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     unless the value lies in the lower (1 - level) / 2 of the distances drawn from it, or in their upper
     part. At the diagonal itself the distance can only be too large, so the whole 1 - level is spent there; with growing distance
     the upper part falls to (1 - level) / 2. The interval is the range of the distances of the truths kept, and holds the value.
+    The upper end of Emax is not below that of a straight line on the log odds, see :func:`_reach_of_line`.
     """
     value = distances(curve.at(cohort.scores) - cohort.scores, cohort.weights)
     if not curve.converged:
@@ -62,33 +65,64 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     )
     # the largest distance is not below their mean or 90th percentile; where it may be 0 it stays, or 0 would be missed too often
     least = max(emax.low, ici.low, e90.low) if emax.low > 0 else 0.0
-    return CurveDistance(ici, e50, e90, replace(emax, low=least))
+    most = max(emax.high, _reach_of_line(curve, points, level))
+    return CurveDistance(ici, e50, e90, replace(emax, low=least, high=most))
 
 
 def _shapes(curve: SplineCurve) -> list[Float64s]:
     """Gaps that may be the true ones, as parameters less those of the diagonal: the fitted one, and the simpler ones nearest to it
     (a straight line on the log odds, a shift, a change of slope) that the data do not deny."""
+    found = [curve.parameters - curve.calibrated]
+    for directions in curve.simpler:
+        if directions.shape[1] < len(found[0]):
+            plain, _, denied = _nearest(curve, directions)
+            found += [] if denied else [plain]
+    return found
+
+
+def _nearest(curve: SplineCurve, directions: Float64s) -> tuple[Float64s, Float64s, bool]:
+    """The gap along some directions that is nearest to the fitted one, its covariance, and whether the data deny it."""
     from scipy.special import chdtrc
 
     step = curve.parameters - curve.calibrated
     precision = np.linalg.pinv(curve.covariance, hermitian=True)
-    found = [step]
-    for directions in curve.simpler:
-        extra = len(step) - directions.shape[1]
-        if extra <= 0:
-            continue
-        weighted = directions.T @ precision
-        plain = directions @ np.linalg.lstsq(weighted @ directions, weighted @ step, rcond=None)[0]
-        excess = float((step - plain) @ precision @ (step - plain))
-        if chdtrc(extra, excess) > _DENIED:
-            found.append(plain)
-    return found
+    weighted = directions.T @ precision
+    inverse = np.linalg.pinv(weighted @ directions, hermitian=True)
+    plain = directions @ inverse @ weighted @ step
+    extra = len(step) - directions.shape[1]
+    excess = float((step - plain) @ precision @ (step - plain))
+    denied = extra > 0 and chdtrc(extra, excess) <= _DENIED
+    return plain, directions @ inverse @ directions.T, bool(denied)
+
+
+def _reach_of_line(curve: SplineCurve, points: Float64s, level: float) -> float:
+    """An upper end of Emax where the curve may be a straight line on the log odds; 0 where the data deny that.
+
+    The true largest gap is at one score, and its pointwise interval there fails on that side with probability (1 - level) / 2; the
+    farthest end of all pointwise intervals is therefore an upper end for Emax. With few events the slope of a line is hardly known,
+    and truths along the fitted gap alone do not reach far enough into the tail.
+    """
+    count = len(curve.coefficients)
+    inner = (points > 0) & (points < 1) & (curve.cell_of(points) < 0)
+    if not count or not inner.any():
+        return 0.0
+    plain, covariance, denied = _nearest(curve, curve.simpler[0])
+    if denied:
+        return 0.0
+    x = curve.design(points[inner])
+    centre = x @ (curve.calibrated + plain)[:count]
+    reach = student(curve.df, level) * np.sqrt(np.einsum("ij,jk,ik->i", x, covariance[:count, :count], x))
+    above, below = sigmoid(centre + reach) - points[inner], points[inner] - sigmoid(centre - reach)
+    return float(max(above.max(), below.max()))
 
 
 def _along(curve: SplineCurve, step: Float64s, noise: Float64s, points: Float64s) -> Float64s:
     """Distances of the truths on a ray (first column) and of curves drawn about each: (truths, 4, 1 + draws)."""
     found = []
-    for factor in _RAY:
+    squared = float(step @ np.linalg.pinv(curve.covariance, hermitian=True) @ step)
+    errors = max(squared, 1e-12) ** 0.5
+    longest = max(_LONGEST, 1 + _FARTHER / errors)
+    for factor in (0.0, *np.geomspace(_SHORTEST, longest, _TRUTHS).tolist()):
         truth = curve.calibrated + factor * step
         found.append(_quick(curve.drawn(points, np.vstack([truth, truth + noise])) - points))
     return np.stack(found)

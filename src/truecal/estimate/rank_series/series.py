@@ -12,8 +12,9 @@ from truecal.estimate.rank_series.absolute import absolute_interval
 from truecal.estimate.rank_series.basis import largest_sum
 from truecal.estimate.rank_series.clustered import ClusteredSeries
 from truecal.estimate.rank_series.fit import Fit, covariance_of, fits, pivot_of, safe, shape_of, value_of
+from truecal.estimate.rank_series.null import Null
 from truecal.estimate.rank_series.sketched import largest_move
-from truecal.estimate.resampling import Redrawn, redraw
+from truecal.estimate.resampling import Redrawn
 from truecal.profile import CellProfile, Profile
 from truecal.types import Float64s
 
@@ -143,9 +144,9 @@ def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Flo
     """Statistic and p-value of every dataset."""
     cells = fit.cells
     found, p = np.zeros(len(cells.n)), np.empty(len(cells.n))
-    reference = np.empty(0)
     counts = np.broadcast_to(cells.count, cells.score.shape)
     covariance = covariance_of(fit.basis.by_dataset(), cells.chance, cells.n)
+    null = None
     for i in range(len(p)):
         if not (covariance[i].diagonal() > 0).any():
             impossible = bool(
@@ -155,10 +156,9 @@ def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Flo
             continue
         count, score = counts[i], cells.score[i]
         repeated = i > 0 and np.array_equal(count, counts[i - 1]) and np.array_equal(score, cells.score[i - 1])
-        if not repeated:  # datasets that share their scores share the redraws
-            surplus = redraw(count, score, count * cells.chance[i], resamples, generator)
-            surplus /= np.sqrt(safe(count) * cells.n[i])
-            reference = np.sort(largest_sum(surplus @ fit.basis.of(i).T, covariance[i]))
+        if null is None or not repeated:  # datasets that share their scores share the redraws
+            waves = fit.basis.of(i) / np.sqrt(safe(count) * cells.n[i])
+            null = Null(count, score, cells.chance[i], waves, covariance[i])
         found[i] = largest_sum(fit.beta[i], covariance[i])
-        p[i] = (1 + resamples - np.searchsorted(reference, found[i] - 1e-12 * abs(found[i]))) / (1 + resamples)
+        p[i] = null.p_value(float(found[i]), resamples, generator)
     return found, p

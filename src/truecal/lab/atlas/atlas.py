@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import checks, parallel
 from truecal.errors import InputError
 from truecal.lab.atlas.comparisons import COMPARISON_DOORS
 from truecal.lab.atlas.door import AtlasCell, Door
@@ -20,12 +20,11 @@ from truecal.lab.atlas.verdicts import VERDICT_DOORS
 from truecal.lab.atlas.worlds import atlas_worlds, class_worlds
 from truecal.lab.trials.content import code_digest, name_words
 from truecal.lab.trials.run import Run
-from truecal.parallel import Step
 from truecal.writing import write_whole
 
 DOORS: tuple[Door, ...] = (*ONE_SCORE_DOORS, *EVENT_DOORS, *COMPARISON_DOORS, *VERDICT_DOORS)
 SIZES = (50, 100, 300, 1000, 5000, 20_000, 100_000, 1_000_000)
-_MOST_ROWS = 2_000_000  # of all datasets of one cell together
+_MOST_ROWS = 1_000_000  # of all datasets of one cell together
 Worlds = Mapping[str, Mapping[str, Any]]
 
 
@@ -57,7 +56,7 @@ def coverage_atlas(
 ) -> list[AtlasCell]:
     """How often every statement held, door by door, world by world and size by size.
 
-    m datasets are drawn for each cell, or the door's share of them; fewer where together they would have more than two million
+    m datasets are drawn for each cell, or the door's share of them; fewer where together they would have more than a million
     rows. Every cell has a random stream of its own, so neither the other cells nor the number of workers change its numbers.
     With `run.cache` a cell that was tried once is read back, and an interrupted run goes on where it was. Doors and worlds of
     your own run with workers=1 and without a cache.
@@ -87,12 +86,12 @@ def coverage_atlas(
             cells[i] = stored.cell
     work = try_known if known else partial(_try_given, {door.name: door for door in doors}, worlds)
     with run.kept() as kept, kept.reporting("coverage") as progress:
-        progress(Step("cells of the atlas", len(cells), len(places)))
+        progress(parallel.Step("cells of the atlas", len(cells), len(places)))
         for at, cell in kept.processes.each(work, [places[i] for i in waiting]):
             cells[waiting[at]] = cell
             if store is not None:
                 store.write(places[waiting[at]].key, cell)
-            progress(Step("cells of the atlas", len(cells), len(places)))
+            progress(parallel.Step("cells of the atlas", len(cells), len(places)))
     return [cell for i in range(len(places)) if (cell := cells[i]) is not None]
 
 

@@ -135,7 +135,7 @@ ONE_SCORE_DOORS: tuple[Door, ...] = (
     Door("debiased, 15 bins", "interval", LEVEL, _debiased),
     Door("equal width", "interval", LEVEL, partial(_resampled, tc.BinnedECE(), True), 0.25, 20_000),
     Door("equal mass", "interval", LEVEL, partial(_resampled, tc.BinnedECE(scheme="mass"), True), 0.25, 20_000),
-    Door("sweep", "interval", LEVEL, partial(_resampled, tc.SweepECE(), False), 0.02, 300),
+    Door("sweep", "interval", LEVEL, partial(_resampled, tc.SweepECE(), False), 0.02, 100),
     Door("clusters", "interval", LEVEL, _clustered, 0.25, 20_000, 200),
     Door("words for confidence, clusters", "interval", LEVEL, _likert, 0.1, 20_000, 300),
     Door("subgroups", "interval", LEVEL, _subgroup, 0.1, 20_000, 200),

@@ -17,6 +17,8 @@ from truecal.lab.worlds.fit_world import WorldFit, fit_world
 from truecal.lab.worlds.world import Seed, World
 from truecal.lens import Lens, default_lens
 
+_MOST_ROWS = 10_000_000
+
 
 @dataclass(frozen=True)
 class HowBiased:
@@ -82,6 +84,10 @@ def how_biased(
     fit = fit_world(profile)
     world = fit.world if scores == "beta" else fit.empirical_world
     size = round(float(profile.size[0])) if n is None else n
+    if isinstance(size, int) and size > _MOST_ROWS:
+        raise InputError(
+            f"datasets of {size:,} rows are too large to simulate {m} of; give n= of at most {_MOST_ROWS:,}"
+        )
     made = trials(
         all_estimators() if estimators is None else estimators,
         {"fitted": world},

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal.plot.canvas import BLUE, GREY, ORANGE
+from truecal.plot.canvas import BLUE, GREY, ORANGE, below
 from truecal.plot.display import Display, Numbers
 
 _COLUMNS = ("at", "batch_error", "error", "low", "high", "log_e")
@@ -46,12 +46,12 @@ class OverTimeDisplay(Display):
         axes.plot(place, batch, color=BLUE, marker="o", markersize=3, linewidth=0, label="batch")
         for side in (-1, 1):
             axes.axhline(side * self.tolerance, color=GREY, linewidth=1, linestyle=(0, (4, 4)))
-        axes.set(ylabel="Mean score - frequency", title=self.name, xticks=[])
+        axes.set(ylabel="Score - frequency", title=self.name, xticks=[])
         axes.legend(frameon=False, loc="upper left")
-        self.evidence_ax_ = axes.inset_axes((0, -0.55, 1, 0.45))
+        self.evidence_ax_ = below(axes, 0.8)
         self.evidence_ax_.plot(place, log_e / np.log(10), color="black", linewidth=1.5)
         self.evidence_ax_.axhline(-np.log10(self.alpha), color=GREY, linewidth=1, linestyle=(0, (4, 4)))
         shown = np.unique(np.linspace(0, len(at) - 1, min(6, len(at))).astype(int))
         self.evidence_ax_.set_xticks(shown, [str(at[i]) for i in shown], rotation=30, ha="right")
-        self.evidence_ax_.set_ylabel("log10 of the e-value")
+        self.evidence_ax_.set_ylabel("log10 e-value")
         return self

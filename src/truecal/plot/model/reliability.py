@@ -11,7 +11,7 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens, default_lens
-from truecal.plot.canvas import BLUE, GREEN, GREY, ORANGE, zoom_axis, zoom_floor, zoomed
+from truecal.plot.canvas import BLUE, GREEN, GREY, ORANGE, below, fitted, width_of, zoom_axis, zoom_floor, zoomed
 from truecal.plot.display import Display
 from truecal.plot.model.reliability_numbers import ReliabilityNumbers, Scheme, reliability_numbers
 
@@ -137,8 +137,9 @@ class ReliabilityDisplay(Display):
             self._draw_histogram(zoom, floor)
         (self.histogram_ax_ if histogram else axes).set_xlabel("Confidence")
         if bins or smooth or isotonic:
-            axes.legend(loc="upper left", frameon=False)
-        axes.set_title(self._title(), loc="left", fontsize="medium")
+            axes.legend(loc="upper left", frameon=False, fontsize=7.5 if self.narrow_ else None)
+        points = 7.5 if self.narrow_ else 10.0
+        axes.set_title(fitted(self._title(), width_of(axes), points), loc="left", fontsize=points, parse_math=False)
         return self
 
     def _title(self) -> str:
@@ -155,7 +156,7 @@ class ReliabilityDisplay(Display):
         share = np.asarray(frame["count"]) / np.sum(frame["count"])
         size = 20 + 180 * np.minimum(share, 0.5)
         self.ax_.scatter(x, y, s=size, color=BLUE, edgecolor="white", linewidth=0.8, label="bins", zorder=4)
-        if counts and len(x) <= _MOST_LABELS:
+        if counts and len(x) <= _MOST_LABELS and not self.narrow_:  # they would cover the points
             for left, bottom, count in zip(x, y, frame["count"], strict=True):
                 self.ax_.annotate(
                     f"{count:,.6g}",
@@ -168,7 +169,7 @@ class ReliabilityDisplay(Display):
 
     def _draw_histogram(self, zoom: bool, floor: float) -> None:
         frame = self.numbers.zoomed_histogram if zoom else self.numbers.histogram
-        self.histogram_ax_ = self.ax_.inset_axes((0, -0.32, 1, 0.2))
+        self.histogram_ax_ = below(self.ax_, 0.22)
         left, right = (zoomed(frame[side], floor) if zoom else np.asarray(frame[side]) for side in ("left", "right"))
         self.histogram_ax_.bar(left, frame["share"], width=right - left, align="edge", color=GREY, alpha=0.8)
         self.histogram_ax_.set_ylabel("Share")

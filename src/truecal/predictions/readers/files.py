@@ -65,8 +65,11 @@ def _kind_of_content(data: bytes) -> str:
     if data.startswith(b"PAR1"):
         return "parquet"
     if data.startswith(b"PK\x03\x04"):
-        with ZipFile(io.BytesIO(data)) as archive:
-            return "npz" if all(name.endswith(".npy") for name in archive.namelist()) else "eval"
+        try:
+            with ZipFile(io.BytesIO(data)) as archive:
+                return "npz" if all(name.endswith(".npy") for name in archive.namelist()) else "eval"
+        except BadZipFile:
+            return "npz"  # whose reader refuses it
     if head.startswith(b"["):
         return "json"
     if not head.startswith(b"{"):
@@ -109,7 +112,7 @@ def read_frame(file: Path) -> Any:
         if isinstance(error, FileError):
             raise
         shown = {"ndjson": "jsonl"}.get(kind, kind)
-        raise FileError(f"{file} is not a readable {shown} file: {str(error).splitlines()[0]}") from error
+        raise FileError(f"{file} is not a readable {shown} file: {_reason(error)}") from error
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
@@ -128,7 +131,13 @@ def read_json(file: Path) -> Any:
     try:
         return json.loads(_unpacked(file))
     except (ValueError, RecursionError) as error:
-        raise FileError(f"{file} is not a readable json file: {str(error).splitlines()[0]}") from error
+        raise FileError(f"{file} is not a readable json file: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of another library's message, which may quote the file at any length."""
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return first if len(first) <= 200 else f"{first[:197]}..."
 
 
 def _records(file: Path) -> Any:
@@ -162,7 +171,7 @@ def read_lines(file: Path, *, most: int | None = None) -> Iterator[Any]:
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise FileError(f"{file} is not a readable jsonl file: line {number}: {error}") from error
+                raise FileError(f"{file} is not a readable jsonl file: line {number}: {_reason(error)}") from error
 
 
 def _unpacked(file: Path) -> bytes:

@@ -65,9 +65,10 @@ def columns_of(
     names, stars = matching(table.columns, wanted, "predictions")
     single = [name for name in (label, weights, clusters) if name is not None]
     matching(table.columns, single, "label, weights and clusters")
-    for name in [*names, *single]:
+    for name in [*(names if len(names) == 1 else ()), *single]:
         _refuse_missing(table[name], name)
     values, events = outputs_of(table, names)
+    _refuse_missing_outputs(table, names, values)
     labels = table[label].to_numpy()
     named = class_names(names, wanted, stars or events, labels, classes)
     used = {*names, *single}
@@ -76,7 +77,7 @@ def columns_of(
         "weights": None if weights is None else table[weights].to_numpy(),
         "clusters": None if clusters is None else table[clusters].to_numpy(),
         "classes": named,
-        "columns": {name: table[name].to_numpy() for name in rest},
+        "columns": {column.name: column.to_numpy() for column in table.select(rest).iter_columns()} if rest else {},
     }
     return values, labels, further
 
@@ -124,6 +125,15 @@ def _stars(names: Sequence[str], wanted: str | Sequence[str]) -> list[str]:
     """What the star of a pattern stood for in each name."""
     before, _, after = str(wanted).partition("*")
     return [name[len(before) : len(name) - len(after)] for name in names]
+
+
+def _refuse_missing_outputs(table: "nw.DataFrame[Any]", names: Sequence[str], values: NDArray[Any]) -> None:
+    """The same for several columns, of which only those that can hold a missing value are asked one by one."""
+    if len(names) < 2 or values.dtype.kind in "iub":
+        return
+    odd = np.isnan(values).any(axis=0) if values.dtype.kind == "f" else np.ones(len(names), bool)
+    for name in [name for name, look in zip(names, odd, strict=True) if look]:
+        _refuse_missing(table[name], name)
 
 
 def _refuse_missing(column: "nw.Series[Any]", name: str) -> None:

@@ -1,6 +1,7 @@
 """The items of TRIPOD+AI that concern calibration and its evaluation, with what this validation answers to each.
 
 Item numbers and topics follow Collins et al. (2024), TRIPOD+AI statement, BMJ 385:e078378; the wording is ours.
+Items not about calibration or its evaluation are left to the authors.
 """
 
 from collections.abc import Sequence
@@ -28,6 +29,13 @@ def checklist(found: Clinical, decisions: DecisionCurve, clustered: bool) -> lis
         ("10", "Sample size", f"{units}, {found.events:,} events; width of the O/E interval {oe.high - oe.low:.2f}"),
         ("11", "Missing data", f"no row was dropped or imputed for these numbers; handling before {TO_ADD}"),
         (
+            "12d",
+            "Heterogeneity across clusters",
+            "random effects over groups (Hartung-Knapp), prediction interval for a new group"
+            if found.sites is not None
+            else f"not asked for; {TO_ADD}",
+        ),
+        (
             "12e",
             "Measures of performance",
             "O/E, intercept, slope, flexible curve, ICI, c-statistic, Brier score, net benefit",
@@ -37,7 +45,8 @@ def checklist(found: Clinical, decisions: DecisionCurve, clustered: bool) -> lis
             "Recalibration of the model",
             f"none was made; the model's output was judged as given ({TO_ADD} if otherwise)",
         ),
-        ("14", "Performance in groups, fairness", sites),
+        ("12g", "How predictions were calculated", TO_ADD),
+        ("14", "Fairness", f"performance in groups: {sites}; approaches {TO_ADD}"),
         (
             "20a, 20b",
             "Numbers of participants and events",

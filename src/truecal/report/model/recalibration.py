@@ -42,7 +42,8 @@ class RemedyRow:
 
 @dataclass(frozen=True)
 class RecalibrationRecord:
-    """The cross-fitted comparison. `sampled` is the number of rows used where not all were."""
+    """The cross-fitted comparison. `sampled` is the number of rows used where not all were; `refused` says which methods could not
+    be fitted, and why."""
 
     rows: tuple[RemedyRow, ...]
     curves: Mapping[str, CurveRecord]
@@ -50,6 +51,7 @@ class RecalibrationRecord:
     tied: tuple[str, ...]
     folds: int
     sampled: int | None
+    refused: tuple[str, ...] = ()
 
 
 def recalibration(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) -> RecalibrationRecord | Absent:
@@ -81,6 +83,7 @@ def recalibration(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) 
         tied=tuple(evaluation.tied),
         folds=_FOLDS,
         sampled=len(preds) if sampled else None,
+        refused=tuple(f"{name} could not be fitted: {why}" for name, why in evaluation.refused),
     )
 
 

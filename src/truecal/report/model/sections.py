@@ -8,10 +8,12 @@ from truecal.report.model.methods import REFERENCES, definitions
 from truecal.report.model.tables import (
     bias_table,
     class_table,
+    clinical_table,
     estimator_table,
     group_table,
     likert_table,
     recalibration_table,
+    segment_table,
 )
 from truecal.report.model.verdict import percent, points, span_of
 from truecal.report.records import EstimateRecord
@@ -25,7 +27,9 @@ def body(content: Content) -> str:
         ("context", "In context", context_table(content.context, content.level)),
         ("classes", "Class by class", class_table(content)),
         ("groups", "Group by group", group_table(content)),
+        ("segments", "Where it is wrong", segment_table(content)),
         ("likert", _scale_heading(content), likert_table(content)),
+        ("clinical", "Clinical validation", clinical_table(content)),
         ("recalibration", "What recalibration brings", recalibration_table(content)),
         ("bias", "Bias of the estimators", bias_table(content)),
         ("methods", "Definitions and methods", _methods(content)),

@@ -20,6 +20,7 @@ from truecal.report.model.breakdown import (
     per_scanned_group,
 )
 from truecal.report.model.recalibration import RecalibrationRecord, recalibration
+from truecal.report.model.segments import ClinicalRecord, SegmentsRecord, clinical_of, segments_of
 from truecal.report.provenance import fingerprint
 from truecal.report.records import Absent
 
@@ -82,6 +83,14 @@ class Source(ABC):
 
     def remedies(self) -> RecalibrationRecord | Absent | None:
         """Recalibrators on held-out folds."""
+        return None
+
+    def segments(self, tolerance: float) -> SegmentsRecord | Absent | None:
+        """Segments in which it is wrong, where columns were asked for."""
+        return None
+
+    def clinical(self) -> ClinicalRecord | Absent | None:
+        """The numbers of a clinical validation, where a risk is judged."""
         return None
 
     def sketch(self, head: tc.Estimate) -> SketchRecord | None:
@@ -180,6 +189,16 @@ class RowsSource(Source):
     def remedies(self) -> RecalibrationRecord | Absent | None:
         return recalibration(self.preds, lens=self.lens.lens, level=self.level, rng=self.rng)
 
+    def segments(self, tolerance: float) -> SegmentsRecord | Absent | None:
+        if not self.columns:
+            return None
+        return segments_of(self.preds, self.columns, lens=self.lens.lens, level=self.level, tolerance=tolerance)
+
+    def clinical(self) -> ClinicalRecord | Absent | None:
+        if self.top_label or self.lens.kept.pooled:
+            return None
+        return clinical_of(self.preds, lens=self.lens.lens, level=self.level, rng=self.rng)
+
 
 class ProfileSource(Source):
     """The profile of one dataset: scores and outcomes without classes, columns or rows to regroup."""
@@ -217,6 +236,11 @@ class SketchSource(ProfileSource):
         if self.scan is None or not self.scan.by:
             return None
         return per_scanned_group(self.scan, overall, level=self.level, rng=self.rng)
+
+    def segments(self, tolerance: float) -> SegmentsRecord | Absent | None:
+        if self.scan is None or not self.scan.by:
+            return None
+        return segments_of(self.scan, self.scan.by, lens=None, level=self.level, tolerance=tolerance)
 
 
 def source_of(data: object, *, lens: Lens | None, by: Sequence[str], level: float, rng: int) -> Source:

@@ -1,10 +1,13 @@
 """The tables of results: by estimator, by class, by group."""
 
+from math import isfinite
+
 from truecal import names
 from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
 from truecal.report.model.methods import ESTIMATOR_WORDS, NORM_WORDS
+from truecal.report.model.segments import small_diagram
 from truecal.report.records import Absent
 
 _PAGE = 20  # rows of a long table shown at first
@@ -138,6 +141,67 @@ def _finding(row: GroupRow, tolerance: float) -> str:
     return "off, but within tolerance" if row.high <= tolerance else "off, size uncertain"
 
 
+def segment_table(content: Content) -> str:
+    """The segments that an audit listed, below those that contain them, each with a small diagram."""
+    found = content.segments
+    if found is None:
+        return ""
+    if isinstance(found, Absent):
+        return element("p", escaped(found.absent))
+    rows = [
+        [
+            Cell(row.name, float(i), title=row.name if len(row.name) > 60 else "", indent=row.depth),
+            Cell("", picture=small_diagram(row.curve)),
+            Cell(f"{row.rows:,}", float(row.rows)),
+            Cell(f"{row.difference:+.4f}", row.difference),
+            Cell(f"{row.low:+.4f} to {row.high:+.4f}", row.low),
+            Cell(_p(row.p_value), row.p_value),
+            Cell(row.region),
+            Cell(f"{row.contribution:+.4f}", row.contribution),
+            Cell(f"{row.explains:,}", float(row.explains)),
+            Cell("beyond tolerance" if row.beyond else "limits reach the tolerance"),
+        ]
+        for i, row in enumerate(found.rows)
+    ]
+    words = (
+        f"All intersections of the columns were searched, in all regions of the scores: {found.summary}. The chance that any "
+        f"calibrated segment is listed is at most {1 - content.level:.0%}, and the limits hold for all segments at once. One row "
+        "per cause; a segment inside another stands below it. The difference is score minus outcome: positive is too confident."
+    )
+    notes = "".join(element("p", escaped(note)) for note in found.notes)
+    header = ["Segment", "Diagram", "Predictions", "Difference", "Limits", "p-value"]
+    header += ["Scores", "Adds overall", "Explains", "Finding"]
+    listed = table("Miscalibrated segments", header, rows, page=_PAGE, id_="segment-table") if rows else ""
+    return element("p", escaped(words)) + listed + notes
+
+
+def clinical_table(content: Content) -> str:
+    """The numbers of a clinical validation."""
+    found = content.clinical
+    if found is None:
+        return ""
+    if isinstance(found, Absent):
+        return element("p", escaped(found.absent))
+    rows = [
+        [
+            Cell(row.title),
+            Cell(f"{row.value:.3f}", row.value),
+            Cell(f"{row.low:.3f} to {row.high:.3f}", row.low),
+            Cell("" if row.calibrated is None else f"{row.calibrated:g}", _sorted(row.calibrated)),
+            Cell(row.reading),
+        ]
+        for row in found.rows
+    ]
+    words = f"What TRIPOD+AI asks of a validation, as `tc.clinical` gives it: {found.counts}."
+    notes = "".join(element("li", escaped(note)) for note in found.warnings)
+    header = ["Number", "Value", f"{content.level:.0%} interval", "If calibrated", "How to read it"]
+    return (
+        element("p", escaped(words))
+        + table("Clinical validation", header, rows, id_="clinical-table")
+        + (element("ul", notes, class_="warnings") if notes else "")
+    )
+
+
 def likert_table(content: Content) -> str:
     """What people would be told, and whether it was kept."""
     if content.likert is None:
@@ -195,13 +259,19 @@ def recalibration_table(content: Content) -> str:
     others = [name for name in found.tied if name != found.winner]
     close = f"; {', '.join(others)}: not significantly worse" if others else ""
     part = "" if found.sampled is None else f" A sample of {found.sampled:,} rows was used."
+    best = f" Lowest log loss: {found.winner}{close}."
+    if not any(isfinite(row.log_loss) for row in found.rows):
+        best = (
+            " Every log loss is infinite: a row had probability 0 for what happened, and no method here can raise it."
+        )
     intro = element(
         "p",
         escaped(
             f"Each method was fitted on {found.folds - 1} of {found.folds} parts of the rows and judged on the other, in "
-            f"turn. Lowest log loss: {found.winner}{close}.{part}"
+            f"turn.{best}{part}"
         ),
     )
+    intro += "".join(element("p", escaped(f"{words}.")) for words in found.refused)
     header = ["Method", "Error", f"{content.level:.0%} interval", "Log loss", "Brier score", "Accuracy"]
     chart = ""
     if found.curves:

@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 
 import truecal as tc
-from truecal.estimate import Binning, Bins, resampling
+from truecal import estimate as estimators
+from truecal.estimate import Bins, resampling
 from truecal.types import Float64s
 
 
@@ -48,7 +49,7 @@ def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "
     0.0017
     """
     resampling.refuse_batch(profile)
-    cut = Binning(bins, scheme, "keep", "left").cut(profile)
+    cut = estimators.Binning(bins, scheme, "keep", "left").cut(profile)
     found = Bins.of(profile, cut)
     squares, products = (np.diff(profile.sums(name, cut), axis=1)[0] for name in ("cc", "cy"))
     weight, outcome, score = found.safe[0], found.outcome_sum[0] / found.safe[0], found.score_sum[0] / found.safe[0]

@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 import truecal as tc
+from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Binning, Bins, combined
+from truecal.estimate import Bins, combined
 from truecal.lens import Lens
 from truecal.study.metrics.names import Metric
 from truecal.types import Float64s
@@ -130,7 +131,7 @@ def diagram(profile: tc.Profile) -> list[dict[str, Any]]:
     """The bins of the reliability diagrams of one dataset that hold data, equal mass and equal width."""
     rows: list[dict[str, Any]] = []
     for scheme in ("mass", "width"):
-        cut = Binning(_DIAGRAM_BINS, scheme, "keep", "left").cut(profile)
+        cut = estimators.Binning(_DIAGRAM_BINS, scheme, "keep", "left").cut(profile)
         bins = Bins.of(profile, cut)
         k = np.flatnonzero(bins.weight[0] > 0)
         place = cut.below[0]

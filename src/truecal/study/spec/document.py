@@ -94,19 +94,20 @@ def read_document(path: str | os.PathLike[str]) -> Entry:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"cannot read {file}: {getattr(error, 'strerror', None) or 'it is not text'}") from error
-    loader = yaml.SafeLoader(text)
+    problems = Problems(file.name)
     try:
+        loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
         if root is None:
             raise FileError(f"{file} is empty")
-        problems = Problems(file.name)
         entry = _entry(root, loader, problems, set())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}" if mark is not None else ""
-        raise FileError(f"{file.name}{where}: this is not YAML: {getattr(error, 'problem', None) or error}") from error
-    finally:
-        loader.dispose()
+        reason = str(getattr(error, "problem", None) or error).splitlines()[0]
+        raise FileError(f"{file.name}{where}: this is not YAML: {reason}") from error
+    except RecursionError as error:
+        raise FileError(f"{file.name}: values are nested too deeply to be those of a study") from error
     problems.refuse()
     return entry
 
@@ -122,7 +123,11 @@ def _entry(node: Any, loader: Any, problems: Problems, seen: set[int]) -> Entry:
     if isinstance(node, yaml.SequenceNode):
         return Entry([_entry(item, loader, problems, seen) for item in node.value], line)
     if not isinstance(node, yaml.MappingNode):
-        return Entry(loader.construct_object(node), line)
+        try:
+            return Entry(loader.construct_object(node), line)
+        except ValueError as error:  # a date that does not exist, a number of thousands of digits
+            problems.add(line, f"{node.value[:40]!r} cannot be read: {error}")
+            return Entry(None, line)
     items: dict[str, Entry] = {}
     for key, value in node.value:
         name = str(key.value)

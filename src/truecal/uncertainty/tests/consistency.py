@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from truecal.estimate import Estimator, SweepECE, check_estimator
+from truecal import estimate as estimators
+from truecal.estimate import Estimator, check_estimator
 from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
@@ -25,7 +26,7 @@ def consistency_test(
     >>> consistency_test(sharp, tc.BinnedECE(bins=10)).p_value
     0.001
     """
-    estimator = SweepECE() if estimator is None else estimator
+    estimator = estimators.SweepECE() if estimator is None else estimator
     check_estimator(estimator)
     method = f"consistency resampling of {type(estimator).__name__}"
     return redraw_test(profile, estimator.values, method=method, resamples=resamples, rng=rng)

@@ -6,6 +6,8 @@ from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
+_MOST_BINS = 4096
+
 
 def tcal_test(profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Verdict:
     r"""Multi-scale test of calibration in the manner of T-Cal (Lee, Huang, Hassani and Dobriban 2023).
@@ -27,8 +29,8 @@ def tcal_test(profile: Profile, *, resamples: int = 999, rng: int | np.random.Ge
 
 
 def scales(n: float) -> list[int]:
-    """Numbers of bins: the powers of two up to sqrt(n)."""
-    return [2**j for j in range(int(np.log2(max(np.sqrt(n), 1.0))) + 1)]
+    """Numbers of bins: the powers of two up to sqrt(n), and to the number of cells that redraws keep apart."""
+    return [2**j for j in range(int(np.log2(np.clip(np.sqrt(n), 1.0, _MOST_BINS))) + 1)]
 
 
 def _largest(cells: Profile) -> Float64s:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.estimate import resampling
+from truecal.frame import Frame, Tabular
 from truecal.profile import Profile
 from truecal.types import Float64s
 
 CALIBRATED = "perfectly calibrated"
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Tabular):
     """A test of a hypothesis: `statistic`, `p_value` (never 0), what was tested and how. Arrays for a batch.
 
     `hypothesis` is what a small p-value speaks against.
@@ -22,6 +23,12 @@ class Verdict:
     p_value: float | Float64s
     hypothesis: str
     method: str
+
+    def frame(self) -> Frame:
+        """One row per dataset."""
+        p = np.atleast_1d(self.p_value)
+        words = {"method": [self.method] * len(p), "hypothesis": [self.hypothesis] * len(p)}
+        return Frame({**words, "statistic": np.atleast_1d(self.statistic), "p_value": p})
 
     def __str__(self) -> str:
         if np.ndim(self.p_value):

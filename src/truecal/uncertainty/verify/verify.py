@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimate, RankSeries
+from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile, Sketch
@@ -31,8 +32,8 @@ _ROWS = "rows are independent draws of the population that the statement is abou
 _CLUSTERS = "clusters are independent, and many enough for a normal approximation of their means"
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Tabular):
     """Whether the root-mean-square calibration error can be said to lie below a threshold.
 
     Attributes
@@ -73,6 +74,11 @@ class Verification:
     def well_balanced(self) -> bool | None:
         """Whether the outputs are 2-well-balanced, as the theory of the debiased estimator asks."""
         return None if self.balance is None else self.balance <= 2
+
+    def frame(self) -> Frame:
+        """One row: the verdict, its threshold, the estimated error with its limits, and what is assumed."""
+        names = ("verdict", "threshold", "level", "value", "low", "high", "n", "lens")
+        return Frame.from_records([{n: getattr(self, n) for n in names} | {"assumes": "; ".join(self.assumes)}])
 
     def __str__(self) -> str:
         what = {

@@ -1,0 +1,66 @@
+"""The fixture `calibration` for tests of models (pytest loads it where truecal is installed):
+
+    def test_the_model_is_calibrated(calibration):
+        calibration.check(y_true, y_prob, max_error=0.05)
+
+Options `--calibration-max-error` and `--calibration-level` stand for what a check does not say.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    import truecal as tc
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the plugin."""
+    group = parser.getgroup("truecal", "calibration of models")
+    group.addoption("--calibration-max-error", type=float, help="Largest error that calibration.check allows.")
+    group.addoption("--calibration-level", type=float, default=0.95, help="How sure a check is to be (default 0.95).")
+
+
+class Calibration:
+    """Checks of calibration whose failures say what was measured."""
+
+    def __init__(self, max_error: float | None, level: float) -> None:
+        self.max_error, self.level = max_error, level
+
+    def check(
+        self,
+        data: Any,
+        y_prob: Any = None,
+        *,
+        max_error: float | None = None,
+        level: float | None = None,
+        **options: Any,
+    ) -> "tc.Estimate":
+        """Fail unless the upper end of the interval of the error is at most `max_error`, as in `truecal measure --max-error`.
+
+        `data` is Predictions, or labels with `y_prob`; `options` as in :func:`truecal.calibration_error`.
+        """
+        __tracebackhide__ = True
+        import truecal as tc
+
+        most = self.max_error if max_error is None else max_error
+        if most is None:
+            raise tc.InputError("say how large the error may be: max_error=, or pytest --calibration-max-error")
+        sure = self.level if level is None else level
+        if y_prob is None:
+            estimate = tc.measure(data, level=sure, **options)
+        else:
+            estimate = tc.calibration_error(data, y_prob, level=sure, **options)
+        if estimate.interval is None:
+            raise tc.InputError("a check needs an interval, which this estimator does not have; use the default")
+        high = float(estimate.interval.high) + (estimate.sketch_error or 0.0)
+        if high > most:
+            pytest.fail(f"the calibration error may be {high:.4f}, and {most:g} is allowed: {estimate}")
+        return estimate
+
+
+@pytest.fixture
+def calibration(request: pytest.FixtureRequest) -> Calibration:
+    """Checks of calibration: `calibration.check(y_true, y_prob, max_error=0.05)`."""
+    config = request.config
+    return Calibration(config.getoption("--calibration-max-error"), config.getoption("--calibration-level"))

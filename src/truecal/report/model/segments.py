@@ -1,0 +1,104 @@
+"""Where it is wrong, and the clinical numbers: what `tc.audit` and `tc.clinical` say of the rows of a page, as records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import truecal as tc
+from truecal.errors import InputError
+from truecal.lens import Lens
+from truecal.report.html import element
+from truecal.report.records import Absent
+
+
+@dataclass(frozen=True)
+class SegmentRow:
+    """A segment that an audit listed, `depth` levels below the one that contains it; `curve` is its score, outcome and rows."""
+
+    name: str
+    depth: int
+    region: str
+    rows: int
+    share: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    beyond: bool | None
+    contribution: float
+    explains: int
+    curve: tuple[tuple[float, float, int], ...]
+
+
+@dataclass(frozen=True)
+class SegmentsRecord:
+    """The segments in the order of their tree, what was searched in words, and notes."""
+
+    rows: tuple[SegmentRow, ...]
+    summary: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClinicalRow:
+    """A clinical number with its interval, its value for a calibrated model, and how to read it."""
+
+    title: str
+    value: float
+    low: float
+    high: float
+    calibrated: float | None
+    reading: str
+
+
+@dataclass(frozen=True)
+class ClinicalRecord:
+    """The clinical numbers of a page."""
+
+    rows: tuple[ClinicalRow, ...]
+    counts: str
+    warnings: tuple[str, ...]
+
+
+def segments_of(
+    data: tc.Predictions | tc.Scan, by: Sequence[str], *, lens: Lens | None, level: float, tolerance: float
+) -> SegmentsRecord | Absent:
+    """What `tc.audit` finds in the columns of a page; absent where it cannot search."""
+    try:
+        found = tc.audit(data, by=list(by), lens=lens, level=level, tolerance=tolerance)
+    except InputError as error:
+        return Absent(f"Not searched: {error}.")
+    same = ("name", "region", "rows", "share", "difference", "low", "high", "p_value", "beyond", "contribution")
+    rows = tuple(
+        SegmentRow(
+            depth=depth,
+            explains=segment.explains,
+            curve=segment.curve,
+            **{name: getattr(segment, name) for name in same},
+        )
+        for depth, segment in found.tree()
+    )
+    return SegmentsRecord(rows, found.summary(), found.notes)
+
+
+def clinical_of(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) -> ClinicalRecord | Absent:
+    """The numbers of `tc.clinical`; absent where the cohort has none."""
+    try:
+        found = tc.clinical(preds, lens=lens, level=level, rng=rng)
+    except InputError as error:
+        return Absent(f"Not possible on these data: {error}.")
+    names = ("title", "value", "low", "high", "calibrated", "reading")
+    rows = tuple(ClinicalRow(**{name: row[name] for name in names}) for row in found.frame())
+    units = f" of {found.patients:,} clusters" if preds.clusters is not None else ""
+    counts = f"{found.rows:,} rows{units}, {found.events:,} events ({found.prevalence:.1%})"
+    return ClinicalRecord(rows, counts, found.warnings)
+
+
+def small_diagram(curve: Sequence[tuple[float, float, int]]) -> str:
+    """A reliability diagram of the quarters of a segment's scores, as a picture of 48 pixels."""
+    words = "; ".join(f"score {score:.2f}, outcome {outcome:.2f}" for score, outcome, _ in curve)
+    points = "".join(
+        element("circle", cx=f"{4 + 40 * score:.1f}", cy=f"{44 - 40 * outcome:.1f}", r="2.5", class_="dot")
+        for score, outcome, _ in curve
+    )
+    line = element("path", d="M4 44L44 4", class_="diagonal")
+    return element("svg", line, points, width=48, height=48, role="img", aria_label=words, class_="small")

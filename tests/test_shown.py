@@ -1,0 +1,101 @@
+"""Results in notebooks, papers and programs: short in a terminal, small and safe as HTML, plain as dictionaries."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from truecal.frame import plain
+from truecal.report.records import EstimateRecord
+
+RNG = np.random.default_rng(0)
+P = RNG.random(3000)
+HOSTILE = '<script>alert("x")</script>'
+PREDS = tc.Predictions.from_probs(
+    P,
+    RNG.random(3000) < P**1.5,
+    columns={"site": RNG.choice([f"s{i}" for i in range(30)] + [HOSTILE], 3000), "sex": RNG.choice(["f", "m"], 3000)},
+)
+RESULTS = {
+    "Estimate": lambda: tc.measure(PREDS),
+    "Estimates": lambda: tc.measure(PREDS, estimator=[tc.BinnedECE(), tc.SweepECE()]),
+    "Bins": lambda: tc.measure(PREDS, estimator=tc.BinnedECE()).bins,
+    "Comparison": lambda: tc.compare(PREDS.labels, P, P**2, names=(HOSTILE, "b"), resamples=99),
+    "Subgroups": lambda: tc.subgroups(PREDS, "site"),
+    "Verification": lambda: tc.verify(PREDS, 0.2),
+    "Verdict": lambda: tc.below(PREDS, 0.2),
+    "Audit": lambda: tc.audit(PREDS, by=["site", "sex"], depth=1),
+    "LikertReport": lambda: tc.likert(PREDS, {HOSTILE: (0, 0.5), "high": (0.5, 1)}, replicates=50),
+}
+
+
+@pytest.fixture(scope="module", params=RESULTS)
+def result(request):
+    return RESULTS[request.param]()
+
+
+def test_a_terminal_gets_one_short_line(result):
+    assert len(repr(result)) <= 200
+    assert repr(result).startswith(type(result).__name__)
+    assert "\n" not in repr(result)
+
+
+def test_a_notebook_gets_a_small_table_without_scripts(result):
+    shown = result._repr_html_()
+    assert len(shown) < 40_000
+    assert "<table" in shown
+    assert not re.search(r"<script|\bon\w+=|javascript:|https?:", shown, re.IGNORECASE)
+
+
+def test_numbers_as_dictionaries_and_in_papers(result):
+    json.dumps(result.to_dict(), allow_nan=False)
+    frame = result.frame()
+    assert len(frame)
+    assert result.to_markdown().count("\n") == len(frame) + 1
+    assert result.to_latex().startswith("\\begin{tabular}")
+    assert frame.to_pandas().shape == frame.to_polars().shape == (len(frame), len(frame.columns))
+
+
+def test_a_long_table_is_cut_and_says_so():
+    shown = tc.subgroups(PREDS, "site")._repr_html_()
+    assert shown.count("<tr>") == 22  # a header, ten rows, a gap, ten rows
+    assert "11 of 31 rows are not shown" in shown
+
+
+def test_an_estimate_says_in_python_what_the_command_line_says():
+    estimate = tc.measure(PREDS, estimator=tc.BinnedECE())
+    said, told = estimate.to_dict(), plain(EstimateRecord.of(estimate))
+    for name in (
+        "metric",
+        "value",
+        "norm",
+        "power",
+        "interval",
+        "p_value",
+        "n",
+        "direction",
+        "estimator",
+        "lens",
+        "warnings",
+    ):
+        assert said[name] == told[name], name
+    assert [row["mean_score"] for row in said["bins"]] == [row["mean_score"] for row in told["bins"]]
+
+
+def test_several_estimators_make_a_table():
+    table = tc.measure(PREDS, estimator=[tc.BinnedECE(bins=10), tc.BinnedECE(bins=20)])
+    assert [float(e) for e in table] == [
+        float(tc.measure(PREDS, estimator=tc.BinnedECE(bins=bins))) for bins in (10, 20)
+    ]
+    assert [row["options"].split(",")[0] for row in table.frame()] == ["bins=10", "bins=20"]
+    with pytest.raises(tc.InputError, match="empty list"):
+        tc.measure(PREDS, estimator=[])
+
+
+def test_a_sketch_is_measured_like_the_rows_it_saw():
+    sketch = tc.Sketch.from_arrays(P, PREDS.labels)
+    assert float(tc.measure(sketch)) == pytest.approx(float(tc.measure(PREDS)), abs=1e-6)
+    with pytest.raises(tc.InputError, match="made with its lens"):
+        tc.measure(sketch, lens=tc.TopLabel())
