@@ -182,13 +182,15 @@ def test_sketches_are_compared_like_unpaired_rows():
 
 
 def test_what_sketches_leave_open_widens_the_interval():
-    from truecal.uncertainty.compare import _pair
+    from truecal.uncertainty.compare import _pair, _Stated
     from truecal.uncertainty.compared import Model
 
     drawn = np.linspace(0.01, 0.02, 101)
     seen = {"a": Model(0.015, drawn, False), "b": Model(0.005, drawn - 0.01, False)}
-    open_ = {name: Model(m.value, m.drawn, m.calibrated, 0.002) for name, m in seen.items()}
-    plain, wide = (_pair("a", "b", m, 0.95, "", tc.RankSeries(), "", 10).interval for m in (seen, open_))
+    open_ = {name: Model(m.value, m.drawn, m.calibrated, unseen=0.002) for name, m in seen.items()}
+    plain, wide = (
+        _pair("a", "b", m, _Stated(0.95, "", tc.RankSeries(), "", 10, False)).interval for m in (seen, open_)
+    )
     assert (plain.low - wide.low, wide.high - plain.high) == (pytest.approx(0.004), pytest.approx(0.004))
 
 

@@ -69,6 +69,10 @@ class BinnedECE(BinnedEstimator):
     def fixed_cut(self, profile: Profile) -> Cut:
         return self.binning.cut(profile)
 
+    @property
+    def width_binning(self) -> Binning | None:
+        return self.binning if self.scheme == "width" else None
+
     def of_bins(self, bins: Bins) -> Float64s:
         return power_mean(bins.gap, bins.share, self.norm)
 

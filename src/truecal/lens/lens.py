@@ -44,6 +44,10 @@ class Lens(ABC):
         """Lenses on parts of what this one sees, for a table beside it: smaller k, single groups."""
         return ()
 
+    def every_column(self, preds: Predictions) -> bool:
+        """Whether the datasets are the columns of the matrix of probabilities, each with its own class as the outcome."""
+        return False
+
     def pushed_down(self) -> PushedDown:
         """What an engine must find in a row; lenses that need more than that refuse."""
         raise InputError(

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 from truecal.errors import InputError
 from truecal.train.smoothing import cross_entropy
 from truecal.train.tensors import (
+    IGNORED,
     Module,
     Reduction,
     Tensor,
@@ -13,6 +14,7 @@ from truecal.train.tensors import (
     functional,
     in_two_columns,
     is_hard,
+    kept_only,
     reduced,
     torch,
 )
@@ -55,9 +57,8 @@ def focal_loss(
     if logits.ndim == 1 and weight is None:
         # With two classes 1 - p of one is the p of the other, so that powers are exponentials of logarithms at hand.
         right, wrong = functional.logsigmoid(logits), functional.logsigmoid(-logits)
-        return reduced(
-            -targets * _binary(right, wrong, gamma) - (1 - targets) * _binary(wrong, right, gamma), reduction
-        )
+        losses = -targets * _binary(right, wrong, gamma) - (1 - targets) * _binary(wrong, right, gamma)
+        return kept_only(losses, targets != IGNORED, reduction) if hard else reduced(losses, reduction)
     if logits.ndim == 1:
         logits, targets = in_two_columns(logits, targets, hard=hard)
     log_p = functional.log_softmax(logits, dim=1)
@@ -65,11 +66,12 @@ def focal_loss(
     if not hard:
         losses = -targets * _focused(log_p, gamma)
         return reduced((losses if weight is None else losses * weight).sum(dim=1), reduction)
-    losses = -_focused(log_p.gather(1, targets[:, None]).squeeze(1), gamma)
+    kept = targets != IGNORED
+    own = torch.where(kept, targets, 0)
+    losses = -_focused(log_p.gather(1, own[:, None]).squeeze(1), gamma)
     if weight is None:
-        return reduced(losses, reduction)
-    of_row = weight[targets]
-    return reduced(losses * of_row, reduction, of_row.sum())
+        return kept_only(losses, kept, reduction)
+    return kept_only(losses * weight[own], kept, reduction, weight[own])
 
 
 def _focused(log_p: Tensor, gamma: Gamma) -> Tensor:

@@ -42,6 +42,10 @@ def mixup(
     share = random.Random(seed).betavariate(alpha, alpha)
     order = torch.randperm(len(inputs), generator=generator, device=where).to(inputs.device)
     if is_hard(targets):
+        if bool((targets < 0).any()):
+            raise InputError(
+                "mixup cannot blend rows without a label (a target below 0, such as -100); drop them first"
+            )
         targets = (targets if classes is None else functional.one_hot(targets.long(), classes)).to(torch.float32)
     return torch.lerp(inputs[order], inputs, share), torch.lerp(targets[order], targets, share)
 
@@ -75,6 +79,13 @@ class Mixup(Module):  # type: ignore[misc]
         if not self.training:
             return inputs, targets
         return mixup(inputs, targets, alpha=self.alpha, classes=self.classes, generator=self.generator)
+
+    def get_extra_state(self) -> Tensor:
+        """Where the stream of blends is, so that state_dict() takes it along and a resumed run goes on with the same blends."""
+        return self.generator.get_state()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.generator.set_state(state)
 
     def extra_repr(self) -> str:
         return f"alpha={self.alpha:g}, classes={self.classes}"

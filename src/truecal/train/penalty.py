@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from truecal.errors import InputError
 from truecal.train.smoothing import cross_entropy
-from truecal.train.tensors import Module, Tensor, checked, is_hard, torch
+from truecal.train.tensors import IGNORED, Module, Tensor, checked, is_hard, torch
 
 Penalty: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
@@ -76,6 +76,9 @@ def _judged(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Probability of the predicted class, and whether it was right."""
     hard = is_hard(targets)
     logits, targets = checked(logits, targets)
+    if hard:
+        kept = targets != IGNORED
+        logits, targets = logits[kept], targets[kept]
     if len(logits) == 0:
         raise InputError("an empty batch has no calibration error")
     if logits.ndim == 1:

@@ -19,7 +19,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Sketch
 from truecal.select import column
 from truecal.types import Float64s
-from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context
+from truecal.uncertainty.compared import Drawing, Model, by_counts, difference_of, in_context
 from truecal.uncertainty.multiplicity import holm
 
 
@@ -94,11 +94,9 @@ def compare(
 ) -> Comparison:
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    Rows (or whole clusters) are drawn with replacement, the same for both models, so what the models have in common cancels.
-    With P the estimates as powers and d the deviations of their resamples (see :class:`Bootstrap`), the differences
-    root(P_a - d_a) - root(P_b - d_b) give the interval, and the share of them on either side of 0 the p-value. An estimate of no
-    error at all is still above 0; so where calibration is rejected for one model and not for the other, the interval reaches to
-    where the whole error of the one would be the difference.
+    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `_difference`),
+    which is that over rows (or whole clusters) drawn with replacement, the same for both models: what the models have in common
+    cancels. The p-value agrees with the interval.
 
     compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
     belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
@@ -243,7 +241,8 @@ def _compare_all(
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
     described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
-    return _adjusted([_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs])
+    stated = _Stated(level, method, estimator, described, n, chosen.paired)
+    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
 
 
 def _compare_sketches(
@@ -258,7 +257,8 @@ def _compare_sketches(
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
     models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}
     n, method = min(s.rows for s in sketches.values()), "bootstrap of rows, unpaired, and what the sketches leave open"
-    return _adjusted([_pair(a, b, models, level, method, estimator, "scores", n) for a, b in pairs])
+    stated = _Stated(level, method, estimator, "scores", n, paired=False)
+    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
 
 
 def _adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -334,27 +334,23 @@ def _units_by_key(
     return {name: resampling.Units(group[values], drawn.count, kind) for name, values in codes.items()}
 
 
-def _pair(
-    a: str,
-    b: str,
-    models: Mapping[str, Model],
-    level: float,
-    method: str,
-    estimator: Estimator,
-    lens: str,
-    n: int,
-) -> Comparison:
+@dataclass(frozen=True)
+class _Stated:
+    """What all comparisons made together have in common."""
+
+    level: float
+    method: str
+    estimator: Estimator
+    lens: str
+    n: int
+    paired: bool
+
+
+def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Comparison:
     one, other = models[a], models[b]
-    d = one.drawn - other.drawn
     difference = one.value - other.value
-    low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
-    if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
-        high = max(high, np.quantile(one.drawn, (1 + level) / 2))
-    if one.calibrated and not other.calibrated:
-        low = min(low, -np.quantile(other.drawn, (1 + level) / 2))
-    m = len(d)
-    tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
-    p = min(1.0, 2 * (1 + tail) / (1 + m))
+    low, high, p = difference_of(one, other, stated.level, paired=stated.paired)
     unseen = one.unseen + other.unseen
-    interval = Interval(min(float(low), difference) - unseen, max(float(high), difference) + unseen, level, method)
-    return Comparison(a, b, one.value, other.value, interval, p, p, d, estimator, lens, n)
+    interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
+    d = one.drawn - other.drawn
+    return Comparison(a, b, one.value, other.value, interval, p, p, d, stated.estimator, stated.lens, stated.n)

@@ -12,6 +12,7 @@ from truecal import checks
 from truecal import estimate as estimators
 from truecal.errors import InputError
 from truecal.estimate import (
+    Binning,
     Estimate,
     Estimator,
     Interval,
@@ -263,6 +264,9 @@ def _many(
     preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s, level: float, rng: np.random.Generator
 ) -> Estimate:
     """One error over all datasets of a lens, on the same rows: rows (or clusters) are drawn for all of them together."""
+    binning = estimator.width_binning
+    if binning is not None and lens.every_column(preds) and resampling.wide.pays(preds, binning):
+        return _wide(preds, estimator, binning, shares, level, rng)
     estimate = _combined(preds, estimator, lens, shares)
     units = resampling.Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:
@@ -280,6 +284,27 @@ def _many(
         power=found.power,
         interval=found.interval(),
         p_value=p,
+        parts=estimator.root(joint.parts),
+    )
+
+
+def _wide(
+    preds: Predictions, estimator: Estimator, binning: Binning, shares: Float64s, level: float, rng: np.random.Generator
+) -> Estimate:
+    """The same for bins of equal width of very many probabilities, from one pass over them."""
+    groups = resampling.wide.Groups.of(preds.probs, preds.labels, binning)
+    joint = resampling.wide.resampled(estimator, groups, shares, rng)
+    found = resampling.Bootstrap.of(estimator, joint, level, "rows")
+    return Estimate(
+        value=found.value,
+        power=found.power,
+        n=len(preds),
+        effective_n=float(len(preds)),
+        estimator=estimator,
+        norm=estimator.power_norm,
+        direction=joint.direction,
+        interval=found.interval(),
+        p_value=joint.test,
         parts=estimator.root(joint.parts),
     )
 

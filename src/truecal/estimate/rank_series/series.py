@@ -58,8 +58,8 @@ class RankSeries(Estimator):
         return self.norm
 
     def find(self, profile: Profile) -> Findings:
-        power = np.concatenate([self._power(fit) for fit in fits(profile)])
-        return Findings(power)
+        parts = [(self._power(fit), fit.theta[-1]) for fit in fits(profile)]
+        return Findings(np.concatenate([p for p, _ in parts]), unselected=np.concatenate([whole for _, whole in parts]))
 
     def _power(self, fit: Fit) -> Float64s:
         value = value_of(fit, self.norm)
