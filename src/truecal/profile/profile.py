@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
@@ -47,6 +48,7 @@ class Profile(Rows):
     # ------------------------------------------------------------------ making one
 
     @classmethod
+    @checks.checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Profile":
         """Sort scores in [0, 1] with their 0/1 outcomes; (m, n) arrays give a batch of m datasets.
 

@@ -39,6 +39,7 @@ _REFERENCES = 20  # times at most
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
 
+@checks.checked
 def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -95,6 +96,7 @@ def measure(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> estimators.Estimates: ...
+@checks.checked
 def measure(
     preds: Predictions | Sketch,
     *,
@@ -218,6 +220,7 @@ def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: i
     return measure_profile(sketch.to_profile(), chosen.at_level(level), level, checks.generator(rng))
 
 
+@checks.checked
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)
