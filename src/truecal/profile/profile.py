@@ -21,19 +21,20 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
 from truecal.profile.file import ARRAYS, load_arrays, save_arrays
-from truecal.profile.rows import DENSE_ROWS, FEW, SortedRows, Sum
+from truecal.profile.rows import DENSE_ROWS, FEW, Rows, Sum
 from truecal.profile.sort import packed_sort
-from truecal.profile.unsorted import LEAST_ROWS
+from truecal.profile.unsorted import LEAST_ROWS, Unsorted
 from truecal.types import Float64s, Floats, Indices
 
 T = TypeVar("T")
 
 
-class Profile(SortedRows):
+class Profile(Rows):
     """Sorted scores with prefix sums. Build one with :meth:`from_arrays` or a lens.
 
     >>> import truecal as tc
@@ -47,6 +48,7 @@ class Profile(SortedRows):
     # ------------------------------------------------------------------ making one
 
     @classmethod
+    @checks.checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Profile":
         """Sort scores in [0, 1] with their 0/1 outcomes; (m, n) arrays give a batch of m datasets.
 
@@ -64,7 +66,9 @@ class Profile(SortedRows):
         c, y = np.atleast_2d(scores), np.atleast_2d(outcomes)
         if weights is None:
             if c.size >= LEAST_ROWS:
-                return cls(c, y, single=single, unsorted=True)
+                made = cls(c, y, single=single)
+                made._unsorted = Unsorted(c, y)
+                return made
             return cls(*packed_sort(c, y), single=single)
         w = np.atleast_2d(weights)
         if single and not w.all():
@@ -178,6 +182,15 @@ class Profile(SortedRows):
         kept: T = self._once[name]
         return kept
 
+    def sums(self, name: Sum, cut: Cut) -> Float64s:
+        """Sum over everything below each cut, shape (batch, q)."""
+        if cut.known is not None:
+            return cut.known(name)
+        below = self._sums_at(name, cut.below)
+        if cut.fraction is not None:
+            below = below + cut.fraction * (self._sums_at(name, cut.above) - below)
+        return below if below.shape[0] == self.batch else np.broadcast_to(below, (self.batch, below.shape[1]))
+
     # ------------------------------------------------------------------ cuts: the one edge rule, the one tie rule
 
     def width_cut(self, bins: int | Sequence[int] | Indices, closed: Literal["left", "right"] = "left") -> Cut:
@@ -193,10 +206,6 @@ class Profile(SortedRows):
         place = self.places(width_edges(bins, self.precision), closed)
         place = np.where(k == b, self.rows, np.where(k == 0, 0, place))
         return Cut(place, place)
-
-    def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
-        """How many rows lie below each value (side "right": at or below), shape (batch or 1, q)."""
-        return search(self.scores, np.atleast_2d(values), side)
 
     def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
         """Cuts at ceil(k n / b) rows, k = 0..b; with importance weights at k/b of the total weight.
@@ -263,17 +272,6 @@ class Profile(SortedRows):
         inside = ~(before | after)
         fraction = np.divide(part, whole, out=np.zeros_like(part), where=inside)
         return Cut(np.where(after, last, first), np.where(before, first, last), fraction)
-
-    def _group(self, row: Indices) -> tuple[Indices, Indices]:
-        """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
-        if not self.has_ties:
-            return row, row + 1
-        if self.rows <= DENSE_ROWS:
-            first, last = self.groups
-            return gather(first, row), gather(last, row)
-        row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
-        scores = gather(self.scores, row)
-        return self.places(scores, "left"), self.places(scores, "right")
 
     def __repr__(self) -> str:
         many = "" if self.batch == 1 else f"{self.batch} datasets of "

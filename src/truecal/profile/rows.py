@@ -1,7 +1,4 @@
-"""Ascending scores with their outcomes and weights, and prefix sums over them: what a :class:`Profile` cuts.
-
-Rows of a large dataset are sorted when something asks for their order; see `unsorted`.
-"""
+"""Sorted rows with prefix sums over them: what a Profile is made of. See `profile` for shapes, weights and the rule of ties."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -11,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from truecal.profile.cut import Cut, gather
+from truecal.profile.cut import gather, search
 from truecal.profile.ones import Ones
 from truecal.profile.unsorted import Unsorted
 from truecal.types import Float64s, Floats, Indices
@@ -20,14 +17,14 @@ Sum = Literal["w", "c", "y", "cc", "cy"]
 DENSE_ROWS = (
     65_536  # up to here tie groups and sums of c, c*c and c*y are tabulated row by row; beyond, where asked for
 )
-_BLOCK = 64  # rows summed together in the sparse tables of a large profile
-_COMPARED = 1 << 20  # neighbouring scores compared at a time
 FEW = 128  # a sparse table pays while there are this many times more rows than cuts ...
 _FEW_OF_BITS = 16  # ... and one of ones for longer
+_COMPARED = 1 << 20  # neighbouring scores compared at a time
+_BLOCK = 64  # rows summed together in the sparse tables of a large profile
 
 
-class SortedRows:
-    """Rows of `batch` datasets, sorted on first need, with the sums that cuts ask for."""
+class Rows:
+    """Scores, outcomes and weights of shape (batch, rows), ascending; sums over any first rows are looked up."""
 
     def __init__(
         self,
@@ -40,15 +37,12 @@ class SortedRows:
         single: bool = False,
         prefix: dict[str, NDArray[Any]] | None = None,
         units: Indices | None = None,
-        unsorted: bool = False,
     ) -> None:
         """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers.
 
-        `unsorted`: rows without weights that are to be sorted when something asks for it.
-
         `units`: the unit (cluster) that every sorted row of a single dataset belongs to; None where rows are independent.
         """
-        self._unsorted = Unsorted(scores, outcomes.astype(np.uint8, copy=False)) if unsorted else None
+        self._unsorted: Unsorted | None = None  # rows without weights that are sorted when something asks for it
         self._scores = scores
         self._outcomes = outcomes
         self.weights = weights
@@ -129,15 +123,6 @@ class SortedRows:
                 self._prefix[name] = self._accumulate(name)
         return self._prefix[name]
 
-    def sums(self, name: Sum, cut: Cut) -> Float64s:
-        """Sum over everything below each cut, shape (batch, q)."""
-        if cut.known is not None:
-            return cut.known(name)
-        below = self._sums_at(name, cut.below)
-        if cut.fraction is not None:
-            below = below + cut.fraction * (self._sums_at(name, cut.above) - below)
-        return below if below.shape[0] == self.batch else np.broadcast_to(below, (self.batch, below.shape[1]))
-
     def shared_ones(self) -> Float64s:
         """Ones among the first 0, 1, ..., all rows when a group of equal scores gives each of its rows the same part of them.
 
@@ -194,7 +179,7 @@ class SortedRows:
 
     def _means(self, name: Sum) -> Float64s:
         """Mean of c*c or c*y of every row."""
-        unweighted = SortedRows(self.scores, self.outcomes, None, self.squares, self.products)
+        unweighted = Rows(self.scores, self.outcomes, None, self.squares, self.products)
         return unweighted._values(name, lambda a: a)
 
     def _values(self, name: Sum, part: Callable[[NDArray[Any]], NDArray[Any]]) -> Float64s:
@@ -207,6 +192,12 @@ class SortedRows:
             values = c * (c if name == "cc" else part(self.outcomes))
         return values if self.weights is None else part(self.weights) * values
 
+    # ------------------------------------------------------------------ equal scores
+
+    def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
+        """How many rows lie below each value (side "right": at or below), shape (batch or 1, q)."""
+        return search(self.scores, np.atleast_2d(values), side)
+
     @property
     def constant(self) -> NDArray[np.bool_]:
         """Whether all scores of a dataset are equal, shape (batch or 1,)."""
@@ -218,6 +209,17 @@ class SortedRows:
     def has_ties(self) -> bool:
         """Whether any two rows of one dataset have the same score."""
         return bool((self.distinct < self.rows).any())
+
+    def _group(self, row: Indices) -> tuple[Indices, Indices]:
+        """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
+        if not self.has_ties:
+            return row, row + 1
+        if self.rows <= DENSE_ROWS:
+            first, last = self.groups
+            return gather(first, row), gather(last, row)
+        row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
+        scores = gather(self.scores, row)
+        return self.places(scores, "left"), self.places(scores, "right")
 
     @cached_property
     def groups(self) -> tuple[Indices, Indices]:

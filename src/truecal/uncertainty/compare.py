@@ -19,7 +19,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Sketch
 from truecal.select import column
 from truecal.types import Float64s
-from truecal.uncertainty.compared import Drawing, Model, by_counts, difference_of, in_context
+from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context, limits
 from truecal.uncertainty.multiplicity import holm
 
 
@@ -75,6 +75,7 @@ class Comparison(Tabular):
         )
 
 
+@checks.checked
 def compare(
     y_true: ArrayLike | Predictions | Sketch,
     prob_a: ArrayLike | Predictions | Sketch,
@@ -94,7 +95,7 @@ def compare(
 ) -> Comparison:
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `_difference`),
+    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `compared.py`),
     which is that over rows (or whole clusters) drawn with replacement, the same for both models: what the models have in common
     cancels. The p-value agrees with the interval.
 
@@ -111,6 +112,8 @@ def compare(
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
     """
+    if len(names) != 2 or names[0] == names[1]:
+        raise InputError(f"names must be two different texts, one for each model, not {names!r}")
     if isinstance(y_true, Predictions | Sketch):
         if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
@@ -144,6 +147,7 @@ def compare(
     )[0]
 
 
+@checks.checked
 def compare_many(
     y_true: ArrayLike | Mapping[str, Predictions] | Mapping[str, Sketch] | Mapping[str, Predictions | Sketch],
     probs: Mapping[str, ArrayLike] | None = None,
@@ -226,7 +230,7 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
@@ -248,7 +252,7 @@ def _compare_all(
 def _compare_sketches(
     sketches: Mapping[str, Sketch], chosen: _Chosen, resamples: int, level: float, rng: int | np.random.Generator
 ) -> list[Comparison]:
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     checks.level(level)
     pairs = chosen.pairs(list(sketches))
     estimator = RankSeries() if chosen.estimator is None else chosen.estimator
@@ -348,9 +352,8 @@ class _Stated:
 
 def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Comparison:
     one, other = models[a], models[b]
-    difference = one.value - other.value
-    low, high, p = difference_of(one, other, stated.level, paired=stated.paired)
-    unseen = one.unseen + other.unseen
+    difference, unseen = one.value - other.value, one.unseen + other.unseen
+    low, high, p = limits(one, other, stated.level, paired=stated.paired)
     interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
     d = one.drawn - other.drawn
     return Comparison(a, b, one.value, other.value, interval, p, p, d, stated.estimator, stated.lens, stated.n)
