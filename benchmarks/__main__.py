@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "speed.md"
 MARK = "<!-- made by make bench -->"
 NOT_BENCHMARKS = {"__init__", "__main__", "harness"}
-USUAL = ["ahead", "scale"]  # what `make bench` runs by itself, in about ten minutes
+USUAL = ["ahead", "scale"]  # what `make bench` runs by itself
 SHOWN = (
     "numpy",
     "scipy",
