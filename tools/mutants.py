@@ -38,7 +38,7 @@ GROUPS = {
     ),
 }  # fmt: skip
 SECONDS = 120
-_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-n", "0", "-m", "not slow", "-W",
+_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "-W",
             "ignore::pytest.PytestAssertRewriteWarning")  # fmt: skip
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot,

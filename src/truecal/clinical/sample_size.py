@@ -260,6 +260,8 @@ def _by_formula(name: str, p: Float64s, width: float, at: Float64s, level: float
     if name == "slope":
         score = np.log(p) - np.log1p(-p)
         a, b, c = float(spread.mean()), float((spread * score).mean()), float((spread * score**2).mean())
+        if not a * c - b**2 > 1e-12 * a * c:
+            raise InputError("a slope needs risks that differ; these are all alike")
         return [(name, _whole(a / (se**2 * (a * c - b**2))))]
     if name == "c_statistic":
         return [(name, _newcombe(_concordance(np.sort(p)), share, se))]
