@@ -32,6 +32,7 @@ nav a { display: inline-block; padding: .2rem .6rem; margin: 0 .3rem .3rem 0; bo
   border-radius: 4px; color: inherit; text-decoration: none }
 @media (max-width: 600px) { body { padding: .6rem } th, td { padding: .2rem .3rem } tbody th { max-width: 8.5rem } }
 """
+_ROUNDING = 1e-9
 _WORDS = {
     "good": "as stated",
     "over": "holds more often than stated",
@@ -100,8 +101,8 @@ def _entry(cell: tc.lab.AtlasCell | None) -> str:
 
 def _colour(cell: tc.lab.AtlasCell) -> str:
     away = cell.stated - cell.rate if cell.kind == "interval" else cell.rate - cell.stated
-    if away > (0.10 if cell.kind == "interval" else 0.05):
+    if away > (0.10 if cell.kind == "interval" else 0.05) + _ROUNDING:
         return "bad"
-    if away > (0.05 if cell.kind == "interval" else 0.02):
+    if away > (0.05 if cell.kind == "interval" else 0.02) + _ROUNDING:
         return "near"
     return "over" if cell.kind == "interval" and cell.rate > 0.985 else "good"
