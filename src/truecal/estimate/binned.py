@@ -44,6 +44,7 @@ class BinnedEstimator(Estimator):
         return f"the error of {self.bins} bins of equal {self.scheme}, at most the true one"
 
 
+@checks.checked
 @dataclass(frozen=True)
 class BinnedECE(BinnedEstimator):
     r"""ECE_BIN = (sum_k n_k/n |mean c_k - mean y_k|^p)^(1/p); p = inf gives the maximum calibration error.

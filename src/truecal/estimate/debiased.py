@@ -17,6 +17,7 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
+@checks.checked
 @dataclass(frozen=True)
 class DebiasedECE(Estimator):
     r"""Binned error with its sampling bias removed, equal-mass bins.

@@ -75,6 +75,7 @@ class Comparison(Tabular):
         )
 
 
+@checks.checked
 def compare(
     y_true: ArrayLike | Predictions | Sketch,
     prob_a: ArrayLike | Predictions | Sketch,
@@ -111,6 +112,8 @@ def compare(
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
     """
+    if len(names) != 2 or names[0] == names[1]:
+        raise InputError(f"names must be two different texts, one for each model, not {names!r}")
     if isinstance(y_true, Predictions | Sketch):
         if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
@@ -144,6 +147,7 @@ def compare(
     )[0]
 
 
+@checks.checked
 def compare_many(
     y_true: ArrayLike | Mapping[str, Predictions] | Mapping[str, Sketch] | Mapping[str, Predictions | Sketch],
     probs: Mapping[str, ArrayLike] | None = None,
@@ -226,7 +230,7 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
@@ -248,7 +252,7 @@ def _compare_all(
 def _compare_sketches(
     sketches: Mapping[str, Sketch], chosen: _Chosen, resamples: int, level: float, rng: int | np.random.Generator
 ) -> list[Comparison]:
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     checks.level(level)
     pairs = chosen.pairs(list(sketches))
     estimator = RankSeries() if chosen.estimator is None else chosen.estimator

@@ -12,7 +12,6 @@ from truecal import checks
 from truecal import estimate as estimators
 from truecal.errors import InputError
 from truecal.estimate import (
-    Binning,
     Estimate,
     Estimator,
     Interval,
@@ -39,6 +38,7 @@ _REFERENCES = 20  # times at most
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
 
+@checks.checked
 def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -95,6 +95,7 @@ def measure(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> estimators.Estimates: ...
+@checks.checked
 def measure(
     preds: Predictions | Sketch,
     *,
@@ -218,6 +219,7 @@ def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: i
     return measure_profile(sketch.to_profile(), chosen.at_level(level), level, checks.generator(rng))
 
 
+@checks.checked
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)
@@ -289,7 +291,12 @@ def _many(
 
 
 def _wide(
-    preds: Predictions, estimator: Estimator, binning: Binning, shares: Float64s, level: float, rng: np.random.Generator
+    preds: Predictions,
+    estimator: Estimator,
+    binning: estimators.Binning,
+    shares: Float64s,
+    level: float,
+    rng: np.random.Generator,
 ) -> Estimate:
     """The same for bins of equal width of very many probabilities, from one pass over them."""
     groups = resampling.wide.Groups.of(preds.probs, preds.labels, binning)

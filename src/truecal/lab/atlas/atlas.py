@@ -45,6 +45,7 @@ class Place:
         return sha256(json.dumps([code_digest(), np.__version__, *asdict(self).values()]).encode()).hexdigest()
 
 
+@checks.checked
 def coverage_atlas(
     *,
     n: Sequence[int] = SIZES,

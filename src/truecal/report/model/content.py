@@ -138,14 +138,14 @@ def gather(
     head, absolute = source.measured()
     progress("asking every estimator")
     others = {estimator: _other(estimator, source, fast=setting.fast) for estimator in OTHERS}
+    progress("judging groups")
     groups = source.groups(head)
     progress("going through classes")
     classes = source.classes()
     progress("judging low, medium and high confidence")
     likert = source.likert(setting.scale)
     slow = _Slow() if setting.fast else _Slow.of(source, setting, progress)
-    smooth, steps = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True)
-    cells = cells_of(profile)
+    smooth, steps, cells = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True), cells_of(profile)
     confidence, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
     options = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": source.by, "rng": rng}
     progress("measuring in context")
