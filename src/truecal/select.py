@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import Predictions, arrays, border
 from truecal.types import Floats, Indices
@@ -132,7 +133,7 @@ class Negated(Selection):
 def check_limits(low: float, high: float, what: str) -> None:
     """Refuse an interval whose ends are not numbers in order."""
     for end in (low, high):
-        if not isinstance(end, (int, float, np.number)) or isinstance(end, bool) or np.isnan(end):
+        if not isinstance(end, (int, float, np.integer, np.floating)) or isinstance(end, bool) or end != end:
             raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
     if low > high:
         raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
@@ -176,6 +177,7 @@ class ByLabel(Selection):
         return f"label is {' or '.join(map(str, self.names))}"
 
 
+@checks.checked
 def by_label(*names: object) -> Selection:
     """Rows whose label is one of the classes, given by name (or index where classes have no names).
 
@@ -188,6 +190,9 @@ def by_label(*names: object) -> Selection:
     """
     if not names:
         raise InputError("by_label needs at least one class, such as by_label('pedestrian')")
+    for name in names:
+        if arrays.is_missing(name) or isinstance(name, (list, dict, set, np.ndarray)):
+            raise InputError(f"a class is named by a number or text, not {arrays.shown(name)}")
     return ByLabel(names)
 
 
@@ -217,6 +222,7 @@ def output(preds: Predictions, of: object = None) -> Floats:
     return preds.class_probs(preds.class_index(of))
 
 
+@checks.checked
 def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
     """Rows whose output for a class lies between `low` and `high`, both included unless `closed` says otherwise.
 
@@ -325,6 +331,7 @@ def _missing(rows: NDArray[Any], name: str) -> Mask:
     return np.fromiter(map(arrays.is_missing, rows), bool, len(rows))
 
 
+@checks.checked
 def by_column(
     name: str,
     *values: object,

@@ -95,7 +95,8 @@ class Browser:
                   const [a, b] = [boxes[i][1], boxes[j][1]];
                   const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
                   const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-                  if (wide > 2 && high > 4) found.push(`${boxes[i][0]} meets ${boxes[j][0]}`);
+                  const halo = boxes[i][0] === boxes[j][0] && Math.abs(a.left - b.left) + Math.abs(a.top - b.top) < 6;
+                  if (wide > 2 && high > 4 && !halo) found.push(`${boxes[i][0]} meets ${boxes[j][0]}`);
                 }
               }
             }

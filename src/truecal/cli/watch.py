@@ -20,7 +20,7 @@ from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     import truecal as tc
-    from truecal.watch import WatchStep
+    from truecal.watch import step as steps_of
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}[:-]?\d{2}(?:[:-]?\d{2})?)?")
 _format_option = click.option(
@@ -82,7 +82,7 @@ def update(
     predicted, late, restart = (options.pop(name) for name in ("predicted", "late", "restart"))
     columns = source.by
     watching = _opened(Path(state), asked, columns)
-    steps: list[WatchStep] = []
+    steps: list[steps_of.WatchStep] = []
     batches = _batches(source, at)
     with working(f"watching {source.name}") as say:
         for i, (when, part) in enumerate(batches):

@@ -17,6 +17,7 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
+@checks.checked
 @dataclass(frozen=True)
 class DebiasedECE(Estimator):
     r"""Binned error with its sampling bias removed, equal-mass bins.
@@ -65,6 +66,10 @@ class DebiasedECE(Estimator):
     @property
     def power_norm(self) -> float:
         return self.norm
+
+    @property
+    def target(self) -> str:
+        return f"the error of {self.bins} bins of equal mass, at most the true one"
 
     @property
     def unbiased(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.canonical import Canonical
 from truecal.lens.lens import Lens
@@ -17,6 +18,7 @@ from truecal.types import Float64s, Indices
 _BLOCK = 1 << 18  # probabilities added up together
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Grouping(Lens):
     r"""Events: the label is in group 1, in group 2, ...; the probability of a group is the sum over its classes.

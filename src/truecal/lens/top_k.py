@@ -15,6 +15,7 @@ from truecal.types import Floats, Indices
 _BLOCK = 1 << 16  # probabilities looked at together, so that the passes over a block stay in cache
 
 
+@checks.checked
 @dataclass(frozen=True)
 class TopK(Lens):
     r"""Events: "the most probable class is right", ..., "the k-th most probable class is right", "none of these" (k + 1 events).

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions.border import (
     as_floats,
@@ -135,6 +136,7 @@ class Predictions:
         return replace(preds, classes=ANSWERS)
 
     @classmethod
+    @checks.checked
     def from_frame(
         cls,
         frame: Any,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.lens import Lens
@@ -9,6 +10,7 @@ from truecal.scan import Accumulator
 from truecal.train.tensors import IGNORED, Tensor, checked, is_hard, torch
 
 
+@checks.checked
 class CalibrationLog:
     """Hand over each batch with `update`, close the epoch with `end_epoch`; `rows` holds one record per epoch.
 
@@ -42,6 +44,10 @@ class CalibrationLog:
 
     def update(self, logits: Tensor, targets: Tensor) -> None:
         """Count in a batch of logits and hard targets, on any device; rows whose target is -100 are left out."""
+        if not (isinstance(logits, torch.Tensor) and isinstance(targets, torch.Tensor)):
+            raise InputError(
+                f"logits and targets must be torch tensors, not {type(logits).__name__}, {type(targets).__name__}"
+            )
         if not is_hard(targets):
             raise InputError("the log judges what happened: give class indices, not soft labels")
         with torch.no_grad():

@@ -2,6 +2,7 @@
 
 import random
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.train.tensors import Module, Tensor, functional, is_hard, torch
 
@@ -57,6 +58,7 @@ def _check(alpha: float, classes: int | None) -> None:
         raise InputError(f"classes must be at least 2, or None for binary logits, not {classes!r}")
 
 
+@checks.checked
 class Mixup(Module):  # type: ignore[misc]
     """:func:`mixup` as a module with a stream of its own; in evaluation mode it returns the batch as it is.
 
@@ -73,9 +75,14 @@ class Mixup(Module):  # type: ignore[misc]
         super().__init__()
         _check(alpha, classes)
         self.alpha, self.classes = alpha, classes
+        checks.whole(seed, "seed", 0)
         self.generator = torch.Generator().manual_seed(seed)
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        if not (isinstance(inputs, torch.Tensor) and isinstance(targets, torch.Tensor)):
+            raise InputError(
+                f"inputs and targets must be tensors, not {type(inputs).__name__}, {type(targets).__name__}"
+            )
         if not self.training:
             return inputs, targets
         return mixup(inputs, targets, alpha=self.alpha, classes=self.classes, generator=self.generator)

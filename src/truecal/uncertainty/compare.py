@@ -19,7 +19,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Sketch
 from truecal.select import column
 from truecal.types import Float64s
-from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context
+from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context, limits
 from truecal.uncertainty.multiplicity import holm
 
 
@@ -75,6 +75,7 @@ class Comparison(Tabular):
         )
 
 
+@checks.checked
 def compare(
     y_true: ArrayLike | Predictions | Sketch,
     prob_a: ArrayLike | Predictions | Sketch,
@@ -94,11 +95,9 @@ def compare(
 ) -> Comparison:
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    Rows (or whole clusters) are drawn with replacement, the same for both models, so what the models have in common cancels.
-    With P the estimates as powers and d the deviations of their resamples (see :class:`Bootstrap`), the differences
-    root(P_a - d_a) - root(P_b - d_b) give the interval, and the share of them on either side of 0 the p-value. An estimate of no
-    error at all is still above 0; so where calibration is rejected for one model and not for the other, the interval reaches to
-    where the whole error of the one would be the difference.
+    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `compared.py`),
+    which is that over rows (or whole clusters) drawn with replacement, the same for both models: what the models have in common
+    cancels. The p-value agrees with the interval.
 
     compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
     belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
@@ -113,6 +112,8 @@ def compare(
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
     """
+    if len(names) != 2 or names[0] == names[1]:
+        raise InputError(f"names must be two different texts, one for each model, not {names!r}")
     if isinstance(y_true, Predictions | Sketch):
         if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
@@ -146,6 +147,7 @@ def compare(
     )[0]
 
 
+@checks.checked
 def compare_many(
     y_true: ArrayLike | Mapping[str, Predictions] | Mapping[str, Sketch] | Mapping[str, Predictions | Sketch],
     probs: Mapping[str, ArrayLike] | None = None,
@@ -228,7 +230,7 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
@@ -243,13 +245,14 @@ def _compare_all(
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
     described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
-    return _adjusted([_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs])
+    stated = _Stated(level, method, estimator, described, n, chosen.paired)
+    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
 
 
 def _compare_sketches(
     sketches: Mapping[str, Sketch], chosen: _Chosen, resamples: int, level: float, rng: int | np.random.Generator
 ) -> list[Comparison]:
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     checks.level(level)
     pairs = chosen.pairs(list(sketches))
     estimator = RankSeries() if chosen.estimator is None else chosen.estimator
@@ -258,7 +261,8 @@ def _compare_sketches(
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
     models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}
     n, method = min(s.rows for s in sketches.values()), "bootstrap of rows, unpaired, and what the sketches leave open"
-    return _adjusted([_pair(a, b, models, level, method, estimator, "scores", n) for a, b in pairs])
+    stated = _Stated(level, method, estimator, "scores", n, paired=False)
+    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
 
 
 def _adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -334,27 +338,22 @@ def _units_by_key(
     return {name: resampling.Units(group[values], drawn.count, kind) for name, values in codes.items()}
 
 
-def _pair(
-    a: str,
-    b: str,
-    models: Mapping[str, Model],
-    level: float,
-    method: str,
-    estimator: Estimator,
-    lens: str,
-    n: int,
-) -> Comparison:
+@dataclass(frozen=True)
+class _Stated:
+    """What all comparisons made together have in common."""
+
+    level: float
+    method: str
+    estimator: Estimator
+    lens: str
+    n: int
+    paired: bool
+
+
+def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Comparison:
     one, other = models[a], models[b]
+    difference, unseen = one.value - other.value, one.unseen + other.unseen
+    low, high, p = limits(one, other, stated.level, paired=stated.paired)
+    interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
     d = one.drawn - other.drawn
-    difference = one.value - other.value
-    low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
-    if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
-        high = max(high, np.quantile(one.drawn, (1 + level) / 2))
-    if one.calibrated and not other.calibrated:
-        low = min(low, -np.quantile(other.drawn, (1 + level) / 2))
-    m = len(d)
-    tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
-    p = min(1.0, 2 * (1 + tail) / (1 + m))
-    unseen = one.unseen + other.unseen
-    interval = Interval(min(float(low), difference) - unseen, max(float(high), difference) + unseen, level, method)
-    return Comparison(a, b, one.value, other.value, interval, p, p, d, estimator, lens, n)
+    return Comparison(a, b, one.value, other.value, interval, p, p, d, stated.estimator, stated.lens, stated.n)

@@ -52,10 +52,9 @@ def interventions(
     import truecal.plot.study as pictures
     from truecal.report import records
     from truecal.report.study import interventions as page
-    from truecal.study.interventions.config import Plan
 
     path = _example(target) if example else Path(str(config))
-    if find_spec("torch") is None and Plan.read(path).data.logits is None:  # ready logits need no training
+    if find_spec("torch") is None and tc.study.Plan.read(path).data.logits is None:  # ready logits need no training
         raise MissingExtraError.of("torch", "torch")
     with parallel.progress_bar("training") as progress:
         found = tc.study.compare_interventions(path, target, workers=workers or cpu_count() or 1, progress=progress)

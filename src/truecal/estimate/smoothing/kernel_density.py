@@ -17,6 +17,7 @@ _CELLS = 4096
 _AT_ONCE = 4  # datasets worked on together: their cells stay in cache
 
 
+@checks.checked
 @dataclass(frozen=True)
 class KernelDensityECE(Estimator):
     r"""ECE_KDE = (int |c - T(c)|^p f(c) dc)^(1/p), T(c) = sum_i K(c - c_i) y_i / sum_i K(c - c_i), f the density of the scores.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import checks
 from truecal.errors import FileError, InputError
 from truecal.names import did_you_mean
 from truecal.predictions.border import check_classes
@@ -52,6 +53,7 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
+@checks.checked
 def read(
     path: str | Path,
     *,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 import truecal as tc
-from truecal import breakdown
+from truecal import breakdown, checks
 from truecal.errors import FileError, InputError
 from truecal.recalibrate.export.document import read, write
 from truecal.recalibrate.export.fields import field, number
@@ -36,6 +36,7 @@ class Offset:
         return inside
 
 
+@checks.checked
 class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
     r"""One shift of the log odds for every segment that :func:`truecal.audit` finds, and none elsewhere.
 
@@ -118,6 +119,8 @@ class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
 
     def to_json(self) -> str:
         """Everything that `recalibrate` needs, as human-readable JSON; floats survive bit for bit."""
+        if not hasattr(self, "offsets_"):
+            raise InputError("these SegmentOffsets learnt nothing yet; call fit first")
         offsets = [{"levels": [level.record() for level in o.levels], "shift": o.shift} for o in self.offsets_]
         return write({"kind": type(self).__name__, "params": self.get_params(), "offsets": offsets})
 

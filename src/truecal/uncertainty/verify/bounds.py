@@ -45,6 +45,7 @@ def upper_bound(
     return largest**2
 
 
+@checks.checked
 def rows_needed(
     threshold: float = 0.02,
     *,

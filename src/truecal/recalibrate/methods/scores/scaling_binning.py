@@ -131,7 +131,7 @@ class ScalingBinning(ScoreMapping):
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BinnedCurve:
         first = second = third = np.arange(len(scores))
         if self.split == "thirds":
-            first, second, third = np.array_split(np.random.default_rng(self.rng).permutation(len(scores)), 3)
+            first, second, third = np.array_split(checks.generator(self.rng).permutation(len(scores)), 3)
         curve = self._curve().fit_map(scores[first], outcomes[first], weights[first])
         values = curve(scores)
         edges = mass_edges(tc.Profile.from_arrays(values[second], outcomes[second], weights[second]), self.bins)
