@@ -187,11 +187,26 @@ def test_what_sketches_leave_open_widens_the_interval():
 
     drawn = np.linspace(0.01, 0.02, 101)
     seen = {"a": Model(0.015, drawn, False), "b": Model(0.005, drawn - 0.01, False)}
-    open_ = {name: Model(m.value, m.drawn, m.calibrated, unseen=0.002) for name, m in seen.items()}
-    plain, wide = (
-        _pair("a", "b", m, _Stated(0.95, "", tc.RankSeries(), "", 10, False)).interval for m in (seen, open_)
-    )
+    open_ = {name: Model(m.value, m.drawn, m.calibrated, 0.002) for name, m in seen.items()}
+    stated = _Stated(0.95, "", tc.RankSeries(), "", 10, paired=True)
+    plain, wide = (_pair("a", "b", m, stated).interval for m in (seen, open_))
     assert (plain.low - wide.low, wide.high - plain.high) == (pytest.approx(0.004), pytest.approx(0.004))
+
+
+def test_a_difference_is_as_unsure_as_its_parts_and_what_they_share_cancels():
+    """Ends as Zou and Donner write them; at rho = 1 and equal distances nothing is left of either."""
+    from truecal.uncertainty.compared import Model, limits
+
+    rng = np.random.default_rng(0)
+    drawn, other = rng.random(50), rng.random(50)
+    a = Model(0.10, drawn, False, interval=(0.07, 0.14), unselected=drawn)
+    b = Model(0.05, other, False, interval=(0.03, 0.08), unselected=drawn)
+    low, high, p = limits(a, b, 0.95, paired=False)
+    assert low == pytest.approx(0.05 - np.hypot(0.03, 0.03))
+    assert high == pytest.approx(0.05 + np.hypot(0.04, 0.02))
+    assert (p < 0.05) == (low > 0)
+    low, high, _ = limits(a, b, 0.95, paired=True)
+    assert (low, high) == (pytest.approx(0.05), pytest.approx(0.07))
 
 
 def test_equal_days_are_rarely_told_apart():

@@ -39,6 +39,10 @@ class BinnedEstimator(Estimator):
     def power_norm(self) -> float:
         return self.norm
 
+    @property
+    def target(self) -> str:
+        return f"the error of {self.bins} bins of equal {self.scheme}, at most the true one"
+
 
 @checks.checked
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ class BinnedECE(BinnedEstimator):
     r"""ECE_BIN = (sum_k n_k/n |mean c_k - mean y_k|^p)^(1/p); p = inf gives the maximum calibration error.
 
     The plug-in of Naeini et al. (2015) and Guo et al. (2017). Biased upwards near zero and more so with more bins: quote
-    :class:`RankSeries` or :class:`DebiasedECE` instead, or together with their values.
+    :class:`RankSeries` or :class:`DebiasedECE` instead, or together with their values. Its interval is for the error of these
+    bins in the population, in which differences within a bin are averaged out; `interval.method` says so.
 
     Parameters
     ----------

@@ -68,6 +68,10 @@ class DebiasedECE(Estimator):
         return self.norm
 
     @property
+    def target(self) -> str:
+        return f"the error of {self.bins} bins of equal mass, at most the true one"
+
+    @property
     def unbiased(self) -> bool:
         return self.norm == 2
 

@@ -98,6 +98,11 @@ class Estimator(ABC):
         return self.unbiased
 
     @property
+    def target(self) -> str:
+        """Which error its interval is for, where that is not the true error; empty where it is."""
+        return ""
+
+    @property
     def several(self) -> bool:
         """Whether it judges several probabilities of a row at once."""
         return False

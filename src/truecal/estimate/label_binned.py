@@ -28,6 +28,10 @@ class LabelBinnedECE(BinnedEstimator):
     0.3
     """
 
+    @property
+    def target(self) -> str:
+        return f"the error against the rates of {self.bins} bins of equal {self.scheme}"
+
     def find(self, profile: Profile) -> Findings:
         cut = self.binning.cut(profile)
         bins = Bins.of(profile, cut)

@@ -19,7 +19,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Sketch
 from truecal.select import column
 from truecal.types import Float64s
-from truecal.uncertainty.compared import Drawing, Model, by_counts, difference_of, in_context
+from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context, limits
 from truecal.uncertainty.multiplicity import holm
 
 
@@ -95,7 +95,7 @@ def compare(
 ) -> Comparison:
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `_difference`),
+    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `compared.py`),
     which is that over rows (or whole clusters) drawn with replacement, the same for both models: what the models have in common
     cancels. The p-value agrees with the interval.
 
@@ -352,9 +352,8 @@ class _Stated:
 
 def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Comparison:
     one, other = models[a], models[b]
-    difference = one.value - other.value
-    low, high, p = difference_of(one, other, stated.level, paired=stated.paired)
-    unseen = one.unseen + other.unseen
+    difference, unseen = one.value - other.value, one.unseen + other.unseen
+    low, high, p = limits(one, other, stated.level, paired=stated.paired)
     interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
     d = one.drawn - other.drawn
     return Comparison(a, b, one.value, other.value, interval, p, p, d, stated.estimator, stated.lens, stated.n)

@@ -1,4 +1,5 @@
-"""One model of a comparison: its error, and where its true error may be, resample by resample."""
+"""The models of a comparison: their errors and intervals, where their true errors may be resample by resample, and limits of a
+difference of two of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,16 +22,17 @@ class Model:
     value: float
     drawn: Float64s  # where its true error may be, resample by resample
     calibrated: bool  # whether it may be perfectly calibrated
+    unseen: float = 0.0  # how far a sketch may be from the value of all rows
     interval: tuple[float, float] | None = None  # its own, where the value is free of bias
     unselected: Float64s | None = None  # powers of the resamples before anything was chosen from the data
-    unseen: float = 0.0  # how far a sketch may be from the value of all rows
 
     @classmethod
     def of(cls, joint: jointly.Joint, estimator: Estimator, level: float, interval: Interval | None) -> "Model":
-        """From resamples of whole units."""
+        """From resamples of rows or of whole units."""
         value = float(estimator.root(np.array([joint.power]))[0])
         drawn = np.minimum(estimator.root(joint.power - joint.deviations), 1.0)
-        return cls(value, drawn, joint.p_value > 1 - level, _around(value, interval), joint.unselected)
+        ends = None if interval is None else (min(float(interval.low), value), max(float(interval.high), value))
+        return cls(value, drawn, joint.p_value > 1 - level, 0.0, ends, joint.unselected)
 
     @classmethod
     def of_sketch(
@@ -41,13 +43,10 @@ class Model:
         found = estimator.resampled(sketch.to_profile(), resamples=resamples, level=level, rng=rng)
         drawn = np.minimum(estimator.root(found.power - found.deviations), 1.0)
         p = 0.0 if estimate.p_value is None else float(estimate.p_value)
-        ends = _around(float(estimate), estimate.interval) if estimator.corrected else None
-        return cls(float(estimate), drawn, p > 1 - level, ends, unseen=estimate.sketch_error or 0.0)
-
-
-def _around(value: float, interval: Interval | None) -> tuple[float, float] | None:
-    """The ends of an interval, widened to hold the value."""
-    return None if interval is None else (min(float(interval.low), value), max(float(interval.high), value))
+        ends = None
+        if estimator.corrected and estimate.interval is not None:
+            ends = float(estimate.interval.low), float(estimate.interval.high)
+        return cls(float(estimate), drawn, p > 1 - level, estimate.sketch_error or 0.0, ends)
 
 
 @dataclass(frozen=True)
@@ -107,12 +106,13 @@ def in_context(
     return models
 
 
-def difference_of(one: Model, other: Model, level: float, *, paired: bool) -> tuple[float, float, float]:
-    """Limits of the difference and its p-value, from the limits of both errors and the correlation of their estimates.
+def limits(one: Model, other: Model, level: float, *, paired: bool) -> tuple[float, float, float]:
+    """Limits of the difference of two errors, and the p-value of none.
 
     Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b lies
     sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b) above
-    it. The errors' own intervals hold near zero and away from it, so those of the difference do.
+    it, rho the correlation of the estimates. The errors' own intervals hold near zero and away from it, so those of the difference
+    do. Values that are biased are compared by the quantiles of resampled differences instead.
     """
     if one.interval is None or other.interval is None:
         return _by_quantiles(one, other, level)
@@ -125,7 +125,7 @@ def difference_of(one: Model, other: Model, level: float, *, paired: bool) -> tu
     normal = NormalDist()
     away, reach = abs(difference), down if difference > 0 else up
     z = normal.inv_cdf(0.5 + level / 2) * away / reach if reach > 0 else 0.0
-    return difference - down, difference + up, min(max(2 * normal.cdf(-z), np.finfo(float).tiny), 1.0)
+    return difference - down, difference + up, min(max(2 * normal.cdf(-z), float(np.finfo(float).tiny)), 1.0)
 
 
 def _correlation(one: Float64s | None, other: Float64s | None) -> float:
@@ -142,7 +142,6 @@ def _reach(one: float, other: float, rho: float) -> float:
 
 
 def _by_quantiles(one: Model, other: Model, level: float) -> tuple[float, float, float]:
-    """Limits and p-value from the resampled differences alone, for plug-in errors whose value is biased."""
     d = one.drawn - other.drawn
     low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
     if other.calibrated and not one.calibrated:  # then all of the one error may be the difference

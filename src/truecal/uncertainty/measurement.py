@@ -12,7 +12,6 @@ from truecal import checks
 from truecal import estimate as estimators
 from truecal.errors import InputError
 from truecal.estimate import (
-    Binning,
     Estimate,
     Estimator,
     Interval,
@@ -292,7 +291,12 @@ def _many(
 
 
 def _wide(
-    preds: Predictions, estimator: Estimator, binning: Binning, shares: Float64s, level: float, rng: np.random.Generator
+    preds: Predictions,
+    estimator: Estimator,
+    binning: estimators.Binning,
+    shares: Float64s,
+    level: float,
+    rng: np.random.Generator,
 ) -> Estimate:
     """The same for bins of equal width of very many probabilities, from one pass over them."""
     groups = resampling.wide.Groups.of(preds.probs, preds.labels, binning)
