@@ -11,10 +11,10 @@ INSTALL = $(if $(UV),uv pip install --quiet --python $(1),$(1)/$(SCRIPTS)/python
 # What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
 QUICK := tests/predictions tests/profile tests/lens tests/estimate tests/recalibrate tests/selective tests/tools tests/conformance \
 	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
-.PHONY: help demo test quick check house picture coverage bench docs dist data lock clean
+.PHONY: help demo test quick check house picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
 
 help:                    ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
 
 $(STAMP): pyproject.toml $(LOCK)
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,24 @@ house: $(STAMP)          ## the rules of the house alone: layers, cycles, dispat
 
 picture: $(STAMP)        ## draw docs/images/architecture.svg from the imports
 	$(BIN)/python -m tools.picture
+
+hostile: $(STAMP)        ## hostile calls, damaged files and kills for MINUTES (10) each; SEED=... repeats a run
+	$(BIN)/python -m tools.hostile --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tools.hostile.files --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tools.hostile.kills --kills $(or $(KILLS),200)
+
+mutants: $(STAMP)        ## change the border, the cuts, verify and the readers line by line; which changes do the tests notice?
+	$(BIN)/python -m tools.mutants $(ARGS)
+
+sbom: $(STAMP)           ## what the package needs and under which licences, as CycloneDX; fails on a licence that is not permissive
+	$(BIN)/python -m tools.sbom build/sbom.json
+
+test-lowest:             ## the quick tests with the lowest versions that pyproject.toml allows, in an environment of their own
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) -m tools.lowest > .venv-lowest/lowest.txt
+	$(call INSTALL,.venv-lowest) -r .venv-lowest/lowest.txt
+	$(call INSTALL,.venv-lowest) --no-deps -e .
+	.venv-lowest/$(SCRIPTS)/pytest -n auto -m 'not slow' $(QUICK) $(ARGS)
 
 coverage: $(STAMP)       ## lines and branches of src that the tests run; fails below the goal in pyproject.toml
 	$(BIN)/pytest -n auto --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage $(ARGS)
@@ -75,4 +93,4 @@ lock:                    ## pin the newest versions that satisfy pyproject.toml;
 	rm -rf .venv-lock
 
 clean:                   ## remove everything that make made
-	rm -rf $(VENV) $(BENCH) .venv-lock site build dist
+	rm -rf $(VENV) $(BENCH) .venv-lock .venv-lowest site build dist

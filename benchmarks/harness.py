@@ -1,5 +1,7 @@
 """How a benchmark is timed and reported: best of several runs, peak memory of one more, ratios to a floor of the same run."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -42,6 +44,26 @@ def seconds_together(*works: Callable[[], object], repeat: int = 5) -> list[floa
         for i, work in enumerate(works):
             best[i] = min(best[i], seconds(work, repeat=1))
     return best
+
+
+def peak_bytes(make: str, work: str) -> int:
+    """High-water mark of resident memory of a fresh process while it runs `work`, above what `make` left; both are code.
+
+    ru_maxrss of a child begins with what its parent held at the fork; VmHWM is the process's own, and can be set back.
+    """
+    code = f"""
+import re
+from pathlib import Path
+def status(name):
+    return int(re.search(name + r":\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1)) * 1024
+{make}
+Path("/proc/self/clear_refs").write_text("5")
+before = status("VmRSS")
+{work}
+print(status("VmHWM") - before)
+"""
+    out = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True, text=True)
+    return int(out.stdout.split()[-1])
 
 
 def peak_extra_bytes(work: Callable[[], object]) -> int:

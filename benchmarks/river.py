@@ -78,7 +78,7 @@ def peers_equal_mass() -> list[Row]:
         return tc.BinnedECE(bins=15, scheme="mass")(tc.Profile.from_arrays(c, y)).value
 
     rows = []
-    for name, work, bound in _peers(c, y_int):
+    for name, work, bound in peers_of_mass(c, y_int):
         mine, theirs = seconds_together(ours, work, repeat=2 if bound > 4 else 5)  # the slowest takes half a minute
         rows.append(
             Row(f"equal mass, 1e7: {name}", theirs, theirs / mine, "truecal, from the arrays", bound, at_least=True)
@@ -87,7 +87,7 @@ def peers_equal_mass() -> list[Row]:
     return [Row("equal mass, 1e7: truecal, from the arrays", mine, mine / sort, "np.sort of the 1e7"), *rows]
 
 
-def _peers(c: np.ndarray, y: np.ndarray) -> list[tuple[str, Callable[[], object], float]]:
+def peers_of_mass(c: np.ndarray, y: np.ndarray) -> list[tuple[str, Callable[[], object], float]]:
     found: list[tuple[str, Callable[[], object], float]] = []
     try:
         from calzone.metrics import calculate_ece_mce

@@ -144,6 +144,7 @@ NOT_DOORS = {
     "calibration_belt": "a curve of one class: see tests/clinical",
     "censoring_weights": "makes weights",
     "missing_outcomes": "chooses rows",
+    "rows_needed": "plans, judges nothing",
     "sample_size": "plans, judges nothing",
     "sample_size_by_simulation": "plans, judges nothing",
     "like": "names an estimator and a lens",

@@ -49,6 +49,7 @@ EXCEPTIONS: dict[str, str] = {
     "plot/model/class_wise.py:from_predictions arguments": _DOOR,
     "predictions/readers/read.py:read arguments": _DOOR,
     "recalibrate/evaluate.py:evaluate arguments": _DOOR,
+    "recalibrate/methods/scores/scaling_binning.py:__init__ arguments": "settings of a scikit-learn estimator, keyword-only",
     "report/doors.py:report arguments": _DOOR,
     "report/doors.py:report_comparison arguments": _DOOR,
     "report/dossier/dossier.py:write_dossier arguments": _DOOR,

@@ -117,6 +117,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.uncertainty import calibration_error as calibration_error
     from truecal.uncertainty import compare_many as compare_many
     from truecal.uncertainty import measure as measure
+    from truecal.uncertainty import rows_needed as rows_needed
     from truecal.uncertainty.band import band as band
     from truecal.uncertainty.below import below as below
     from truecal.uncertainty.bootstrap import bootstrap as bootstrap
@@ -147,7 +148,7 @@ _HOMES = {
     "truecal.report": "report report_comparison report_study report_watch",
     "truecal.scan": "Accumulator Scan scan",
     "truecal.select": "by_column by_label by_output",
-    "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure scorer verify",
+    "truecal.uncertainty": "band below bootstrap calibration_error compare compare_many measure rows_needed scorer verify",
     "truecal.watch": "Watch",
 }
 _MODULES = ("lab", "plot", "scores", "selective", "study", "train", "uncertainty")

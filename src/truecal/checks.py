@@ -1,8 +1,13 @@
-"""Options refused in one place and in one wording: levels, whole numbers, choices, norms, seeds."""
+"""Options refused in one place and in one wording: levels, whole numbers, choices, norms, seeds, and arguments of another kind."""
 
-from typing import Any
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, wraps
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from truecal.errors import InputError
 
@@ -18,31 +23,36 @@ def between(value: object, name: str, low: float, high: float) -> None:
     """Refuse what is not a number strictly between `low` and `high`."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not low < value < high:  # type: ignore[operator]
-        raise InputError(f"{name} must lie strictly between {low:g} and {high:g}, not {value!r}")
+        raise InputError(f"{name} must lie strictly between {low:g} and {high:g}, not {_shown(value)}")
 
 
 def whole(value: object, name: str, least: int = 1, most: int | None = None) -> None:
     """Refuse what is not a whole number of at least `least` (and at most `most`)."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < least:  # type: ignore[operator]
-        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        raise InputError(f"{name} must be a whole number of at least {least}, not {_shown(value)}")
     if most is not None and value > most:  # type: ignore[operator]
         raise InputError(f"{name} must be at most {most:,}, not {value:,}")
 
 
+def resamples(value: object, name: str = "resamples", least: int = 1) -> None:
+    """Refuse a number of resamples, redraws or datasets that is no whole number, or that would take for ever."""
+    whole(value, name, least, 10_000_000)
+
+
 def choice(value: object, choices: tuple[object, ...], name: str) -> None:
     """Refuse an option that is not among its choices."""
-    if value not in choices:
-        raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {_shown(value)}")
 
 
 def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
     """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed."""
     number = isinstance(norm, (int, float, np.integer, np.floating)) and not isinstance(norm, bool)
     if not number or not norm >= 1:  # type: ignore[operator]
-        raise InputError(f"norm must be a number of at least 1, or inf, not {norm!r}")
+        raise InputError(f"norm must be a number of at least 1, or inf, not {_shown(norm)}")
     if _LARGEST_NORM < norm < np.inf:  # type: ignore[operator]
-        raise InputError(f"norm must be at most {_LARGEST_NORM}, or inf for the largest gap, not {norm!r}")
+        raise InputError(f"norm must be at most {_LARGEST_NORM}, or inf for the largest gap, not {_shown(norm)}")
     if allowed is not None and norm not in allowed:
         raise InputError(f"norm must be {' or '.join(f'{p:g}' for p in allowed)} here, not {norm:g}")
 
@@ -53,3 +63,183 @@ def generator(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng)
     whole(rng, "rng", 0)
     return np.random.default_rng(int(rng))
+
+
+# ------------------------------------------------------------------ arguments of another kind than the signature says
+
+Thing = TypeVar("Thing", bound=Callable[..., Any])
+_NUMBERS = (int, float)
+_ARRAY = "array"  # stands for ArrayLike, which is a union of everything
+_FOREIGN = (TypeError, ValueError, AttributeError, KeyError, IndexError, OverflowError, NotImplementedError)
+_REMEDIES = {
+    "Predictions": ("Predictions", "build them with tc.Predictions.from_probs(probs, labels)"),
+    "Profile": ("a Profile", "a lens such as tc.TopLabel() makes one of Predictions"),
+    "Lens": ("one of truecal's, such as tc.TopLabel() or tc.TopK(5)", ""),
+    "Estimator": ("one of truecal's, such as tc.SweepECE()", ""),
+    "Selection": ("a selection, such as tc.by_label(0) or tc.by_column('site', 'north')", ""),
+    "Generator": ("a numpy Generator", ""),
+}
+
+
+def checked(thing: Thing) -> Thing:
+    """Refuse arguments that are not of the kind that the signature says, by name; for functions, methods and dataclasses.
+
+    Objects, texts, choices and containers are looked at before the call. Numbers have checks of their own with narrower words; only
+    where those let one through and the call fails is it asked whether an argument is no number at all.
+
+    >>> @checked
+    ... def halve(x: float, how: Literal["up", "down"] = "up") -> float:
+    ...     return x / 2
+    >>> halve("3")
+    Traceback (most recent call last):
+    truecal.errors.InputError: x must be a number, not '3'
+    >>> halve(3.0, how="left")
+    Traceback (most recent call last):
+    truecal.errors.InputError: how must be 'up' or 'down', not 'left'
+    """
+    inner: Any = vars(thing)["__init__"] if isinstance(thing, type) else thing
+
+    @wraps(inner)
+    def call(*arguments: Any, **options: Any) -> Any:
+        refuse_misfits(inner, arguments, options, numbers=False)
+        try:
+            return inner(*arguments, **options)
+        except InputError:
+            raise
+        except _FOREIGN:
+            refuse_misfits(inner, arguments, options, numbers=True)
+            raise
+
+    if isinstance(thing, type):
+        thing.__init__ = call  # type: ignore[misc]
+        return thing
+    return call  # type: ignore[return-value]
+
+
+def settings(init: Callable[..., Any], settings: Mapping[str, Any], check: Callable[[], object]) -> None:
+    """The same for settings that are kept as they were given (the contract of scikit-learn) and checked on use."""
+    refuse_misfits(init, (), settings, numbers=False)
+    try:
+        check()
+    except InputError:
+        raise
+    except _FOREIGN:
+        refuse_misfits(init, (), settings, numbers=True)
+        raise
+
+
+def refuse_misfits(
+    function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any], *, numbers: bool
+) -> None:
+    """Raise for the first argument that is of none of the kinds annotated.
+
+    `numbers`: also where a number or an array of numbers is asked for, and for what a list or mapping holds.
+    """
+    kinds = _kinds(function)
+    names = list(kinds)
+    for name, value in (*zip(names, arguments, strict=False), *options.items()):
+        wanted = kinds.get(name, ())
+        if not wanted or any(_fits(value, kind, deep=numbers) for kind in wanted):
+            continue
+        if numbers or not any(kind in _NUMBERS for kind in wanted):
+            named = [kind for kind in wanted if kind is not type(None)]
+            words = " or ".join(dict.fromkeys(map(_words, named)))
+            hints = [_REMEDIES.get(getattr(kind, "__name__", ""), ("", ""))[1] for kind in named]
+            hint = next((f"; {hint}" for hint in hints if hint), "")
+            raise InputError(f"{name} must be {words}, not {_shown(value)}{hint}")
+
+
+@cache
+def _kinds(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
+    """The kinds allowed for every parameter, in order; none where anything is."""
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        annotation = parameter.annotation
+        if isinstance(annotation, str):
+            try:
+                annotation = eval(annotation, function.__globals__)  # annotations of the package's own source
+            except NameError:
+                annotation = Any
+        kinds = tuple(_alternatives(annotation))
+        several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        found[name] = () if several or parameter.annotation is parameter.empty or None in kinds else kinds
+    return found
+
+
+def _alternatives(annotation: Any) -> Iterator[Any]:
+    """The kinds of a union; None for one that cannot be told from any other."""
+    origin = get_origin(annotation)
+    if annotation == ArrayLike or origin is np.ndarray:
+        yield _ARRAY
+    elif origin in (Union, types.UnionType):
+        parts = get_args(annotation)
+        if set(get_args(ArrayLike)) <= set(parts):
+            yield _ARRAY
+            parts = tuple(part for part in parts if part not in get_args(ArrayLike))
+        for part in parts:
+            yield from _alternatives(part)
+    elif origin is Literal:
+        yield annotation
+    else:
+        kind = origin or annotation
+        plain = isinstance(kind, type) and not getattr(kind, "_is_protocol", False) and kind not in (object, Any)
+        yield annotation if plain else None
+
+
+def _fits(value: Any, kind: Any, *, deep: bool) -> bool:
+    if kind is _ARRAY:
+        return not deep or _is_array(value)
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in inner)
+    if kind in _NUMBERS:
+        whole = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
+        return isinstance(value, whole) and not isinstance(value, bool)
+    outer = origin or kind
+    if outer in (Mapping, dict):
+        if not isinstance(value, Mapping):
+            return False
+        return not deep or not inner or all(_of(part, inner[1], deep=deep) for part in value.values())
+    if outer in (Sequence, list, tuple):  # one is as good as the other
+        array = np.ndim(value) > 0 if isinstance(value, np.ndarray) else hasattr(value, "to_numpy")
+        if not array and (not isinstance(value, Sequence) or isinstance(value, (str, bytes))):
+            return False
+        return not deep or not inner or all(_of(part, inner[0], deep=deep) for part in np.asarray(value, object))
+    if outer is Callable:
+        return callable(value)
+    return isinstance(value, (outer, np.bool_) if outer is bool else outer)
+
+
+def _of(value: Any, annotation: Any, *, deep: bool) -> bool:
+    """Whether a part of a list or mapping is of its kind."""
+    kinds = tuple(_alternatives(annotation))
+    return None in kinds or any(_fits(value, kind, deep=deep) for kind in kinds)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value forms an array of numbers."""
+    try:
+        return hasattr(value, "detach") or np.asarray(value).dtype.kind in "biuf"
+    except (TypeError, ValueError, RuntimeError):
+        return False
+
+
+def _words(kind: Any) -> str:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return " or ".join(map(repr, inner))
+    plain = {int: "a whole number", float: "a number", str: "text", bool: "True or False", Callable: "a function"}
+    words: dict[Any, str] = {**plain, _ARRAY: "an array of numbers"}
+    outer = origin or kind
+    if outer in (Sequence, list, tuple, Mapping, dict):
+        name = "a mapping" if outer in (Mapping, dict) else "a list"
+        part = inner[1 if outer in (Mapping, dict) else 0] if inner else Any
+        known = {float: " of numbers", int: " of whole numbers", str: " of texts"}
+        return name + known.get(part, f" of {part.__name__}" if isinstance(part, type) and part is not object else "")
+    return words.get(outer) or _REMEDIES.get(outer.__name__, (f"a {outer.__name__}", ""))[0]
+
+
+def _shown(value: object) -> str:
+    plain = isinstance(value, (str, int, float, bool, type(None), type, np.generic, list, tuple))
+    text = (str(value) if isinstance(value, np.generic) else repr(value)) if plain else type(value).__name__
+    return text if len(text) <= 60 else f"{text[:57]}..."

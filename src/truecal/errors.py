@@ -25,6 +25,9 @@ _EXTRAS = {
 }
 
 
+_LONGEST = 3000
+
+
 def _from_checkout() -> bool:
     """Whether truecal was installed from a folder, not from an index."""
     from importlib.metadata import PackageNotFoundError, distribution
@@ -37,7 +40,11 @@ def _from_checkout() -> bool:
 
 
 class TruecalError(Exception):
-    """Root of everything truecal raises on purpose."""
+    """Root of everything truecal raises on purpose. A message that quotes data at any length is cut to what a person can read."""
+
+    def __init__(self, message: object = "") -> None:
+        text = str(message)
+        super().__init__(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 40]} ... ({len(text):,} characters)")
 
 
 class InputError(TruecalError, ValueError):

@@ -50,6 +50,7 @@ _BINARY = {
 _NORMS = {"l1": 1.0, "l2": 2.0, "max": np.inf}
 
 
+@checks.checked
 def like(tool: str, **options: Any) -> Convention:
     """The estimator and lens that reproduce another tool's number.
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import Predictions, arrays, border
 from truecal.types import Floats, Indices
@@ -132,7 +133,7 @@ class Negated(Selection):
 def check_limits(low: float, high: float, what: str) -> None:
     """Refuse an interval whose ends are not numbers in order."""
     for end in (low, high):
-        if not isinstance(end, (int, float, np.number)) or isinstance(end, bool) or np.isnan(end):
+        if not isinstance(end, (int, float, np.integer, np.floating)) or isinstance(end, bool) or end != end:
             raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
     if low > high:
         raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
@@ -176,6 +177,7 @@ class ByLabel(Selection):
         return f"label is {' or '.join(map(str, self.names))}"
 
 
+@checks.checked
 def by_label(*names: object) -> Selection:
     """Rows whose label is one of the classes, given by name (or index where classes have no names).
 
@@ -188,6 +190,9 @@ def by_label(*names: object) -> Selection:
     """
     if not names:
         raise InputError("by_label needs at least one class, such as by_label('pedestrian')")
+    for name in names:
+        if arrays.is_missing(name) or isinstance(name, (list, dict, set, np.ndarray)):
+            raise InputError(f"a class is named by a number or text, not {arrays.shown(name)}")
     return ByLabel(names)
 
 
@@ -217,6 +222,7 @@ def output(preds: Predictions, of: object = None) -> Floats:
     return preds.class_probs(preds.class_index(of))
 
 
+@checks.checked
 def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
     """Rows whose output for a class lies between `low` and `high`, both included unless `closed` says otherwise.
 
@@ -305,22 +311,27 @@ def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
     values = column(preds, name)
     if values.ndim != 1:
         raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
-    rows = values.astype(object)
-    gone = np.fromiter(map(arrays.is_missing, rows), bool, len(rows))
+    gone = values != values if values.dtype.kind in "iubfU" else _missing(values.astype(object), name)
+    held, index = border.distinct(values[~gone], f"column {name!r}")
+    words = [str(value) for value in held]
+    alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
+    words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
+    member = np.full(len(values), len(words), np.intp)
+    member[~gone] = index
+    return [*words, *(["missing"] if gone.any() else [])], member
+
+
+def _missing(rows: NDArray[Any], name: str) -> Mask:
+    """Which of any objects are missing; those that form no groups are refused."""
     for row, value in enumerate(rows):
         if isinstance(value, (bytes, list, dict, tuple, set, np.ndarray)):
             raise InputError(
                 f"column {name!r} holds {type(value).__name__} (row {row}), which form no groups; give numbers or text"
             )
-    held, index = border.distinct(values[~gone], f"column {name!r}")
-    words = [str(value) for value in held]
-    alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
-    words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
-    member = np.full(len(rows), len(words), np.intp)
-    member[~gone] = index
-    return [*words, *(["missing"] if gone.any() else [])], member
+    return np.fromiter(map(arrays.is_missing, rows), bool, len(rows))
 
 
+@checks.checked
 def by_column(
     name: str,
     *values: object,

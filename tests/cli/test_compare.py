@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.cli.conftest import binary_frame
+
 
 def answers(n, power, seed):
     rng = np.random.default_rng(seed)
@@ -92,3 +94,30 @@ def test_the_page_of_models_with_their_own_labels(truecal, logs):
     ran = truecal("compare", logs / "gpt.jsonl", logs / "claude.jsonl", "--report", out, "--resamples", "99")
     assert ran.code == 0, ran.err
     assert "gpt minus claude" in out.read_text()
+
+
+def test_folders_and_sketches_are_compared_day_against_day(truecal, tmp_path):
+    for day, seed in (("monday", 0), ("tuesday", 1)):
+        (tmp_path / day).mkdir()
+        for part in range(2):
+            binary_frame(n=600, seed=10 * seed + part).write_parquet(tmp_path / day / f"part-{part}.parquet")
+    assert truecal("sketch", "save", tmp_path / "monday", "--out", tmp_path / "monday.npz").code == 0
+    columns = ("--label", "y", "--score", "p", "--resamples", "99")
+    days = truecal("compare", tmp_path / "monday", tmp_path / "tuesday", *columns, "--max-increase", "0.2", "--json")
+    assert days.code == 0, days.err
+    kept = truecal(
+        "compare", tmp_path / "monday.npz", tmp_path / "tuesday", *columns, "--max-increase", "0.2", "--json"
+    )
+    assert json.loads(days.out)["pairs"] == json.loads(kept.out)["pairs"]
+    assert json.loads(days.out)["n"] == 1200
+    assert truecal("compare", tmp_path / "monday", tmp_path / "tuesday", *columns, "--max-increase", "0").code == 1
+    for option in ("--key", "--cluster"):
+        refused = truecal("compare", tmp_path / "monday", tmp_path / "tuesday", *columns, option, "patient")
+        assert refused.code == 2
+        assert "keep sums" in refused.err
+    verified = truecal("verify", tmp_path / "monday", "--max-error", "0.5", "--assume-smooth")
+    assert verified.code == 0, verified.err
+    assert (
+        truecal("verify", tmp_path / "monday.npz", "--max-error", "0.5", "--assume-smooth").out.splitlines()[1:]
+        == (verified.out.splitlines()[1:])
+    )

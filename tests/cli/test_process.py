@@ -129,3 +129,15 @@ def test_the_shell_completes(tmp_path):
     environment = os.environ | {"_TRUECAL_COMPLETE": "bash_complete", "COMP_WORDS": "truecal mea", "COMP_CWORD": "1"}
     ran = run(env=environment)
     assert ran.stdout.decode().split(",")[-1].strip() == "measure"
+
+
+@pytest.mark.parametrize(
+    "words", ["truecal measure pre", "truecal report a.csv --out pre", "truecal compare a.csv pre"]
+)
+def test_the_shell_completes_file_names(words):
+    environment = os.environ | {
+        "_TRUECAL_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    assert run(env=environment).stdout.decode().strip() == "file,pre"  # which makes the shell offer its files

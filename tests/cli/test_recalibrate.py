@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.cli.conftest import class_frame
+
 
 @pytest.fixture
 def abc(tmp_path):
@@ -67,3 +69,27 @@ def test_an_impossible_row_does_not_stop_the_comparison(truecal, tmp_path):
     assert ran.code == 0
     assert content["refused"]["beta"].startswith("row 145 has a probability of exactly 1")
     assert content["method"] in {row["recalibrator"] for row in content["results"]}
+
+
+def test_a_promise_for_all_classes_from_the_shell(truecal, tmp_path):
+    class_frame(6000, seed=1).write_parquet(tmp_path / "fit.parquet")
+    class_frame(6000, seed=2).write_parquet(tmp_path / "new.parquet")
+    kept, binned = tmp_path / "map.json", tmp_path / "binned.parquet"
+    probs = ("--probs", "p_*")
+
+    def fitted(*form):
+        words = ("--method", "scaling-binning", "--bins", 5, *form, "--out", kept)
+        assert truecal("recalibrate", "fit", tmp_path / "fit.parquet", *probs, *words).code == 0
+        applied = truecal("recalibrate", "apply", tmp_path / "new.parquet", *probs, "--model", kept, "--out", binned)
+        assert applied.code == 0
+
+    fitted("--per-class", "--no-renormalise")
+    refused = truecal("verify", binned, *probs)
+    assert (refused.code, "--unnormalised" in refused.err) == (2, True)
+    ran = truecal("verify", binned, *probs, "--unnormalised", "--lens", "class-wise", "--max-error", 0.05)
+    assert (ran.code, ran.out.startswith("promised")) == (0, True)
+    fitted("--top-label")
+    assert truecal("verify", binned, *probs, "--max-error", 0.06).out.startswith("promised")
+    wrong = ("recalibrate", "fit", tmp_path / "fit.parquet", *probs)
+    assert "not made of maps" in truecal(*wrong, "--method", "temperature", "--no-renormalise").err
+    assert "say which" in truecal(*wrong, "--top-label").err

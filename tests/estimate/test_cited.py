@@ -274,3 +274,25 @@ def test_bias_of_calibrated_models():
         for ci, yi in zip(c[:100], y[:100], strict=True)
     ]
     assert abs(np.mean(powers)) < 3 * np.std(powers) / 10
+
+
+@pytest.mark.slow
+def test_bias_of_binned_and_smoothed_errors_of_calibrated_models():
+    """What chance alone shows: 200 calibrated datasets (40 for the canonical error), whose true error is 0."""
+    rng = np.random.default_rng(9)
+    shares = {}
+    for n in (400, 1600):
+        c = rng.random((200, n))
+        batch = tc.Profile.from_arrays(c, rng.random((200, n)) < c)
+        middles = (np.arange(15) + 0.5) / 15
+        chance = math.sqrt(2 / math.pi) * float(np.sqrt(15 / n * middles * (1 - middles)).mean())
+        assert tc.AdaptiveECE().values(batch).mean() == pytest.approx(chance, rel=0.06)
+        shares[n] = tc.RejectedShare().values(batch).mean()
+    assert 0.05 < shares[400] < 0.09  # within a bin scores differ from its rate, and more rows refute that
+    assert 0.13 < shares[1600] < 0.20
+    estimator, values = tc.DirichletECE(), []
+    for _ in range(40):
+        probs = rng.dirichlet([1, 1, 1], 200)
+        labels = (rng.random((200, 1)) > probs.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+        values.append(float(tc.measure(tc.Predictions.from_probs(probs, labels), estimator=estimator).value))
+    assert 0.1 < np.mean(values) < 0.35

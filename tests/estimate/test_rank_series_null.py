@@ -31,7 +31,7 @@ def test_redraws_have_the_distribution_of_binomial_cells(shape):
     rng = np.random.default_rng(0)
     c = SHAPES[shape](rng)
     null, count, score, waves, covariance = null_of(c, rng.random(len(c)) < c)
-    quick = null._draw(2000, rng)
+    quick = null.draw(2000, rng)
     rows = np.rint(count).astype(int)
     ones = rng.binomial(rows, np.clip(score, 0, 1), (2000, len(rows)))
     exact = largest_sum((ones - rows * score) @ waves.T, covariance)

@@ -46,7 +46,7 @@ def test_class_wise_error_is_the_weighted_mean_over_classes():
 
 def test_class_wise_in_blocks_of_columns(monkeypatch):
     whole = tc.measure(PREDS, estimator=tc.DebiasedECE(), lens=tc.ClassWise())
-    monkeypatch.setattr("truecal.lens.lens._BLOCK", 60)  # one class at a time
+    monkeypatch.setattr("truecal.lens.class_wise._BLOCK", 60)  # one class at a time
     assert len(list(tc.ClassWise().profiles(PREDS))) == 4
     blocks = tc.measure(PREDS, estimator=tc.DebiasedECE(), lens=tc.ClassWise())
     assert blocks.power == pytest.approx(whole.power)

@@ -226,3 +226,35 @@ def test_predictions_travel(again):
         np.testing.assert_array_equal(getattr(there, name), getattr(preds, name))
     with pytest.raises(TypeError):
         there.columns["site"] = []
+
+
+@pytest.mark.parametrize(
+    "dtype", [bool, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.uint64, np.float32]
+)
+def test_labels_keep_their_size_and_mean_the_same(dtype):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    wide = (rng.random(300) < p).astype(np.int64)
+    labels = wide.astype(dtype)
+    preds, plain = tc.Predictions.from_probs(p, labels), tc.Predictions.from_probs(p, wide)
+    assert preds.labels.dtype.kind == "i"
+    if np.dtype(dtype).kind != "f":
+        assert preds.labels.dtype.itemsize == labels.dtype.itemsize
+        assert np.shares_memory(preds.labels, labels)
+    np.testing.assert_array_equal(preds.labels, wide)
+    for lens in (tc.OneClass(), tc.TopLabel(), tc.ClassWise(), tc.AllLabels()):
+        assert str(tc.measure(preds, lens=lens, estimator=tc.BinnedECE())) == str(
+            tc.measure(plain, lens=lens, estimator=tc.BinnedECE())
+        )
+    assert tc.TopK(1).sample(preds).labels.tolist() == tc.TopK(1).sample(plain).labels.tolist()
+    assert tc.scores.brier(preds) == tc.scores.brier(plain)
+    fitted, other = (tc.PlattScaling().fit(p, x.labels).predict_proba(p) for x in (preds, plain))
+    np.testing.assert_array_equal(fitted, other)
+
+
+def test_many_classes_fit_into_bytes_or_are_widened():
+    probs = np.full((200, 200), 1 / 200)
+    labels = np.arange(200).astype(np.uint8)
+    preds = tc.Predictions.from_probs(probs, labels)
+    np.testing.assert_array_equal(preds.labels, np.arange(200))
+    assert preds.labels.dtype.kind == "i"

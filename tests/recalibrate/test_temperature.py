@@ -149,11 +149,28 @@ def test_a_large_fit_reads_few_rows_more_than_twice(monkeypatch: pytest.MonkeyPa
     rows: list[int] = []
     terms = newton.temperature_terms
 
-    def counted(data: newton.LabelledLogits, inverse: float) -> tuple[float, float, float]:
+    def counted(data: newton.LabelledLogits, inverse: float, kind: type) -> tuple[float, float, float]:
         rows.append(len(data.labels))
-        return terms(data, inverse)
+        return terms(data, inverse, kind)
 
     monkeypatch.setattr(newton, "temperature_terms", counted)
     logits, labels = draw(40_000, 3, 2.0)
     TemperatureScaling().fit(logits, labels)
     assert rows.count(40_000) <= 3
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_the_optimum_is_found_to_ten_digits_whatever_the_precision_of_the_logits(precision: type) -> None:
+    from scipy.optimize import brentq
+
+    logits, labels = draw(5000, 4, 2.5)
+    logits = logits.astype(precision)
+    exact = logits.astype(np.float64)
+    own = exact[np.arange(len(labels)), labels]
+
+    def slope(inverse: float) -> float:
+        mass = np.exp(inverse * (exact - exact.max(axis=1, keepdims=True)))
+        return float(((mass * exact).sum(axis=1) / mass.sum(axis=1) - own).sum())
+
+    expected = 1 / brentq(slope, 1e-2, 1e2, xtol=1e-15, rtol=1e-15)
+    assert TemperatureScaling().fit(logits, labels).temperature_ == pytest.approx(expected, rel=1e-10)

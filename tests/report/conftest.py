@@ -67,9 +67,42 @@ class Browser:
     def error(self) -> float:
         return float(self.one("#error").get_attribute("data-value"))
 
+    def narrow(self, width, height=900):
+        """The width of the page itself: a window cannot be made as narrow as a phone."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
     def complaints(self):
         """Everything the console said."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def crowded(self):
+        """Words in charts that are cut off by the edge of their chart, or that lie on top of each other."""
+        return self.run(
+            """
+            const found = [];
+            for (const svg of document.querySelectorAll('.chart svg')) {
+              const frame = svg.getBoundingClientRect();
+              const seen = (t) => t.textContent.trim() && getComputedStyle(t).opacity !== '0';
+              const shown = [...svg.querySelectorAll('text')].filter(seen);
+              const boxes = shown.map((t) => [t.textContent, t.getBoundingClientRect()]).filter(([, r]) => r.width && r.height);
+              for (const [text, r] of boxes) {
+                if (r.left < frame.left - 1 || r.right > frame.right + 1 || r.top < frame.top - 1 || r.bottom > frame.bottom + 1)
+                  found.push(`${text} is cut off`);
+              }
+              for (let i = 0; i < boxes.length; i++) {
+                for (let j = i + 1; j < boxes.length; j++) {
+                  const [a, b] = [boxes[i][1], boxes[j][1]];
+                  const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+                  const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+                  const halo = boxes[i][0] === boxes[j][0] && Math.abs(a.left - b.left) + Math.abs(a.top - b.top) < 6;
+                  if (wide > 2 && high > 4 && !halo) found.push(`${boxes[i][0]} meets ${boxes[j][0]}`);
+                }
+              }
+            }
+            return found;
+            """
+        )
 
     def requests(self):
         """Addresses asked for since the page was opened, other than the page and its own data."""
@@ -112,5 +145,6 @@ def chromium(tmp_path_factory):
 def browser(chromium):
     opened = Browser(chromium)
     opened.media()
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     chromium.set_window_size(1400, 1000)
     return opened

@@ -85,3 +85,56 @@ def test_in_the_browser(browser, page):
     assert browser.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert browser.complaints() == []
     assert browser.requests() == [page.as_uri()]
+
+
+def answers():
+    """Three models with answers of their own to the questions of four tasks."""
+    rng = np.random.default_rng(0)
+    task = np.array(["law", "medicine", "maths", "small"])[np.minimum(np.arange(400) // 130, 3)]
+    confidence = rng.beta(4, 1.2, (3, 400))
+    return {
+        name: tc.Predictions.from_answers(c, rng.random(400) < c**power, columns={"task": task})
+        for name, c, power in zip(("gpt", "claude", "local"), confidence, (1.1, 1.5, 2.2), strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def answers_page(tmp_path_factory):
+    return report_comparison(answers(), tmp_path_factory.mktemp("page") / "answers.html", resamples=99)
+
+
+def test_tasks_and_abstention_are_the_library_s(answers_page):
+    text = answers_page.read_text()
+    models = answers()
+    rows = cells_of_table(text, "task-table")
+    assert [row[:2] for row in rows] == [
+        [t, m] for t in ("law", "maths", "medicine") for m in models
+    ]  # ten rows are too few
+    for task, name, _, error, _ in rows:
+        preds = models[name]
+        assert error == f"{float(tc.measure(preds.take(preds.columns['task'] == task))):.4f}"
+    for row, preds in zip(cells_of_table(text, "model-table"), models.values(), strict=True):
+        assert row[4] == f"{preds.labels.mean():.4f}"  # the share of right answers, whatever the confidence
+        assert row[7] == f"{tc.selective.aurc(preds).value:.4f}"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_answers_of_models_in_the_browser(browser, answers_page, width, scheme):
+    browser.media(prefers_color_scheme=scheme)
+    browser.narrow(width)
+    browser.open(answers_page)
+    for chart in ("reliability", "scatter", "abstention"):
+        assert len(browser.all(f"#{chart} svg path")) > 3
+    assert browser.crowded() == []
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.complaints() == []
+
+
+def test_sketches_are_compared_on_a_page(tmp_path):
+    sketches = {name: tc.Sketch.from_arrays(preds.probs, preds.labels) for name, preds in answers().items()}
+    text = report_comparison(sketches, tmp_path / "days.html", resamples=99).read_text()
+    (first, *_) = cells_of_table(text, "model-table")
+    assert first[1] == f"{float(tc.measure(sketches['gpt'])):.4f}"
+    assert first[4] == "unknown"
+    assert "do not belong together" in text

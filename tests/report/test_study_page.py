@@ -17,7 +17,7 @@ from truecal.report import report_study
 from truecal.report.page import render_study
 from truecal.report.study.content import gather_study
 from truecal.report.study.diagrams import explorer_diagrams
-from truecal.report.study.numbers import explorer_numbers
+from truecal.report.study.numbers import _models, explorer_numbers
 from truecal.report.study.record import Kind, StudyContent
 
 
@@ -261,13 +261,68 @@ def test_opens_from_disk_without_a_word_in_the_console_or_a_request(browser, pag
     assert browser.requests() == [page.as_uri()]
 
 
+def test_models_are_coloured_filtered_and_put_into_panels_by_any_covariate(browser, store, tmp_path):
+    from dataclasses import replace
+
+    from truecal.report.page import render_study
+    from truecal.report.study.content import gather_study
+
+    content = gather_study(store, title=None, megabytes=3.0, command=None)
+    numbers = content.explorer.numbers
+    data = {model.name: f"data {i % 2}" for i, model in enumerate(numbers.models)}
+    grouped = [replace(model, groups={"pretraining": data[model.name]}) for model in numbers.models]
+    explorer = replace(content.explorer, numbers=replace(numbers, models=grouped))
+    path = tmp_path / "grouped.html"
+    path.write_text(render_study(replace(content, explorer=explorer)))
+    browser.open(path)
+    pick(browser, "grouping", "pretraining")
+    assert [box.text.split()[-2:] for box in browser.all("#families label")] == [["data", "0"], ["data", "1"]]
+    assert browser.one("#families-title").text == "pretraining"
+    browser.all("#families label")[0].click()
+    browser.settle()
+    assert set(shown(browser)) == {name for name, value in data.items() if value == "data 1"}
+    pick(browser, "grouping", "family")
+    assert set(shown(browser)) == set(data)
+    assert browser.complaints() == []
+
+
+def test_covariates_with_few_values_are_groups():
+    frame = pl.DataFrame(
+        {
+            "model": ["a", "a", "b", "b"],
+            "family": ["x", "x", "y", "y"],
+            "size": [1.0, 1.0, 2.0, 2.0],
+            "pretraining": ["big", "big", "small", "small"],
+            "epochs": [90.0, 90.0, 300.0, 300.0],
+            "corruption": ["blur", "fog", "blur", "fog"],
+            "same": ["s"] * 4,
+        }
+    )
+    groups = [model.groups for model in _models(frame)]
+    assert groups == [{"pretraining": "big", "epochs": "90"}, {"pretraining": "small", "epochs": "300"}]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_words_are_cut_or_meet(browser, page, width, scheme):
+    browser.media(prefers_color_scheme=scheme)
+    browser.narrow(width)
+    browser.open(page)
+    assert browser.crowded() == []
+    pick(browser, "dataset", "wine")
+    slide(browser, 2)
+    assert browser.crowded() == []
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.complaints() == []
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_small_multiples_before_and_after(browser, page, width, scheme):
     from selenium.webdriver.support.wait import WebDriverWait
 
     browser.media(prefers_color_scheme=scheme)
-    browser.driver.set_window_size(width, 900)
+    browser.narrow(width)
     browser.open(page)
     browser.run("document.getElementById('glance').scrollIntoView()")
     WebDriverWait(browser.driver, 30, 0.05).until(lambda _: browser.one("#glance-families-words").text != "")

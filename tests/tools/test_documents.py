@@ -39,3 +39,25 @@ def test_decisions_are_numbered_dated_and_name_alternatives(path):
 
 def test_decision_numbers_have_no_gaps():
     assert [int(path.stem[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+
+
+def test_the_documentation_works_from_files():
+    """Search without a server, a logo that opens the first page, tables of output that keep their columns."""
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "use_directory_urls: false" in settings
+    assert re.search(r"^  - offline\b", settings, re.MULTILINE)
+    assert "polyfills: [iframe-worker.js]" in settings  # else the search asks the network for one
+    assert (ROOT / "docs" / "iframe-worker.js").is_file()
+    assert re.search(r"^nav:\n  - Home: index.md", settings, re.MULTILINE)  # a page inside a section is no home page
+    style = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+    assert re.search(r"pre > code \{ white-space: pre;", style)
+
+
+def test_the_reference_is_split_by_topic_and_leaves_nothing_large_out():
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "api").glob("*.md")}
+    assert len(pages) >= 8
+    assert all(text.count("\n:::") <= 36 for text in pages.values())
+    for name in ("Scan", "Sketch", "Accumulator", "CalibrationMetric"):
+        assert re.search(rf"^::: truecal\.[\w.]+\.{name}$", pages["scale.md"], re.MULTILINE)
+    for name in pages.keys() - {"index.md"}:
+        assert f"]({name})" in pages["index.md"]

@@ -159,3 +159,59 @@ def test_context_needs_what_it_can_honour():
     same = tc.compare(labels, probs, probs, lens=tc.Canonical(), resamples=99)
     assert same.p_value == 1.0
     assert same.difference == 0.0
+
+
+def sketch_of(power, seed, n=3000):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    y = rng.random(n) < p**power
+    return tc.Sketch.from_arrays(p, y), tc.Predictions.from_probs(p, y)
+
+
+def test_sketches_are_compared_like_unpaired_rows():
+    (a, rows_a), (b, rows_b) = sketch_of(1.6, 0), sketch_of(1.0, 1)
+    found, expected = tc.compare(a, b), tc.compare(rows_a, rows_b, paired=False)
+    assert found.difference == pytest.approx(expected.difference, abs=1e-6)
+    assert found.interval.low == pytest.approx(float(expected.interval.low), abs=0.03)
+    assert found.interval.high == pytest.approx(float(expected.interval.high), abs=0.01)
+    assert found.p_value < 0.01
+    with pytest.raises(tc.InputError, match="sketches are compared with sketches"):
+        tc.compare_many({"a": a, "b": rows_b})
+    with pytest.raises(tc.InputError, match="sketches are compared with sketches"):
+        tc.compare(a, b, lens=tc.TopLabel())
+
+
+def test_what_sketches_leave_open_widens_the_interval():
+    from truecal.uncertainty.compare import _pair, _Stated
+    from truecal.uncertainty.compared import Model
+
+    drawn = np.linspace(0.01, 0.02, 101)
+    seen = {"a": Model(0.015, drawn, False), "b": Model(0.005, drawn - 0.01, False)}
+    open_ = {name: Model(m.value, m.drawn, m.calibrated, 0.002) for name, m in seen.items()}
+    stated = _Stated(0.95, "", tc.RankSeries(), "", 10, paired=True)
+    plain, wide = (_pair("a", "b", m, stated).interval for m in (seen, open_))
+    assert (plain.low - wide.low, wide.high - plain.high) == (pytest.approx(0.004), pytest.approx(0.004))
+
+
+def test_a_difference_is_as_unsure_as_its_parts_and_what_they_share_cancels():
+    """Ends as Zou and Donner write them; at rho = 1 and equal distances nothing is left of either."""
+    from truecal.uncertainty.compared import Model, limits
+
+    rng = np.random.default_rng(0)
+    drawn, other = rng.random(50), rng.random(50)
+    a = Model(0.10, drawn, False, interval=(0.07, 0.14), unselected=drawn)
+    b = Model(0.05, other, False, interval=(0.03, 0.08), unselected=drawn)
+    low, high, p = limits(a, b, 0.95, paired=False)
+    assert low == pytest.approx(0.05 - np.hypot(0.03, 0.03))
+    assert high == pytest.approx(0.05 + np.hypot(0.04, 0.02))
+    assert (p < 0.05) == (low > 0)
+    low, high, _ = limits(a, b, 0.95, paired=True)
+    assert (low, high) == (pytest.approx(0.05), pytest.approx(0.07))
+
+
+def test_equal_days_are_rarely_told_apart():
+    rejected = sum(
+        tc.compare(sketch_of(1.3, 2 * i, 800)[0], sketch_of(1.3, 2 * i + 1, 800)[0], resamples=99).p_value <= 0.05
+        for i in range(60)
+    )
+    assert rejected <= 7  # of 60 at 5 %: more has probability 0.02

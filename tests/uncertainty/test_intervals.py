@@ -90,6 +90,21 @@ def test_one_row_and_one_cluster_give_wide_intervals_not_nan(estimator):
     assert any("one cluster" in w for w in alone.warnings)
 
 
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (None, "rank series"),
+        (tc.BinnedECE(), "for the error of 15 bins of equal width, at most the true one"),
+        (tc.DebiasedECE(bins=8), "for the error of 8 bins of equal mass, at most the true one"),
+        (tc.LabelBinnedECE(scheme="mass"), "for the error against the rates of 15 bins of equal mass"),
+    ],
+    ids=repr,
+)
+def test_an_interval_says_which_error_it_is_for(estimator, words):
+    c, y = DATA["uniform"]
+    assert tc.calibration_error(y, c, estimator=estimator).interval.method.endswith(words)
+
+
 # ------------------------------------------------------------------------------------------------ debiased interval
 
 

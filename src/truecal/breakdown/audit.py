@@ -19,6 +19,7 @@ _LEAST_ROWS = 50  # of a segment, unless there are more than 50,000 rows in all 
 _LEAST_SHARE = 1000  # ... or told otherwise: then a thousandth of them
 
 
+@checks.checked
 def audit(
     preds: tc.Predictions | Grouped,
     by: str | Sequence[str] | None = None,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import generalized
 from truecal.frame import Frame
@@ -46,6 +47,7 @@ class BeyondTop:
         return self.by_k
 
 
+@checks.checked
 def beyond_top(
     methods: Mapping[str, tc.Predictions],
     *,
@@ -112,6 +114,7 @@ def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Frame:
     return Frame({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
 
 
+@checks.checked
 def group_confidence(
     methods: Mapping[str, tc.Predictions],
     *,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Bins, generalized
 from truecal.frame import Frame, Tabular
@@ -113,6 +114,7 @@ class LikertReport(Tabular):
         return "\n".join(lines)
 
 
+@checks.checked
 def likert(
     preds: tc.Predictions,
     scale: Mapping[str, tuple[float, float]] = SCALE,

@@ -116,6 +116,7 @@ class Subgroups(Tabular):
         return "\n".join(lines)
 
 
+@checks.checked
 def subgroups(
     preds: tc.Predictions | Grouped,
     by: str | Sequence[str] | None = None,
@@ -151,6 +152,8 @@ def subgroups(
     checks.level(level)
     checks.whole(smallest, "smallest")
     if not isinstance(preds, tc.Predictions):
+        if not hasattr(preds, "sketches"):
+            raise InputError(f"preds must be Predictions or a grouped Scan, not {type(preds).__name__}")
         if by is not None or cuts is not None or lens is not None:
             raise InputError("a Scan is grouped and judged already; give by= and lens= to tc.scan")
         return _of_groups(preds, estimator, smallest, level, rng)

@@ -5,13 +5,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from truecal.cli.answer.formats import Answer, Finding, safe
 from truecal.cli.answer.output import Output, format_options, number, p_shown, table, working
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
+from truecal.cli.scan import is_sketched, sketch_of
 from truecal.cli.source import Source, column_options, load
 from truecal.errors import InputError
 from truecal.report import records
@@ -19,6 +20,8 @@ from truecal.report.comparison import pairs as paired_models
 
 if TYPE_CHECKING:
     import truecal as tc
+
+    Models = dict[str, tc.Predictions] | dict[str, tc.Sketch]
 
 
 _RMS = "root-mean-square calibration error"
@@ -88,39 +91,39 @@ def compare(
 
     Give one FILE per model; or one FILE with the columns of every model (--model a='pa_*' --model b='pb_*') or with the rows of
     every model (--split model). Labels may be each model's own: whether its answer was correct. Rows belong together by their
-    place, by --key, or not at all (--unpaired).
+    place, by --key, or not at all (--unpaired). A FILE may also be a folder, a pattern or a saved sketch (day against day).
 
     With --max-increase this is a gate against a reference: exit 0 if no model is worse by more than that, at --level; else 1.
     """
+    import truecal as tc
+
     if key is not None and unpaired:
         raise click.UsageError("--key pairs rows and --unpaired does not; give one")
     if not unpaired and any(word.startswith("output=") for word in source.select):
         raise InputError("--select output=... chooses other rows for each model; compare them with --unpaired")
     source = source if key is None or split is None else replace(source, by=(split,))
-    preds = _models(source, files, models, split)
+    preds = _models(source, files, models, split, lens)
     if max_increase is not None and reference is None:
         reference = next(iter(preds))
-    judged = make_lens(lens, next(iter(preds.values())))
-    pairing = paired_models.Pairing(key, not unpaired, reference, resamples)
+    first = next(iter(preds.values()))
+    sums = isinstance(first, tc.Sketch)  # of folders and sketches, whose rows cannot be paired
+    if sums and key is not None:
+        raise InputError("--key pairs rows, and folders and sketches keep sums; leave it out, or compare files")
+    judged = make_lens(lens, first) if isinstance(first, tc.Predictions) else None
+    pairing = paired_models.Pairing(key, not (unpaired or sums), reference, resamples)
     with working("resampling"):
         comparisons = paired_models.compare_models(preds, pairing, lens=judged, level=level, rng=seed)
     record = _record(comparisons, level, reference, max_increase)
     if page is not None:
-        import truecal as tc
-
         with working("writing the page"):
-            path = tc.report_comparison(
-                preds,
-                page,
-                reference=reference,
-                key=key,
-                paired=not unpaired,
-                lens=judged,
-                level=level,
-                resamples=resamples,
-                command=shlex.join(["truecal", *sys.argv[1:]]),
-                rng=seed,
-            )
+            options: dict[str, Any] = {
+                "reference": reference,
+                "key": key,
+                "paired": pairing.paired,
+                "resamples": resamples,
+            }
+            command = shlex.join(["truecal", *sys.argv[1:]])
+            path = tc.report_comparison(preds, page, lens=judged, level=level, command=command, rng=seed, **options)
         click.echo(f"wrote {path}", err=True)
     method = comparisons[0].interval.method
     findings = [_finding(record, pair) for pair in record.pairs]
@@ -131,14 +134,12 @@ def compare(
     return 0 if record.gate is None or record.gate.passed else 1
 
 
-def _models(
-    source: Source, files: Sequence[str], models: Sequence[str], split: str | None
-) -> "dict[str, tc.Predictions]":
+def _models(source: Source, files: Sequence[str], models: Sequence[str], split: str | None, lens: str) -> "Models":
     if models and split:
         raise click.UsageError("--model names columns and --split rows; give one")
     if models:
         return _from_columns(source, files, models)
-    return _from_files(source, files) if split is None else _from_rows(source, files, split)
+    return _from_files(source, files, lens) if split is None else _from_rows(source, files, split)
 
 
 def _from_columns(source: Source, files: Sequence[str], models: Sequence[str]) -> "dict[str, tc.Predictions]":
@@ -168,7 +169,7 @@ def _from_rows(source: Source, files: Sequence[str], split: str) -> "dict[str, t
     return found
 
 
-def _from_files(source: Source, files: Sequence[str]) -> "dict[str, tc.Predictions]":
+def _from_files(source: Source, files: Sequence[str], lens: str) -> "Models":
     if len(files) < 2:
         raise click.UsageError(
             "give several files; or one file with --model NAME=COLUMNS for every model in it, or --split COLUMN"
@@ -177,7 +178,12 @@ def _from_files(source: Source, files: Sequence[str]) -> "dict[str, tc.Predictio
     names = stems if len(set(stems)) == len(stems) else list(files)
     if len(set(names)) < len(names):
         raise click.UsageError("a file is given twice")
-    return {name: load(replace(source, file=file)) for name, file in zip(names, files, strict=True)}
+    each = {name: replace(source, file=file) for name, file in zip(names, files, strict=True)}
+    if any(is_sketched(one) for one in each.values()):
+        if source.cluster is not None:
+            raise InputError("--cluster needs the rows, and folders and sketches keep sums; compare files without it")
+        return {name: sketch_of(one, lens) for name, one in each.items()}
+    return {name: load(one) for name, one in each.items()}
 
 
 def _record(

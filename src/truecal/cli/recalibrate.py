@@ -1,5 +1,7 @@
 """`truecal recalibrate fit | apply | export`: learn what fixes the predictions of a model, use it on others, serve it."""
 
+from collections.abc import Callable
+from inspect import signature
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,6 +30,34 @@ _MOST_CLASSES = 100  # beyond, maps per class and matrices of classes are left o
 _WRITERS = {".csv": "write_csv", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson", ".parquet": "write_parquet"}
 
 
+def _form_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How a map of one score serves many classes; the command receives one `form`, options of the recalibrator."""
+
+    def received(*, multiclass: str | None, no_renormalise: bool, **options: Any) -> Any:
+        form: dict[str, object] = {} if multiclass is None else {"multiclass": multiclass}
+        return command(form={**form, "normalize": False} if no_renormalise else form, **options)
+
+    received.__doc__, received.__name__ = command.__doc__, command.__name__
+    if hasattr(command, "__click_params__"):
+        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
+    for option in (
+        click.option(
+            "--no-renormalise",
+            is_flag=True,
+            help="Leave the outputs of maps per class as they are, so that they stay few; read them with --unnormalised.",
+        ),
+        click.option("--per-class", "multiclass", flag_value="one-vs-rest", help="One map for every class."),
+        click.option(
+            "--top-label",
+            "multiclass",
+            flag_value="top-label",
+            help="One map, for the probability that the predicted class is right.",
+        ),
+    ):
+        received = option(received)
+    return received
+
+
 @click.group()
 def recalibrate() -> None:
     """Fit a recalibrator, apply a fitted one, or write it for serving."""
@@ -42,12 +72,22 @@ def recalibrate() -> None:
     help="'auto' compares some of each kind on held-out folds and takes the recommended one.",
 )
 @click.option("--bins", type=click.IntRange(1), help="Number of bins (histogram, scaling-binning).")
+@_form_options
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Folds of the comparison.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the folds.")
 @click.option("--out", metavar="FILE", default="recalibrator.json", show_default=True, help="Where the fit is written.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
 @input_options
-def fit(source: Source, method: str, bins: int | None, folds: int, seed: int, out: str, as_json: bool) -> None:
+def fit(
+    source: Source,
+    method: str,
+    bins: int | None,
+    form: dict[str, object],
+    folds: int,
+    seed: int,
+    out: str,
+    as_json: bool,
+) -> None:
     """Learn a recalibration from the predictions and labels in FILE and write it as JSON.
 
     FILE should hold rows that the model was not trained on. The table shows every method on rows it was not fitted on.
@@ -57,7 +97,12 @@ def fit(source: Source, method: str, bins: int | None, folds: int, seed: int, ou
     from truecal.writing import write_whole
 
     loaded = load_all(source)
-    made = {name: _make(name, loaded, bins) for name in (_auto(loaded) if method == "auto" else (method,))}
+    if form and method == "auto":
+        raise InputError("--top-label, --per-class and --no-renormalise are for one --method; say which")
+    made = {name: _make(name, loaded, bins, form) for name in (_auto(loaded) if method == "auto" else (method,))}
+    if "normalize" in form:
+        _fit_alone(made[method], method, loaded, source, out, as_json)
+        return
     with working("comparing on held-out folds"):
         evaluation = tc.evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
     order = (evaluation.recommended, *evaluation.tied)
@@ -221,10 +266,30 @@ def _auto(loaded: Loaded) -> tuple[str, ...]:
     return _AUTO_MANY if count <= _MOST_CLASSES else ("temperature", "ensemble-temperature", "structured-vector")
 
 
-def _make(name: str, loaded: Loaded, bins: int | None) -> "Recalibrator":
+def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source, out: str, as_json: bool) -> None:
+    """Fit and write a map whose rows need not sum to 1; held-out scores of distributions do not apply to it."""
+    from truecal.report import records
+    from truecal.writing import write_whole
+
+    path = write_whole(out, _fit(made, loaded).to_json() + "\n")
+    content = records.document("recalibrate-fit", source=source.name, method=method, path=str(path))
+    answer(
+        content,
+        f"wrote {method}, fitted on all {len(loaded.preds)} rows, to {path}; its rows need not sum to 1: judge them with "
+        "--unnormalised",
+        as_json=as_json,
+        out=None,
+    )
+
+
+def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
     import truecal
 
-    options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits"}
+    options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits", **form}
+    known = signature(getattr(truecal, names.recalibrator_named(name).name)).parameters
+    for option, flag in (("multiclass", "--top-label or --per-class"), ("normalize", "--no-renormalise")):
+        if option in form and option not in known:
+            raise InputError(f"{name} has no {flag}: it is not made of maps of one score")
     if bins is not None and "bin" in name + names.recalibrator_named(name).name.lower():
         options["bins"] = bins
     recalibrator: Recalibrator = names.recalibrator_named(name).of(truecal, **options)

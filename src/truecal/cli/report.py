@@ -70,8 +70,8 @@ def report(
     The page opens offline, holds sums and no rows of the data, and recomputes the binned error in the browser as you move its
     controls.
     """
+    import truecal as tc
     from truecal.report import records
-    from truecal.report import report as write_report
 
     if lens == "class-wise":
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
@@ -85,7 +85,7 @@ def report(
         rows = None if loaded is None else loaded.whole
         data = scanned(source, lens) if rows is None else rows
         with working() as say, _target(out) as target:
-            path = write_report(
+            path = tc.report(
                 data,
                 target,
                 lens=None if rows is None else make_lens(lens, rows),

@@ -35,6 +35,30 @@ def is_scan(source: Source) -> bool:
     return bool(source.engine or source.also or pattern or "://" in file or Path(file).is_dir())
 
 
+def is_sketch(file: str) -> bool:
+    """Whether an npz file holds a sketch, and not arrays of predictions."""
+    from truecal.predictions import readers
+
+    return str(readers.read_arrays(Path(file)).get("format")) == "truecal.sketch"
+
+
+def is_sketched(source: Source) -> bool:
+    """Whether the input is a sketch, or would be scanned into one."""
+    return is_scan(source) or (source.file.endswith(".npz") and Path(source.file).is_file() and is_sketch(source.file))
+
+
+def sketch_of(source: Source, lens: str) -> "tc.Sketch":
+    """The sketch in a file, or that of one pass over files of predictions."""
+    import truecal as tc
+
+    if source.file.endswith(".npz") and is_sketch(source.file):
+        return tc.Sketch.load(source.file)
+    scan = scanned(source if is_scan(source) else replace(source, engine="polars"), lens)
+    if scan.shares is not None:
+        raise InputError("a class-wise scan has one sketch per class; judge one class with --lens class=NAME")
+    return scan.sketch
+
+
 def scanned(source: Source, lens: str) -> "tc.Scan":
     """One pass over the files; says on stderr what was read."""
     import truecal as tc
@@ -134,6 +158,8 @@ def _refuse(source: Source) -> None:
     """What needs rows and cannot be had from a scan."""
     if source.file == "-":
         raise InputError("standard input cannot be scanned; leave out --engine, or write it to a file first")
+    if source.unnormalised:
+        raise InputError("--unnormalised rows are judged in memory; measure one file without --engine")
     if source.cluster is not None:
         raise InputError(
             "--cluster needs the rows, and a scan keeps only sums; measure one file without --engine, or join the files first"

@@ -39,6 +39,7 @@ class Source:
     words: str | None = None
     preset: str | None = None
     select: tuple[str, ...] = ()
+    unnormalised: bool = False
 
     @property
     def name(self) -> str:
@@ -126,6 +127,9 @@ _COLUMNS = (
         type=click.Choice(["stated", "options", "options-per-character", "agreement"]),
         help="Which confidence of a language model is judged.",
     ),
+    click.option(
+        "--unnormalised", is_flag=True, help="One probability per class; the rows need not sum to 1 (maps per class)."
+    ),
     select_option,
     click.option("--class-names", metavar="A,B,...", help="Class names in column order, or @FILE with one per line."),
     click.option("--quiet", "-q", is_flag=True, help="Do not say what was read."),
@@ -205,6 +209,7 @@ def wanted_of(source: Source) -> "readers.Wanted":
         words=_word_values(source.words),
         drop_null=source.drop_null,
         preset=source.preset,
+        normalized=not source.unnormalised,
     )
 
 

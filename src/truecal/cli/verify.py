@@ -7,7 +7,8 @@ import click
 from truecal.cli.answer.formats import Answer, Finding
 from truecal.cli.answer.output import Output, Share, format_options, working
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.source import Source, input_options, load
+from truecal.cli.scan import is_sketched, sketch_of
+from truecal.cli.source import Source, load, scan_options
 
 
 @click.command()
@@ -26,9 +27,11 @@ from truecal.cli.source import Source, input_options, load
 )
 @lens_option
 @format_options
-@input_options
+@scan_options
 def verify(source: Source, max_error: float, level: float, assume_smooth: bool, lens: str, output: Output) -> int:
     """Say whether the root-mean-square calibration error of FILE can be promised to be below --max-error.
+
+    FILE may be a folder, a pattern, several files or a saved sketch, which are read in one pass and in bounded memory.
 
     Exit 0 if it is promised (or supported, with --assume-smooth), 1 if it is not (the error is larger, or the data are too few
     to tell), 2 if the input cannot be used.
@@ -36,9 +39,10 @@ def verify(source: Source, max_error: float, level: float, assume_smooth: bool, 
     import truecal as tc
     from truecal.report import records
 
-    preds = load(source)
+    data = sketch_of(source, lens) if is_sketched(source) else load(source)
+    judged = None if isinstance(data, tc.Sketch) else make_lens(lens, data)
     with working("verifying"):
-        found = tc.verify(preds, threshold=max_error, level=level, lens=make_lens(lens, preds))
+        found = tc.verify(data, threshold=max_error, level=level, lens=judged)
     passed = bool(found) or (assume_smooth and found.verdict == "supported")
     content = records.document("verify", source=source.name, passed=passed, **asdict(found))
     numbers = {

@@ -13,14 +13,14 @@ import click
 from truecal.cli.answer.output import working
 from truecal.cli.answer.watch import FORMATS, said
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.scan import is_scan, scanned
+from truecal.cli.scan import is_scan, is_sketch, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     import truecal as tc
-    from truecal.watch import WatchStep
+    from truecal.watch import step as steps_of
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}[:-]?\d{2}(?:[:-]?\d{2})?)?")
 _format_option = click.option(
@@ -82,7 +82,7 @@ def update(
     predicted, late, restart = (options.pop(name) for name in ("predicted", "late", "restart"))
     columns = source.by
     watching = _opened(Path(state), asked, columns)
-    steps: list[WatchStep] = []
+    steps: list[steps_of.WatchStep] = []
     batches = _batches(source, at)
     with working(f"watching {source.name}") as say:
         for i, (when, part) in enumerate(batches):
@@ -213,7 +213,7 @@ def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any
 
     names = [source.file, *source.also]
     sketches = [file for name in names for file in _sketches(name)]
-    if sketches and _is_sketch(sketches[0]):
+    if sketches and is_sketch(sketches[0]):
         if not by:
             return sum((tc.Sketch.load(file) for file in sketches[1:]), tc.Sketch.load(sketches[0])), 0, None
         groups: dict[tuple[str, ...], tc.Sketch] = {}
@@ -230,13 +230,6 @@ def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any
         return scan, 0, None if lens == "auto" else scan.lens
     loaded = load_all(source)
     return loaded.preds, loaded.dropped, make_lens(lens, loaded.preds)
-
-
-def _is_sketch(file: str) -> bool:
-    """Whether an npz file holds a sketch, and not arrays of predictions."""
-    from truecal.predictions import readers
-
-    return str(readers.read_arrays(Path(file)).get("format")) == "truecal.sketch"
 
 
 def _answer(text: str, out: str | None) -> None:

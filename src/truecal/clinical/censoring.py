@@ -51,6 +51,7 @@ class KnownOutcomes:
         )
 
 
+@checks.checked
 def censoring_weights(
     time: ArrayLike, event: ArrayLike, horizon: float, *, by: ArrayLike | None = None
 ) -> KnownOutcomes:
@@ -97,6 +98,7 @@ def censoring_weights(
     return KnownOutcomes(known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
 
 
+@checks.checked
 def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | None = None) -> KnownOutcomes:
     """Rows whose outcome (0 or 1) is missing (NaN or None), treated as said by `how`.
 

@@ -46,6 +46,7 @@ class SampleSize:
         return f"{self.rows:,} rows with {self.events:,} events\n{self.needed}"
 
 
+@checks.checked
 def sample_size(
     risks: ArrayLike | None = None,
     *,
@@ -105,6 +106,7 @@ def sample_size(
     return SampleSize(Frame.from_records(records), float(p.mean()))
 
 
+@checks.checked
 def sample_size_by_simulation(
     risks: ArrayLike | None = None,
     *,

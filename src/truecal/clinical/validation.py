@@ -14,6 +14,7 @@ from truecal.lens import Lens
 from truecal.select import Selection
 
 
+@checks.checked
 def clinical(
     preds: tc.Predictions,
     *,

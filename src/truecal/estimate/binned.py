@@ -39,13 +39,19 @@ class BinnedEstimator(Estimator):
     def power_norm(self) -> float:
         return self.norm
 
+    @property
+    def target(self) -> str:
+        return f"the error of {self.bins} bins of equal {self.scheme}, at most the true one"
 
+
+@checks.checked
 @dataclass(frozen=True)
 class BinnedECE(BinnedEstimator):
     r"""ECE_BIN = (sum_k n_k/n |mean c_k - mean y_k|^p)^(1/p); p = inf gives the maximum calibration error.
 
     The plug-in of Naeini et al. (2015) and Guo et al. (2017). Biased upwards near zero and more so with more bins: quote
-    :class:`RankSeries` or :class:`DebiasedECE` instead, or together with their values.
+    :class:`RankSeries` or :class:`DebiasedECE` instead, or together with their values. Its interval is for the error of these
+    bins in the population, in which differences within a bin are averaged out; `interval.method` says so.
 
     Parameters
     ----------
@@ -68,6 +74,10 @@ class BinnedECE(BinnedEstimator):
 
     def fixed_cut(self, profile: Profile) -> Cut:
         return self.binning.cut(profile)
+
+    @property
+    def width_binning(self) -> Binning | None:
+        return self.binning if self.scheme == "width" else None
 
     def of_bins(self, bins: Bins) -> Float64s:
         return power_mean(bins.gap, bins.share, self.norm)

@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 
 from truecal import checks
-from truecal.estimate.binning import Binning
+from truecal.errors import InputError
+from truecal.estimate.binning import Binning, distinct_cut
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
@@ -16,6 +17,7 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
+@checks.checked
 @dataclass(frozen=True)
 class DebiasedECE(Estimator):
     r"""Binned error with its sampling bias removed, equal-mass bins.
@@ -26,8 +28,11 @@ class DebiasedECE(Estimator):
       output is constant within each bin;
     - correction="exact" (Minderer et al. 2021, eq. 5): v_k = sample variance of (y - c) in the bin / n_k, exact for any model.
 
-    norm=1 (Kumar et al., appendix G.3): plug-in minus (E sum_k n_k/n |mean c_k - R_k| - plug-in) with
+    norm=1 and norm=3 (Kumar et al., appendix G.3): plug-in minus (E sum_k n_k/n |mean c_k - R_k|^p - plug-in) with
     R_k ~ Normal(mean y_k, mean y_k (1 - mean y_k) / n_k). The expectation is that of a folded normal, so nothing is simulated.
+
+    bins=None takes every distinct output as a bin: the estimator of Kumar et al. for a model of few outputs, such as one
+    recalibrated by :class:`ScalingBinning`, whose true error it estimates without the bias of bins.
 
     The estimate of the power may be negative: it stays so in `Estimate.power`, and `Estimate.value` shows 0. A bin with fewer
     than two rows cannot be debiased: it is left out and the others count in proportion; at most n/2 bins are used, so with
@@ -38,18 +43,21 @@ class DebiasedECE(Estimator):
     >>> est = tc.DebiasedECE(bins=1)(profile)
     >>> round(est.power, 4), est.value  # (0.6 - 0.5)^2 - 0.25 / 3
     (-0.0733, 0.0)
+    >>> outputs = tc.Profile.from_arrays([0.25] * 40 + [0.75] * 40, [1] * 20 + [0] * 20 + [1] * 30 + [0] * 10)
+    >>> round(tc.DebiasedECE(bins=None)(outputs).power, 4)  # (0.25^2 - 0.25 / 39 - 0.1875 / 39) / 2
+    0.0256
     """
 
-    bins: int = 15
+    bins: int | None = 15
     norm: float = 2
     correction: Literal["kumar", "exact"] = "kumar"
     scheme: Literal["width", "mass"] = "mass"
     ties: Literal["keep", "split"] = "keep"
 
     def __post_init__(self) -> None:
-        checks.norm(self.norm, (1, 2))
+        checks.norm(self.norm, (1, 2, 3))
         checks.choice(self.correction, ("kumar", "exact"), "correction")
-        self.binning(self.bins).check()
+        self.binning(1 if self.bins is None else self.bins).check()
 
     def binning(self, bins: int) -> Binning:
         """Which rows share a bin, for any number of bins."""
@@ -58,6 +66,10 @@ class DebiasedECE(Estimator):
     @property
     def power_norm(self) -> float:
         return self.norm
+
+    @property
+    def target(self) -> str:
+        return f"the error of {self.bins} bins of equal mass, at most the true one"
 
     @property
     def unbiased(self) -> bool:
@@ -69,27 +81,31 @@ class DebiasedECE(Estimator):
 
     def used(self, profile: Profile) -> int:
         """The number of bins: a bin needs two rows to be debiased."""
+        if self.bins is None:
+            return int(profile.distinct.max())
         return max(1, min(self.bins, int(profile.size.min() // 2)))
+
+    def _cut(self, profile: Profile) -> Cut:
+        return distinct_cut(profile) if self.bins is None else self.binning(self.used(profile)).cut(profile)
 
     def _by_bins(self) -> bool:
         """Whether bins alone are enough: the exact correction looks at the spread of y - c within them."""
-        return self.correction == "kumar" or self.norm == 1
+        return self.correction == "kumar" or self.norm != 2
 
     def fixed_cut(self, profile: Profile) -> Cut | None:
-        return self.binning(self.used(profile)).cut(profile) if self._by_bins() else None
+        return self._cut(profile) if self._by_bins() else None
 
     def of_bins(self, bins: Bins) -> Float64s:
         return over_usable(bins, self._terms(bins), self.norm)[0]
 
     def _terms(self, bins: Bins) -> Float64s:
-        if self.norm == 1:
-            return debiased_gaps(bins)
+        if self.norm != 2:
+            return debiased_gaps(bins, self.norm)
         several = np.where(bins.count >= 2, bins.count, 2.0)
         return bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
 
     def find(self, profile: Profile) -> Findings:
-        used = self.used(profile)
-        cut = self.binning(used).cut(profile)
+        cut = self._cut(profile)
         bins = Bins.of(profile, cut)
         if self._by_bins():
             terms = self._terms(bins)
@@ -99,9 +115,12 @@ class DebiasedECE(Estimator):
             several = np.where(bins.count >= 2, bins.count, 2.0)
             terms = bins.gap**2 - np.maximum(mean_square - bins.gap**2, 0.0) / (several - 1)
         power, covered = over_usable(bins, terms, self.norm)
-        return Findings(power, bins, _warnings(self.bins, used, covered))
+        used = self.used(profile)
+        return Findings(power, bins, _warnings(used if self.bins is None else self.bins, used, covered))
 
     def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        if self.bins is None:
+            raise InputError("a sketch does not know which rows share an output; give DebiasedECE a number of bins")
         used = self.used(cells)
         open_bins = debiased_range(cells, self.binning(used), norm=self.norm, correction=self.correction)
         if open_bins is None:  # no bin can be debiased, but all are known

@@ -12,6 +12,7 @@ from typing import Literal, Self
 import numpy as np
 
 from truecal.errors import InputError
+from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import root
 from truecal.estimate.estimate import Curve, Estimate, Interval
@@ -44,6 +45,7 @@ class Findings:
     curve: Curve | None = None
     interval: Interval | None = None
     settings: Mapping[str, Float64s] = field(default_factory=dict)  # what the estimator chose by itself, by dataset
+    unselected: Float64s | None = None  # the power before anything was chosen from the data, where something is
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,11 @@ class Estimator(ABC):
         return self.unbiased
 
     @property
+    def target(self) -> str:
+        """Which error its interval is for, where that is not the true error; empty where it is."""
+        return ""
+
+    @property
     def several(self) -> bool:
         """Whether it judges several probabilities of a row at once."""
         return False
@@ -107,6 +114,11 @@ class Estimator(ABC):
 
     def fixed_cut(self, profile: Profile) -> Cut | None:
         """The cuts of its bins where the estimate depends on counts, mean scores and rates of fixed bins alone."""
+        return None
+
+    @property
+    def width_binning(self) -> Binning | None:
+        """Its bins where they are of equal width and the estimate depends on them alone."""
         return None
 
     def of_bins(self, bins: Bins) -> Float64s:

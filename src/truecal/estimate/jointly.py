@@ -32,6 +32,9 @@ class Joint:
     power: float
     powers: Float64s  # of the resamples
     deviations: Float64s  # what estimation added to the truth in each
+    unselected: (
+        Float64s  # powers of the resamples before anything was chosen from the data: what two models have in common
+    )
     p_value: float  # of calibration in all datasets; 0 where an unbiased estimate needs no help near zero
     parts: Float64s  # of every dataset
     test: float | None  # p of calibration in all datasets, by turning the signs of whole units in all of them at once
@@ -43,6 +46,7 @@ class _One:
 
     power: float
     powers: Float64s
+    unselected: Float64s
     centre: float  # what the resamples scatter about: the power of the world they are drawn from
     on_cells: float  # power on the cells, beside which the redraws are put
     calibrated: Float64s  # powers of redraws from the scores
@@ -98,7 +102,8 @@ def resampled_jointly(
     else:
         p = 0.0
     test = None if signs is None else signs.p_value()
-    return Joint(power, powers, deviations, p, np.array([one.power for one in parts]), test)
+    unselected = together(one.unselected for one in parts)
+    return Joint(power, powers, deviations, unselected, p, np.array([one.power for one in parts]), test)
 
 
 def _sign_draws(datasets: int) -> int:
@@ -131,6 +136,7 @@ def _one_dataset(
         each.append(estimator.find(profile_of(cells, both[:, : cells.rows], both[:, cells.rows :])))
         start += some
     powers = np.concatenate([part.power for part in each])
+    unselected = np.concatenate([part.power if part.unselected is None else part.unselected for part in each])
     whole = np.asarray(incidence.sum(axis=1))[None]
     centre = float(estimator.find(profile_of(cells, whole[:, : cells.rows], whole[:, cells.rows :])).power[0])
     as_found = estimator.find(sample.profile)
@@ -142,4 +148,4 @@ def _one_dataset(
         calibrated = np.concatenate([estimator.find(part).power for part in redrawn(cells, REDRAWS, null)])
         on_cells = float(estimator.find(cells).power[0])
     bins = [part.bins for part in (as_found, *each) if part.bins is not None]
-    return _One(power, powers, centre, on_cells, calibrated, bins)
+    return _One(power, powers, unselected, centre, on_cells, calibrated, bins)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from truecal import checks
 from truecal.estimate.binned import BinnedEstimator
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
@@ -13,6 +14,7 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
+@checks.checked
 @dataclass(frozen=True)
 class LabelBinnedECE(BinnedEstimator):
     r"""ECE_LB = (1/n sum_k sum_{i in k} |c_i - mean y_k|^p)^(1/p).
@@ -25,6 +27,10 @@ class LabelBinnedECE(BinnedEstimator):
     >>> tc.LabelBinnedECE(bins=2, norm=1)(profile).value
     0.3
     """
+
+    @property
+    def target(self) -> str:
+        return f"the error against the rates of {self.bins} bins of equal {self.scheme}"
 
     def find(self, profile: Profile) -> Findings:
         cut = self.binning.cut(profile)

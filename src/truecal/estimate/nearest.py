@@ -16,6 +16,7 @@ from truecal.types import Float64s, Indices
 _FEW = 5  # a mean of fewer outcomes has a standard error of up to 0.22
 
 
+@checks.checked
 @dataclass(frozen=True)
 class NearestECE(Estimator):
     r"""ECE_KNN = (1/n sum_i |mean c - mean y over the k scores nearest to c_i, itself included|^p)^(1/p).

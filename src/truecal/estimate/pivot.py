@@ -17,6 +17,7 @@ import numpy as np
 from truecal.types import Float64s
 
 _LEAST_LEAD = 0.05  # of the quadratic in theta: below it the set would be unbounded
+_LEAST_FITTED = 1e-300  # a power of a gap of 1e-150; less is none
 ENLARGED = (1.0, 1.5, 2.0, 3.0, 5.0)  # times the fitted curve, for which b is known; linear between, constant beyond
 _STEPS = 50  # of the iteration for the upper end, at most
 _SETTLED = 1e-12
@@ -44,7 +45,7 @@ class Pivot:
         if self.fitted is None or self.enlarged is None:
             return self.noise
         nodes = np.array(ENLARGED)
-        times = np.sqrt(theta / np.where(self.fitted > 0, self.fitted, np.inf))
+        times = np.sqrt(theta / np.where(self.fitted > _LEAST_FITTED, self.fitted, np.inf))
         place = np.clip(np.searchsorted(nodes, times) - 1, 0, len(nodes) - 2)
         part = np.clip((times - nodes[place]) / (nodes[place + 1] - nodes[place]), 0.0, 1.0)
         at = np.arange(len(times))

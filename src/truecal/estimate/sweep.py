@@ -25,6 +25,7 @@ _TENTHS, _VISIBLE = 10, 3.7  # bins compared to see whether outcomes fall, and b
 _LENGTHS = (32, 256, 2048)  # datasets with about as many bins are measured together
 
 
+@checks.checked
 @dataclass(frozen=True)
 class SweepECE(Estimator):
     r"""ECE_SWEEP: the binned error with the largest number of bins before the bin means of y stop being non-decreasing.

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from truecal import checks
 from truecal.errors import InputError, MissingExtraError
 from truecal.writing import write_whole
 
 Field = str | int | float
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Table:
     """Columns and rows.

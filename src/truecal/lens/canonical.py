@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from truecal import checks
 from truecal.lens.lens import Lens
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Canonical(Lens):
     """Full calibration: among predictions that say g, the classes occur with the frequencies g: P(Y | g(X)) = g(X).
@@ -26,6 +28,7 @@ class Canonical(Lens):
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        preds.refuse_unnormalized("Canonical()")
         names = tuple(preds.class_name(i) for i in range(preds.class_count))
         if preds.binary:
             yield Sample.of(preds, preds.probs[:, None], preds.labels, names=names, implied=0, judged=1)

@@ -5,16 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
+from truecal.profile import Profile
 from truecal.types import Float64s
 
 _BLOCK = 1 << 20  # probabilities turned from rows into columns at a time
 
 
+@checks.checked
 @dataclass(frozen=True)
 class ClassWise(Lens):
     """One dataset per class: score the probability of the class, outcome whether it was the label.
@@ -48,12 +51,27 @@ class ClassWise(Lens):
             for k, scores in zip(range(start, stop), columns, strict=True):
                 yield Sample.of(preds, scores, preds.labels == k, names=(preds.class_name(k), "other"))
 
+    def profiles(self, preds: Predictions) -> Iterator[Profile]:
+        if preds.binary or preds.weights is not None or preds.clusters is not None:
+            yield from super().profiles(preds)
+            return
+        step = max(1, _BLOCK // len(preds))
+        for start in range(0, preds.class_count, step):
+            columns = np.ascontiguousarray(preds.probs[:, start : start + step].T)
+            outcomes = np.zeros(columns.shape, np.uint8)
+            rows = np.flatnonzero((preds.labels >= start) & (preds.labels < start + step))
+            outcomes[preds.labels[rows].astype(np.intp) - start, rows] = 1
+            yield Profile.of_rows(columns, outcomes)
+
     def shares(self, preds: Predictions) -> Float64s:
         if self.weights is None:
             return np.full(preds.class_count, 1 / preds.class_count)
         if len(self.weights) != preds.class_count:
             raise InputError(f"{len(self.weights)} class weights were given for {preds.class_count} classes")
         return np.asarray(self.weights) / np.sum(self.weights)
+
+    def every_column(self, preds: Predictions) -> bool:
+        return not preds.binary
 
     def pushed_down(self) -> PushedDown:
         return PushedDown("classes")

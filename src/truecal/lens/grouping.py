@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.canonical import Canonical
 from truecal.lens.lens import Lens
@@ -17,6 +18,7 @@ from truecal.types import Float64s, Indices
 _BLOCK = 1 << 18  # probabilities added up together
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Grouping(Lens):
     r"""Events: the label is in group 1, in group 2, ...; the probability of a group is the sum over its classes.
@@ -83,6 +85,7 @@ class Grouping(Lens):
 
     def predictions(self, preds: Predictions) -> Predictions:
         """The induced Predictions, whose classes are the groups: any lens, selection or estimator can follow."""
+        preds.refuse_unnormalized("a grouping")
         group = self.group_of(preds)
         if len(self.groups) == 1:
             raise InputError(f"all classes are in one group ({self.groups[0][0]!r}): nothing is left to judge")

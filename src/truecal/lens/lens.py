@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample, batch
@@ -44,17 +45,25 @@ class Lens(ABC):
         """Lenses on parts of what this one sees, for a table beside it: smaller k, single groups."""
         return ()
 
+    def every_column(self, preds: Predictions) -> bool:
+        """Whether the datasets are the columns of the matrix of probabilities, each with its own class as the outcome."""
+        return False
+
     def pushed_down(self) -> PushedDown:
         """What an engine must find in a row; lenses that need more than that refuse."""
         raise InputError(
             f"{type(self).__name__} cannot be pushed down to an engine; use TopLabel, OneClass or ClassWise"
         )
 
+    @checks.checked
     def sample(self, preds: Predictions) -> Sample:
         """The one dataset of a lens that has one."""
+        if self.shares(preds) is not None:
+            raise InputError(f"{type(self).__name__} looks at several datasets; go through its samples(preds)")
         (only,) = self.samples(preds)
         return only
 
+    @checks.checked
     def __call__(self, preds: Predictions) -> Profile:
         """The sorted scores and outcomes of what this lens looks at; a batch for a lens with many datasets."""
         if self.shares(preds) is None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
@@ -10,6 +11,7 @@ from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 
 
+@checks.checked
 @dataclass(frozen=True)
 class OneClass(Lens):
     """Score: the probability of a class, by name or index. Outcome: whether it was the label.

@@ -86,7 +86,7 @@ class Sample:
         """The rows sorted by score; those of weight zero count as absent unless rows belong together."""
         self.refuse_several()
         if self.units is None:
-            return Profile.of_rows(self.scores, self.outcomes.astype(np.uint8, copy=False), self.weights)
+            return Profile.of_rows(self.scores, _bytes(self.outcomes), self.weights)
         scores, outcomes = self.scores[self.order][None], self.outcomes[self.order][None]
         weights = None if self.weights is None else self.weights[self.order][None]
         units = self.units[self.order]
@@ -184,6 +184,11 @@ class Sample:
     def with_units(self, units: Indices) -> "Sample":
         """The same rows drawn together as `units` say."""
         return replace(self, units=units)
+
+
+def _bytes(outcomes: NDArray[Any]) -> NDArray[np.uint8]:
+    """0/1 outcomes as bytes, not copied where they are."""
+    return outcomes.view(np.uint8) if outcomes.dtype == np.bool_ else outcomes.astype(np.uint8, copy=False)
 
 
 def unit_of(preds: Predictions) -> str:

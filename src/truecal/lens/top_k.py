@@ -15,6 +15,7 @@ from truecal.types import Floats, Indices
 _BLOCK = 1 << 16  # probabilities looked at together, so that the passes over a block stay in cache
 
 
+@checks.checked
 @dataclass(frozen=True)
 class TopK(Lens):
     r"""Events: "the most probable class is right", ..., "the k-th most probable class is right", "none of these" (k + 1 events).
@@ -43,6 +44,7 @@ class TopK(Lens):
         return True
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        preds.refuse_unnormalized(f"TopK({self.k})")
         if self.k > preds.class_count:
             raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
         probs = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal import checks
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 
 
+@checks.checked
 @dataclass(frozen=True)
 class TopLabel(Lens):
     """Score: the largest probability of a row. Outcome: whether that class was the label (the first of equals counts).

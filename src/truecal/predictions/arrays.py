@@ -16,7 +16,8 @@ from truecal.types import Floats
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
-    if isinstance(values, (set, frozenset, dict)):
+    sparse = hasattr(values, "toarray")  # scipy's dok_matrix is a dict, too
+    if not sparse and isinstance(values, (set, frozenset, dict)):
         raise InputError(f"{what} are a {type(values).__name__}, which has no rows in order; give a list or an array")
     try:
         plain = _plain(values, what)

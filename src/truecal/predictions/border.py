@@ -72,6 +72,8 @@ def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.ui
         return y.view(np.uint8)
     if y.dtype.kind not in "iuf":
         raise InputError(f"outcomes must be 0 or 1, not {y.dtype.name}")
+    if y.dtype.kind in "iu" and y.size and y.min() >= 0 and y.max() <= 1:
+        return y.view(np.uint8) if y.dtype.itemsize == 1 else y.astype(np.uint8)
     wrong = (y != 0) & (y != 1)
     if wrong.any():
         at = _first(wrong)
@@ -236,7 +238,17 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
             else f"labels are class indices 0..{count - 1}, or names listed in classes="
         )
         raise InputError(f"labels: {where(at)} is {y[at]:g}, but there are {count} classes; {hint}")
-    return y.astype(np.intp)
+    return _signed(y)
+
+
+def _signed(labels: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers that are not negative, as signed integers of the size they came in where they fit: no wider, no copy."""
+    kind, size = labels.dtype.kind, labels.dtype.itemsize
+    signed: np.dtype[Any] = np.dtype(f"i{size}") if kind in "iub" else np.dtype(np.intp)
+    if kind == "i":
+        return labels
+    fits = kind in "ub" and (not labels.size or int(labels.max()) <= np.iinfo(signed).max)
+    return labels.view(signed) if fits and labels.dtype.isnative else labels.astype(np.intp)
 
 
 def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
@@ -254,11 +266,17 @@ def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
     return np.array([position[value] for value in values], dtype=np.intp)[inverse]
 
 
-def check_probabilities(probs: Floats) -> None:
-    """Rows of class probabilities: in [0, 1] and summing to 1 within SUM_TOLERANCE. One pass in cache-sized blocks."""
+def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
+    """Rows of class probabilities: in [0, 1] and (unless sums=False) summing to 1 within SUM_TOLERANCE.
+
+    One pass in cache-sized blocks.
+    """
     rows, count = probs.shape
     if count < 2:
         raise InputError("probabilities have one column; pass a 1-D array of P(positive), or one column per class")
+    if not sums:
+        refuse_outside_unit(probs, "probabilities")
+        return
     tolerance = 1e-2 if probs.dtype == np.float16 else SUM_TOLERANCE
     step = max(1, _BLOCK_BYTES // (count * probs.dtype.itemsize))
     ones: Floats = np.ones(count, np.float32 if probs.dtype == np.float32 else np.float64)
@@ -273,7 +291,7 @@ def check_probabilities(probs: Floats) -> None:
         total = float(probs[row].sum(dtype=np.float64))
         raise InputError(
             f"probabilities of row {row} sum to {total:.6g}, not 1 (tolerance {tolerance:g}); "
-            "normalise them, or use Predictions.from_logits for logits"
+            "normalise them, declare normalized=False (--unnormalised), or use Predictions.from_logits for logits"
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions.border import (
     as_floats,
@@ -36,11 +37,12 @@ class Predictions:
     Attributes
     ----------
     probs : (n,) array of P(positive class) for binary predictions, or (n, k) array of class probabilities.
-    labels : (n,) class indices.
+    labels : (n,) class indices, signed integers of the size they came in.
     weights : (n,) or None. Whole numbers count repetitions, others are importance weights.
     clusters : (n,) cluster numbers or None. Rows of one cluster (a patient, a question) are not independent.
     classes : class names in the order of the columns, or None.
     columns : further columns to select or group by.
+    normalized : False where the rows are one probability per class that need not sum to 1 (one map per class, left as it is).
 
     >>> import truecal as tc
     >>> tc.Predictions.from_probs([0.9, 0.2, 0.7], [1, 0, 1])
@@ -55,6 +57,7 @@ class Predictions:
     clusters: Indices | None = None
     classes: tuple[object, ...] | None = None
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    normalized: bool = True
 
     @classmethod
     def from_probs(
@@ -66,8 +69,18 @@ class Predictions:
         clusters: ArrayLike | None = None,
         classes: Sequence[object] | None = None,
         columns: Mapping[str, ArrayLike] | None = None,
+        normalized: bool = True,
     ) -> "Predictions":
-        """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be."""
+        """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be.
+
+        normalized=False declares one probability per class that need not sum to 1, as maps per class leave them; lenses that need
+        a distribution over the classes then refuse.
+
+        >>> import truecal as tc
+        >>> preds = tc.Predictions.from_probs([[0.9, 0.4], [0.2, 0.7]], [0, 1], normalized=False)
+        >>> tc.OneClass(1)(preds).scores
+        array([[0.4, 0.7]])
+        """
         refuse_swapped(labels, probs)
         p = as_floats(probs, "probabilities")
         if p.ndim not in (1, 2):
@@ -76,8 +89,9 @@ class Predictions:
         if p.ndim == 1:
             refuse_outside_unit(p, "probabilities")
         else:
-            check_probabilities(p)
-        return cls._checked(p, labels, weights, clusters, classes, columns)
+            check_probabilities(p, sums=normalized)
+        checked = cls._checked(p, labels, weights, clusters, classes, columns)
+        return checked if normalized else replace(checked, normalized=False)
 
     @classmethod
     def from_logits(
@@ -122,6 +136,7 @@ class Predictions:
         return replace(preds, classes=ANSWERS)
 
     @classmethod
+    @checks.checked
     def from_frame(
         cls,
         frame: Any,
@@ -132,6 +147,7 @@ class Predictions:
         weights: str | None = None,
         clusters: str | None = None,
         classes: Sequence[object] | None = None,
+        normalized: bool = True,
     ) -> "Predictions":
         """From columns of a pandas, polars, pyarrow or any other narwhals-compatible frame.
 
@@ -146,8 +162,9 @@ class Predictions:
         values, labels, further = columns_of(
             frame, label=label, probs=probs, logits=logits, weights=weights, clusters=clusters, classes=classes
         )
-        build = cls.from_probs if probs is not None else cls.from_logits
-        return build(values, labels, **further)
+        if probs is None:
+            return cls.from_logits(values, labels, **further)
+        return cls.from_probs(values, labels, **further, normalized=normalized)
 
     @classmethod
     def _checked(
@@ -179,6 +196,14 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def refuse_unnormalized(self, what: str) -> None:
+        """Raise where a distribution over the classes is needed and rows need not sum to 1."""
+        if not self.normalized:
+            raise InputError(
+                f"{what} judges a distribution over the classes, and these rows need not sum to 1; judge one class, the top label, "
+                "or class by class"
+            )
 
     @property
     def binary(self) -> bool:

@@ -19,29 +19,22 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
 from truecal.profile.file import ARRAYS, load_arrays, save_arrays
-from truecal.profile.ones import Ones
+from truecal.profile.rows import DENSE_ROWS, FEW, Rows, Sum
 from truecal.profile.sort import packed_sort
 from truecal.profile.unsorted import LEAST_ROWS, Unsorted
 from truecal.types import Float64s, Floats, Indices
 
-Sum = Literal["w", "c", "y", "cc", "cy"]
 T = TypeVar("T")
-_DENSE_ROWS = (
-    65_536  # up to here tie groups and sums of c, c*c and c*y are tabulated row by row; beyond, where asked for
-)
-_BLOCK = 64  # rows summed together in the sparse tables of a large profile
-_FEW = 128  # a sparse table pays while there are this many times more rows than cuts ...
-_FEW_OF_BITS = 16  # ... and one of ones for longer
 
 
-class Profile:
+class Profile(Rows):
     """Sorted scores with prefix sums. Build one with :meth:`from_arrays` or a lens.
 
     >>> import truecal as tc
@@ -52,60 +45,10 @@ class Profile:
     (4, 1, array([4.]))
     """
 
-    def __init__(
-        self,
-        scores: Floats,
-        outcomes: NDArray[np.uint8] | Float64s,
-        weights: Float64s | None = None,
-        squares: Float64s | None = None,
-        products: Float64s | None = None,
-        *,
-        single: bool = False,
-        prefix: dict[str, NDArray[Any]] | None = None,
-        units: Indices | None = None,
-        unsorted: bool = False,
-    ) -> None:
-        """Wrap rows that are already sorted and checked, all of shape (batch, rows). `single`: answers are plain numbers.
-
-        `unsorted`: rows without weights that are to be sorted when something asks for it.
-
-        `units`: the unit (cluster) that every sorted row of a single dataset belongs to; None where rows are independent.
-        """
-        self._unsorted = Unsorted(scores, outcomes.astype(np.uint8, copy=False)) if unsorted else None
-        self._scores = scores
-        self._outcomes = outcomes
-        self.weights = weights
-        self.squares = squares
-        self.products = products
-        self.single = single
-        self.units = units
-        self.independent = units is None  # a batch of datasets whose rows belong together knows only that they do
-        self.precision = scores.dtype  # of the scores as they came: edges are rounded to it
-        self.rows = scores.shape[1]
-        self.batch = max(a.shape[0] for a in (scores, outcomes, weights) if a is not None)
-        self._prefix = {} if prefix is None else prefix
-        self._once: dict[str, Any] = {}
-
-    @property
-    def scores(self) -> Floats:
-        """Ascending scores, shape (batch or 1, rows)."""
-        self._sort()
-        return self._scores
-
-    @property
-    def outcomes(self) -> NDArray[np.uint8] | Float64s:
-        """Their outcomes, shape (batch, rows)."""
-        self._sort()
-        return self._outcomes
-
-    def _sort(self) -> None:
-        if self._unsorted is not None:
-            self._scores, self._outcomes = self._unsorted.sorted()
-            self._unsorted = None
-
     # ------------------------------------------------------------------ making one
 
     @classmethod
+    @checks.checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Profile":
         """Sort scores in [0, 1] with their 0/1 outcomes; (m, n) arrays give a batch of m datasets.
 
@@ -123,7 +66,9 @@ class Profile:
         c, y = np.atleast_2d(scores), np.atleast_2d(outcomes)
         if weights is None:
             if c.size >= LEAST_ROWS:
-                return cls(c, y, single=single, unsorted=True)
+                made = cls(c, y, single=single)
+                made._unsorted = Unsorted(c, y)
+                return made
             return cls(*packed_sort(c, y), single=single)
         w = np.atleast_2d(weights)
         if single and not w.all():
@@ -178,7 +123,7 @@ class Profile:
 
     def take(self, datasets: Indices | NDArray[np.bool_] | slice) -> "Profile":
         """Some of the datasets of a batch, with their prefix sums (a slice copies nothing)."""
-        if self.rows <= _DENSE_ROWS:
+        if self.rows <= DENSE_ROWS:
             self.prefix("c"), self.prefix("y")  # here once rather than in every part
 
         def some(a: Any) -> Any:
@@ -237,55 +182,6 @@ class Profile:
         kept: T = self._once[name]
         return kept
 
-    # ------------------------------------------------------------------ how much there is
-
-    @cached_property
-    def total(self) -> Float64s:
-        """Sum of weights of each dataset, shape (batch,)."""
-        if self.weights is None:
-            return np.full(self.batch, float(self.rows))
-        return np.broadcast_to(self.weights.sum(axis=1), (self.batch,))
-
-    @cached_property
-    def counted(self) -> bool:
-        """Whether weights are repetition counts (all whole numbers), or there are none."""
-        return self.weights is None or bool((self.weights == np.rint(self.weights)).all())
-
-    @cached_property
-    def size(self) -> Float64s:
-        """Sample size of each dataset: the number of rows, the sum of counts, or Kish's effective size."""
-        if self.counted or self.weights is None:
-            return self.total
-        return np.broadcast_to(self.weights.sum(axis=1) ** 2 / (self.weights**2).sum(axis=1), (self.batch,))
-
-    # ------------------------------------------------------------------ prefix sums
-
-    def _accumulate(self, name: Sum) -> NDArray[Any]:
-        if name in ("cc", "cy"):
-            values: NDArray[Any] = self._values(name, lambda a: a)
-        else:
-            values = self.scores if name == "c" else self.outcomes
-            if self.weights is not None:
-                values = self.weights * values
-        counting = values.dtype == np.uint8
-        dtype = (np.int32 if self.rows < 2**31 else np.int64) if counting else np.float64
-        prefix = np.empty((values.shape[0], self.rows + 1), dtype)
-        prefix[:, 0] = 0
-        np.cumsum(values, axis=1, dtype=dtype, out=prefix[:, 1:])
-        return prefix
-
-    def prefix(self, name: Sum) -> NDArray[Any]:
-        """Sums over the first i rows of w, w*c, w*y, w*c*c or w*c*y, shape (batch or 1, rows + 1)."""
-        if name not in self._prefix:
-            if name == "w":
-                w = np.ones((1, self.rows)) if self.weights is None else self.weights
-                prefix = np.zeros((w.shape[0], self.rows + 1))
-                np.cumsum(w, axis=1, out=prefix[:, 1:])
-                self._prefix[name] = prefix
-            else:
-                self._prefix[name] = self._accumulate(name)
-        return self._prefix[name]
-
     def sums(self, name: Sum, cut: Cut) -> Float64s:
         """Sum over everything below each cut, shape (batch, q)."""
         if cut.known is not None:
@@ -294,75 +190,6 @@ class Profile:
         if cut.fraction is not None:
             below = below + cut.fraction * (self._sums_at(name, cut.above) - below)
         return below if below.shape[0] == self.batch else np.broadcast_to(below, (self.batch, below.shape[1]))
-
-    def shared_ones(self) -> Float64s:
-        """Ones among the first 0, 1, ..., all rows when a group of equal scores gives each of its rows the same part of them.
-
-        Shape (batch, rows + 1); for rows that are single predictions without weights.
-        """
-        ones = self.prefix("y").astype(np.float64)
-        if self.has_ties:
-            first, last = self.groups
-            dataset, row = np.nonzero(first < np.arange(self.rows))  # rows that are not the first of their group
-            low, high = first[dataset, row], last[dataset, row]
-            begin, end = ones[dataset, low], ones[dataset, high]
-            ones[dataset, row] = begin + (row - low) / (high - low) * (end - begin)
-        return ones
-
-    def _sums_at(self, name: Sum, index: Indices) -> Float64s:
-        """Sum over the first index[i, j] rows."""
-        if name == "w" and self.weights is None:
-            return index.astype(np.float64)
-        bits = name == "y" and self.weights is None and self.outcomes.dtype == np.uint8
-        few = self.rows > _DENSE_ROWS and index.shape[1] * (_FEW_OF_BITS if bits else _FEW) <= self.rows
-        if name == "w" or not few:
-            return gather(self.prefix(name), index).astype(np.float64)
-        if bits:
-            return self._ones.below(index).astype(np.float64)
-        block = index // _BLOCK
-        window = np.minimum(
-            block * _BLOCK, self.rows - _BLOCK
-        )  # its rows, or for an unfinished block the last there are
-        values = self._values(name, lambda a: gather(sliding_window_view(a, _BLOCK, axis=1), window))
-        begin, end = block * _BLOCK - window, index - window
-        place = np.arange(_BLOCK)
-        inside = (place >= begin[:, :, None]) & (place < end[:, :, None])
-        return gather(self._block_sums(name), block) + np.where(inside, values, 0.0).sum(axis=2)
-
-    @cached_property
-    def _ones(self) -> Ones:
-        return Ones(self.outcomes.astype(np.uint8, copy=False))
-
-    def _block_sums(self, name: Sum) -> Float64s:
-        """Sums of w*c, w*y, w*c*c or w*c*y over the first i blocks of rows: a prefix sum at a small part of the cost."""
-        key = f"{name} of blocks"
-        if key not in self._prefix:
-            shape = self._values(name, lambda a: a[:, :1]).shape[0]
-            blocks = -(-self.rows // _BLOCK)
-            table = np.zeros((shape, blocks + 1))
-            step = _BLOCK * 1024  # what stays in cache
-            for start in range(0, self.rows, step):
-                rows = slice(start, start + step)
-                values = self._values(name, lambda a: a[:, rows])  # noqa: B023 (used at once)
-                at = np.arange(0, values.shape[1], _BLOCK)
-                table[:, start // _BLOCK + 1 :][:, : len(at)] = np.add.reduceat(values, at, axis=1)
-            self._prefix[key] = np.cumsum(table, axis=1, out=table)
-        return self._prefix[key]
-
-    def _means(self, name: Sum) -> Float64s:
-        """Mean of c*c or c*y of every row."""
-        unweighted = Profile(self.scores, self.outcomes, None, self.squares, self.products)
-        return unweighted._values(name, lambda a: a)
-
-    def _values(self, name: Sum, part: Callable[[NDArray[Any]], NDArray[Any]]) -> Float64s:
-        """w*c, w*y, w*c*c or w*c*y of a part of the rows."""
-        held = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}[name]
-        if held is not None:
-            values = part(held).astype(np.float64, copy=False)
-        else:
-            c = part(self.scores).astype(np.float64, copy=False)
-            values = c * (c if name == "cc" else part(self.outcomes))
-        return values if self.weights is None else part(self.weights) * values
 
     # ------------------------------------------------------------------ cuts: the one edge rule, the one tie rule
 
@@ -379,10 +206,6 @@ class Profile:
         place = self.places(width_edges(bins, self.precision), closed)
         place = np.where(k == b, self.rows, np.where(k == 0, 0, place))
         return Cut(place, place)
-
-    def places(self, values: Floats, side: Literal["left", "right"]) -> Indices:
-        """How many rows lie below each value (side "right": at or below), shape (batch or 1, q)."""
-        return search(self.scores, np.atleast_2d(values), side)
 
     def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
         """Cuts at ceil(k n / b) rows, k = 0..b; with importance weights at k/b of the total weight.
@@ -416,25 +239,11 @@ class Profile:
         cut = self._unsorted.cut_at(-(-np.arange(cells + 1)[None] * self.rows // cells))
         return cut is not None and bool((np.diff(cut.keep_ties().below) > 0).all())
 
-    @property
-    def constant(self) -> NDArray[np.bool_]:
-        """Whether all scores of a dataset are equal, shape (batch or 1,)."""
-        if self._unsorted is not None:
-            return self._scores.min(axis=1) == self._scores.max(axis=1)
-        return np.asarray(self._scores[:, 0] == self._scores[:, -1])
-
-    @cached_property
-    def has_ties(self) -> bool:
-        """Whether any two rows of one dataset have the same score."""
-        return bool((self.distinct < self.rows).any())
-
     def at_count(self, rows: Indices) -> Cut:
         """Cuts after the given numbers of rows, shape (batch or 1, q)."""
         if self._unsorted is not None and (quick := self._unsorted.cut_at(rows)) is not None:
             return quick
-        here_only = rows.shape[1] * _FEW <= self.rows and "distinct" not in vars(
-            self
-        )  # cheaper than to look everywhere
+        here_only = rows.shape[1] * FEW <= self.rows and "distinct" not in vars(self)  # cheaper than to look everywhere
         if not here_only and not self.has_ties:
             return Cut(rows, rows)
         rows = np.broadcast_to(rows, (self.scores.shape[0], rows.shape[1]))
@@ -463,37 +272,6 @@ class Profile:
         inside = ~(before | after)
         fraction = np.divide(part, whole, out=np.zeros_like(part), where=inside)
         return Cut(np.where(after, last, first), np.where(before, first, last), fraction)
-
-    def _group(self, row: Indices) -> tuple[Indices, Indices]:
-        """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
-        if not self.has_ties:
-            return row, row + 1
-        if self.rows <= _DENSE_ROWS:
-            first, last = self.groups
-            return gather(first, row), gather(last, row)
-        row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))
-        scores = gather(self.scores, row)
-        return self.places(scores, "left"), self.places(scores, "right")
-
-    @cached_property
-    def groups(self) -> tuple[Indices, Indices]:
-        """First row, and one past the last row, of the group of equal scores of every row, shape (batch or 1, rows)."""
-        fresh = self.scores[:, 1:] != self.scores[:, :-1]
-        edge = np.ones((fresh.shape[0], 1), bool)
-        index = np.arange(self.rows)
-        first = np.maximum.accumulate(np.where(np.hstack([edge, fresh]), index, 0), axis=1)
-        ends = np.where(np.hstack([fresh, edge]), index + 1, self.rows)
-        last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
-        return first, last
-
-    @cached_property
-    def distinct(self) -> NDArray[np.intp]:
-        """Number of distinct scores in each dataset, shape (batch,)."""
-        fresh = self.scores[:, 1:] != self.scores[:, :-1]
-        count = np.count_nonzero(
-            fresh, axis=1 if len(fresh) > 1 else None
-        )  # one whole array is counted at once, far faster
-        return np.broadcast_to(count + 1, (self.batch,))
 
     def __repr__(self) -> str:
         many = "" if self.batch == 1 else f"{self.batch} datasets of "

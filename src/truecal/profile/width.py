@@ -40,50 +40,59 @@ def width_bins(
     """What falls into every bin; rows of shape (batch, rows), in any order."""
     batch = len(scores)
     tables = np.zeros((3, batch, bins, 2))
-    counter = _Counter(scores.dtype, bins, closed)
+    edges = Edges(scores.dtype, bins, closed, _BLOCK)
+    lane = (np.arange(_BLOCK, dtype=np.int32) % _LANES) * np.int32(2 * bins)
     for i in range(batch):
         for start in range(0, scores.shape[1], _BLOCK):
             block = slice(start, start + _BLOCK)
-            counter.add(tables[:, i], scores[i, block], outcomes[i, block], squares=squares)
+            _add(tables[:, i], edges, lane, scores[i, block], outcomes[i, block], squares=squares)
     return WidthBins(tables[0], tables[1], tables[2] if squares else None)
 
 
-class _Counter:
-    """Scratch memory and edges, made once."""
+class Edges:
+    """Which bin a score falls into; scratch memory for so many scores at a time is made once."""
 
-    def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"]) -> None:
+    def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], most: int) -> None:
         work = np.dtype(np.float32) if dtype == np.float16 else dtype  # arithmetic in half precision is slow
         unsure = _UNSURE * float(np.finfo(dtype).eps)
         self.bins, self.closed = bins, closed
-        self.edges = width_edges(bins, dtype)
-        self.low, self.high = work.type(bins * (1 - unsure)), work.type(bins * (1 + unsure))
-        self.scaled = np.empty(_BLOCK, work)
-        self.bin, self.other = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.int32)
-        self.lane = (np.arange(_BLOCK, dtype=np.int32) % _LANES) * np.int32(2 * bins)
+        self._edges = width_edges(bins, dtype)
+        self._factors = work.type(bins * (1 - unsure)), work.type(bins * (1 + unsure))
+        self._scaled = np.empty(most, work)
+        self._low, self._high = np.empty(most, np.int32), np.empty(most, np.int32)
 
-    def add(self, tables: Float64s, scores: Floats, outcomes: NDArray[np.uint8], *, squares: bool) -> None:
+    def of(self, scores: Floats) -> NDArray[np.int32]:
+        """The bins of some scores, in memory that the next call writes over."""
         rows = len(scores)
-        code = self._bins(scores)
-        np.left_shift(code, 1, out=code)
-        np.add(code, outcomes, out=code, casting="unsafe")
-        np.add(code, self.lane[:rows], out=code)
-        place, size = code.astype(np.intp), _LANES * 2 * self.bins
-        sums = [np.bincount(place, None, size), np.bincount(place, scores, size)]
-        if squares:
-            sums.append(np.bincount(place, np.square(scores, dtype=np.float64), size))
-        for table, cells in zip(tables, sums, strict=False):
-            table += cells.reshape(_LANES, self.bins, 2).sum(axis=0)
-
-    def _bins(self, scores: Floats) -> NDArray[np.int32]:
-        rows = len(scores)
-        bin_, other, scaled = self.bin[:rows], self.other[:rows], self.scaled[:rows]
-        for factor, out in ((self.low, bin_), (self.high, other)):
+        low, high, scaled = self._low[:rows], self._high[:rows], self._scaled[:rows]
+        for factor, out in zip(self._factors, (low, high), strict=True):
             np.multiply(scores, factor, out=scaled)
             np.copyto(out, scaled, casting="unsafe")
-        np.minimum(other, self.bins - 1, out=other)  # 1 lies in the last bin
-        unsure = np.flatnonzero(bin_ != other)
+        np.minimum(high, self.bins - 1, out=high)  # 1 lies in the last bin
+        unsure = np.flatnonzero(low != high)
         if len(unsure):
-            edge = self.edges[other[unsure]]
-            beyond = scores[unsure] >= edge if self.closed == "left" else scores[unsure] > edge
-            bin_[unsure] += beyond
-        return bin_
+            edge = self._edges[high[unsure]]
+            low[unsure] += scores[unsure] >= edge if self.closed == "left" else scores[unsure] > edge
+        return low
+
+
+def _add(
+    tables: Float64s,
+    edges: Edges,
+    lane: NDArray[np.int32],
+    scores: Floats,
+    outcomes: NDArray[np.uint8],
+    *,
+    squares: bool,
+) -> None:
+    """Count some rows of one dataset."""
+    code = edges.of(scores)
+    np.left_shift(code, 1, out=code)
+    np.add(code, outcomes, out=code, casting="unsafe")
+    np.add(code, lane[: len(code)], out=code)
+    place, size = code.astype(np.intp), _LANES * 2 * edges.bins
+    sums = [np.bincount(place, None, size), np.bincount(place, scores, size)]
+    if squares:
+        sums.append(np.bincount(place, np.square(scores, dtype=np.float64), size))
+    for table, cells in zip(tables, sums, strict=False):
+        table += cells.reshape(_LANES, edges.bins, 2).sum(axis=0)

@@ -52,6 +52,7 @@ class BinChoice:
         return [vars(candidate).copy() for candidate in self.candidates]
 
 
+@checks.checked
 def choose_bins(
     preds: tc.Predictions,
     threshold: float,
@@ -94,8 +95,8 @@ def choose_bins(
         raise InputError("choose_bins takes plain rows, without weights or clusters")
     if not 0 < fit_share < 1 or not 0.5 < level < 1:
         raise InputError(f"fit_share must lie in (0, 1) and level in (0.5, 1), not {fit_share!r} and {level!r}")
-    checks.whole(resamples, "resamples", 2)
-    random = np.random.default_rng(rng)
+    checks.resamples(resamples, "resamples", 2)
+    random = checks.generator(rng)
     order = random.permutation(len(preds))
     cut = round(fit_share * len(preds))
     fit, held_out = preds.take(order[:cut]), preds.take(order[cut:])

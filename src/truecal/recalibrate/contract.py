@@ -86,10 +86,10 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         y : (n,) labels.
         sample_weight : (n,) non-negative weights; a weight of 2 is the same as the row occurring twice.
         """
-        self.check_params()
+        checks.settings(type(self).__init__, self.get_params(deep=False), self.check_params)
         if y is None:
             raise InputError("a recalibrator requires y to be passed, but the target y is None")
-        validate_data(self, as_table(X), skip_check_array=True)
+        self._see(X, reset=True)
         outputs = read_outputs(X, self.input)
         rows, count = outputs.shape
         names = border.check_classes(self.classes, count)
@@ -133,6 +133,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ truecal's side
 
+    @checks.checked
     def recalibrate(self, preds: tc.Predictions, X: ArrayLike | None = None) -> tc.Predictions:
         """The same rows with recalibrated probabilities. `X` holds the logits, for a recalibrator of input="logits".
 
@@ -264,10 +265,17 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Recalibrated probabilities with the columns in the order of X."""
         return self._apply(self._checked(X))
 
+    def _see(self, X: ArrayLike, *, reset: bool) -> None:
+        """Note or compare the number and names of features, as scikit-learn does it."""
+        try:
+            validate_data(self, as_table(X), skip_check_array=True, reset=reset)
+        except (ValueError, TypeError) as error:
+            raise error if isinstance(error, InputError) else InputError(str(error)) from error
+
     def _checked(self, X: ArrayLike) -> Floats:
         """Outputs of shape (n, K) for a fitted recalibrator."""
         check_is_fitted(self, "classes_")
-        validate_data(self, as_table(X), skip_check_array=True, reset=False)
+        self._see(X, reset=False)
         outputs = read_outputs(X, self.input)
         if outputs.shape[1] != len(self.classes_):
             raise InputError(

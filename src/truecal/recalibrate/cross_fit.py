@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.impossible import ImpossibleRowError
@@ -14,7 +15,7 @@ from truecal.types import Indices
 
 def assign_folds(preds: tc.Predictions, folds: int, rng: int) -> Indices:
     """A fold for each row: dealt out in turn over shuffled rows of each class, or over shuffled clusters."""
-    random = np.random.default_rng(rng)
+    random = checks.generator(rng)
     if preds.clusters is not None:
         count = int(preds.clusters.max()) + 1
         if count < folds:

@@ -22,6 +22,7 @@ from truecal.recalibrate.outputs import read_outputs
 from truecal.types import Float64s, Indices
 
 
+@checks.checked
 def evaluate(
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator],
     preds: tc.Predictions,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import truecal as tc
+from truecal import checks
 from truecal.lens import Lens
 from truecal.report.comparison.content import ComparisonSetting, gather_comparison
 from truecal.report.comparison.pairs import Pairing
@@ -17,6 +18,7 @@ from truecal.select import Selection
 from truecal.writing import write_whole
 
 
+@checks.checked
 def report(
     preds: tc.Predictions | tc.Profile | tc.Sketch | tc.Scan,
     path: str | os.PathLike[str],
@@ -67,8 +69,9 @@ def report(
     return write_page(path, lambda: render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
 
 
+@checks.checked
 def report_comparison(
-    models: Mapping[str, tc.Predictions],
+    models: Mapping[str, tc.Predictions] | Mapping[str, tc.Sketch],
     path: str | os.PathLike[str],
     *,
     reference: str | None = None,
@@ -85,7 +88,8 @@ def report_comparison(
 
     Parameters
     ----------
-    models : by name, two to eight; labels may be each model's own (whether *its* answer was correct).
+    models : by name, two to eight; labels may be each model's own (whether *its* answer was correct). A column `task`
+        adds a table by task. Sketches are compared unpaired.
     key, paired : rows belong together by their place, by the column `key`, or (paired=False) not at all.
     reference : compare every model with this one only, instead of every pair.
     lens, level, title, command, rng : as in :func:`report`.
@@ -103,6 +107,7 @@ def report_comparison(
     return write_page(path, lambda: render_comparison(gather_comparison(models, setting, lens=lens)))
 
 
+@checks.checked
 def report_study(
     store: tc.study.Store | str | os.PathLike[str],
     path: str | os.PathLike[str],
@@ -127,6 +132,7 @@ def report_study(
     return write_whole(path, render_study(gather_study(store, title=title, megabytes=megabytes, command=command)))
 
 
+@checks.checked
 def report_watch(
     watch: tc.Watch,
     path: str | os.PathLike[str],

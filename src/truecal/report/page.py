@@ -36,7 +36,7 @@ def render(content: Content) -> str:
 
 def render_comparison(content: ComparisonContent) -> str:
     """The HTML text of a comparison's content."""
-    data = {name: getattr(content, name) for name in ("models", "curves", "top_label")}
+    data = {name: getattr(content, name) for name in ("models", "curves", "top_label", "abstention")}
     return _page(content.title, comparison_body(content), data, ("theme.js", "curves.js", "tables.js", "comparison.js"))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens, default_lens
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _WAITING = 16_384  # rows held back until it pays to count them into the cells
 
 
+@checks.checked
 class Accumulator:
     """Count in batches with `update`, ask with `compute`, join workers with `merge`.
 
@@ -65,6 +67,7 @@ class Accumulator:
             self._precision = 8
             self._merged = tc.Sketch()
 
+    @checks.checked
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
         """Count in a batch of labels and probabilities, which may be empty. Threads may do so at the same time."""
         labels, probs = (
@@ -95,6 +98,7 @@ class Accumulator:
         self._tally.add(self._scores[: self._held], self._outcomes[: self._held])
         self._held = 0
 
+    @checks.checked
     def merge(self, other: "Accumulator | tc.Sketch") -> "Accumulator":
         """Take in all rows of another accumulator (another worker's) or of a sketch; returns the accumulator itself.
 

@@ -9,6 +9,7 @@ from typing import Any
 import narwhals as nw
 
 import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens, default_lens
@@ -89,6 +90,7 @@ class Scan:
         return estimate.but(warnings=(*gone, *self.notes, *estimate.warnings), selection=self.selection)
 
 
+@checks.checked
 def scan(
     source: Any,
     *,

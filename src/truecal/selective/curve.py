@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Interval
 from truecal.frame import Frame
@@ -83,6 +84,7 @@ class RiskCoverage:
         return Frame(dict(zip(("answered", "risk", "low", "high", "threshold"), columns, strict=True)))
 
 
+@checks.checked
 def risk_coverage(
     preds: tc.Predictions,
     *,
@@ -122,6 +124,7 @@ def risk_coverage(
     return RiskCoverage(ladder.confidence, answered / answered[-1], errors / answered, summary, n, ladder, *band)
 
 
+@checks.checked
 def aurc(
     preds: tc.Predictions,
     *,

@@ -34,7 +34,7 @@ def draw(
     models: Sequence[tc.Predictions], lens: Lens | None, *, resamples: int, level: float, rng: int | np.random.Generator
 ) -> list[Drawn]:
     """Resamples of one or several models on the same rows."""
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     checks.level(level)
     generator = checks.generator(rng)
     units = resampling.Units.of(answer_lens(models[0], lens).sample(models[0]), generator)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.study.importing.importing import import_table as import_table
     from truecal.study.interventions.compare import Comparison as Comparison
     from truecal.study.interventions.compare import compare_interventions as compare_interventions
+    from truecal.study.interventions.config import Plan as Plan
     from truecal.study.run.predictions import predictions_of as predictions_of
     from truecal.study.store import Store as Store
     from truecal.study.study import Study as Study
@@ -58,6 +59,7 @@ __getattr__, __all__ = lazy_names(
         "truecal.study.analyses.bias_of_bins": "BinBias bin_bias",
         "truecal.study.analyses.error_residuals": "Residuals residuals",
         "truecal.study.analyses.shifts.in_out": "InAndOut in_and_out",
+        "truecal.study.interventions.config": "Plan",
         "truecal.study.interventions.compare": "Comparison compare_interventions",
         "truecal.study.analyses.shifts.severities": "Shift shift",
         "truecal.study.analyses.trend_of_bins": "BinTrend bin_trend",

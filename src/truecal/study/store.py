@@ -22,6 +22,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from truecal import checks
 from truecal.errors import FileError, InputError, MissingExtraError
 from truecal.writing import write_whole
 
@@ -91,6 +92,7 @@ def polars() -> Any:
     return polars
 
 
+@checks.checked
 class Store:
     """The results of a study in a folder; any number of readers and writers.
 
@@ -284,13 +286,13 @@ class Store:
         """
         meta = self.meta()
         jobs, fits = set(meta["jobs"]), set(meta.get("fits") or ())
-        old = [path for kind in (*KINDS, "sets", "fits") for path in (self.folder / kind).glob(".*.part")]
+        old = [path for kind in (*KINDS, "sets", "fits", "claims") for path in (self.folder / kind).glob(".*.part")]
         for kind in KINDS:
             old += [path for path in (self.folder / kind).glob("*.parquet") if path.name.split(".")[0] not in jobs]
         old += [path for path in (self.folder / "fits").glob("*.json") if path.stem not in fits]
         missing = self.missing(meta["jobs"], _wanted(meta))
         old += [
-            path for path in (self.folder / "claims").glob("*") if path.name not in missing
+            path for path in (self.folder / "claims").glob("[!.]*") if path.name not in missing
         ]  # of runs that are gone
         size = sum(path.stat().st_size for path in old)
         for path in old:

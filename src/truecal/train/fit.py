@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from truecal.errors import InputError
 from truecal.train.focal import focal_loss
 from truecal.train.mixing import mixup
-from truecal.train.networks import network
+from truecal.train.networks import network, own_network, set_dropout
 from truecal.train.recipe import Recipe
 from truecal.train.smoothing import cross_entropy, smoothed_cross_entropy
 from truecal.train.tensors import Module, Tensor, torch
 
-While: TypeAlias = Literal["none", "label-smoothing", "mixup", "focal"]
+While: TypeAlias = Literal["none", "label-smoothing", "mixup", "focal", "mc-dropout"]
+_PASSES = 20  # with dropout left on, whose probabilities are averaged
 Strength: TypeAlias = float | Literal["flsd-53"]
 
 
@@ -62,7 +63,7 @@ def objective(
     kind: While, strength: Strength, classes: int, generator: torch.Generator
 ) -> Callable[[Module, Tensor, Tensor], Tensor]:
     """The loss of one batch under an intervention: a function of the network, inputs and class indices."""
-    if kind == "none":
+    if kind in ("none", "mc-dropout"):
         return lambda model, x, y: cross_entropy(model(x), y)
     if kind == "focal":
         return lambda model, x, y: focal_loss(model(x), y, gamma=strength)
@@ -97,8 +98,15 @@ def fit(
     >>> logits_of(model, x).argmax(axis=1)[::20]
     array([0, 1, 2])
     """
-    with repeatable():
-        model = network(recipe.network, inputs.shape[1:], classes, width=recipe.width, seed=seed)
+    with repeatable(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # of dropout
+        shape = inputs.shape[1:]
+        if recipe.own is None:
+            model = network(recipe.network, shape, classes, width=recipe.width, seed=seed)
+        else:
+            model = own_network(recipe.own, shape, classes, seed=seed)
+        if kind == "mc-dropout" and not set_dropout(model, float(strength)):
+            raise InputError(f"mc-dropout needs a network with dropout layers, and {recipe.own} has none")
         order, blends = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed + 2**32)
         loss = objective(kind, strength, classes, blends)
         x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
@@ -108,6 +116,22 @@ def fit(
             for rows in torch.randperm(len(x), generator=order).split(recipe.batch):
                 descent.step(loss(model, x[rows], y[rows]))
     return model.eval()
+
+
+def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0) -> NDArray[np.float32]:
+    """Log of the mean probability over passes with dropout on (Gal & Ghahramani 2016), shape (n, classes)."""
+    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
+    with repeatable(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for layer in layers:
+            layer.train()
+        parts = []
+        for part in torch.from_numpy(inputs).split(1024):
+            passes = torch.stack([torch.log_softmax(model(part).double(), dim=1) for _ in range(_PASSES)])
+            parts.append(torch.logsumexp(passes, dim=0) - math.log(_PASSES))
+        model.eval()
+    found: NDArray[np.float32] = torch.cat(parts).float().numpy()
+    return found
 
 
 def logits_of(model: Module, inputs: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -2,9 +2,11 @@
 
 from typing import Literal, TypeAlias
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.train.smoothing import cross_entropy
 from truecal.train.tensors import (
+    IGNORED,
     Module,
     Reduction,
     Tensor,
@@ -13,6 +15,7 @@ from truecal.train.tensors import (
     functional,
     in_two_columns,
     is_hard,
+    kept_only,
     reduced,
     torch,
 )
@@ -20,6 +23,7 @@ from truecal.train.tensors import (
 Gamma: TypeAlias = float | Literal["flsd-53"]
 
 
+@checks.checked
 def focal_loss(
     logits: Tensor,
     targets: Tensor,
@@ -55,9 +59,8 @@ def focal_loss(
     if logits.ndim == 1 and weight is None:
         # With two classes 1 - p of one is the p of the other, so that powers are exponentials of logarithms at hand.
         right, wrong = functional.logsigmoid(logits), functional.logsigmoid(-logits)
-        return reduced(
-            -targets * _binary(right, wrong, gamma) - (1 - targets) * _binary(wrong, right, gamma), reduction
-        )
+        losses = -targets * _binary(right, wrong, gamma) - (1 - targets) * _binary(wrong, right, gamma)
+        return kept_only(losses, targets != IGNORED, reduction) if hard else reduced(losses, reduction)
     if logits.ndim == 1:
         logits, targets = in_two_columns(logits, targets, hard=hard)
     log_p = functional.log_softmax(logits, dim=1)
@@ -65,11 +68,12 @@ def focal_loss(
     if not hard:
         losses = -targets * _focused(log_p, gamma)
         return reduced((losses if weight is None else losses * weight).sum(dim=1), reduction)
-    losses = -_focused(log_p.gather(1, targets[:, None]).squeeze(1), gamma)
+    kept = targets != IGNORED
+    own = torch.where(kept, targets, 0)
+    losses = -_focused(log_p.gather(1, own[:, None]).squeeze(1), gamma)
     if weight is None:
-        return reduced(losses, reduction)
-    of_row = weight[targets]
-    return reduced(losses * of_row, reduction, of_row.sum())
+        return kept_only(losses, kept, reduction)
+    return kept_only(losses * weight[own], kept, reduction, weight[own])
 
 
 def _focused(log_p: Tensor, gamma: Gamma) -> Tensor:
@@ -95,6 +99,7 @@ def _check_gamma(gamma: Gamma) -> None:
         raise InputError(f"gamma must be a number of at least 0, such as 3, or 'flsd-53', not {gamma!r}")
 
 
+@checks.checked
 class FocalLoss(Module):  # type: ignore[misc]
     """:func:`focal_loss` as a module.
 

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
+from truecal.lens import Lens
 from truecal.scan import Accumulator
-from truecal.train.tensors import Tensor, checked, is_hard, torch
+from truecal.train.tensors import IGNORED, Tensor, checked, is_hard, torch
 
 
+@checks.checked
 class CalibrationLog:
     """Hand over each batch with `update`, close the epoch with `end_epoch`; `rows` holds one record per epoch.
 
@@ -17,6 +20,7 @@ class CalibrationLog:
     Parameters
     ----------
     estimator : default as in :func:`truecal.calibration_error`.
+    lens : what is judged: TopLabel() or OneClass(c); by default the positive class of binary logits, else the predicted class.
     level : of the interval.
 
     >>> import torch
@@ -32,19 +36,26 @@ class CalibrationLog:
     [(1, 2000, 0.0), (2, 2000, 0.2)]
     """
 
-    def __init__(self, *, estimator: Estimator | None = None, level: float = 0.95) -> None:
+    def __init__(self, *, estimator: Estimator | None = None, lens: Lens | None = None, level: float = 0.95) -> None:
         self.estimator, self.level = estimator, level
         self.rows: list[dict[str, Any]] = []
-        self._seen = Accumulator()
+        self._seen = Accumulator(lens=lens)
         self._right = 0
 
     def update(self, logits: Tensor, targets: Tensor) -> None:
-        """Count in a batch of logits and hard targets, on any device."""
+        """Count in a batch of logits and hard targets, on any device; rows whose target is -100 are left out."""
+        if not (isinstance(logits, torch.Tensor) and isinstance(targets, torch.Tensor)):
+            raise InputError(
+                f"logits and targets must be torch tensors, not {type(logits).__name__}, {type(targets).__name__}"
+            )
         if not is_hard(targets):
             raise InputError("the log judges what happened: give class indices, not soft labels")
         with torch.no_grad():
             logits, targets = checked(logits.detach().cpu(), targets.detach().cpu())
-            wide = logits.double()
+            kept = targets != IGNORED
+            wide, targets = logits[kept].double(), targets[kept]
+            if not len(targets):
+                return
             probs = torch.sigmoid(wide) if wide.ndim == 1 else torch.softmax(wide, dim=1)
             predicted = (wide >= 0).long() if wide.ndim == 1 else probs.argmax(dim=1)
             self._seen.update(targets.long().numpy(), probs.numpy())

@@ -2,6 +2,7 @@
 
 import random
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.train.tensors import Module, Tensor, functional, is_hard, torch
 
@@ -42,6 +43,10 @@ def mixup(
     share = random.Random(seed).betavariate(alpha, alpha)
     order = torch.randperm(len(inputs), generator=generator, device=where).to(inputs.device)
     if is_hard(targets):
+        if bool((targets < 0).any()):
+            raise InputError(
+                "mixup cannot blend rows without a label (a target below 0, such as -100); drop them first"
+            )
         targets = (targets if classes is None else functional.one_hot(targets.long(), classes)).to(torch.float32)
     return torch.lerp(inputs[order], inputs, share), torch.lerp(targets[order], targets, share)
 
@@ -53,6 +58,7 @@ def _check(alpha: float, classes: int | None) -> None:
         raise InputError(f"classes must be at least 2, or None for binary logits, not {classes!r}")
 
 
+@checks.checked
 class Mixup(Module):  # type: ignore[misc]
     """:func:`mixup` as a module with a stream of its own; in evaluation mode it returns the batch as it is.
 
@@ -69,12 +75,24 @@ class Mixup(Module):  # type: ignore[misc]
         super().__init__()
         _check(alpha, classes)
         self.alpha, self.classes = alpha, classes
+        checks.whole(seed, "seed", 0)
         self.generator = torch.Generator().manual_seed(seed)
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        if not (isinstance(inputs, torch.Tensor) and isinstance(targets, torch.Tensor)):
+            raise InputError(
+                f"inputs and targets must be tensors, not {type(inputs).__name__}, {type(targets).__name__}"
+            )
         if not self.training:
             return inputs, targets
         return mixup(inputs, targets, alpha=self.alpha, classes=self.classes, generator=self.generator)
+
+    def get_extra_state(self) -> Tensor:
+        """Where the stream of blends is, so that state_dict() takes it along and a resumed run goes on with the same blends."""
+        return self.generator.get_state()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.generator.set_state(state)
 
     def extra_repr(self) -> str:
         return f"alpha={self.alpha:g}, classes={self.classes}"

@@ -1,5 +1,7 @@
 """Two small networks for images or rows of numbers, made the same by the same seed."""
 
+from importlib import import_module
+
 from truecal.errors import InputError
 from truecal.train.recipe import Kind
 from truecal.train.tensors import Module, torch
@@ -27,10 +29,49 @@ def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, see
         return _cnn((1, *shape)[-3:], classes, width)
 
 
+def own_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -> Module:
+    """The network that the function at "module:function" makes of (shape, classes); `seed` fixes its first weights."""
+    module, colon, name = path.partition(":")
+    try:
+        make = getattr(import_module(module), name) if colon else None
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"cannot import {path!r}: {error}; give module:function, with the module on PYTHONPATH"
+        ) from error
+    if not callable(make):
+        raise InputError(
+            f"{path!r} names no function; give module:function, called with the input shape and the classes"
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = make(shape, classes)
+    if not isinstance(made, Module):
+        raise InputError(f"{path!r} made {type(made).__name__}, not a torch.nn.Module")
+    with torch.no_grad():
+        found = tuple(made.eval()(torch.zeros(2, *shape)).shape)
+    if found != (2, classes):
+        raise InputError(f"the network of {path!r} gives outputs of shape {found} for two rows, not (2, {classes})")
+    return made.train()
+
+
+def set_dropout(model: Module, share: float) -> int:
+    """Give every dropout layer this share; how many there are."""
+    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
+    for layer in layers:
+        layer.p = share
+    return len(layers)
+
+
 def _mlp(size: int, classes: int, width: int) -> Module:
     nn = torch.nn
     return nn.Sequential(
-        nn.Flatten(), nn.Linear(size, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, classes)
+        nn.Flatten(),
+        nn.Linear(size, width),
+        nn.ReLU(),
+        nn.Linear(width, width),
+        nn.ReLU(),
+        nn.Dropout(0.0),
+        nn.Linear(width, classes),
     )
 
 
@@ -48,5 +89,6 @@ def _cnn(shape: tuple[int, ...], classes: int, width: int) -> Module:
         nn.Flatten(),
         nn.Linear(2 * width * (rows // 2) * (columns // 2), 4 * width),
         nn.ReLU(),
+        nn.Dropout(0.0),
         nn.Linear(4 * width, classes),
     )

@@ -7,13 +7,15 @@ y is a constant for the gradient; which class is predicted, too.
 from collections.abc import Callable
 from typing import TypeAlias
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.train.smoothing import cross_entropy
-from truecal.train.tensors import Module, Tensor, checked, is_hard, torch
+from truecal.train.tensors import IGNORED, Module, Tensor, checked, is_hard, torch
 
 Penalty: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
+@checks.checked
 def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temperature: float = 0.01) -> Tensor:
     r"""Soft-binned ECE (Karandikar et al. 2021), norm 2.
 
@@ -47,6 +49,7 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
     return _root((gap * gap / filled).sum() / len(confidence))
 
 
+@checks.checked
 def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
     r"""Maximum mean calibration error (Kumar, Sarawagi & Jain 2018) with their Laplace kernel.
 
@@ -76,6 +79,9 @@ def _judged(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Probability of the predicted class, and whether it was right."""
     hard = is_hard(targets)
     logits, targets = checked(logits, targets)
+    if hard:
+        kept = targets != IGNORED
+        logits, targets = logits[kept], targets[kept]
     if len(logits) == 0:
         raise InputError("an empty batch has no calibration error")
     if logits.ndim == 1:
@@ -91,6 +97,7 @@ def _root(square: Tensor) -> Tensor:
     return square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
 
 
+@checks.checked
 class PenalizedCrossEntropy(Module):  # type: ignore[misc]
     """Cross-entropy plus `strength` times a calibration error of the batch; strength 0 is cross-entropy bit for bit.
 

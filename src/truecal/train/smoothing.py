@@ -1,7 +1,9 @@
 """Cross-entropy, plain and with smoothed labels."""
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.train.tensors import (
+    IGNORED,
     Module,
     Reduction,
     Tensor,
@@ -10,9 +12,12 @@ from truecal.train.tensors import (
     functional,
     in_two_columns,
     is_hard,
+    kept_only,
+    torch,
 )
 
 
+@checks.checked
 def cross_entropy(
     logits: Tensor, targets: Tensor, *, weight: Tensor | None = None, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -25,7 +30,8 @@ def cross_entropy(
     Parameters
     ----------
     logits : (n,) for the positive class, or (n, classes).
-    targets : (n,) class indices (whole numbers or booleans), or probabilities of the shape of the logits.
+    targets : (n,) class indices (whole numbers or booleans; -100 leaves a row out, as in torch), or probabilities of the shape of
+        the logits.
     weight : one weight per class (two for binary logits); a mean over hard targets then divides by the weights, as in torch.
     reduction : "mean", "sum" or "none".
 
@@ -39,6 +45,7 @@ def cross_entropy(
     return smoothed_cross_entropy(logits, targets, smoothing=0.0, weight=weight, reduction=reduction)
 
 
+@checks.checked
 def smoothed_cross_entropy(
     logits: Tensor, targets: Tensor, *, smoothing: float, weight: Tensor | None = None, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -64,14 +71,19 @@ def smoothed_cross_entropy(
     hard = is_hard(targets)
     logits, targets = checked(logits, targets)
     if logits.ndim == 1 and weight is None:
-        soft = targets if smoothing == 0 else targets * (1 - smoothing) + smoothing / 2
-        return functional.binary_cross_entropy_with_logits(logits, soft, reduction=reduction)
+        kept = targets != IGNORED
+        own = torch.where(kept, targets, 0.0) if hard else targets
+        soft = own if smoothing == 0 else own * (1 - smoothing) + smoothing / 2
+        if not hard:
+            return functional.binary_cross_entropy_with_logits(logits, soft, reduction=reduction)
+        return kept_only(functional.binary_cross_entropy_with_logits(logits, soft, reduction="none"), kept, reduction)
     if logits.ndim == 1:
         logits, targets = in_two_columns(logits, targets, hard=hard)
     weight = None if weight is None else weight.to(logits)
     return functional.cross_entropy(logits, targets, weight=weight, reduction=reduction, label_smoothing=smoothing)
 
 
+@checks.checked
 class LabelSmoothing(Module):  # type: ignore[misc]
     """:func:`smoothed_cross_entropy` as a module.
 

@@ -13,6 +13,7 @@ Tensor: TypeAlias = torch.Tensor
 Module = torch.nn.Module
 functional = torch.nn.functional
 Reduction: TypeAlias = Literal["mean", "sum", "none"]
+IGNORED = -100  # a hard target that says: leave this row out, as in torch
 
 
 def widened(logits: Tensor) -> Tensor:
@@ -34,6 +35,10 @@ def checked(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     if logits.ndim not in (1, 2) or not logits.is_floating_point() or logits.shape[-1] == 0:
         raise InputError(
             f"logits must have shape (n,) for two classes or (n, classes), not {tuple(logits.shape)} of {logits.dtype}"
+        )
+    if logits.ndim == 2 and logits.shape[1] == 1:
+        raise InputError(
+            "logits of shape (n, 1) have one class, whose probability is always 1; give (n,) for two classes: logits.squeeze(1)"
         )
     hard = is_hard(targets)
     if targets.shape != (logits.shape[:1] if hard else logits.shape):
@@ -60,6 +65,12 @@ def reduced(losses: Tensor, reduction: Reduction, total: Tensor | None = None) -
     if reduction == "sum":
         return losses.sum()
     return losses.mean() if total is None else losses.sum() / total
+
+
+def kept_only(losses: Tensor, kept: Tensor, reduction: Reduction, weight: Tensor | None = None) -> Tensor:
+    """Losses of the rows as asked for, where those not `kept` are 0 and do not count in the mean."""
+    losses = torch.where(kept, losses, 0.0)
+    return reduced(losses, reduction, (kept if weight is None else torch.where(kept, weight, 0.0)).sum())
 
 
 def check_reduction(reduction: Reduction) -> None:

@@ -42,6 +42,7 @@ class Band:
         return bool(((low <= r) & (r <= high)).all())
 
 
+@checks.checked
 def band(profile: Profile, *, level: float = 0.95) -> Band:
     r"""Band for the curve E[y | c], for all c at once and any n, if that curve does not fall.
 

@@ -13,6 +13,7 @@ from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict
 
 
+@checks.checked
 def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
     r"""Test of "the root-mean-square calibration error is at least `threshold`": a small p-value is evidence that it is below.
 

@@ -13,6 +13,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Profile
 
 
+@checks.checked
 def bootstrap(
     estimator: Estimator,
     data: Profile | Predictions,
@@ -45,7 +46,7 @@ def bootstrap(
     (True, True)
     """
     check_estimator(estimator)
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     checks.level(level)
     checks.choice(method, resampling.METHODS, "method")
     generator = checks.generator(rng)

@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike
 from truecal import checks
 from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, jointly, resampling
+from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, resampling
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
+from truecal.profile import Sketch
 from truecal.select import column
 from truecal.types import Float64s
+from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context, limits
 from truecal.uncertainty.multiplicity import holm
 
 
@@ -73,9 +75,10 @@ class Comparison(Tabular):
         )
 
 
+@checks.checked
 def compare(
-    y_true: ArrayLike | Predictions,
-    prob_a: ArrayLike | Predictions,
+    y_true: ArrayLike | Predictions | Sketch,
+    prob_a: ArrayLike | Predictions | Sketch,
     prob_b: ArrayLike | None = None,
     *,
     estimator: Estimator | None = None,
@@ -92,15 +95,14 @@ def compare(
 ) -> Comparison:
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    Rows (or whole clusters) are drawn with replacement, the same for both models, so what the models have in common cancels.
-    With P the estimates as powers and d the deviations of their resamples (see :class:`Bootstrap`), the differences
-    root(P_a - d_a) - root(P_b - d_b) give the interval, and the share of them on either side of 0 the p-value. An estimate of no
-    error at all is still above 0; so where calibration is rejected for one model and not for the other, the interval reaches to
-    where the whole error of the one would be the difference.
+    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `compared.py`),
+    which is that over rows (or whole clusters) drawn with replacement, the same for both models: what the models have in common
+    cancels. The p-value agrees with the interval.
 
     compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
     belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
-    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves.
+    drawn together); or, with paired=False, not at all: then each model's rows are drawn by themselves. So it is with two
+    Sketches, which have forgotten their rows; what they leave open is added to the interval.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -110,15 +112,24 @@ def compare(
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
     """
-    if isinstance(y_true, Predictions):
-        if not isinstance(prob_a, Predictions) or prob_b is not None:
+    if len(names) != 2 or names[0] == names[1]:
+        raise InputError(f"names must be two different texts, one for each model, not {names!r}")
+    if isinstance(y_true, Predictions | Sketch):
+        if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:
             raise InputError("compare two Predictions, compare(preds_a, preds_b), or two arrays with their labels")
         if sample_weight is not None or clusters is not None or classes is not None:
             raise InputError("Predictions hold their weights, clusters and classes; leave them out")
-        models = {names[0]: y_true, names[1]: prob_a}
-        chosen = _Chosen(None, estimator, lens, key, paired)
-        return _compare_all(models, chosen, resamples, level, rng)[0]
-    if prob_b is None or isinstance(prob_a, Predictions):
+        return compare_many(
+            {names[0]: y_true, names[1]: prob_a},
+            estimator=estimator,
+            lens=lens,
+            key=key,
+            paired=paired,
+            resamples=resamples,
+            level=level,
+            rng=rng,
+        )[0]
+    if prob_b is None or isinstance(prob_a, Predictions | Sketch):
         raise InputError("compare(y_true, prob_a, prob_b) needs the probabilities of both models")
     return compare_many(
         y_true,
@@ -136,8 +147,9 @@ def compare(
     )[0]
 
 
+@checks.checked
 def compare_many(
-    y_true: ArrayLike | Mapping[str, Predictions],
+    y_true: ArrayLike | Mapping[str, Predictions] | Mapping[str, Sketch] | Mapping[str, Predictions | Sketch],
     probs: Mapping[str, ArrayLike] | None = None,
     *,
     reference: str | None = None,
@@ -166,9 +178,16 @@ def compare_many(
     [('x', 'y'), ('x', 'z'), ('y', 'z')]
     """
     if probs is None:
-        if not isinstance(y_true, Mapping) or not all(isinstance(preds, Predictions) for preds in y_true.values()):
-            raise InputError("compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name")
-        all_preds = dict(y_true)
+        if not isinstance(y_true, Mapping) or not all(isinstance(d, Predictions | Sketch) for d in y_true.values()):
+            raise InputError(
+                "compare_many(y_true, probs) needs arrays, compare_many(models) Predictions by name (or Sketches)"
+            )
+        sketches = {name: data for name, data in y_true.items() if isinstance(data, Sketch)}
+        if sketches:
+            if len(sketches) < len(y_true) or lens is not None or key is not None:
+                raise InputError("sketches are compared with sketches, unpaired and by the lens they were made with")
+            return _compare_sketches(sketches, _Chosen(reference, estimator, None, None, False), resamples, level, rng)
+        all_preds = {name: data for name, data in y_true.items() if isinstance(data, Predictions)}
     else:
         all_preds = {
             name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)  # type: ignore[arg-type]
@@ -211,7 +230,7 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     checks.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
@@ -220,13 +239,34 @@ def _compare_all(
     lenses = {name: estimator.own_lens(chosen.lens) or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
-    judge = _in_context if estimator.several else _by_counts
-    models = judge(estimator, all_preds, lenses, _Drawing(units, draws, chosen.paired, level, generator))
+    judge = in_context if estimator.several else by_counts
+    models = judge(estimator, all_preds, lenses, Drawing(units, draws, chosen.paired, level, generator))
     first = next(iter(all_preds))
     kind = units[first].kind
     method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
     described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
-    comparisons = [_pair(a, b, models, level, method, estimator, described, n) for a, b in pairs]
+    stated = _Stated(level, method, estimator, described, n, chosen.paired)
+    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
+
+
+def _compare_sketches(
+    sketches: Mapping[str, Sketch], chosen: _Chosen, resamples: int, level: float, rng: int | np.random.Generator
+) -> list[Comparison]:
+    checks.resamples(resamples)
+    checks.level(level)
+    pairs = chosen.pairs(list(sketches))
+    estimator = RankSeries() if chosen.estimator is None else chosen.estimator
+    check_estimator(estimator)
+    generator = checks.generator(rng)
+    draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
+    models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}
+    n, method = min(s.rows for s in sketches.values()), "bootstrap of rows, unpaired, and what the sketches leave open"
+    stated = _Stated(level, method, estimator, "scores", n, paired=False)
+    return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
+
+
+def _adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """With p-values corrected for the number of comparisons."""
     adjusted = holm(np.array([c.p_value for c in comparisons]))
     return [replace(c, adjusted_p=float(p)) for c, p in zip(comparisons, adjusted, strict=True)]
 
@@ -299,84 +339,21 @@ def _units_by_key(
 
 
 @dataclass(frozen=True)
-class _Model:
-    """What a comparison needs of one model."""
+class _Stated:
+    """What all comparisons made together have in common."""
 
-    value: float
-    drawn: Float64s  # where its true error may be, resample by resample
-    calibrated: bool  # whether it may be perfectly calibrated
-
-    @classmethod
-    def of(cls, joint: jointly.Joint, estimator: Estimator, level: float) -> "_Model":
-        return cls(
-            float(estimator.root(np.array([joint.power]))[0]),
-            np.minimum(estimator.root(joint.power - joint.deviations), 1.0),
-            joint.p_value > 1 - level,
-        )
-
-
-@dataclass(frozen=True)
-class _Drawing:
-    """How resamples are drawn: which units, how many, and whether the same for all models."""
-
-    units: Mapping[str, resampling.Units]
-    resamples: int
-    paired: bool
     level: float
-    rng: np.random.Generator
+    method: str
+    estimator: Estimator
+    lens: str
+    n: int
+    paired: bool
 
 
-def _by_counts(
-    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: _Drawing
-) -> dict[str, _Model]:
-    """Errors of one probability: resamples are counts of units, which serve all models."""
-    units, rng = drawing.units, drawing.rng
-    counts = next(iter(units.values())).draws(drawing.resamples, rng)
-    models = {}
-    for name, preds in all_preds.items():
-        own = counts if drawing.paired else units[name].draws(drawing.resamples, rng)
-        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        joint = jointly.resampled_jointly(estimator, samples, shares, units[name], own, rng, always_test=True)
-        models[name] = _Model.of(joint, estimator, drawing.level)
-    return models
-
-
-def _in_context(
-    estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: _Drawing
-) -> dict[str, _Model]:
-    """Errors of several probabilities: paired models draw their units by the same seed."""
-    seed = int(drawing.rng.integers(2**63))
-    models = {}
-    for i, (name, preds) in enumerate(all_preds.items()):
-        units = drawing.units[name]
-        units.refuse_one()
-        rng = np.random.default_rng(seed if drawing.paired else [seed, i])
-        samples, shares = lenses[name].samples(preds), lenses[name].shares(preds)
-        found = estimator.compared(samples, shares, units.of_row, drawing.resamples, rng)
-        models[name] = _Model(found.value, found.drawn, found.p_value > 1 - drawing.level)
-    return models
-
-
-def _pair(
-    a: str,
-    b: str,
-    models: Mapping[str, _Model],
-    level: float,
-    method: str,
-    estimator: Estimator,
-    lens: str,
-    n: int,
-) -> Comparison:
+def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Comparison:
     one, other = models[a], models[b]
+    difference, unseen = one.value - other.value, one.unseen + other.unseen
+    low, high, p = limits(one, other, stated.level, paired=stated.paired)
+    interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
     d = one.drawn - other.drawn
-    difference = one.value - other.value
-    low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
-    if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
-        high = max(high, np.quantile(one.drawn, (1 + level) / 2))
-    if one.calibrated and not other.calibrated:
-        low = min(low, -np.quantile(other.drawn, (1 + level) / 2))
-    m = len(d)
-    tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
-    p = min(1.0, 2 * (1 + tail) / (1 + m))
-    interval = Interval(min(float(low), difference), max(float(high), difference), level, method)
-    return Comparison(a, b, one.value, other.value, interval, p, p, d, estimator, lens, n)
+    return Comparison(a, b, one.value, other.value, interval, p, p, d, stated.estimator, stated.lens, stated.n)

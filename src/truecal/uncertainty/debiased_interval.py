@@ -9,6 +9,7 @@ from truecal.estimate import Interval
 from truecal.profile import Profile
 
 
+@checks.checked
 def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) -> Interval:
     r"""Confidence interval for the binned root-mean-square error, equal-mass bins, without resampling.
 

@@ -38,6 +38,7 @@ _REFERENCES = 20  # times at most
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
 
+@checks.checked
 def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -94,6 +95,7 @@ def measure(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> estimators.Estimates: ...
+@checks.checked
 def measure(
     preds: Predictions | Sketch,
     *,
@@ -217,6 +219,7 @@ def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: i
     return measure_profile(sketch.to_profile(), chosen.at_level(level), level, checks.generator(rng))
 
 
+@checks.checked
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)
@@ -263,6 +266,9 @@ def _many(
     preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s, level: float, rng: np.random.Generator
 ) -> Estimate:
     """One error over all datasets of a lens, on the same rows: rows (or clusters) are drawn for all of them together."""
+    binning = estimator.width_binning
+    if binning is not None and lens.every_column(preds) and resampling.wide.pays(preds, binning):
+        return _wide(preds, estimator, binning, shares, level, rng)
     estimate = _combined(preds, estimator, lens, shares)
     units = resampling.Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:
@@ -280,6 +286,32 @@ def _many(
         power=found.power,
         interval=found.interval(),
         p_value=p,
+        parts=estimator.root(joint.parts),
+    )
+
+
+def _wide(
+    preds: Predictions,
+    estimator: Estimator,
+    binning: estimators.Binning,
+    shares: Float64s,
+    level: float,
+    rng: np.random.Generator,
+) -> Estimate:
+    """The same for bins of equal width of very many probabilities, from one pass over them."""
+    groups = resampling.wide.Groups.of(preds.probs, preds.labels, binning)
+    joint = resampling.wide.resampled(estimator, groups, shares, rng)
+    found = resampling.Bootstrap.of(estimator, joint, level, "rows")
+    return Estimate(
+        value=found.value,
+        power=found.power,
+        n=len(preds),
+        effective_n=float(len(preds)),
+        estimator=estimator,
+        norm=estimator.power_norm,
+        direction=joint.direction,
+        interval=found.interval(),
+        p_value=joint.test,
         parts=estimator.root(joint.parts),
     )
 

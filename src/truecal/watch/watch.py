@@ -23,6 +23,7 @@ from truecal.writing import write_whole
 RUN_LENGTH = 1000  # batches between false alarms about a change, on average, unless said otherwise
 
 
+@checks.checked
 class Watch:
     """Watch calibration batch by batch (day by day), as often as one likes, with a stated chance of a false alarm.
 
@@ -79,6 +80,7 @@ class Watch:
 
     # ------------------------------------------------------------------ batches
 
+    @checks.checked
     def update(
         self,
         data: Any,
@@ -241,6 +243,7 @@ class Watch:
         self._groups.update({key: self._groups[key].restarted() for key in keys})
         self._peak = max(self.log_e, 0.0) if self._groups else 0.0
 
+    @checks.checked
     def merge(self, other: "Watch") -> "Watch":
         """Take in the groups of another watch with the same settings, none of which is known here; returns the watch itself."""
         if other.settings != self.settings or other.lens != self.lens:

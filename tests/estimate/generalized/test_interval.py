@@ -170,3 +170,19 @@ def test_bins_of_a_dozen_rows_do_not_make_a_calibrated_model_look_bad():
         assert estimate.value > 0.08  # chance alone
         missed += estimate.interval.low > 0
     assert binomtest(missed, trials, 0.1, alternative="greater").pvalue > 0.001
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_large_bins_are_redrawn_like_their_rows(monkeypatch, classes):
+    rng = np.random.default_rng(3)
+    probs = rng.dirichlet(np.ones(classes), 20_000)
+    labels = np.minimum((probs.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1), classes - 1)
+    preds = Predictions.from_probs(probs, labels)
+    estimator = GeneralizedECE(lens=Canonical(), binning=EqualWidth(4))
+    by_rows = estimator(preds)
+    monkeypatch.setattr("truecal.estimate.generalized.chance._WORK", 1_000_000)
+    monkeypatch.setattr("truecal.estimate.generalized.chance.redraws_of", lambda rows: 499)
+    by_bins = estimator(preds)
+    assert by_bins.value == by_rows.value
+    assert by_bins.chance == pytest.approx(by_rows.chance, rel=0.06)
+    assert by_bins.p_value == pytest.approx(by_rows.p_value, abs=0.1)

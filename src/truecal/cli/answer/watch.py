@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import truecal as tc
-    from truecal.watch import GroupStep, WatchStep
+    from truecal.watch import step as steps_of
 
 FORMATS = ("line", "json", "prometheus")
 _METRICS = {
@@ -21,7 +21,7 @@ _METRICS = {
 }
 
 
-def said(form: str, watch: "tc.Watch", steps: "Sequence[WatchStep]") -> str:
+def said(form: str, watch: "tc.Watch", steps: "Sequence[steps_of.WatchStep]") -> str:
     """The answer after one or several batches."""
     if form == "prometheus":
         return _prometheus(watch)
@@ -62,7 +62,7 @@ def _prometheus(watch: "tc.Watch") -> str:
     return "\n".join(lines)
 
 
-def _labels(by: tuple[str, ...], step: "GroupStep") -> str:
+def _labels(by: tuple[str, ...], step: "steps_of.GroupStep") -> str:
     pairs = [f'{_name(name)}="{_escaped(value)}"' for name, value in zip(by, step.group, strict=True)]
     return f"{{{','.join(pairs)}}}" if pairs else ""
 

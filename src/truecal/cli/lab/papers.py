@@ -45,17 +45,28 @@ def paper(
 
 @lab.command()
 @click.option("--effort", type=click.Choice(["quick", "page", "full"]), default="page", show_default=True)
+@click.option("--full", is_flag=True, help="As many simulations as the papers: --effort full.")
 @click.option("--folder", metavar="FOLDER", help="Write every table and figure here as well.")
-@click.option("--out", metavar="FILE", default="papers.md", show_default=True, help="The page, in Markdown.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    default="papers.md",
+    show_default=True,
+    help="The page, in Markdown; a name without .md is a folder for tables and figures too, and the page stands beside it.",
+)
 @data_option
 @running_options
 @column_options
-def papers(source: Source, effort: str, folder: str | None, out: str, data: tuple[str, ...], running: Running) -> None:
+def papers(
+    source: Source, effort: str, full: bool, folder: str | None, out: str, data: tuple[str, ...], running: Running
+) -> None:
     """Do every experiment of the papers again and write one page: each numbered item, our number, the printed one, a verdict."""
     from truecal.lab.papers import page as whole
     from truecal.writing import write_whole
 
-    level: Any = effort
+    level: Any = "full" if full else effort
+    if not out.endswith(".md"):
+        folder, out = folder or out, f"{out}.md"
     made = whole.run_items(_given(data, source), effort=level, rng=running.seed, run=running.run)
     for experiment in made.values() if folder else ():
         experiment.write(str(folder))

@@ -12,7 +12,6 @@ from truecal.errors import InputError, MissingExtraError
 from truecal.writing import write_whole
 
 _NEEDED = {
-    "torch": ("torch", "torch"),
     "polars": ("polars", "study"),
     "yaml": ("PyYAML", "study"),
     "matplotlib": ("matplotlib", "plot"),
@@ -52,12 +51,16 @@ def interventions(
     import truecal as tc
     import truecal.plot.study as pictures
     from truecal.report import records
+    from truecal.report.study import interventions as page
 
     path = _example(target) if example else Path(str(config))
+    if find_spec("torch") is None and tc.study.Plan.read(path).data.logits is None:  # ready logits need no training
+        raise MissingExtraError.of("torch", "torch")
     with parallel.progress_bar("training") as progress:
         found = tc.study.compare_interventions(path, target, workers=workers or cpu_count() or 1, progress=progress)
     written = found.write(target)
-    written += pictures.write_pictures(found, target / "figures")
+    figures = pictures.write_pictures(found, target / "figures")
+    written += [*figures, page.write_interventions(found, found.plan.name, figures, target / "index.html")]
     content = {
         "name": found.plan.name,
         "strengths": dict(found.choice.strengths),
@@ -68,8 +71,7 @@ def interventions(
         "summary": found.summary_frame().to_dicts(),
         "written": [str(file) for file in written],
     }
-    figures = sum(file.suffix == ".png" for file in written)
-    files = f"summary.md, results, summary and validation (.csv, .parquet), {figures} figures"
+    files = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(figures)} figures"
     words = f"{found.text()}\n\nwritten to {target}: {files}"
     answer(records.document("study interventions", **content), words, as_json=as_json, out=out)
 

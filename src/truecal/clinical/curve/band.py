@@ -13,8 +13,10 @@ from truecal.clinical.curve.loess import fit_loess
 from truecal.clinical.curve.spline import SplineCurve, fit_spline, sigmoid
 from truecal.clinical.line import logit
 from truecal.clinical.quantity import student
+from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
+from truecal.predictions import border
 from truecal.types import Float64s
 
 Kind = Literal["spline", "loess"]
@@ -54,6 +56,7 @@ class FlexibleCurve:
         return Frame({name: getattr(self, name) for name in names})
 
 
+@checks.checked
 def flexible_curve(
     preds: tc.Predictions,
     kind: Kind = "spline",
@@ -86,10 +89,18 @@ def flexible_curve(
     checks.level(level)
     checks.choice(kind, ("spline", "loess"), "kind")
     cohort = Cohort.of(preds, lens)
-    points = grid_of(cohort) if at is None else np.unique(np.asarray(at, np.float64))
+    points = grid_of(cohort) if at is None else _points(at)
     if kind == "spline":
         return spline_band(fit_spline(cohort), points, level, checks.generator(rng))
     return _loess_band(cohort, points, span, level, checks.generator(rng))
+
+
+def _points(at: ArrayLike) -> Float64s:
+    """The scores asked for, in order."""
+    points = np.unique(border.as_floats(at, "at").astype(np.float64))
+    if not points.size or not ((points >= 0) & (points <= 1)).all():
+        raise InputError("at must hold scores in [0, 1], at least one")
+    return points
 
 
 def grid_of(cohort: Cohort) -> Float64s:

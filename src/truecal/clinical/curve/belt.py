@@ -58,6 +58,7 @@ class CalibrationBelt:
         return [(float(self.score[a]), float(self.score[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
+@checks.checked
 def calibration_belt(
     preds: tc.Predictions,
     *,

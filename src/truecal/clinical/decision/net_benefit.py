@@ -52,6 +52,7 @@ class DecisionComparison:
         return "\n\n".join(lines)
 
 
+@checks.checked
 def net_benefit(
     preds: tc.Predictions | Mapping[str, tc.Predictions],
     thresholds: ArrayLike | None = None,

@@ -15,6 +15,7 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
+@checks.checked
 @dataclass(frozen=True)
 class AdaptiveECE(Estimator):
     r"""ACE = (1/R sum_r |mean y_r - mean c_r|^p)^(1/p) over R bins of equal mass. TACE: of scores at or above `threshold`.

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal import checks
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.profile import CellProfile, Profile
@@ -35,6 +36,7 @@ class _CumulativeError(Estimator):
         return SketchRange(max(value - cells.rounding, 0.0), min(value + 2 * most + cells.rounding, 1.0))
 
 
+@checks.checked
 @dataclass(frozen=True)
 class CutoffError(_CumulativeError):
     r"""sup over intervals I of |E[(y - c) 1(c in I)]| = max_k F_k - min_k F_k, F_k = 1/n sum over the k lowest scores of (y - c).
@@ -62,6 +64,7 @@ class CutoffError(_CumulativeError):
         return Findings(np.nanmax(surplus, axis=1) - np.nanmin(surplus, axis=1))
 
 
+@checks.checked
 @dataclass(frozen=True)
 class KSError(_CumulativeError):
     r"""max_k |F_k|, F_k = 1/n sum over the k lowest scores of (y - c): the largest distance between cumulative outcomes and scores.

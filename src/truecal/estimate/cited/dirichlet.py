@@ -14,6 +14,7 @@ from truecal.types import Float64s
 _BANDWIDTHS = np.logspace(-3, 0, 13)  # tried for the likelihood of the scores
 
 
+@checks.checked
 @dataclass(frozen=True)
 class DirichletECE(PairEstimator):
     r"""(1/n sum_j 1/2 sum_k |T_k(p_j) - p_jk|^p)^(1/p), T(p_j) = sum_{i != j} K(p_j; p_i) e_i / sum_{i != j} K(p_j; p_i).

@@ -102,6 +102,7 @@ RULES: dict[str, Callable[[Scores, int], Indices]] = {
 _BY_ROWS = ("array_split", "percentiles (a, b]")  # rules that count rows
 
 
+@checks.checked
 @dataclass(frozen=True)
 class ForeignECE(Estimator):
     r"""ECE_BIN on the bins of another tool, for numbers that must match; made by :func:`like`.

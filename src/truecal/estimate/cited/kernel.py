@@ -14,6 +14,7 @@ from truecal.types import Float64s
 _PAIRS = 500  # rows among which the median distance is taken
 
 
+@checks.checked
 @dataclass(frozen=True)
 class KernelError(PairEstimator):
     r"""Root of 1/(n(n-1)) sum_{i != j} k(p_i, p_j) <e_i - p_i, e_j - p_j> / 2, e the one-hot outcome, k = exp(-|p_i - p_j| / h).

@@ -12,6 +12,7 @@ from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.profile import CellProfile, Cut, Profile
 
 
+@checks.checked
 @dataclass(frozen=True)
 class RejectedShare(Estimator):
     r"""TCE = 1/n sum_k sum_{i in k} 1(a test at level alpha rejects that outcomes of bin k have probability c_i).

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.estimate import Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings
@@ -28,6 +29,7 @@ class PairEstimator(Estimator):
     def find(self, profile: Profile) -> Findings:
         raise InputError(f"{type(self).__name__} judges rows, not sorted scores; use tc.measure(preds, estimator=...)")
 
+    @checks.checked
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
         """The error of a sample of predictions."""
         if not isinstance(data, Sample):

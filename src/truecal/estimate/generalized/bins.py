@@ -43,6 +43,7 @@ class VectorBinning(ABC):
         """The binning in words."""
 
 
+@checks.checked
 @dataclass(frozen=True)
 class EqualWidth(VectorBinning):
     """A grid of `bins` intervals of equal width for each probability; only cells that hold data count.
@@ -91,6 +92,7 @@ def _renumbered(code: Indices) -> tuple[Indices, int]:
     return index.astype(np.intp, copy=False), len(found)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class EqualMass(VectorBinning):
     """`bins` of the same number of rows along one probability; rows of equal score stay together, as in :class:`BinnedECE`.

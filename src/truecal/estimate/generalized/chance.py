@@ -1,5 +1,7 @@
 """What a calibrated model would show: labels redrawn from the outputs of their rows, bins kept."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,8 @@ from truecal.lens import Sample
 from truecal.types import Float64s
 
 _WORK = 20_000_000  # redrawn labels
+_NORMAL_FROM = 100.0  # variance of the number of each event, in rows, from which it is drawn as a normal
+_MOST_EVENTS = 8  # beyond, covariances cost more than draws
 _AT_ONCE = 1 << 22  # numbers held at a time: draws x bins x events
 
 
@@ -45,24 +49,60 @@ def _errors(
     norm: float,
     rng: np.random.Generator,
 ) -> Float64s:
-    ends = np.cumsum(columns, axis=0)  # (d, n)
-    ends /= ends[-1]
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
     d, b = sample.dimension, partition.count
-    sums = [np.bincount(partition.bin_of, weight * column, b) for column in columns]
-    output = np.stack(sums, axis=1) / bins.safe
+    sums = np.stack([np.bincount(partition.bin_of, weight * column, b) for column in columns], axis=1)
+    output = sums / bins.safe
     draws = redraws_of(len(sample))
-    step = max(1, min(_AT_ONCE // max(b * d, 1), _AT_ONCE // len(sample)))
+    large = _LargeBins.of(columns, weight, partition, draws)
+    rows = slice(None) if large is None else np.flatnonzero(~large.member[partition.bin_of])
+    bin_of, weight = partition.bin_of[rows], weight[rows]
+    ends = np.cumsum(columns[:, rows], axis=0)  # (d, n)
+    ends /= ends[-1]
+    step = max(1, min(_AT_ONCE // max(b * d, 1), _AT_ONCE // max(len(bin_of), 1)))
     powers = []
     for start in range(0, draws, step):
         some = min(step, draws - start)
-        code = (np.arange(some)[:, None] * b + partition.bin_of) * d + _labels(ends, some, rng)
-        counts = np.bincount(code.ravel(), np.broadcast_to(weight, code.shape).ravel(), some * b * d).reshape(
-            some, b, d
-        )
+        code = (np.arange(some)[:, None] * b + bin_of) * d + _labels(ends, some, rng)
+        flat = np.bincount(code.ravel(), np.broadcast_to(weight, code.shape).ravel(), some * b * d)
+        counts = flat.reshape(some, b, d).astype(np.float64)
+        if large is not None:
+            counts[:, large.member] = sums[large.member] + large.surplus(some, rng)
         outcome = counts / bins.safe
         powers.append(power_mean(distance.between(outcome - output, outcome, sample.judged), bins.share, norm))
     return np.concatenate(powers)
+
+
+@dataclass(frozen=True)
+class _LargeBins:
+    """Bins of so many rows that their redrawn numbers of events are normal: rows need not be drawn one by one."""
+
+    member: NDArray[np.bool_]  # (b,)
+    root: Float64s  # (large bins, d, d), whose square is the covariance of the numbers
+
+    @classmethod
+    def of(cls, columns: Float64s, weight: Float64s, partition: Partition, draws: int) -> "_LargeBins | None":
+        """Sought only where drawing all rows would take long."""
+        d, b = len(columns), partition.count
+        if len(weight) * draws <= _WORK or d > _MOST_EVENTS:
+            return None
+        covariance = np.empty((b, d, d))
+        squares = weight**2
+        for k in range(d):
+            for m in range(k + 1):
+                values = squares * columns[k] * ((k == m) - columns[m])
+                covariance[:, k, m] = covariance[:, m, k] = np.bincount(partition.bin_of, values, b)
+        heaviest = np.zeros(b)
+        np.maximum.at(heaviest, partition.bin_of, squares)
+        variance = covariance.diagonal(axis1=1, axis2=2)
+        member = np.asarray((variance > _NORMAL_FROM * heaviest[:, None]).all(axis=1))
+        size, direction = np.linalg.eigh(covariance[member])
+        return cls(member, direction * np.sqrt(np.maximum(size, 0.0))[:, None, :])
+
+    def surplus(self, draws: int, rng: np.random.Generator) -> Float64s:
+        """What the numbers are beyond their means, shape (draws, large bins, d)."""
+        normal = rng.standard_normal((draws, *self.root.shape[:2]))
+        return np.asarray((self.root @ normal[..., None])[..., 0])
 
 
 def _tempered(sample: Sample) -> Float64s:

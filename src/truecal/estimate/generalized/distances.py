@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truecal import checks
 from truecal.errors import InputError
+from truecal.predictions import border
 from truecal.select import check_limits
 from truecal.types import Float64s
 
@@ -50,16 +52,23 @@ class Distance(ABC):
         """The outcome nearest to the one seen that would cost nothing, where that does not depend on the output alone."""
         return outcome
 
+    @checks.checked
     def __call__(self, output: ArrayLike, outcome: ArrayLike) -> Float64s:
-        g, y = np.asarray(output, np.float64), np.asarray(outcome, np.float64)
+        g, y = (
+            border.as_floats(output, "outputs").astype(np.float64),
+            border.as_floats(outcome, "outcomes").astype(np.float64),
+        )
         if g.shape != y.shape or g.ndim == 0:
             raise InputError(
                 f"outputs of shape {g.shape} and outcomes of shape {y.shape} must match, events on the last axis"
             )
+        if not (np.isfinite(g).all() and np.isfinite(y).all()):
+            raise InputError("outputs and outcomes must be finite numbers")
         self.check(g.shape[-1])
         return self.between(y - g, y, min(1, g.shape[-1] - 1))
 
 
+@checks.checked
 @dataclass(frozen=True)
 class TotalVariation(Distance):
     """d(g, y) = 1/2 sum_i |g_i - y_i|: the largest difference in the probability of any set of events.
@@ -80,6 +89,7 @@ class TotalVariation(Distance):
         return 1.0
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Lp(Distance):
     """d(g, y) = (sum_i |g_i - y_i|^p)^(1/p), p >= 1; p = inf is the largest difference.
@@ -108,6 +118,7 @@ class Lp(Distance):
         return (absolute**self.p).sum(axis=-1) ** (1 / self.p)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class ClassWeighted(Distance):
     """d(g, y) = sqrt(sum_i w_i (g_i - y_i)^2) with a cost w_i >= 0 for each event.
@@ -139,6 +150,7 @@ class ClassWeighted(Distance):
         return np.sqrt((gap * gap) @ np.array(self.weights))
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Mahalanobis(Distance):
     """d(g, y) = sqrt((g - y) M (g - y)^T) for a symmetric positive semidefinite M: off the diagonal stand costs of confusions.
@@ -182,6 +194,7 @@ class Mahalanobis(Distance):
         return np.sqrt(np.maximum(square, 0.0))  # a semidefinite form is below 0 by rounding only
 
 
+@checks.checked
 @dataclass(frozen=True)
 class InterInterval(Distance):
     """d(g, y) = max(0, low - y, y - high): an outcome costs nothing while it stays inside the interval people were shown.
@@ -210,9 +223,13 @@ class InterInterval(Distance):
                 f"InterInterval judges one probability, not {events} events; use OneClass, TopLabel or TopK(1)"
             )
 
+    @checks.checked
     def __call__(self, output: ArrayLike, outcome: ArrayLike) -> Float64s:
         """For single probabilities, or arrays of them; the output does not matter."""
-        return self._cost(np.asarray(outcome, np.float64))
+        y = border.as_floats(outcome, "outcomes").astype(np.float64)
+        if not np.isfinite(y).all():
+            raise InputError("outcomes must be finite numbers")
+        return self._cost(y)
 
     def _cost(self, y: Float64s) -> Float64s:
         return np.maximum(0.0, np.maximum(self.low - y, y - self.high))

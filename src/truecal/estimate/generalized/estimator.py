@@ -26,6 +26,7 @@ _MANY_EVENTS = 10  # bins with fewer rows than this per event do not show how al
 _FEW = 10  # predictions in the median bin below which the plug-in is mostly noise
 
 
+@checks.checked
 @dataclass(frozen=True)
 class GeneralizedECE(Estimator):
     r"""GECE = (sum_B |B|/n d(mean output of B, mean outcome of B)^p)^(1/p) over bins B of what a lens sees; p = inf: the maximum.
@@ -80,7 +81,7 @@ class GeneralizedECE(Estimator):
             raise InputError(f"select must be a selection such as tc.by_label('pedestrian'), not {self.select!r}")
         if self.level is not None:
             checks.level(self.level)
-        checks.whole(self.replicates, "replicates", 20)
+        checks.resamples(self.replicates, "replicates", 20)
 
     @property
     def power_norm(self) -> float:
@@ -124,10 +125,11 @@ class GeneralizedECE(Estimator):
             rows = rows.take(rows.weights > 0)
         return rows, select
 
+    @checks.checked
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
         """The error of these predictions, or of a sample of them."""
         if isinstance(data, Sample):
-            return self.judged(data.weighing(), np.random.default_rng(self.rng)).estimate
+            return self.judged(data.weighing(), checks.generator(self.rng)).estimate
         if not isinstance(data, Predictions):
             raise InputError(
                 f"GeneralizedECE measures Predictions, not {type(data).__name__}; "
@@ -135,7 +137,7 @@ class GeneralizedECE(Estimator):
             )
         rows, select = self.chosen(data, None)
         lens = self.own_lens(None)
-        estimate = self.of_samples(lens.samples(rows), lens.shares(rows), np.random.default_rng(self.rng))
+        estimate = self.of_samples(lens.samples(rows), lens.shares(rows), checks.generator(self.rng))
         small = small_selection(len(rows), len(data)) if select is not None else None
         notes = estimate.warnings if small is None else (small, *estimate.warnings)
         selection = "" if select is None else f"{select} ({len(rows)} of {len(data)} rows)"

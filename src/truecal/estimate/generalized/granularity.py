@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.generalized.bins import VectorBinning, VectorBins
 from truecal.estimate.generalized.distances import Distance
@@ -64,6 +65,7 @@ class GranularitySweep:
         return columns
 
 
+@checks.checked
 def sweep_granularity(
     preds: Predictions,
     *,
@@ -95,7 +97,7 @@ def sweep_granularity(
     rows = []
     for tree in trees:
         partition = grown.pruned(tree.minimum(vector))
-        judged = judge.judged(vector, np.random.default_rng(rng), partition)
+        judged = judge.judged(vector, checks.generator(rng), partition)
         bins, drawn = judged.bins, judged.resampled
         assert drawn is not None
         points = bins.count[bins.weight > 0]
@@ -134,6 +136,7 @@ class SampleSweep:
         return {name: getattr(self, name).tolist() for name in ("share", "n", "mean", "spread")}
 
 
+@checks.checked
 def sweep_sample_size(
     preds: Predictions,
     *,
@@ -163,7 +166,7 @@ def sweep_sample_size(
     partition = (KDTree() if binning is None else binning).partition(vector)
     judge.distance.check(vector.dimension)
     bins = VectorBins.of(vector, partition)
-    generator = np.random.default_rng(rng)
+    generator = checks.generator(rng)
     total = len(vector) if vector.weights is None else round(float(vector.weights.sum()))
     sizes = [max(1, round(share * total)) for share in shares]
     drawn = [

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.generalized.bins import Partition, VectorBinning
 from truecal.lens import Sample
@@ -23,6 +24,7 @@ _MEAN_TIE = 1e-12  # relative; a value this close to the mean equals it, whateve
 _BLOCK = 1 << 16  # numbers centred together
 
 
+@checks.checked
 @dataclass(frozen=True)
 class KDTree(VectorBinning):
     """Split every node that holds at least round(fraction * n) predictions, along the coordinate of highest variance, at its mean.

@@ -1,4 +1,7 @@
-"""Cells of neighbouring ranks, and polynomials orthonormal over them: the ground RankSeries stands on."""
+"""Cells of neighbouring ranks, and polynomials orthonormal over them: the ground RankSeries stands on.
+
+Equation numbers are those of the derivation in docs/methods/rank-series.md.
+"""
 
 from dataclasses import dataclass
 
@@ -86,7 +89,7 @@ def rank_cells(profile: Profile) -> Cells:
     below, above = (profile.sums("w", Cut(place, place))[alike] for place in (cut.below, cut.above))
     count = np.diff(here, axis=1) * scale[alike]
     safe = np.where(count > 0, count, 1.0)
-    # integral of the mid-rank up to the cut: t^2/2 at the end of a group, on the chord within it
+    # the mid-rank (3) of a cell is a difference of its integral up to the cuts: t^2/2 at the end of a group, on the chord within
     area = below**2 / 2 + (here - below) * (below + above) / 2
     rank = np.diff(area, axis=1) * scale[alike] / safe / profile.total[alike, None]
     c, y, cc, cy = (np.diff(profile.sums(name, cut), axis=1) * scale for name in ("c", "y", "cc", "cy"))
@@ -108,7 +111,7 @@ def _row_cells(profile: Profile) -> Cells:
     residual = y - c
     if profile.has_ties:
         first, last = profile.groups
-        rank = (first + last) / (2.0 * profile.rows)
+        rank = (first + last) / (2.0 * profile.rows)  # (3)
     else:
         rank = (np.arange(profile.rows)[None] + 0.5) / profile.rows
     return Cells(
@@ -135,7 +138,7 @@ def _group_cut(profile: Profile) -> Cut:
 
 
 def rank_basis(cells: Cells) -> Basis:
-    """Orthonormal polynomials in the rank, by the three-term recurrence: min(64, max(3, sqrt(n)/2)) terms, constant included."""
+    """Polynomials in the rank that are orthonormal as in (4), by the three-term recurrence; min(64, max(3, sqrt(n)/2)) terms."""
     datasets = len(cells.count)
     n, distinct = cells.n[:datasets], cells.distinct[:datasets]
     most = np.minimum(np.clip(np.floor(np.sqrt(n) / 2), 3, _MOST_TERMS), distinct).astype(int)
@@ -164,7 +167,7 @@ def rank_basis(cells: Cells) -> Basis:
 
 
 def largest_sum(beta: Float64s, covariance: Float64s) -> Float64s:
-    """max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration."""
+    """The statistic (18): max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V = cov(beta) under calibration."""
     # in units of the largest variance squares do not vanish, however small the scores
     unit = max(float(covariance.diagonal().max()), _LEAST_VARIANCE)
     scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())

@@ -138,7 +138,7 @@ class ClusteredSeries:
         The statistic is that of :class:`RankSeries`. Under calibration s_g has mean zero, so a whole cluster's sign may be turned
         (the wild bootstrap of Liu 1988).
         """
-        checks.whole(resamples, "resamples")
+        checks.resamples(resamples)
         generator = checks.generator(rng)
         squares = self.sums.T @ self.sums
         if not (squares.diagonal() > 0).any():

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import checks
 from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
 from truecal.estimate.rank_series.clustered import ClusteredSeries
 from truecal.estimate.rank_series.fit import covariance_of, safe
+from truecal.estimate.rank_series.null import Null
 from truecal.estimate.resampling.cells import Counted, collapse
 from truecal.estimate.resampling.units import Units
 from truecal.lens import Sample
@@ -46,7 +48,7 @@ class Family:
 
     def __init__(self, resamples: int, rng: int | np.random.Generator = 0) -> None:
         self.resamples = resamples
-        self._rng = np.random.default_rng(rng)
+        self._rng = checks.generator(rng)
         self._statistics: list[float] = []
         self._nulls: list[Float64s] = []
         self._groups: list[int] = []
@@ -118,15 +120,10 @@ class Family:
         count = np.broadcast_to(cells.count, cells.score.shape)
         unit = np.sqrt(safe(count) * cells.n[:, None])
         beta = np.vecdot(waves, (cells.residual / unit)[:, None, :])
-        whole = np.rint(count).astype(np.int64)
-        shape = (*count.shape, self.resamples)
-        surplus = self._rng.binomial(whole[..., None], cells.score[..., None], shape) - (whole * cells.score)[..., None]
-        # Under importance weights a cell of fractional size stands for whole rows, scaled.
-        surplus *= (count / np.where(whole > 0, whole, 1) / unit)[..., None]
-        redrawn = (waves @ surplus).transpose(0, 2, 1)
         for i, own in enumerate(covariance):
             if (own.diagonal() > 0).any():
-                yield float(largest_sum(beta[i], own)), largest_sum(redrawn[i], own)
+                null = Null(count[i], cells.score[i], cells.chance[i], waves[i] / unit[i], own)
+                yield float(largest_sum(beta[i], own)), null.draw(self.resamples, self._rng)
             else:
                 # Scores of 0 and 1 only: any miss refutes them.
                 impossible = bool((np.abs(cells.residual[i]) > _RELATIVE).any())

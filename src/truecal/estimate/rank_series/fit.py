@@ -68,13 +68,13 @@ def fit_series(profile: Profile) -> Fit:
     r = cells.residual / np.sqrt(mass)
     within = cells.square - r * r
     squares = cells.square.sum(axis=1)
-    beta = np.vecdot(waves, r)  # (K, m)
+    beta = np.vecdot(waves, r)  # (5) times sqrt(n), shape (K, m)
     theta, risk = np.empty_like(beta), np.empty_like(beta)
     left, scratch = r.copy(), np.empty_like(r)
     own, inverse, least = np.zeros_like(mass), np.empty_like(mass), (1 - _LARGEST_LEVERAGE) * mass
     for k, wave in enumerate(waves):
         left -= np.multiply(wave, beta[k, :, None], out=scratch)
-        own += np.multiply(wave, wave, out=inverse)
+        own += np.multiply(wave, wave, out=inverse)  # (6) times the rows of the cell
         np.subtract(mass, own, out=inverse)
         total = squares
         if (heavy := inverse < least).any():
@@ -83,12 +83,12 @@ def fit_series(profile: Profile) -> Fit:
         np.divide(mass, inverse, out=inverse)
         np.multiply(left, r, out=scratch)
         scratch += within
-        theta[k] = (total - np.vecdot(scratch, inverse)) / n  # mean of r_i m_{-i}
+        theta[k] = (total - np.vecdot(scratch, inverse)) / n  # (8), by (7) and (19)
         np.multiply(left, left, out=scratch)
         scratch += within
         inverse *= inverse
-        length = (np.vecdot(scratch, inverse) - total) / n + 2 * theta[k]  # mean of m_{-i}^2
-        risk[k] = -theta[k] + 2 * np.maximum(length - theta[k], 0.0)
+        length = (np.vecdot(scratch, inverse) - total) / n + 2 * theta[k]  # mean of m_{-i}^2, by (19)
+        risk[k] = -theta[k] + 2 * np.maximum(length - theta[k], 0.0)  # (9)
     best = (risk <= risk.min(axis=0) + _EVEN).argmax(axis=0)  # of equally good series the shortest, however sums round
     chosen = (np.arange(len(waves)) <= best[:, None]).astype(float)
     gap = ((beta.T * chosen)[:, None, :] @ basis.by_dataset())[:, 0] / np.sqrt(mass)
@@ -102,11 +102,13 @@ def fit_series(profile: Profile) -> Fit:
     flat = second <= 0
     positive = np.where(flat, 1.0, second)
     fourth = np.vecdot(share, (square / positive[:, None]) ** 2)
-    noise = np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / positive) / n
-    spread = np.where(flat, 0.0, (fourth - 1) / n)
+    noise = (
+        np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / positive) / n
+    )  # (11)
+    spread = np.where(flat, 0.0, (fourth - 1) / n)  # (12)
 
     stands_out = power > _GATE * np.sqrt(2 * _least_span(cells, basis, best, power))
-    jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)
+    jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)  # (14)
     value = np.sqrt(np.maximum(power, 0.0))
     value = np.minimum(np.where(stands_out, value * jensen, value), 1.0)
     return Fit(cells, basis, beta.T / np.sqrt(n)[:, None], chosen, theta, risk, power, gap, noise, spread, value)
@@ -136,7 +138,7 @@ def _least_span(cells: Cells, basis: Basis, best: Indices, power: Float64s) -> F
 
 
 def covariance_of(waves: Float64s, variance: Float64s, n: Float64s) -> Float64s:
-    """Covariance of beta when the outcomes of a row of each cell have the given variance, shape (m, K, K)."""
+    """Covariance of beta (10) when the outcomes of a row of each cell have the given variance, shape (m, K, K)."""
     total = np.zeros((len(variance), waves.shape[1], waves.shape[1]))
     for start in range(0, waves.shape[2], 128):  # small products stay on one thread: waking another costs more
         part = waves[:, :, start : start + 128]
@@ -161,12 +163,12 @@ def pivot_of(fit: Fit) -> Pivot:
     """The estimate with all terms, without selection, and its variance at any truth."""
     rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
     leverage = fit.leverage()
-    shrunk = (rate + leverage / 2) / (1 + leverage)
-    spans = [
+    shrunk = (rate + leverage / 2) / (1 + leverage)  # (15)
+    spans = [  # (16)
         (covariance_of(fit.basis.by_dataset(), variance, fit.cells.n) ** 2).sum(axis=(1, 2))
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
     ]
-    centre = fit.theta[-1] + jump_energy(fit.cells, fit.basis)
+    centre = fit.theta[-1] + jump_energy(fit.cells, fit.basis)  # (16c)
     return Pivot(centre, 2 * np.maximum(*spans), fit.noise, fit.spread, *_enlarged(fit))
 
 

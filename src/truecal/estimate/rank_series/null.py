@@ -57,14 +57,15 @@ class Null:
         for total in (min(_FIRST, resamples), resamples):
             drawn = np.concatenate([*self._statistics, np.zeros(0)])
             if len(drawn) < total:
-                self._statistics.append(self._draw(total - len(drawn), rng))
+                self._statistics.append(self.draw(total - len(drawn), rng))
                 drawn = np.concatenate(self._statistics)
             reached = int(np.count_nonzero(drawn[:total] >= least))
             if reached >= _SETTLED:
                 break
         return (1 + reached) / (1 + total)
 
-    def _draw(self, redraws: int, rng: np.random.Generator) -> Float64s:
+    def draw(self, redraws: int, rng: np.random.Generator) -> Float64s:
+        """Statistics of redrawn datasets."""
         beta = np.empty((redraws, len(self._covariance)))
         step = max(1, _AT_ONCE // max(1, len(self._waves)))
         for start in range(0, redraws, step):

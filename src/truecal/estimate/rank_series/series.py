@@ -22,6 +22,7 @@ _GRID_ROUNDING = 1e-8  # of sums taken in another order
 _LEAST_PROBED = 2e-5  # a probed bound is never less than this
 
 
+@checks.checked
 @dataclass(frozen=True)
 class RankSeries(Estimator):
     r"""Root-mean-square calibration error from a series in the rank of the score, chosen and debiased by leaving one out.
@@ -58,8 +59,8 @@ class RankSeries(Estimator):
         return self.norm
 
     def find(self, profile: Profile) -> Findings:
-        power = np.concatenate([self._power(fit) for fit in fits(profile)])
-        return Findings(power)
+        parts = [(self._power(fit), fit.theta[-1]) for fit in fits(profile)]
+        return Findings(np.concatenate([p for p, _ in parts]), unselected=np.concatenate([whole for _, whole in parts]))
 
     def _power(self, fit: Fit) -> Float64s:
         value = value_of(fit, self.norm)
@@ -110,7 +111,7 @@ class RankSeries(Estimator):
         S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration, compared with
         its distribution when outcomes are redrawn from the scores.
         """
-        checks.whole(resamples, "resamples")
+        checks.resamples(resamples)
         generator = checks.generator(rng)
         parts = [_test(fit, resamples, generator) for fit in fits(profile)]
         return Redrawn(np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts]))

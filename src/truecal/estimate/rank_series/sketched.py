@@ -30,7 +30,7 @@ def largest_move(norm: float, profile: CellProfile, estimate: Estimate) -> float
     tried = [profile.tied()]
     for order in _orders(profile, estimate):
         tried += [arranged(profile, order), profile.spread(MOST_CELLS, order)]
-    fit, others = fit_series(profile), [fit_series(rows) for rows in tried]
+    fit, others = profile.once("rank series", fit_series), [fit_series(rows) for rows in tried]
     value = float(estimate.value)
     moved = max(abs(float(value_of(other, norm)[0]) - value) for other in others)
     terms = min(len(some.risk) for some in (fit, *others))

@@ -1,5 +1,6 @@
 """Resampling one dataset: draws of rows, outcomes redrawn from the scores, and the distribution of an estimate over them."""
 
+from truecal.estimate.resampling import wide
 from truecal.estimate.resampling.bootstrap import FEW_RESAMPLES, METHODS, Bootstrap, Method, bootstrap_cells
 from truecal.estimate.resampling.cells import (
     CELLS,
@@ -49,4 +50,5 @@ __all__ = [
     "refuse_batch",
     "softened_incidence",
     "unit_counts",
+    "wide",
 ]

@@ -60,9 +60,9 @@ def in_fixed_bins(
     drawn = _bins(mean, ones / safe, count)
     powers = estimator.of_bins(drawn)
     if estimator.folds:
-        corrected = over_usable(drawn, debiased_gaps(drawn), 1)[0]
+        corrected = over_usable(drawn, debiased_gaps(drawn, 1), 1)[0]
         as_found = _bins(middle[None], (one / weight)[None], weight[None])
-        deviations = corrected - corrected.mean() + power - over_usable(as_found, debiased_gaps(as_found), 1)[0][0]
+        deviations = corrected - corrected.mean() + power - over_usable(as_found, debiased_gaps(as_found, 1), 1)[0][0]
     elif estimator.corrected:
         deviations = powers - powers.mean()
     else:

@@ -54,7 +54,7 @@ def against_redraws(
     share their scores share the redraws. A statistic is a function of a Profile, large when calibration fails; it sees
     one row per distinct score (above 4096 of them: per cell of neighbouring scores).
     """
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     generator = checks.generator(rng)
     statistics, p = np.empty(profile.batch), np.empty(profile.batch)
     for place, part in alike(profile):
@@ -90,7 +90,7 @@ def against_signs(
     Under calibration the residuals of a unit have mean zero whatever their correlation, so a turned unit is as probable as the one
     seen. For profiles that know their units; exact for symmetric residuals, else for many units.
     """
-    checks.whole(resamples, "resamples")
+    checks.resamples(resamples)
     generator = checks.generator(rng)
     assert profile.units is not None
     cells = collapse(profile)

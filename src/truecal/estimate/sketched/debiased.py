@@ -3,7 +3,7 @@
 import numpy as np
 
 from truecal.estimate.binning import Binning
-from truecal.estimate.noise import debiased_absolute
+from truecal.estimate.noise import absolute_cube, debiased_absolute
 from truecal.estimate.sketched.boxes import Range, boxes, picked
 from truecal.profile import CellProfile
 
@@ -26,6 +26,13 @@ def debiased_range(
     if norm == 1:
         low = debiased_absolute(gap.low, chance.high / count.low)
         high = debiased_absolute(gap.high, chance.low / count.high)
+        terms = Range(
+            np.minimum(weight.low * low, weight.high * low), np.maximum(weight.low * high, weight.high * high)
+        )
+    elif norm == 3:
+        # E|gap + noise|^3 rises with the gap and with the noise
+        low = 2 * gap.low**3 - absolute_cube(gap.high, chance.high / count.low)
+        high = 2 * gap.high**3 - absolute_cube(gap.low, chance.low / count.high)
         terms = Range(
             np.minimum(weight.low * low, weight.high * low), np.maximum(weight.low * high, weight.high * high)
         )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal import checks
 from truecal.estimate.estimator import Estimator, Findings
 from truecal.estimate.smoothing.grid import cell_sums, gaussian_response
 from truecal.profile import Profile
@@ -14,6 +15,7 @@ _STEPS = 60  # of the search for the bandwidth, at most
 _PRECISION = 1e-9  # of the bandwidth
 
 
+@checks.checked
 @dataclass(frozen=True)
 class SmoothECE(Estimator):
     r"""smECE = sigma* with sigma* = int_0^1 | 1/n sum_i (y_i - c_i) K_sigma*(t, c_i) | dt, K the Gaussian reflected at 0 and 1.

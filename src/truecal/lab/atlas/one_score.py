@@ -17,6 +17,7 @@ _ROWS_AT_ONCE = 1 << 18
 _ROWS_OF_A_CLUSTER = 10
 _ALIKE = 0.5  # share of the rows of a cluster that have its luck
 _POPULATION = 400_000  # scores from which the error of fixed bins is taken: known to about 1e-4
+_ROUNDED = 1e-9
 GROUPS = 4
 
 
@@ -61,7 +62,8 @@ def _binned_error(estimator: Estimator, world: World) -> float:
     both = np.concatenate([scores, scores])
     outcomes = np.repeat([1.0, 0.0], _POPULATION)
     kept = np.concatenate([rates, 1 - rates])
-    return float(estimator.values(tc.Profile.from_arrays(both, outcomes, weights=kept + 1e-12))[0])
+    kept[kept < _ROUNDED] = 0.0  # a row of weight 0 counts as absent
+    return float(estimator.values(tc.Profile.from_arrays(both, outcomes, weights=kept))[0])
 
 
 def cluster_rows(
@@ -133,7 +135,7 @@ ONE_SCORE_DOORS: tuple[Door, ...] = (
     Door("debiased, 15 bins", "interval", LEVEL, _debiased),
     Door("equal width", "interval", LEVEL, partial(_resampled, tc.BinnedECE(), True), 0.25, 20_000),
     Door("equal mass", "interval", LEVEL, partial(_resampled, tc.BinnedECE(scheme="mass"), True), 0.25, 20_000),
-    Door("sweep", "interval", LEVEL, partial(_resampled, tc.SweepECE(), False), 0.02, 300),
+    Door("sweep", "interval", LEVEL, partial(_resampled, tc.SweepECE(), False), 0.02, 100),
     Door("clusters", "interval", LEVEL, _clustered, 0.25, 20_000, 200),
     Door("words for confidence, clusters", "interval", LEVEL, _likert, 0.1, 20_000, 300),
     Door("subgroups", "interval", LEVEL, _subgroup, 0.1, 20_000, 200),

@@ -1,5 +1,6 @@
 """The leaderboard: every estimator of truecal, ranked by how wrong it is where the truth is known."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,10 @@ from truecal.lab.trials.detection import held
 from truecal.lab.trials.estimators import all_estimators
 from truecal.lab.trials.measures import Bounds, has_interval
 from truecal.lab.trials.trials import Field, tidy
+from truecal.lab.worlds.curves import Curve, Power
 from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
+from truecal.lab.worlds.quadrature import Array
+from truecal.lab.worlds.score_distributions import Discrete, Empirical, Uniform
 from truecal.lab.worlds.world import World
 
 if TYPE_CHECKING:
@@ -20,15 +24,40 @@ if TYPE_CHECKING:
 SIZES = (200, 1000, 5000)
 NEARLY = 0.02
 LEVEL = 0.9
+_WORDS = Discrete((0.5, 0.6, 0.7, 0.8, 0.9, 1.0), (0.1, 0.1, 0.15, 0.2, 0.3, 0.15))
+
+
+@dataclass(frozen=True)
+class Wave(Curve):
+    """T(c) = c - height sin(3 pi (c - 0.2) / 0.8): below the scores, above, and below again."""
+
+    height: float
+
+    def at(self, c: Array, rest: Array) -> Array:
+        return c - self.height * np.sin(3 * np.pi * (c - 0.2) / 0.8)
 
 
 def world_groups() -> dict[str, dict[str, World]]:
-    """The ten printed worlds, their perfect recalibrations, and recalibrations that leave a true error of 2 %."""
+    """The ten printed worlds, their perfect recalibrations, recalibrations that leave a true error of 2 %, and harder ones.
+
+    Tied: scores are the words 0.5, 0.6, ..., 1, as a person or a language model says them. Non-monotone: the curve falls in the
+    middle. Empirical: scores are 2000 draws of a printed world, smoothed, with its own curve.
+    """
     return {
         "uncalibrated": dict(PAPER_WORLDS),
         "calibrated": {name: world.perfectly_recalibrated() for name, world in PAPER_WORLDS.items()},
         "nearly calibrated": {name: world.partly_recalibrated(NEARLY) for name, world in PAPER_WORLDS.items()},
+        "tied": {f"words, power {p:g}": World(_WORDS, Power(p)) for p in (1.0, 1.3, 2.0)},
+        "non-monotone": {f"wave of {a:g}": World(Uniform(0.2, 1.0), Wave(a)) for a in (0.04, 0.08, 0.15)},
+        "empirical": {
+            name: _like(PAPER_WORLDS[name]) for name in ("resnet110_c10", "resnet110_c100", "resnet152_imgnet")
+        },
     }
+
+
+def _like(world: World) -> World:
+    """The same curve on scores like 2000 draws of a world."""
+    return World(Empirical(world.draw(2000, rng=0)[0][0]), world.curve)
 
 
 def leaderboard(setting: Setting, *, n: tuple[int, ...] = SIZES) -> Experiment:

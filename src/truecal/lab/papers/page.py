@@ -7,6 +7,7 @@ from truecal.frame import Frame
 from truecal.lab.papers.data import Network
 from truecal.lab.papers.experiment import Experiment
 from truecal.lab.papers.item import Item
+from truecal.lab.papers.kirchenbauer.items import ITEMS as KIRCHENBAUER
 from truecal.lab.papers.kumar.items import ITEMS as KUMAR
 from truecal.lab.papers.papers import PAPERS, Effort, paper
 from truecal.lab.papers.peng.items import ITEMS as PENG
@@ -14,17 +15,18 @@ from truecal.lab.papers.roelofs.items import ITEMS as ROELOFS
 from truecal.lab.trials.run import Run
 from truecal.lab.worlds.world import Seed
 
-ITEMS: tuple[Item, ...] = (*ROELOFS, *PENG, *KUMAR)
+ITEMS: tuple[Item, ...] = (*ROELOFS, *PENG, *KUMAR, *KIRCHENBAUER)
 NAMES = {
     "R": 'Roelofs et al., "Mitigating bias in calibration error estimation" (R)',
     "P": 'Peng et al., "Better calibration error estimation for reliable uncertainty quantification" (P)',
     "K": 'Kumar et al., "Verified uncertainty calibration" (K)',
+    "G": 'Kirchenbauer et al., "What is your metric telling you?" (G)',
 }
 COLUMNS = ("item", "about", "command", "ours", "printed", "verdict")
 _SHOWN_ROWS = 45  # longer tables are left to the command
 _OPENING = """# The papers' experiments, done again
 
-Each numbered item of three papers is one command, `truecal lab paper NAME`; it writes a tidy table and a figure, `--full` with as
+Each numbered item of four papers is one command, `truecal lab paper NAME`; it writes a tidy table and a figure, `--full` with as
 many simulations as the paper. This page is written by
 
     truecal lab papers --out docs/papers.md --data {data}
@@ -38,7 +40,9 @@ computed in float32, where 48 % of them are exactly 1: the printed Beta is that 
 averages AICs over bootstraps whose noise is larger than the difference between the first two curves. Table 3 takes its data column
 from the validation split and simulates 1000 rows. "as printed" repeats this; "as it should be" counts a score of 1 as one below
 the resolution of the type and simulates as many rows as there are. The kernel-density estimator of R takes its bandwidth from the
-spread of the correctly predicted scores, ours from all scores, so that its bias differs on CIFAR-100.
+spread of the correctly predicted scores, `KernelDensityECE(bandwidth="correct")`, ours from all: at n = 200 in resnet110_c100 their
+bias is -1.71 +- 0.10 and ours -4.47 +- 0.10 (m = 1000). The networks of G are not public here; its figures are drawn for
+the interventions after training from the outputs of another network.
 """
 
 

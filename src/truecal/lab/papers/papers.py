@@ -8,6 +8,7 @@ from typing import Literal
 from truecal.errors import InputError
 from truecal.lab.papers.data import Network
 from truecal.lab.papers.experiment import Experiment, Setting
+from truecal.lab.papers.kirchenbauer import granularity, interventions
 from truecal.lab.papers.kumar import estimating, measuring, recalibrating, synthetic
 from truecal.lab.papers.leaderboard import leaderboard
 from truecal.lab.papers.peng import benchmark as peng
@@ -88,6 +89,10 @@ PAPERS: Mapping[str, Paper] = MappingProxyType(
         "kumar-fig15": Paper(estimating.figure_15, 100, 1000, 1000, "network"),
         "kumar-fig16": Paper(estimating.figure_16, 100, 1000, 1000, "network"),
         "kumar-fig17": Paper(recalibrating.figure_17, 20, 100, 100, "networks"),
+        "kirchenbauer-topk": Paper(interventions.top_k, 1, 1, 1, "networks"),
+        "kirchenbauer-groups": Paper(interventions.groups, 1, 1, 1, "networks"),
+        "kirchenbauer-likert": Paper(interventions.likert, 1, 1, 1, "networks"),
+        "kirchenbauer-gamma": Paper(granularity.granularity, 10, 50, 1000, "networks"),
         "leaderboard": Paper(leaderboard, 10, 10, 250),
     }
 )

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from truecal import checks
 from truecal.lab.worlds.quadrature import Array
 from truecal.writing import write_whole
 
 
+@checks.checked
 class BatchCache:
     """A folder of `<key>.npz` files (plain arrays, no pickle), each written whole or not at all.
 

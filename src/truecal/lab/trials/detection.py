@@ -77,6 +77,7 @@ def detect(calibrated: Array, real: Array, alpha: float) -> Detection:
     return Detection(int(np.sum(real > critical)), real.size, alpha, float(critical), uncertain)
 
 
+@checks.checked
 def coverage(
     estimator: Estimator,
     world: World,
@@ -106,6 +107,7 @@ def held(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
     return np.asarray((bounds[1] <= truth + 1e-9) & (truth - 1e-9 <= bounds[2]))
 
 
+@checks.checked
 def type_one(
     estimator: Estimator,
     world: World,
@@ -128,6 +130,7 @@ def type_one(
     return power_of_test(estimator, null, n=n, m=m, alpha=alpha, resamples=resamples, rng=rng, run=run)
 
 
+@checks.checked
 def power_of_test(
     estimator: Estimator,
     world: World,
@@ -156,6 +159,7 @@ def power_of_test(
     return Detection(int(np.sum(p_values[0] <= alpha)), m, alpha)
 
 
+@checks.checked
 def power(
     estimator: Estimator,
     world: World,
@@ -245,6 +249,7 @@ def samples_needed(
     return SamplesNeeded(high, target, error, dict(sorted(tried.items())))
 
 
+@checks.checked
 def power_curve(error: float, *, norm: float = 2) -> Power:
     """The curve c^d, d >= 1, whose true error on uniform scores is `error`.
 

@@ -49,6 +49,7 @@ class HowBiased:
         return "\n".join([*lines, "", shown.to_text()])
 
 
+@checks.checked
 def how_biased(
     preds: tc.Predictions | tc.Profile,
     *,

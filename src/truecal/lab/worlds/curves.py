@@ -9,8 +9,10 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.quadrature import Array
+from truecal.predictions import border
 
 Function = Literal["log", "logflip", "logit"]
 
@@ -23,7 +25,8 @@ class Curve(ABC):
         """The probability at score c, whose complement 1-c is `rest`."""
 
     def __call__(self, c: npt.ArrayLike) -> Array:
-        scores = np.asarray(c, dtype=np.float64)
+        scores = border.as_floats(c, "scores").astype(np.float64)
+        border.refuse_outside_unit(scores, "scores")
         return self.at(scores, 1.0 - scores)
 
     def merged(self) -> "list[Stretches]":
@@ -82,6 +85,7 @@ def inverse_link(name: Function, eta: Array) -> Array:
     return np.asarray(expit(eta), dtype=np.float64)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class GLM(Curve):
     """g(T) = b0 + b1 t(c), with g and t each one of log, logflip (log(1-x)) and logit (Roelofs et al., section 5.1).
@@ -111,6 +115,7 @@ class GLM(Curve):
         return inverse_link(self.link, eta)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Power(Curve):
     """T(c) = c^d (Roelofs et al., sections 5.3 and 5.4)."""
@@ -162,6 +167,7 @@ class AnyCurve(Curve):
         return values
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Steps(Curve):
     """values[k] between the k-th and the next edge: the map of histogram binning, or of isotonic regression.

@@ -1,19 +1,17 @@
 """fit_world: the simulated world most like a user's data (Roelofs et al., section 5.1 and appendix A)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.fit_beta import BetaFit, fit_beta
 from truecal.lab.worlds.fit_curve import CurveFit, fit_curves
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Discrete, Empirical
 from truecal.lab.worlds.world import World
-
-if TYPE_CHECKING:
-    import truecal as tc
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class WorldFit:
 
     beta: BetaFit
     curves: tuple[CurveFit, ...]
-    profile: "tc.Profile"
+    profile: tc.Profile
 
     @property
     def best(self) -> CurveFit:
@@ -47,7 +45,8 @@ class WorldFit:
         raise InputError(f"unknown curve {name!r}: use one of {', '.join(fit.name for fit in self.curves)}")
 
 
-def fit_world(profile: "tc.Profile", *, resolution: float | None = None) -> WorldFit:
+@checks.checked
+def fit_world(profile: tc.Profile, *, resolution: float | None = None) -> WorldFit:
     """Fit Beta scores and the best of the GLM curves to one dataset: "simulate data like mine".
 
     Scores of exactly 1 or 0 are taken as rounded. For the Beta they count as P(1-c < resolution); for the curves they
@@ -72,9 +71,12 @@ def fit_world(profile: "tc.Profile", *, resolution: float | None = None) -> Worl
     right = float(weights @ outcomes / weights.sum())
     if right in (0.0, 1.0):
         raise InputError(f"every outcome is {right:.0f}: no calibration curve can be fitted to that")
-    beta = fit_beta(scores, weights, resolution=resolution)
-    c, rest = _place_ends(scores, beta)
-    return WorldFit(beta, tuple(fit_curves(c, rest, outcomes, weights)), profile)
+    try:
+        beta = fit_beta(scores, weights, resolution=resolution)
+        c, rest = _place_ends(scores, beta)
+        return WorldFit(beta, tuple(fit_curves(c, rest, outcomes, weights)), profile)
+    except np.linalg.LinAlgError as error:
+        raise InputError(f"{len(scores)} rows do not determine a curve; give more, with different scores") from error
 
 
 def _place_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ from math import isfinite
 import numpy as np
 import numpy.typing as npt
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta
@@ -14,6 +15,7 @@ from truecal.lab.worlds.world import Seed, World
 Labels = npt.NDArray[np.int64]
 
 
+@checks.checked
 @dataclass(frozen=True)
 class TopLabelWorld:
     """A top class, uniform over K, with score c from `top`; the other classes share 1-c, and the errors, equally.
@@ -61,6 +63,7 @@ class TopLabelWorld:
         return float(self.true_top_label_error(norm) * (1 / k + (k - 1) ** (1 - norm) / k) ** (1 / norm))
 
 
+@checks.checked
 @dataclass(frozen=True)
 class DirichletWorld:
     """Class probabilities z ~ Dirichlet(alpha), labels y ~ (1-s) z + s/K: a model too sure of itself by the share s.

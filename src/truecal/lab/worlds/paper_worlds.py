@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.curves import GLM, Function
 from truecal.lab.worlds.score_distributions import Beta
@@ -73,10 +74,14 @@ class _Worlds(Mapping[str, World]):
 PAPER_WORLDS: Mapping[str, World] = _Worlds({name: printed.world for name, printed in PRINTED.items()})
 
 
+@checks.checked
 def dataset_of(world_name: str) -> str:
     """CIFAR-10, CIFAR-100 or ImageNet.
 
     >>> dataset_of("resnet110_SD_c100")
     'CIFAR-100'
     """
-    return DATASETS[world_name.rsplit("_", 1)[-1]]
+    name = world_name.rsplit("_", 1)[-1]
+    if name not in DATASETS:
+        raise InputError(f"{world_name!r} is not the name of a world of the papers, such as 'resnet110_SD_c100'")
+    return DATASETS[name]

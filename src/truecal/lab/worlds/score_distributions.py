@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.beta_quantiles import beta_from_uniforms
 from truecal.lab.worlds.quadrature import Array, Integrand, Piece, integrate
+from truecal.predictions import border
 
 if TYPE_CHECKING:
     import truecal as tc
@@ -48,6 +50,7 @@ class Scores(ABC):
         return self.from_uniforms(rng.random((self.uniforms, *shape)))
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Beta(Scores):
     """Beta(alpha, beta): density proportional to c^(alpha-1) (1-c)^(beta-1).
@@ -90,6 +93,7 @@ class Beta(Scores):
         return Piece(0.0, 0.5**power, place)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Uniform(Scores):
     """Uniform scores between low and high.
@@ -119,6 +123,7 @@ class Uniform(Scores):
         return integrate((piece,), integrand)
 
 
+@checks.checked
 @dataclass(frozen=True, eq=False)
 class Discrete(Scores):
     """Finitely many scores with their probabilities: verbal confidences, rounded scores, the scores of a real model.
@@ -131,13 +136,13 @@ class Discrete(Scores):
     probabilities: npt.ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        values = np.array(self.values, dtype=np.float64, ndmin=1)
+        values = np.array(border.as_floats(self.values, "values"), dtype=np.float64, ndmin=1)
         if values.ndim != 1 or values.size == 0 or not np.all((values >= 0) & (values <= 1)):
             raise InputError("Discrete needs a one-dimensional, non-empty list of scores in [0, 1]")
         if self.probabilities is None:
             chances = np.full(values.size, 1.0 / values.size)
         else:
-            chances = np.array(self.probabilities, dtype=np.float64, ndmin=1)
+            chances = np.array(border.as_floats(self.probabilities, "probabilities"), dtype=np.float64, ndmin=1)
             if chances.shape != values.shape or not np.all(chances >= 0) or abs(chances.sum() - 1.0) > 1e-9:
                 raise InputError("Discrete needs one probability >= 0 for each score, summing to 1 (to within 1e-9)")
         values.setflags(write=False)
@@ -172,6 +177,7 @@ class Discrete(Scores):
         return float(np.dot(integrand(values, 1.0 - values), chances))
 
 
+@checks.checked
 @dataclass(frozen=True, eq=False)
 class Empirical(Scores):
     """Scores like these, without repeating them: a rank is drawn and the score interpolated between its neighbours.
@@ -183,7 +189,7 @@ class Empirical(Scores):
     values: npt.ArrayLike
 
     def __post_init__(self) -> None:
-        values = np.sort(np.array(self.values, dtype=np.float64, ndmin=1))
+        values = np.sort(np.array(border.as_floats(self.values, "values"), dtype=np.float64, ndmin=1))
         if values.ndim != 1 or values.size < 2 or not np.all((values >= 0) & (values <= 1)):
             raise InputError("Empirical needs a one-dimensional list of at least two scores in [0, 1]")
         values.setflags(write=False)
@@ -207,6 +213,7 @@ class Empirical(Scores):
         return float(np.mean(integrand(c, 1.0 - c) @ weights)) / 2
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Mixture(Scores):
     """A score comes from parts[k] with probability shares[k].
@@ -220,7 +227,7 @@ class Mixture(Scores):
     shares: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if len(self.parts) != len(self.shares) or not self.parts:
+        if len(self.parts) != len(self.shares) or len(self.parts) == 0:
             raise InputError(f"Mixture has {len(self.parts)} parts but {len(self.shares)} shares")
         if min(self.shares) < 0 or abs(sum(self.shares) - 1.0) > 1e-9:
             raise InputError(f"the shares of a Mixture must be >= 0 and sum to 1, not {self.shares}")

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.curves import GLM, Blend, Curve, Identity, Stretches, as_curve, transform
 from truecal.lab.worlds.quadrature import Array, Integrand
@@ -16,6 +17,7 @@ from truecal.lab.worlds.score_distributions import Scores
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 
 
+@checks.checked
 @dataclass(frozen=True)
 class World:
     """Raw scores c ~ `scores`, outcomes y ~ Bernoulli(`curve`(c)), and the model shows the score `recalibration`(c).

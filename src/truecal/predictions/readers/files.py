@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,9 @@ def read_frame(file: Path) -> Any:
             return _read_csv(pl, _unpacked(file))
         if kind == "ndjson":
             return pl.read_ndjson(io.BytesIO(_unpacked(file)), infer_schema_length=None)
-        return pl.DataFrame(_records(file), infer_schema_length=None, strict=False)
+        wide = [kind for kind in (pl.Int128, getattr(pl, "UInt128", None)) if kind is not None]
+        # whole numbers beyond 64 bits, which numpy lacks, are names if anything
+        return pl.DataFrame(_records(file), infer_schema_length=None, strict=False).cast(dict.fromkeys(wide, pl.String))
     except (
         pl.exceptions.PolarsError,
         OSError,
@@ -187,7 +190,7 @@ def unpacked(data: bytes, file: Path) -> bytes:
             return gzip.decompress(data)
         if packed == "zst":
             return _unzstd(data)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise FileError(f"{file} is damaged: {error}") from error
     return data
 

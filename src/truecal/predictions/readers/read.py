@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import checks
 from truecal.errors import FileError, InputError
 from truecal.names import did_you_mean
 from truecal.predictions.border import check_classes
@@ -38,6 +39,7 @@ class Wanted:
     words: Mapping[str, float] | None = None
     drop_null: bool = False
     preset: str | None = None
+    normalized: bool = True
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
+@checks.checked
 def read(
     path: str | Path,
     *,
@@ -191,6 +194,7 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
         "logits": choice.logits,
         "weights": wanted.weights,
         "clusters": wanted.clusters,
+        "normalized": wanted.normalized,
     }
     numeric = labels.dtype.is_numeric()
     if classes is not None and numeric and all(isinstance(name, str) for name in classes):
@@ -249,12 +253,13 @@ def _from_arrays(file: Path, wanted: Wanted) -> Reading:
     missing = [k for k in (name, choice.label, wanted.weights, wanted.clusters) if k is not None and k not in held]
     if missing:
         raise InputError(f"{file} has no array {missing[0]!r}; it has {', '.join(held)}")
-    build = Predictions.from_probs if choice.probs is not None else Predictions.from_logits
-    preds = build(
-        held[name],
-        held[choice.label],
-        weights=None if wanted.weights is None else held[wanted.weights],
-        clusters=None if wanted.clusters is None else held[wanted.clusters],
-        classes=wanted.classes,
-    )
+    further: dict[str, Any] = {
+        "weights": None if wanted.weights is None else held[wanted.weights],
+        "clusters": None if wanted.clusters is None else held[wanted.clusters],
+        "classes": wanted.classes,
+    }
+    if choice.probs is None:
+        preds = Predictions.from_logits(held[name], held[choice.label], **further)
+    else:
+        preds = Predictions.from_probs(held[name], held[choice.label], **further, normalized=wanted.normalized)
     return Reading(preds, choice.describe(list(held)), held[name] if choice.logits is not None else None)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.profile.cut import Cut
-from truecal.profile.profile import Profile, Sum
+from truecal.profile.profile import Profile
+from truecal.profile.rows import Sum
 from truecal.profile.sketch.rows import HeldCells, rows_of
 from truecal.types import Float64s, Indices
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.profile.sketch.cells import all_edges
@@ -21,6 +22,7 @@ from truecal.profile.sketch.tally import SUMS, Tally
 from truecal.types import Float64s
 
 
+@checks.checked
 class Sketch:
     """Sums of scores and outcomes in cells that are fine near 0 and near 1.
 
@@ -64,6 +66,7 @@ class Sketch:
     # ------------------------------------------------------------------ making one
 
     @classmethod
+    @checks.checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
         """The sketch of scores in [0, 1] with their 0/1 outcomes (the arguments of :meth:`Profile.from_arrays`, one dataset)."""
         sketch = cls()
@@ -102,6 +105,7 @@ class Sketch:
         sketch.fraction, sketch.precision = float(fraction), int(precision)
         return sketch
 
+    @checks.checked
     def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
         """Count in a batch, which may be empty; returns the sketch itself."""
         given = [np.shape(border.as_floats(scores, "scores")), np.shape(border.as_array(outcomes, "outcomes"))]
@@ -118,6 +122,7 @@ class Sketch:
         )
         return self.merge(Sketch.from_tally(tally, min(8, c.dtype.itemsize)))
 
+    @checks.checked
     def merge(self, other: "Sketch") -> "Sketch":
         """Take in all rows of another sketch; returns the sketch itself."""
         if not isinstance(other, Sketch):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal import breakdown
+from truecal import breakdown, checks
 from truecal.errors import FileError, InputError
 from truecal.predictions import border
 from truecal.recalibrate.classes import ClassOrder
@@ -39,6 +39,7 @@ class Offset:
         return inside
 
 
+@checks.checked
 class SegmentOffsets(Recalibrator):
     r"""One shift of the log odds for every segment that :func:`truecal.audit` finds, and none elsewhere.
 

@@ -105,17 +105,19 @@ class LabelledLogits:
         return widest
 
 
-def temperature_terms(data: LabelledLogits, inverse: float) -> tuple[float, float, float]:
+def temperature_terms(
+    data: LabelledLogits, inverse: float, kind: type[np.floating] = np.float64
+) -> tuple[float, float, float]:
     """Sums over rows of log Z and its two derivatives by the inverse temperature b; Z_i = sum_k exp(b (z_ik - max_k
     z_ik)).
 
-    The derivatives are the mean and the variance of the shifted logits under the softmax at inverse temperature b.
+    The derivatives are the mean and the variance of the shifted logits under the softmax at inverse temperature b. Rows are
+    worked through in the precision `kind`.
     """
     logits = data.logits
-    kind = logits.dtype.type
     log_z = slope = curvature = 0.0
-    for rows in data.blocks(logits.itemsize):
-        shifted = logits[rows] - data.peak[rows, None]
+    for rows in data.blocks(np.dtype(kind).itemsize):
+        shifted = logits[rows].astype(kind, copy=False) - data.peak[rows, None].astype(kind, copy=False)
         mass = shifted * kind(inverse)
         np.exp(mass, out=mass)
         z = mass.sum(axis=1).astype(np.float64)

@@ -10,7 +10,8 @@ from truecal.recalibrate.solvers.likelihood import LabelledLogits, temperature_t
 from truecal.types import Float64s
 
 _SAMPLE = 2000  # rows of the first, cheap search
-_STEP = 1e-4  # Newton's error is the square of its last step: 1e-8 in log T
+_STEP = 1e-6  # Newton's error is the square of its last step: 1e-12 in log T, about what rounding leaves of the sums
+_COARSE = 1e-3  # step below which logits of single precision, whose rounding moves log T by 1e-8, are read in double
 _FLATTEST = 1e-3  # smallest (inverse temperature) x (spread of logits): probabilities within 0.1 % of uniform
 
 
@@ -26,7 +27,7 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
     """Maximise the likelihood over the inverse temperature b > 0, in which minus log likelihood is convex.
 
     Newton's step is taken in log b on the derivative, which increases with b, and is replaced by bisection when it
-    leaves the bracket. A search over a sample of rows gives the start, so the full data is read two or three times.
+    leaves the bracket. A search over a sample of rows gives the start, so the full data is read three or four times.
 
     There is no finite optimum when every label has its row's largest logit (b grows without end): Laplace's targets make
     one. And none above zero when the logits carry no information: b stops where the probabilities are uniform to 0.1 %.
@@ -55,9 +56,10 @@ def _root(data: LabelledLogits, lowest: float, start: float) -> float:
     low, high = -np.inf, np.inf  # log b where the derivative is known to be negative, positive
     floor = log(lowest)
     u = max(log(start), floor)
+    kind = data.logits.dtype.type
     for _ in range(200):
         b = exp(u)
-        _, slope, curvature = temperature_terms(data, b)
+        _, slope, curvature = temperature_terms(data, b, kind)
         derivative = slope - reward
         if derivative < 0:
             low = u
@@ -65,7 +67,7 @@ def _root(data: LabelledLogits, lowest: float, start: float) -> float:
             high = u
             if u <= floor:
                 return lowest
-        if derivative == 0:
+        if derivative == 0 and kind is np.float64:
             return b
         step = -derivative / (b * curvature) if curvature > 0 else -np.inf if derivative > 0 else np.inf
         step = min(max(step, -2.0), 2.0)
@@ -74,8 +76,10 @@ def _root(data: LabelledLogits, lowest: float, start: float) -> float:
             after = (low + high) / 2
             step = after - u
         u = max(after, floor)
-        if abs(step) < _STEP or u in (low, high):
+        if kind is np.float64 and (abs(step) < _STEP or u in (low, high)):
             break
+        if kind is not np.float64 and (abs(step) < _COARSE or u in (low, high)):
+            kind, low, high = np.float64, -np.inf, np.inf  # signs found in single precision may be wrong this near
     return exp(u)
 
 

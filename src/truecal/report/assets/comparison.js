@@ -39,8 +39,34 @@ function scatterSpec() {
   };
 }
 
+function abstentionSpec() {
+  const percent = { format: '.0%', tickCount: 5 };
+  const risks = content.abstention.map((point) => point.risk);
+  return {
+    height: 300,
+    description: 'Share of wrong answers of each model against the share of rows that it answers.',
+    data: { values: content.abstention },
+    mark: { type: 'line', strokeWidth: 2 },
+    encoding: {
+      x: { field: 'answered', type: 'quantitative', scale: { domain: [0, 1] }, axis: { title: 'Rows answered, most confident first', ...percent } },
+      y: { field: 'risk', type: 'quantitative', scale: { domain: [0, Math.max(0.01, ...risks)] }, axis: { title: 'Wrong among the answered', tickCount: 5 } },
+      color: seriesColour(names),
+      strokeDash: { field: 'name', type: 'nominal', scale: { domain: names }, legend: { labelLimit: 260, columns: 2 } },
+      tooltip: [
+        { field: 'name', title: 'Model' },
+        { field: 'answered', title: 'Answered', format: '.0%' },
+        { field: 'risk', title: 'Wrong', format: '.4f' },
+      ],
+    },
+    config: chartTheme(),
+  };
+}
+
 prepareTables();
 startDrawing(async () => {
   await embed('reliability', curvesSpec(content.curves, 'Calibration curves of the models on top of each other.'));
-  await embed('scatter', scatterSpec());
+  if (content.abstention.length) {
+    await embed('scatter', scatterSpec());
+    await embed('abstention', abstentionSpec());
+  }
 });

@@ -70,8 +70,10 @@ function offer() {
   fill(get('kind'), diagrams.kinds.map((kind, i) => [String(i), `${lensWords(kind.lens).toLowerCase()}, equal ${kind.scheme}`]), String(state.kind));
 }
 
-function offerFamilies() {
+function offerFamilies(name) {
   const field = get('families');
+  for (const label of field.querySelectorAll('label')) label.remove();
+  get('families-title').textContent = name === 'family' ? 'Families' : name;
   for (const [i, family] of families.entries()) {
     const look = familyLook(family);
     const label = document.createElement('label');
@@ -196,7 +198,7 @@ function fillModels(rows, front) {
     line.dataset.model = row.index;
     line.append(
       name,
-      cell('td', row.family),
+      cell('td', row.kin),
       cell('td', row.size === null ? '' : row.size.toLocaleString('en'), row.size ?? -1),
       cell('td', row.error.toFixed(4), row.error),
       cell('td', row.value.toFixed(4), row.value),
@@ -298,7 +300,11 @@ function soon() {
 
 function act({ target }) {
   const { id, value } = target;
-  if (id === 'severity') state.place.severity = severities()[Number(value)];
+  if (id === 'grouping') {
+    groupBy(groupings[Number(value)]);
+    state.families = new Set(families);
+    offerFamilies(groupings[Number(value)]);
+  } else if (id === 'severity') state.place.severity = severities()[Number(value)];
   else if (id === 'metric') state.measure = Number(value);
   else if (id === 'lens') {
     const same = shownMeasures.filter((measure) => measure.lens === target.offered[Number(value)]);
@@ -321,7 +327,8 @@ get('model').addEventListener('change', ({ target }) => choose(Number(target.val
 get('kind').addEventListener('change', ({ target }) => { state.kind = Number(target.value); next(drawModel); });
 get('release').addEventListener('click', () => soon());
 
-offerFamilies();
+offerFamilies('family');
+fill(get('grouping'), groupings.map((name, i) => [String(i), name]), '0');
 prepareTables();
 startDrawing(drawAll);
 watchGlances();

@@ -61,7 +61,7 @@ function scatterSpec(rows, label) {
           size: sizeScale(),
           tooltip: [
             { field: 'name', title: 'Model' },
-            { field: 'family', title: 'Family' },
+            { field: 'kin', title: 'Family' },
             { field: 'error', title: 'Error rate', format: '.5f' },
             { field: 'value', title: 'Metric', format: '.5f' },
             { field: 'low', title: 'Low', format: '.4f' },

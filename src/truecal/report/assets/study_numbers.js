@@ -2,7 +2,16 @@
 
 const { diagrams } = content;
 const { models, places, measures, columns, units } = content.numbers;
-const families = [...new Set(models.map((model) => model.family))].sort((a, b) => a.localeCompare(b));
+const families = [];
+
+// What models are coloured, filtered and put into panels by: their family, or a covariate. Rows carry it as `family`.
+for (const model of models) model.kin = model.family;
+const groupings = ['family', ...new Set(models.flatMap((model) => Object.keys(model.groups)))];
+function groupBy(name) {
+  for (const model of models) model.family = name === 'family' ? model.kin : model.groups[name] ?? '(unknown)';
+  families.splice(0, families.length, ...[...new Set(models.map((model) => model.family))].sort((a, b) => a.localeCompare(b, 'en', { numeric: true })));
+}
+groupBy('family');
 
 function unique(values) {
   return [...new Set(values)];

@@ -2,8 +2,11 @@
 
 const content = JSON.parse(document.getElementById('content').textContent);
 
+// Asking for styles and sizes makes the browser lay the page out: both are asked once, until they may have changed.
+const colours = new Map();
 function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+  return colours.get(name);
 }
 
 function chartTheme() {
@@ -26,8 +29,10 @@ function chartTheme() {
 }
 
 // All charts are drawn as wide as the first column leaves room for beside the axis and the menu, so that they line up.
+let room = null;
 function plotWidth() {
-  return Math.max(180, document.getElementById('reliability').clientWidth - 125);
+  room ??= Math.max(180, document.getElementById('reliability').clientWidth - 125);
+  return room;
 }
 
 const AXIS_WIDTH = { minExtent: 48, maxExtent: 48 };
@@ -57,16 +62,19 @@ function next(step) {
 }
 
 function startDrawing(draw) {
+  const recolour = () => { colours.clear(); next(draw); };
   document.getElementById('theme').addEventListener('click', () => {
     const root = document.documentElement;
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
     root.dataset.theme = dark ? 'light' : 'dark';
-    next(draw);
+    recolour();
   });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => next(draw));
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', recolour);
   let drawnWidth = plotWidth();
   new ResizeObserver(() => {
-    if (matchMedia('print').matches || plotWidth() === drawnWidth) return;
+    if (matchMedia('print').matches) return;
+    room = null;
+    if (plotWidth() === drawnWidth) return;
     drawnWidth = plotWidth();
     next(() => Promise.all(Object.values(views).map((view) => view.width(plotWidth()).runAsync())));
   }).observe(document.getElementById('reliability'));

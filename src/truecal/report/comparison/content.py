@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens, default_lens
@@ -11,6 +13,9 @@ from truecal.report.model.curves import CurveRecord, thinned
 from truecal.report.provenance import Provenance, fingerprint
 
 MOST_MODELS = 8  # as many curves as can be told apart
+_COARSE = 2  # percent of rows answered between the points of a drawn curve
+_MOST_TASKS = 60
+_FEWEST = 30  # rows of a task that are judged
 
 
 @dataclass(frozen=True)
@@ -26,16 +31,38 @@ class ComparisonSetting:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """One model: its calibration error with interval, its direction, and what it is worth otherwise."""
+    """One model: its calibration error with interval, its direction, and what it is worth otherwise (unknown from a sketch)."""
 
     name: str
     error: float
     low: float
     high: float
     direction: float
-    accuracy: float
-    log_loss: float
-    brier: float
+    accuracy: float | None
+    log_loss: float | None
+    brier: float | None
+    aurc: float | None = None
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """One model on the rows of one task."""
+
+    task: str
+    model: str
+    n: int
+    error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RiskPoint:
+    """Share of wrong answers among the most confident share `answered` of a model's rows."""
+
+    name: str
+    answered: float
+    risk: float
 
 
 @dataclass(frozen=True)
@@ -47,49 +74,91 @@ class ComparisonContent:
     judged: str
     top_label: bool
     level: float
+    paired: bool
     models: tuple[ModelRow, ...]
     pairs: tuple[PairRow, ...]
     sentence: str
     curves: Mapping[str, CurveRecord | None]
+    abstention: tuple[RiskPoint, ...]
+    tasks: tuple[TaskRow, ...]
     reproduce: Provenance
 
 
 def gather_comparison(
-    models: Mapping[str, tc.Predictions], setting: ComparisonSetting, *, lens: Lens | None = None
+    models: Mapping[str, tc.Predictions] | Mapping[str, tc.Sketch],
+    setting: ComparisonSetting,
+    *,
+    lens: Lens | None = None,
 ) -> ComparisonContent:
     """Errors of every model, differences of every pair, and the curves to overlay."""
     if not 2 <= len(models) <= MOST_MODELS:
         raise InputError(f"two to {MOST_MODELS} models can be compared on one page, not {len(models)}")
-    first = next(iter(models.values()))
     level, rng = setting.level, setting.rng
-    judged = default_lens(first) if lens is None else lens
-    if judged.shares(first) is not None or judged.several:
+    rows_of = {name: data for name, data in models.items() if isinstance(data, tc.Predictions)}
+    first = next(iter(rows_of.values()), None)
+    judged = lens if lens is not None or first is None else default_lens(first)
+    if first is not None and judged is not None and (judged.shares(first) is not None or judged.several):
         raise InputError(f"the comparison page draws one probability per row; compare {judged} without a page")
     comparisons = compare_models(models, setting.pairing, lens=judged, level=level, rng=rng)
-    rows, curves = [], {}
-    for name, preds in models.items():
-        estimate = tc.measure(preds, lens=judged, level=level, rng=rng)
-        assert estimate.interval is not None
-        curves[name] = thinned(estimate.curve)
-        ends = float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
-        quality = tc.scores.accuracy(preds), tc.scores.log_loss(preds), tc.scores.brier(preds)
-        rows.append(ModelRow(name, *ends, float(estimate.direction), *quality))
+    estimates = {name: tc.measure(data, lens=judged, level=level, rng=rng) for name, data in models.items()}
+    abstention = {name: tc.selective.risk_coverage(preds, resamples=99) for name, preds in rows_of.items()}
+    rows = [_model(name, estimates[name], rows_of.get(name), abstention.get(name)) for name in models]
     pairs = tuple(PairRow.of(comparison) for comparison in comparisons)
-    described = judged.describe(first)
+    described = "scores" if first is None or judged is None else judged.describe(first)
     options = {"level": level, "lens": described, "resamples": len(comparisons[0].differences), "rng": rng}
-    prints = {name: fingerprint((preds.probs, preds.labels, preds.weights)) for name, preds in models.items()}
+    prints = {name: fingerprint((preds.probs, preds.labels, preds.weights)) for name, preds in rows_of.items()}
     return ComparisonContent(
         title=setting.title,
         n=comparisons[0].n,
         judged=described,
-        top_label=judged.outcome_name == "accuracy",
+        top_label=judged is not None and judged.outcome_name == "accuracy",
         level=level,
+        paired=first is not None and setting.pairing.paired,
         models=tuple(rows),
         pairs=pairs,
         sentence=_sentence(rows, pairs, level),
-        curves=curves,
+        curves={name: thinned(estimate.curve) for name, estimate in estimates.items()},
+        abstention=tuple(
+            RiskPoint(name, row["answered"], row["risk"])
+            for name, curve in abstention.items()
+            for row in curve.frame()
+            if round(100 * row["answered"]) % _COARSE == 0
+        ),
+        tasks=_tasks(rows_of, judged, level, rng),
         reproduce=Provenance(prints, setting.command, options),
     )
+
+
+def _model(
+    name: str, estimate: tc.Estimate, preds: tc.Predictions | None, curve: tc.selective.RiskCoverage | None
+) -> ModelRow:
+    assert estimate.interval is not None
+    ends = float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
+    if preds is None or curve is None:
+        return ModelRow(name, *ends, float(estimate.direction), None, None, None)
+    quality = 1 - curve.area.error, tc.scores.log_loss(preds), tc.scores.brier(preds)
+    return ModelRow(name, *ends, float(estimate.direction), *quality, curve.area.value)
+
+
+def _tasks(models: Mapping[str, tc.Predictions], lens: Lens | None, level: float, rng: int) -> tuple[TaskRow, ...]:
+    """The error of every model on every task, where all of them say the task and there are some."""
+    if not models or any("task" not in preds.columns for preds in models.values()):
+        return ()
+    names = {name: np.asarray(preds.columns["task"]).astype(str) for name, preds in models.items()}
+    tasks = np.unique(np.concatenate(list(names.values())))
+    if not 2 <= len(tasks) <= _MOST_TASKS:
+        return ()
+    rows = []
+    for task in tasks.tolist():
+        for name, preds in models.items():
+            held = preds.take(names[name] == task)
+            if len(held) < _FEWEST:
+                continue
+            estimate = tc.measure(held, lens=lens, level=level, rng=rng)
+            assert estimate.interval is not None
+            ends = float(estimate.value), float(estimate.interval.low), float(estimate.interval.high)
+            rows.append(TaskRow(task, name, estimate.n, *ends))
+    return tuple(rows)
 
 
 def _sentence(rows: Sequence[ModelRow], pairs: Sequence[PairRow], level: float) -> str:

@@ -43,7 +43,12 @@ class PairRow:
 
 
 def compare_models(
-    models: Mapping[str, tc.Predictions], pairing: Pairing, *, lens: Lens | None, level: float, rng: int
+    models: Mapping[str, tc.Predictions] | Mapping[str, tc.Sketch],
+    pairing: Pairing,
+    *,
+    lens: Lens | None,
+    level: float,
+    rng: int,
 ) -> Sequence[tc.uncertainty.Comparison]:
     """Every pair of models, or every model with the reference; p-values adjusted for the number of pairs (Holm)."""
     return tc.compare_many(

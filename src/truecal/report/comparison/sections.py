@@ -25,8 +25,9 @@ def comparison_body(content: ComparisonContent) -> str:
             "main",
             verdict,
             section("models", "The models", _models(content)),
-            section("pairs", "Pair by pair, on the same rows", _pairs(content)),
-            section("curves", "Confidence and reality", _charts()),
+            section("pairs", "Pair by pair, on the same rows" if content.paired else "Pair by pair", _pairs(content)),
+            section("curves", "Confidence and reality", _charts(content)),
+            section("tasks", "By task", _tasks(content)) if content.tasks else "",
             section("reproduce", "Reproducibility", _reproduce(content)),
         )
         + element(
@@ -43,9 +44,7 @@ def _models(content: ComparisonContent) -> str:
             Cell(f"{row.error:.4f}", row.error),
             Cell(f"{row.low:.4f} to {row.high:.4f}", row.low),
             Cell(f"{row.direction:+.4f}", row.direction),
-            Cell(f"{row.accuracy:.4f}", row.accuracy),
-            Cell(f"{row.log_loss:.4f}", row.log_loss),
-            Cell(f"{row.brier:.4f}", row.brier),
+            *(_known(value) for value in (row.accuracy, row.log_loss, row.brier, row.aurc)),
         ]
         for row in content.models
     ]
@@ -57,6 +56,7 @@ def _models(content: ComparisonContent) -> str:
         "Accuracy",
         "Log loss",
         "Brier score",
+        "Area under risk-coverage",
     ]
     return table("Models", head, rows, id_="model-table")
 
@@ -73,10 +73,13 @@ def _pairs(content: ComparisonContent) -> str:
         ]
         for pair in content.pairs
     ]
+    how = (
+        "Rows are resampled for both models alike, so what they have in common cancels."
+        if content.paired
+        else "Rows of the models do not belong together and are resampled by themselves."
+    )
     intro = element(
-        "p",
-        "Rows are resampled for both models alike, so what they have in common cancels. Below 0, the first is better calibrated. "
-        "Adjusted p-values allow for the number of pairs (Holm).",
+        "p", f"{how} Below 0, the first is better calibrated. Adjusted p-values allow for the number of pairs (Holm)."
     )
     head = ["Pair", "Difference", f"{content.level:.0%} interval", "p-value", "Adjusted", "Finding"]
     return intro + table("Differences of calibration errors", head, rows, page=20, id_="pair-table")
@@ -93,7 +96,26 @@ def _p(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _charts() -> str:
+def _known(value: float | None) -> Cell:
+    return Cell("unknown") if value is None else Cell(f"{value:.4f}", value)
+
+
+def _tasks(content: ComparisonContent) -> str:
+    rows = [
+        [
+            Cell(row.task),
+            Cell(row.model),
+            Cell(f"{row.n:,}", row.n),
+            Cell(f"{row.error:.4f}", row.error),
+            Cell(f"{row.low:.4f} to {row.high:.4f}", row.low),
+        ]
+        for row in content.tasks
+    ]
+    head = ["Task", "Model", "Answers", "Error (rms)", f"{content.level:.0%} interval"]
+    return table("Calibration error by task", head, rows, page=20, id_="task-table")
+
+
+def _charts(content: ComparisonContent) -> str:
     without = element("noscript", element("p", "The charts need JavaScript; every number is in the tables above."))
     return without + element(
         "div",
@@ -106,7 +128,18 @@ def _charts() -> str:
             "figure",
             element("div", "", id="scatter", class_="chart"),
             element("figcaption", "Better is up and to the left: more accurate, and closer to the truth about itself."),
-        ),
+        )
+        if content.abstention
+        else "",
+        element(
+            "figure",
+            element("div", "", id="abstention", class_="chart"),
+            element(
+                "figcaption", "Share of wrong answers if only the most confident rows are answered. Lower is better."
+            ),
+        )
+        if content.abstention
+        else "",
         class_="charts",
     )
 

@@ -99,6 +99,25 @@ class Content:
     context: Context | None = field(default=None, metadata=OPTIONAL)
 
 
+@dataclass(frozen=True)
+class _Slow:
+    """The parts of the page that take seconds; none of them on a fast page."""
+
+    segments: SegmentsRecord | Absent | None = None
+    clinical: ClinicalRecord | Absent | None = None
+    recalibration: RecalibrationRecord | Absent | None = None
+    bias: BiasRecord | Absent | None = None
+
+    @classmethod
+    def of(cls, source: Source, setting: Setting, progress: Callable[[str], object]) -> "_Slow":
+        progress("searching for segments")
+        segments, clinical = source.segments(setting.tolerance), source.clinical()
+        progress("recalibrating on held-out folds")
+        remedies = source.remedies()
+        progress("simulating data like these")
+        return cls(segments, clinical, remedies, bias(source.profile, rng=setting.rng))
+
+
 def gather(
     data: object,
     setting: Setting,
@@ -119,26 +138,17 @@ def gather(
     head, absolute = source.measured()
     progress("asking every estimator")
     others = {estimator: _other(estimator, source, fast=setting.fast) for estimator in OTHERS}
+    progress("judging groups")
     groups = source.groups(head)
     progress("going through classes")
     classes = source.classes()
     progress("judging low, medium and high confidence")
     likert = source.likert(setting.scale)
-    remedies, biases, segments, clinical = None, None, None, None
-    if not setting.fast:
-        progress("searching for segments")
-        segments, clinical = source.segments(setting.tolerance), source.clinical()
-        progress("recalibrating on held-out folds")
-        remedies = source.remedies()
-        progress("simulating data like these")
-        biases = bias(profile, rng=rng)
-    progress("measuring in context")
-    context = asked.measured(data, level, rng)
-    smooth, steps = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True)
-    cells = cells_of(profile)
-    whole = profile.whole()
-    confidence, rate = (float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))
+    slow = _Slow() if setting.fast else _Slow.of(source, setting, progress)
+    smooth, steps, cells = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True), cells_of(profile)
+    confidence, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
     options = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": source.by, "rng": rng}
+    progress("measuring in context")
     return Content(
         title=setting.title,
         source=setting.source,
@@ -159,15 +169,15 @@ def gather(
         classes=classes,
         groups=groups,
         likert=likert,
-        segments=segments,
-        clinical=clinical,
-        recalibration=remedies,
-        bias=biases,
+        segments=slow.segments,
+        clinical=slow.clinical,
+        recalibration=slow.recalibration,
+        bias=slow.bias,
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         most_bins=MOST_BINS,
         curves=Curves(None if smooth is None else smooth.banded(profile, level), steps),
         reproduce=Provenance({"": source.fingerprint()}, setting.command, options, setting.files),
-        context=context,
+        context=asked.measured(data, level, rng),
     )
 
 

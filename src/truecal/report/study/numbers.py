@@ -13,8 +13,10 @@ from typing import Any
 import truecal as tc
 from truecal.errors import InputError
 from truecal.report.study.record import Columns, Measure, Model, Numbers, Place, Units
+from truecal.study import store as stores
 
 _UNITS = Units()
+_MOST_GROUPS = 12  # values of a covariate that models are coloured by
 NO_FAMILY = "(no family)"
 _PLACE = ["dataset", "severity", "recalibrator", "selection"]
 _MEASURE = ["lens", "metric"]
@@ -154,11 +156,29 @@ def measure_label(metric: str, bins: int | None, norm: float | None, scheme: str
 def _models(frame: Any) -> list[Model]:
     import polars as pl
 
-    found = frame.group_by("model").agg(pl.col("family").first(), pl.col("size").first()).sort("model")
+    more = [name for name in frame.columns if name not in stores.RESULTS]
+    firsts = [pl.col(name).first() for name in ("family", "size", *more)]
+    changing = [pl.col(name).drop_nulls().n_unique().alias(f"{name} count") for name in more]
+    found = frame.group_by("model").agg(*firsts, *changing).sort("model")
+    # covariates of models, not of datasets, with values that colours can tell apart
+    grouped = [n for n in more if found[f"{n} count"].max() == 1 and 2 <= found[n].n_unique() <= _MOST_GROUPS]
     return [
-        Model(name, NO_FAMILY if family is None else family, size)
-        for name, family, size in found.select("model", "family", "size").rows()
+        Model(
+            row["model"],
+            NO_FAMILY if row["family"] is None else row["family"],
+            row["size"],
+            {
+                name: f"{row[name]:g}" if isinstance(row[name], float) else str(row[name])
+                for name in grouped
+                if row[name] is not None
+            },
+        )
+        for row in found.iter_rows(named=True)
     ]
+
+
+def _in_words(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _priority(measure: tuple[str, str]) -> tuple[int, int, int, str, str]:

@@ -16,9 +16,12 @@ Drawn = dict[str, list[list[float]]]  # "place/model" -> confidences, outcomes, 
 
 @dataclass(frozen=True)
 class Model:
+    """A model of the study. `groups` are what it can be coloured by beside its family: covariates with few values, in words."""
+
     name: str
     family: str
     size: float | None
+    groups: Mapping[str, str]
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ def _controls() -> str:
             ("lens", "Lens"),
             ("metric", "Metric"),
             ("selection", "Rows"),
+            ("grouping", "Colour and panels by"),
         )
     )
     severity = element(
@@ -101,7 +102,7 @@ def _controls() -> str:
         '<input type="range" id="severity" min="0" max="0" value="0" step="1">',
         class_="control",
     )
-    families = element("fieldset", element("legend", "Families"), id="families")
+    families = element("fieldset", element("legend", "Families", id="families-title"), id="families")
     return element("form", choices, severity, families, id="controls", aria_label="What to show")
 
 

@@ -5,7 +5,8 @@ from math import log
 
 import truecal as tc
 from truecal.report.provenance import now, versions
-from truecal.watch import GroupStep, WatchedGroup, WatchStep
+from truecal.watch import WatchedGroup
+from truecal.watch import step as steps_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class GroupContent:
     """One group: what it says now, its time line, and its diagrams before and after the estimated start of a change."""
 
     name: str
-    step: GroupStep
+    step: steps_of.GroupStep
     limit: float  # log of the e-value with which this group alone raises the alarm
     line: TimeLine
     before: Diagram
@@ -48,7 +49,7 @@ class WatchContent:
     """Everything on the page."""
 
     title: str
-    step: WatchStep
+    step: steps_of.WatchStep
     tolerance: float
     alpha: float
     run_length: int
@@ -102,7 +103,7 @@ def gather_watch(watch: tc.Watch, *, title: str, command: str | None) -> WatchCo
     )
 
 
-def _group(group: WatchedGroup, step: GroupStep, limit: float) -> GroupContent:
+def _group(group: WatchedGroup, step: steps_of.GroupStep, limit: float) -> GroupContent:
     lines = group.history.lines
     stream = group.streams[group.leader]
     before, after = stream.blocks.split(stream.start)

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 import truecal as tc
+from truecal import checks
 from truecal import estimate as estimators
 from truecal.estimate import Bins, resampling
 from truecal.types import Float64s
@@ -35,6 +36,7 @@ class BinBias:
         return float((self.share * self.bias).sum())
 
 
+@checks.checked
 def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "mass"] = "mass") -> BinBias:
     """The bias of the plug-in squared gap, bin by bin, from the prefix sums of a profile.
 
@@ -49,7 +51,9 @@ def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "
     0.0017
     """
     resampling.refuse_batch(profile)
-    cut = estimators.Binning(bins, scheme, "keep", "left").cut(profile)
+    binning = estimators.Binning(bins, scheme, "keep", "left")
+    binning.check()
+    cut = binning.cut(profile)
     found = Bins.of(profile, cut)
     squares, products = (np.diff(profile.sums(name, cut), axis=1)[0] for name in ("cc", "cy"))
     weight, outcome, score = found.safe[0], found.outcome_sum[0] / found.safe[0], found.score_sum[0] / found.safe[0]

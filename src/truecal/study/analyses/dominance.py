@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import CONDITION, numbers, with_error
@@ -37,6 +38,7 @@ class Dominance:
         return tuple((family, by) for family, by, dominated in whole.iter_rows() if dominated)
 
 
+@checks.checked
 def dominance(
     frame: Any,
     *,

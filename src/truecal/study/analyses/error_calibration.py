@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal import checks
 from truecal.study.analyses.correlation import METHODS, correlate, few_models, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import CONDITION, gathered, named, numbers, with_error
@@ -34,6 +35,7 @@ class ErrorAgainstCalibration:
         return self._trends
 
 
+@checks.checked
 def error_against_calibration(
     frame: Any,
     *,

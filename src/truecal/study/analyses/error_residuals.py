@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal import checks
 from truecal.study.analyses.correlation import FEW, fit_line
 from truecal.study.analyses.points import CONDITION, gathered, named, numbers, with_error
 from truecal.study.store import polars
@@ -38,6 +39,7 @@ class Residuals:
         return self._lines
 
 
+@checks.checked
 def residuals(
     frame: Any,
     *,

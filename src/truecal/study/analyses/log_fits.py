@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import fit_line
 from truecal.study.analyses.pareto_sets import METRIC
@@ -38,6 +39,7 @@ class LogFits:
         return self._lines
 
 
+@checks.checked
 def log_fits(
     frame: Any,
     *,

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truecal import checks
 from truecal.errors import InputError
+from truecal.predictions import border
 from truecal.study.analyses.points import CONDITION, at, conditions, gathered, numbers, where, with_error
 from truecal.study.analyses.shifts.reference import references
 from truecal.study.store import polars
@@ -19,6 +21,7 @@ from truecal.study.store import polars
 METRIC = "rank-series-l2"
 
 
+@checks.checked
 def on_front(x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
     """Which points no other beats: none is at least as low in both and lower in one. Equal points stand or fall together.
 
@@ -27,7 +30,7 @@ def on_front(x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
     >>> on_front([0.1, 0.2, 0.3, 0.1], [0.05, 0.01, 0.03, 0.06]).tolist()
     [True, True, False, False]
     """
-    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    a, b = (border.as_floats(values, name).astype(np.float64) for name, values in (("x", x), ("y", y)))
     if a.shape != b.shape or a.ndim != 1:
         raise InputError(f"points need as many x as y, not arrays of shapes {a.shape} and {b.shape}")
     for name, values in (("x", a), ("y", b)):
@@ -109,6 +112,7 @@ class ParetoSets:
         return pl.DataFrame(rows, schema=types | {"share": pl.Float64}, orient="row")
 
 
+@checks.checked
 def pareto(
     frame: Any,
     *,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.bias_of_bins import squared_bias
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
@@ -43,6 +44,7 @@ class BinTrend:
         return self._points
 
 
+@checks.checked
 def bin_trend(
     frame: Any,
     *,

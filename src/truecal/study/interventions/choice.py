@@ -24,6 +24,7 @@ _MAKERS: Mapping[str, Any] = {
     "temperature": lambda _: tc.TemperatureScaling(input="logits"),
     "bias-corrected-temperature": lambda _: tc.BiasCorrectedTemperature(input="logits"),
     "histogram": lambda bins: tc.HistogramBinning(bins, input="logits"),
+    "histogram-width": lambda bins: tc.HistogramBinning(bins, scheme="width", input="logits"),
 }
 
 

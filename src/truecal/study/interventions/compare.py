@@ -22,6 +22,7 @@ from truecal.study.interventions.data import Data, check_plan, load_data
 from truecal.study.interventions.lenses import numbers
 from truecal.study.interventions.models import Job, Outputs, outputs_of_all
 from truecal.study.interventions.pictures import Columns, picture_columns
+from truecal.study.interventions.ready import ready_logits, with_ensembles
 from truecal.study.interventions.summary import Finding, Summed, summed
 from truecal.writing import write_whole
 
@@ -68,6 +69,16 @@ class Comparison:
         """Does what lowers the usual error lower the others?"""
         return words.verdict(self)
 
+    def tables(self) -> dict[str, tuple[list[str], list[list[str]]]]:
+        """Title -> header and rows of every table, for a page."""
+        made = words.tables(self)
+        return {title: (list(one.columns), [list(map(str, row)) for row in one.rows]) for title, one in made.items()}
+
+    def facts(self) -> list[str]:
+        """What was judged, in a few words."""
+        rows = [f"{count:,} {side} rows" for side, count in self.rows.items() if count and " " not in side]
+        return [*rows, f"{len(self.plan.seeds)} seeds"]
+
     def text(self) -> str:
         """All tables, the answer and the notes, for a terminal."""
         return words.text(self)
@@ -103,9 +114,14 @@ def compare_interventions(
     progress : called with a :class:`truecal.parallel.Step`: how many models are done, and what was done last.
     """
     plan = Plan.read(config)
-    data = load_data(plan.data)
-    check_plan(plan, data, Path(config).name)
-    outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, progress=progress)
+    if plan.data.logits is None:
+        data = load_data(plan.data)
+        check_plan(plan, data, Path(config).name)
+        outputs = outputs_of_all(plan, data, Path(folder) / "models", workers=workers, progress=progress)
+    else:
+        plan, data, outputs = ready_logits(plan, Path(plan.data.logits))
+        check_plan(plan, data, Path(config).name)
+    outputs = with_ensembles(plan, outputs)
     progress(parallel.Step("judging the test rows", len(outputs), len(outputs)))
     choice = choose(plan, data, outputs)
     findings: list[Finding] = []

@@ -11,14 +11,16 @@ from truecal.errors import InputError
 from truecal.study.spec.document import Entry, Problems, read_document
 from truecal.train import recipe
 
-WHILE_TRAINING = ("label-smoothing", "mixup", "focal")
-AFTERWARDS = ("temperature", "bias-corrected-temperature", "histogram")
+WHILE_TRAINING = ("label-smoothing", "mixup", "focal", "mc-dropout")
+AFTERWARDS = ("temperature", "bias-corrected-temperature", "histogram", "histogram-width")
+TOGETHER = "ensemble"
 BUNDLED = ("warped-digits", "digits")
 BASELINE = "none"
 Strength = float | str | None
 Groups = Mapping[str, tuple[object, ...]]
 
-_LIMITS = {"label-smoothing": (0.0, 1.0), "mixup": (0.0, 100.0), "focal": (0.0, 100.0)}
+_LIMITS = {"label-smoothing": (0.0, 1.0), "mixup": (0.0, 100.0), "focal": (0.0, 100.0), "mc-dropout": (0.0, 1.0)}
+_BINNED = ("histogram", "histogram-width")
 _DEFAULTS: Mapping[str, tuple[Strength, ...]] = {
     "label-smoothing": (0.005, 0.01, 0.02, 0.05),
     "mixup": (0.02, 0.05, 0.1, 0.2),
@@ -27,13 +29,24 @@ _DEFAULTS: Mapping[str, tuple[Strength, ...]] = {
     "bias-corrected-temperature": (None,),
     "histogram": (5, 10, 15, 25),
 }
+# What is done only where the file names it.
+_ASKED: Mapping[str, tuple[Strength, ...]] = {
+    "histogram-width": (5, 10, 15, 25),
+    "mc-dropout": (0.1, 0.2, 0.4),
+    TOGETHER: (2, 3),
+}
+_KNOWN = {**_DEFAULTS, **_ASKED}
 
 
 @dataclass(frozen=True)
 class DataPlan:
-    """Which data, and how it is split; `seed` fixes the split, which is the same for all models."""
+    """Which data, and how it is split; `seed` fixes the split, which is the same for all models.
+
+    With `logits` nothing is trained: it is a folder with a folder of .npz files for every method, one file per seed.
+    """
 
     source: str = "warped-digits"
+    logits: str | None = None
     validation: float = 0.2
     test: float = 0.4
     seed: int = 0
@@ -95,12 +108,21 @@ class _Reader:
         return found
 
     def _data(self, entry: Entry) -> DataPlan:
-        given = self.problems.keys(entry, ("set", "file", "validation", "test", "seed"), what="data")
+        given = self.problems.keys(entry, ("set", "file", "logits", "validation", "test", "seed"), what="data")
         usual = DataPlan()
+        self.lines["data"] = entry.line
+        if "logits" in given:
+            folder = self.folder / str(given["logits"].plain())
+            if len(given) > 1:
+                self.problems.add(entry.line, "data: logits stands alone; its files hold validation and test rows")
+            elif not folder.is_dir():
+                self.problems.add(given["logits"].line, f"there is no folder {folder}")
+            return DataPlan(logits=str(folder))
         source = usual.source
         if ("set" in given) == ("file" in given):
             self.problems.add(
-                entry.line, f"data needs either set: (one of {', '.join(BUNDLED)}) or file: (an .npz file)"
+                entry.line,
+                f"data needs either set: (one of {', '.join(BUNDLED)}), file: (an .npz file) or logits: (a folder)",
             )
         elif "set" in given:
             source = str(given["set"].plain())
@@ -111,16 +133,18 @@ class _Reader:
             source = str(file)
             if file.suffix != ".npz" or not file.is_file():
                 self.problems.add(given["file"].line, f"there is no .npz file {file}")
-        self.lines["data"] = entry.line
         validation = self._number(given, "validation", usual.validation, low=0.0, high=1.0, open_ends=True)
         test = self._number(given, "test", usual.test, low=0.0, high=1.0, open_ends=True)
         if validation + test >= 1:
             self.problems.add(entry.line, f"validation {validation:g} and test {test:g} leave no rows to train on")
-        return DataPlan(source, validation, test, self._whole(given, "seed", usual.seed, low=0))
+        return DataPlan(source, None, validation, test, self._whole(given, "seed", usual.seed, low=0))
 
     def _training(self, model: Entry, training: Entry) -> recipe.Recipe:
         usual = recipe.Recipe()
-        of_model = self.problems.keys(model, ("network", "width"), what="model")
+        of_model = self.problems.keys(model, ("network", "width", "import"), what="model")
+        own = None if "import" not in of_model else str(of_model["import"].plain())
+        if own is not None and len(of_model) > 1:
+            self.problems.add(model.line, "model: import: stands alone; network and width are of the bundled ones")
         network = of_model["network"].plain() if "network" in of_model else usual.network
         if network not in recipe.NETWORKS:
             self.problems.add(
@@ -131,6 +155,7 @@ class _Reader:
         given = self.problems.keys(training, names, what="training")
         return recipe.Recipe(
             network=next((known for known in recipe.NETWORKS if known == network), usual.network),
+            own=own,
             width=self._whole(of_model, "width", usual.width, low=1),
             epochs=self._whole(given, "epochs", usual.epochs, low=1),
             batch=self._whole(given, "batch", usual.batch, low=1),
@@ -153,22 +178,24 @@ class _Reader:
     def _interventions(self, entry: Entry | None) -> Mapping[str, tuple[Strength, ...]]:
         if entry is None:
             return dict(_DEFAULTS)
-        given = self.problems.keys(entry, tuple(_DEFAULTS), what="interventions")
+        given = self.problems.keys(entry, tuple(_KNOWN), what="interventions")
         if isinstance(entry.value, dict) and not entry.value:
             self.problems.add(entry.line, "interventions must name at least one")
         return {name: self._strengths(name, item) for name, item in given.items()}
 
     def _strengths(self, name: str, entry: Entry) -> tuple[Strength, ...]:
         if entry.value is None:
-            return _DEFAULTS[name]
-        if _DEFAULTS[name] == (None,):
+            return _KNOWN[name]
+        if _KNOWN[name] == (None,):
             self.problems.add(entry.line, f"{name} has no strength to choose; write '{name}:' alone")
             return (None,)
         found: list[Strength] = []
         for item in self.problems.items(entry, what=f"the strengths of {name}"):
             value = item.plain()
             number = isinstance(value, int | float) and not isinstance(value, bool)
-            if name == "histogram":
+            if name == TOGETHER:
+                fine, words = isinstance(value, int) and number and value >= 2, "numbers of members of at least 2"
+            elif name in _BINNED:
                 fine, words = isinstance(value, int) and number and value >= 1, "numbers of bins of at least 1"
             elif name == "focal" and isinstance(value, str):
                 fine, words = value == "flsd-53", "numbers, or flsd-53"

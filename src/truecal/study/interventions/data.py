@@ -79,10 +79,11 @@ def check_plan(plan: Plan, data: Data, file: str) -> None:
     first = next(iter(lenses.groupings.values()), {})
     if lenses.likert_of is not None and lenses.likert_of not in first:
         check_at(lines["likert_of"], probe.class_index, lenses.likert_of)
-    if plan.training.network == "cnn" and data.train.inputs.ndim not in (3, 4):
+    bundled = plan.data.logits is None and plan.training.own is None
+    if bundled and plan.training.network == "cnn" and data.train.inputs.ndim not in (3, 4):
         shape = data.train.inputs.shape[1:]
         problems.add(lines["model"], f"a cnn needs images, and these inputs have shape {shape}; use network: mlp")
-    bins = [b for b in plan.interventions.get("histogram", ()) if b is not None]
+    bins = [b for kind in ("histogram", "histogram-width") for b in plan.interventions.get(kind, ()) if b is not None]
     most = max((int(b) for b in bins), default=0)
     if most > len(data.validation.labels) // 2:
         problems.add(

@@ -98,7 +98,8 @@ def train(job: Job, recipe: recipes.Recipe, data: Data) -> Outputs:
         strength=0.0 if job.strength is None else job.strength,  # type: ignore[arg-type]
         seed=job.seed,
     )
-    return Outputs(training.logits_of(model, data.validation.inputs), training.logits_of(model, data.test.inputs))
+    logits = training.averaged_logits if job.kind == "mc-dropout" else training.logits_of
+    return Outputs(logits(model, data.validation.inputs), logits(model, data.test.inputs))
 
 
 _HELD: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent once

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from truecal.study.interventions.config import AFTERWARDS, BASELINE, WHILE_TRAINING, LensPlan
+from truecal.study.interventions.config import AFTERWARDS, BASELINE, TOGETHER, WHILE_TRAINING, LensPlan
 from truecal.study.interventions.summary import Summed
 
 Columns = dict[str, list[Any]]
-_KNOWN = (BASELINE, *WHILE_TRAINING, *AFTERWARDS)  # an intervention looks the same in every picture
+_KNOWN = (BASELINE, *WHILE_TRAINING, *AFTERWARDS, TOGETHER)  # an intervention looks the same in every picture
 
 _ERROR = "Calibration error"
 _PICTURES: dict[str, tuple[str, Callable[[Summed], str | None]]] = {

@@ -71,7 +71,7 @@ class Metric:
             return tc.BinnedECE(bins=self.bins, scheme=self.scheme, **options)  # type: ignore[arg-type]
         if self.kind in ("debiased", "exact"):
             correction: Any = "exact" if self.kind == "exact" else "kumar"
-            return tc.DebiasedECE(bins=self.bins, correction=correction, **options)  # type: ignore[arg-type]
+            return tc.DebiasedECE(bins=self.bins, correction=correction, **options)
         if self.kind == "sweep":
             return tc.SweepECE(scheme=self.scheme, **options)  # type: ignore[arg-type]
         return tc.RankSeries(level=level, **options) if self.kind == "rank" else tc.NearestECE(**options)

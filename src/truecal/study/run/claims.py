@@ -7,6 +7,7 @@ twice and write the same part: numbers do not depend on claims.
 """
 
 import os
+import secrets
 import socket
 import threading
 import time
@@ -47,16 +48,23 @@ class Claims:
         path = self.folder / job
         for _ in range(2):
             try:
-                handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+                self._create(path)
             except FileExistsError:
                 if not self._dead(path):
                     return False
                 path.unlink(missing_ok=True)
                 continue
-            with os.fdopen(handle, "w") as file:
-                file.write(self.owner)
             return True
         return False
+
+    def _create(self, path: Path) -> None:
+        """A claim that is there with its owner or not at all: a run that is killed in between must not leave one of nobody."""
+        written = self.folder / f".{secrets.token_hex(8)}.part"
+        written.write_text(self.owner, encoding="utf-8")
+        try:
+            os.link(written, path)
+        finally:
+            written.unlink(missing_ok=True)
 
     def release(self, job: str) -> None:
         """Give up a claim."""

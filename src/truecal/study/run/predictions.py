@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import truecal as tc
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.run.fit import read_fit
 from truecal.study.spec.rows import load_rows
@@ -13,6 +14,7 @@ from truecal.study.spec.split import held_out
 from truecal.study.store import Store, polars
 
 
+@checks.checked
 def predictions_of(
     store: Store,
     model: str,

@@ -11,6 +11,7 @@ from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
 
+@checks.checked
 def kuiper(
     profile: Profile,
     *,

@@ -11,6 +11,7 @@ from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import CALIBRATED, Verdict, verdict_of
 
 
+@checks.checked
 def rank_series_test(
     data: Profile | Predictions,
     *,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from truecal import checks
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
@@ -9,6 +10,7 @@ from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 _MOST_BINS = 4096
 
 
+@checks.checked
 def tcal_test(profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Verdict:
     r"""Multi-scale test of calibration in the manner of T-Cal (Lee, Huang, Hassani and Dobriban 2023).
 

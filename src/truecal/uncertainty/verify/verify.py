@@ -103,6 +103,7 @@ class Verification(Tabular):
         return "\n".join(lines + [f"  warning: {w}" for w in self.warnings])
 
 
+@checks.checked
 def verify(
     preds: Predictions | Sketch,
     threshold: float = 0.02,

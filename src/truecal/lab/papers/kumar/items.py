@@ -310,4 +310,29 @@ ITEMS: tuple[Item, ...] = (
         reason="proofs; tc.verify promises with bounds of its own",
     ),
     Item("K", "Proposition D.4", "bound of the mean squared error", reason="a proof; Figure 3b measures it"),
+    Item(
+        "K", "Definition 3.1", "the binned version of the error", reason="tc.BinnedECE and tc.DebiasedECE; see Figure 2"
+    ),
+    Item(
+        "K",
+        "Section 4.1",
+        "the scaling-binning calibrator, three steps",
+        reason='tc.ScalingBinning(loss="squared", split="thirds")',
+    ),
+    Item("K", "Definition 4.2", "well-balanced bins", reason="tc.verify(...).balance and .well_balanced"),
+    Item(
+        "K",
+        "Definition B.1",
+        "calibration errors of any norm",
+        reason="norm= of every estimator; tests/estimate/test_oracles.py",
+    ),
+    Item(
+        "K",
+        "Definitions G.1, G.2",
+        "bounds of the marginal error",
+        reason="tc.verify(lens=tc.ClassWise()); docs/recalibrate.md",
+    ),
+    Item(
+        "K", "Definition G.3, other norms", "debiased l1 and l3 errors", reason="tc.DebiasedECE(bins=None, norm=1 | 3)"
+    ),
 )

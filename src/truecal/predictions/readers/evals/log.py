@@ -8,6 +8,7 @@ where the user says so (drop_null).
 from pathlib import Path
 from typing import Any
 
+from truecal.errors import FileError, InputError
 from truecal.predictions.readers.evals.answers import EvalLog
 from truecal.predictions.readers.evals.helm import helm_log, is_helm
 from truecal.predictions.readers.evals.inspect_ai import inspect_archive, inspect_log, is_inspect
@@ -17,6 +18,16 @@ from truecal.predictions.readers.files import kind_of, read_json, read_lines
 
 def eval_log(file: Path, preset: str | None = None) -> EvalLog | None:
     """The log in a file; None where it holds something else."""
+    try:
+        return _log(file, preset)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise FileError(f"{file}: an answer of this evaluation log is not as its tool writes it: {reason}") from error
+
+
+def _log(file: Path, preset: str | None) -> EvalLog | None:
     kind = kind_of(file)
     if kind == "eval":
         return inspect_archive(file)

@@ -16,6 +16,7 @@ from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMapping
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO
 from truecal.recalibrate.solvers.newton import fit_rising_logistic
+from truecal.recalibrate.solvers.squares import least_squares
 from truecal.types import Float64s
 
 
@@ -93,6 +94,8 @@ class BetaCalibration(ScoreMapping):
     ----------
     parameters : 3 (a, b, c) or 2 (a = b, c).
     input : "probs", or "logits" (the log odds stay exact where probabilities round to 0 or 1).
+    loss : "likelihood", or "squared": the sum of squared differences between curve and outcomes (Kumar et al., step 1),
+        by Gauss-Newton steps from the curve of maximum likelihood.
     clip : None, or a small number: probabilities are then moved into [clip, 1 - clip] before their logarithm is taken.
     multiclass, normalize, classes : as in `PlattScaling`.
 
@@ -130,6 +133,7 @@ class BetaCalibration(ScoreMapping):
         self,
         *,
         parameters: Literal[2, 3] = 3,
+        loss: Literal["likelihood", "squared"] = "likelihood",
         input: Input = "probs",  # noqa: A002
         clip: float | None = None,
         multiclass: Multiclass = "one-vs-rest",
@@ -138,11 +142,13 @@ class BetaCalibration(ScoreMapping):
     ) -> None:
         super().__init__(input=input, multiclass=multiclass, normalize=normalize, classes=classes)
         self.parameters = parameters
+        self.loss = loss
         self.clip = clip
 
     def check_params(self) -> None:
         super().check_params()
         checks.choice(self.parameters, (2, 3), "parameters")
+        checks.choice(self.loss, ("likelihood", "squared"), "loss")
         if self.clip is not None and not (isinstance(self.clip, float) and 0 < self.clip < 0.5):
             raise InputError(f"clip must be None or a number between 0 and 0.5, not {self.clip!r}")
 
@@ -171,7 +177,10 @@ class BetaCalibration(ScoreMapping):
                 )
             targets = np.where(outcomes > 0, (ones + 1) / (ones + 2), 1 / (zeros + 2))
         features = level[:, None] if self.parameters == 2 else np.column_stack([log_p, -log_q])
-        *slopes, c = fit_rising_logistic(features, targets, weights).tolist()
+        coefficients = fit_rising_logistic(features, targets, weights)
+        if self.loss == "squared":
+            coefficients = least_squares(features, targets, weights, coefficients)
+        *slopes, c = coefficients.tolist()
         if not any(slopes) and varies and ones > 0 and zeros > 0:
             self._warn("the scores do not rise with the outcomes; the map is constant")
         return BetaMap(slopes[0], slopes[-1], c, odds, self.clip, certain=not kept.all())

@@ -49,7 +49,9 @@ class ScalingBinning(ScoreMapping):
     ----------
     bins : number of bins B.
     scaling : the recalibrator that fits g; None means `BetaCalibration(parameters=2)`, a logistic curve in the log
-        odds. It maximises its own likelihood, where the paper's theory takes least squares.
+        odds.
+    loss : "likelihood" (that of `scaling`), or "squared": the curve of least squares, as in the paper's algorithm and
+        theory; for the default curve only.
     split : "none" uses all rows for all three steps, which the authors found better in practice; "thirds" uses one
         third each for the curve, the bins and the means, as the theory does. A bin that the last third misses takes its
         mean from the second.
@@ -81,6 +83,7 @@ class ScalingBinning(ScoreMapping):
         bins: int = 15,
         *,
         scaling: ScoreMapping | None = None,
+        loss: Literal["likelihood", "squared"] = "likelihood",
         split: Literal["none", "thirds"] = "none",
         rng: int = 0,
         input: Input = "probs",  # noqa: A002
@@ -91,6 +94,7 @@ class ScalingBinning(ScoreMapping):
         super().__init__(input=input, multiclass=multiclass, normalize=normalize, classes=classes)
         self.bins = bins
         self.scaling = scaling
+        self.loss = loss
         self.split = split
         self.rng = rng
 
@@ -99,6 +103,9 @@ class ScalingBinning(ScoreMapping):
         checks.whole(self.bins, "bins", 1)
         checks.whole(self.rng, "rng", 0)
         checks.choice(self.split, ("none", "thirds"), "split")
+        checks.choice(self.loss, ("likelihood", "squared"), "loss")
+        if self.loss == "squared" and self.scaling is not None:
+            raise InputError("loss='squared' fits the default curve; leave out scaling=, which has a loss of its own")
         if self.scaling is not None:
             if not isinstance(self.scaling, ScoreMapping):
                 raise InputError(
@@ -111,7 +118,9 @@ class ScalingBinning(ScoreMapping):
                 )
 
     def _curve(self) -> ScoreMapping:
-        return BetaCalibration(parameters=2, input=self.input) if self.scaling is None else self.scaling
+        if self.scaling is not None:
+            return self.scaling
+        return BetaCalibration(parameters=2, loss=self.loss, input=self.input)
 
     def scores(self, outputs: Floats) -> Float64s:
         return self._curve().scores(outputs)
@@ -122,7 +131,7 @@ class ScalingBinning(ScoreMapping):
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BinnedCurve:
         first = second = third = np.arange(len(scores))
         if self.split == "thirds":
-            first, second, third = np.array_split(np.random.default_rng(self.rng).permutation(len(scores)), 3)
+            first, second, third = np.array_split(checks.generator(self.rng).permutation(len(scores)), 3)
         curve = self._curve().fit_map(scores[first], outcomes[first], weights[first])
         values = curve(scores)
         edges = mass_edges(tc.Profile.from_arrays(values[second], outcomes[second], weights[second]), self.bins)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlation_bounds, few_models
 from truecal.study.analyses.points import CONDITION, gathered, named, numbers, points, results
@@ -54,6 +55,7 @@ class RankAgreement:
         return pl.DataFrame(rows, schema={**schema, "supported_a": yes, "supported_b": yes, "supported": yes})
 
 
+@checks.checked
 def rank_agreement(
     frame: Any,
     *,

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from truecal import checks
 from truecal.errors import InputError
+from truecal.study.analyses.points import results
 from truecal.study.analyses.rankings.paired import Pair, PairedDraws, compare_pairs, groups
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class Ranking:
         ]
 
 
+@checks.checked
 def rank(
     source: Any,
     *,
@@ -69,6 +72,7 @@ def rank(
     apart, in the same order, with every seed they share.
     """
     frame = source.frame() if hasattr(source, "draws") else source
+    results(frame)  # refuses what is no frame of a store
     draws = PairedDraws.of(source) if selection == "all" else None
     part = _part(frame, datasets, {"severity": severity, "recalibrator": recalibrator, "selection": selection}, lens)
     there = part["metric"].unique().to_list()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import METHODS, correlate, few_models
 from truecal.study.analyses.pareto_sets import METRIC
@@ -40,6 +41,7 @@ class InAndOut:
         return self._correlations
 
 
+@checks.checked
 def in_and_out(
     frame: Any,
     *,

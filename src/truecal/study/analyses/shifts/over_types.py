@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import at, conditions, numbers, with_error
@@ -34,6 +35,7 @@ class ShiftOverTypes:
         return self._frame
 
 
+@checks.checked
 def shift_over_types(
     frame: Any,
     *,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
@@ -66,6 +67,7 @@ class Shift:
         return pl.DataFrame(rows, infer_schema_length=None)
 
 
+@checks.checked
 def shift(
     frame: Any,
     *,

@@ -1,0 +1,152 @@
+r"""Errors in bins of equal width over many classes, with interval and test, from one pass over the matrix of probabilities.
+
+Rows are taken in 256 groups as they come. One pass leaves, for every group, the rows and the sum of residuals y - c in every bin of
+every class. All else is a product of matrices: drawing groups with replacement gives resamples of all classes together (rows are
+independent, so drawing groups leaves the distribution of sums as it is; 256 of them know its spread to 4 %), and turning the
+signs of whole groups gives the test. Its statistic is the mean over classes of sum_b R_b^2 / (V_b + 1), with R_b the sum of
+residuals in a bin and V_b = n_b c_b (1 - c_b) its variance under calibration; the 1 keeps bins in which next to nothing is
+expected from outweighing all others.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from truecal.estimate.binning import Binning
+from truecal.estimate.bins import Bins
+from truecal.estimate.resampling.draws import unit_counts
+from truecal.estimate.resampling.folded import Folded
+from truecal.estimate.resampling.redraw import REDRAWS
+from truecal.predictions import Predictions
+from truecal.profile import width
+from truecal.types import Float64s, Floats, Indices
+
+_LEAST_ROWS = 4096  # fewer rows make groups too small for their sums to be symmetric
+_LEAST_WORK = 5_000_000  # fewer probabilities are quickly judged class by class
+_MOST_CELLS = 1 << 16  # bins of all classes, of which every group has its own
+_GROUPS = 256
+_BLOCK = 1 << 17  # probabilities counted at a time
+_RESAMPLES = 200
+
+
+def pays(preds: Predictions, binning: Binning) -> bool:
+    """Whether there are so many independent rows and classes that one pass is the way."""
+    n, classes = preds.probs.shape
+    plain = preds.weights is None and preds.clusters is None and width.one_pass(binning.bins, preds.probs.dtype)
+    return plain and n >= _LEAST_ROWS and n * classes > _LEAST_WORK and classes * binning.bins <= _MOST_CELLS
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows, sums of scores and ones of every group in every bin of every class, shape (groups, classes * bins)."""
+
+    count: Float64s
+    score: Float64s
+    ones: Float64s
+    classes: int
+
+    @classmethod
+    def of(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":
+        """One pass over the rows of a matrix of probabilities, shape (n, classes)."""
+        n, classes = probs.shape
+        bins = binning.bins
+        size = classes * bins
+        limits = (np.arange(_GROUPS + 1) * n // _GROUPS).tolist()
+        count, score, ones = (np.zeros((_GROUPS, size)) for _ in range(3))
+        edges = width.Edges(probs.dtype, bins, binning.closed, max(_BLOCK, classes))
+        first = np.arange(classes, dtype=np.int32) * np.int32(bins)
+        step = max(1, _BLOCK // classes)
+        for group in range(_GROUPS):
+            for start in range(limits[group], limits[group + 1], step):
+                rows = slice(start, min(start + step, limits[group + 1]))
+                block = np.ascontiguousarray(probs[rows])
+                code = edges.of(block.ravel()).reshape(block.shape)
+                code += first
+                place = code.astype(np.intp).ravel()
+                count[group] += np.bincount(place, None, size)
+                score[group] += np.bincount(place, block.ravel(), size)
+                own = code[np.arange(len(block)), labels[rows]]
+                ones[group] += np.bincount(own, None, size)
+        return cls(count, score, ones, classes)
+
+    def bins(self, shares: Float64s, times: Float64s | None = None) -> Bins:
+        """The bins of all classes side by side, weighed by the shares of the classes; of groups taken so many times each."""
+        weight = np.repeat(shares, self.count.shape[1] // self.classes)
+        held = (self.count, self.score, self.ones)
+        count, score, ones = (a.sum(axis=0)[None] if times is None else times @ a for a in held)
+        return Bins(count * weight, score * weight, ones * weight, count, single=times is None)
+
+
+class _Binned(Protocol):
+    """What is asked of the estimator."""
+
+    @property
+    def folds(self) -> bool: ...
+    def of_bins(self, bins: Bins) -> Float64s: ...
+
+
+@dataclass(frozen=True)
+class Wide:
+    """Resamples of all classes together: see :class:`truecal.estimate.jointly.Joint`, whose fields these are."""
+
+    power: float
+    powers: Float64s
+    deviations: Float64s
+    p_value: float
+    parts: Float64s
+    test: float
+    direction: float
+
+
+def resampled(estimator: _Binned, groups: Groups, shares: Float64s, rng: np.random.Generator) -> Wide:
+    """Value, parts, resamples and test of an estimator on bins of equal width."""
+    whole = groups.bins(shares)
+    times = unit_counts(_GROUPS, _RESAMPLES, rng).T.astype(np.float64)
+    drawn = groups.bins(shares, times)
+    power, powers = float(estimator.of_bins(whole)[0]), estimator.of_bins(drawn)
+    if estimator.folds:
+        folded = Folded(_RESAMPLES)
+        folded.add(1.0, whole, [drawn], together=False)
+        deviations = folded.deviations(powers)
+    else:
+        deviations = powers - power
+    by_class = [a[0].reshape(groups.classes, -1) for a in (whole.count, whole.score_sum, whole.outcome_sum)]
+    scale = np.where(shares > 0, shares, 1.0)[:, None]
+    parts = estimator.of_bins(Bins(by_class[0], by_class[1] / scale, by_class[2] / scale, by_class[0], single=False))
+    direction = float((whole.score_sum - whole.outcome_sum).sum() / whole.weight.sum())
+    return Wide(
+        power, powers, deviations, _chance(estimator, whole, power, rng), parts, _signs(groups, shares, rng), direction
+    )
+
+
+def _chance(estimator: _Binned, whole: Bins, power: float, rng: np.random.Generator) -> float:
+    """How often calibrated outcomes give an error as large; drawn bin by bin, and spread by sqrt(2) as in `jointly`."""
+    count = np.rint(whole.count[0]).astype(np.int64)
+    score = np.clip(whole.score_sum[0] / whole.safe[0], 0.0, 1.0)
+    share = whole.weight[0] / np.where(count > 0, count, 1)
+    powers = []
+    for _ in range(REDRAWS):
+        ones = rng.binomial(count, score)
+        powers.append(
+            float(
+                estimator.of_bins(Bins(whole.weight, whole.score_sum, (ones * share)[None], whole.count, single=False))[
+                    0
+                ]
+            )
+        )
+    calibrated = np.array(powers)
+    spread = calibrated.mean() + np.sqrt(2.0) * (calibrated - calibrated.mean())
+    return float(1 + np.count_nonzero(spread >= power * (1 - 1e-12))) / (1 + REDRAWS)
+
+
+def _signs(groups: Groups, shares: Float64s, rng: np.random.Generator) -> float:
+    """p of calibration in all classes, by turning the signs of whole groups in all of them at once."""
+    residual = groups.ones - groups.score
+    count, score = groups.count.sum(axis=0), groups.score.sum(axis=0)
+    variance = score * (1 - score / np.where(count > 0, count, 1.0))
+    weight = np.repeat(shares, residual.shape[1] // groups.classes) / (variance + 1.0)
+    turns = rng.integers(0, 2, (REDRAWS, len(residual))) * 2.0 - 1
+    found = float(residual.sum(axis=0) ** 2 @ weight)
+    turned = (turns @ residual) ** 2 @ weight
+    return float(1 + np.count_nonzero(turned >= found * (1 - 1e-12))) / (1 + REDRAWS)

@@ -1,0 +1,1 @@
+"""Kirchenbauer, Oaks and Heim (G): calibration in context."""

@@ -1,0 +1,329 @@
+"""Every numbered item of Kirchenbauer, Oaks & Heim (G).
+
+Their networks and data sets are not public here: the figures are drawn from the outputs of another network, for the interventions
+after training; those made while training are in `truecal study interventions`, by training or from ready logits.
+"""
+
+from collections.abc import Callable
+
+from truecal.frame import Frame
+from truecal.lab.papers.item import RESNET, Item, only
+from truecal.lab.papers.kirchenbauer.interventions import BASE
+
+_AFTER = ("temperature", "bias-corrected temperature", "histogram, equal mass", "histogram, equal width")
+_TRAINED = "interventions made while training: truecal study interventions (docs/interventions.md)"
+_OTHER = f"on {RESNET.partition('=')[0]}, not on the paper's data; {_TRAINED}"
+_LITTLE = 0.25  # what counts as hardly: a quarter of the base model's error
+_SAME = "the same command with the outputs of that network (--data NAME=FILE)"
+
+
+def _value(table: Frame, intervention: str, lens: str, metric: str = "error", selection: str = "all") -> float:
+    return float(only(table, intervention=intervention, lens=lens, metric=metric, selection=selection)[0]["value"])
+
+
+def _change(table: Frame, lens: str) -> float:
+    """By how much temperature scaling changes an error, relative to the base model's."""
+    return _value(table, "temperature", lens) / _value(table, BASE, lens) - 1
+
+
+def _lowered(table: Frame, lens: str) -> int:
+    return sum(_value(table, name, lens) < _value(table, BASE, lens) for name in _AFTER)
+
+
+def _top_k(table: Frame) -> str:
+    return (
+        f"temperature: traditional {_change(table, 'traditional'):+.0%}, top-5 {_change(table, 'top-5'):+.0%}, full "
+        f"{_change(table, 'full'):+.0%}; traditional lowered by {_lowered(table, 'traditional')} of 4"
+    )
+
+
+def _ranks(table: Frame) -> str:
+    gaps = [
+        _value(table, "temperature", f"rank {k}", "confidence") - _value(table, BASE, f"rank {k}", "confidence")
+        for k in (1, 2, 3)
+    ]
+    return "temperature, ranks 1 to 3: " + ", ".join(f"{100 * gap:+.2f}" for gap in gaps)
+
+
+def _ranks_hold(table: Frame) -> bool:
+    first = [_value(table, name, "rank 1", "confidence") for name in (BASE, *_AFTER)]
+    return all(after < first[0] for after in first[1:])
+
+
+def _grouped(table: Frame) -> str:
+    names = sorted({str(row["selection"]) for row in table if str(row["selection"]).startswith("label ")})
+    own = ", ".join(f"{n.removeprefix('label ')} {_value(table, BASE, 'groups', selection=n):.4f}" for n in names)
+    lens = ", ".join(f"{name} {_value(table, BASE, name):.4f}" for name in ("traditional", "groups", "full"))
+    return f"base: {lens}; rows of one group: {own}"
+
+
+def _finer(table: Frame) -> bool:
+    """The finer the grouping, the larger the error."""
+    return all(_value(table, name, "groups") < _value(table, name, "full") for name in (BASE, *_AFTER))
+
+
+def _confidence(table: Frame) -> str:
+    row = max(
+        (
+            r
+            for r in only(table, intervention=BASE, metric="confidence")
+            if not str(r["selection"]).endswith(r["lens"][8:])
+        ),
+        key=lambda r: r["value"],
+    )
+    after = _value(table, "temperature", str(row["lens"]), "confidence", str(row["selection"]))
+    return f"{row['lens'].removeprefix('groups: ')} where {row['selection']}: {row['value']:.4f}, after temperature {after:.4f}"
+
+
+def _likert(scale: str, metric: str) -> Callable[[Frame], str]:
+    def ours(table: Frame) -> str:
+        parts = []
+        for name in (BASE, "temperature"):
+            rows = [r for r in only(table, intervention=name, metric=metric) if str(r["lens"]).startswith(scale)]
+            own = ", ".join(f"{str(r['lens']).removeprefix(scale + ' ')} {r['value']:.4f}" for r in rows)
+            parts.append(f"{'base' if name == BASE else name}: {own}")
+        return "; ".join(parts)
+
+    return ours
+
+
+def _more_medium(table: Frame) -> bool:
+    return all(
+        _value(table, name, "likert medium", "share") > _value(table, BASE, "likert medium", "share") for name in _AFTER
+    )
+
+
+def _entropy_holds(table: Frame) -> bool:
+    """Temperatures raise it, histogram binning does not."""
+    base = _value(table, BASE, "full", "entropy")
+    return all((_value(table, n, "full", "entropy") > base) != n.startswith("histogram") for n in _AFTER)
+
+
+def _medium_kept(table: Frame) -> bool:
+    return all(_value(table, n, "likert medium", "beyond the interval") == 0 for n in (BASE, *_AFTER))
+
+
+def _stable(table: Frame) -> str:
+    most = max(int(row["rows"]) for row in table)
+    whole = {round(1 / float(row["gamma"])): float(row["error"]) for row in table if row["rows"] == most}
+    return f"1/gamma 2: {whole[2]:.4f}, 16: {whole[16]:.4f}, 2048: {whole[2048]:.4f}"
+
+
+def _biased(table: Frame) -> bool:
+    most = max(int(row["rows"]) for row in table)
+    whole = [float(row["error"]) for row in table if row["rows"] == most]
+    return whole[-1] > whole[3] > whole[0]
+
+
+def _held(table: Frame) -> str:
+    most = max(int(row["rows"]) for row in table)
+    row = next(r for r in table if r["rows"] == most and r["gamma"] == 1 / 16)
+    return f"gamma 1/16: {row['least_in_bin']:.0f} to {row['most_in_bin']:.0f}, median {row['median_in_bin']:.0f}"
+
+
+def _spread(table: Frame) -> str:
+    rows = [r for r in table if r["gamma"] == 1 / 16]
+    return ", ".join(f"{r['rows']} rows {r['sd']:.4f}" for r in rows)
+
+
+def _less_spread(table: Frame) -> bool:
+    rows = sorted((int(r["rows"]), float(r["sd"])) for r in table if r["gamma"] == 1 / 16)
+    return rows[0][1] > rows[-1][1]
+
+
+def _of(
+    number: str,
+    about: str,
+    name: str,
+    printed: str,
+    ours: Callable[[Frame], str],
+    holds: Callable[[Frame], bool] | None = None,
+    reason: str = _OTHER,
+) -> Item:
+    return Item("G", number, about, name, RESNET, printed, ours, holds, reason)
+
+
+_TOP, _GROUPS, _LIKERT, _GAMMA = (f"kirchenbauer-{name}" for name in ("topk", "groups", "likert", "gamma"))
+_EQUATIONS = {
+    "Equation 3": "the generalized error: tc.GeneralizedECE",
+    "Equation 4": "the top-k lens: tc.TopK, --lens top-5",
+    "Equations 5, 6": "the grouping lens: tc.Grouping, --lens grouping=FILE",
+    "Equation 7": "the inter-interval distance: tc.InterInterval, --distance interval=LOW:HIGH, truecal likert",
+    "Equations 8 to 11": "class-weighted and Mahalanobis distances: tc.ClassWeighted, tc.Mahalanobis, --distance",
+    "Equations 12 to 16": "the histogram estimator and its bias: tc.sweep_granularity",
+}
+ITEMS: tuple[Item, ...] = (
+    _of(
+        "Figure 1",
+        "top-k errors of interventions, ResNet50 on ImageNet",
+        _TOP,
+        "traditional and top-1 fall, k >= 5 and full hardly",
+        _top_k,
+        lambda t: _lowered(t, "traditional") == 4 and _change(t, "top-5") > -_LITTLE and _change(t, "full") > -_LITTLE,
+    ),
+    _of(
+        "Figure 2",
+        "confidence of the k-th class, relative to the base model",
+        _TOP,
+        "rank 1 falls",
+        _ranks,
+        _ranks_hold,
+    ),
+    _of("Figure 3", "errors of groups and of rows of one group", _GROUPS, "two groups far above the others", _grouped),
+    _of("Figure 4", "mean confidence in groups where the label is one group", _GROUPS, "bars", _confidence),
+    _of(
+        "Figure 5",
+        "errors that leave a word's interval",
+        _LIKERT,
+        "medium 0 for all",
+        _likert("likert", "beyond the interval"),
+        _medium_kept,
+    ),
+    _of(
+        "Figure 6",
+        "test instances per interval",
+        _LIKERT,
+        "interventions have more medium",
+        _likert("likert", "share"),
+        _more_medium,
+    ),
+    _of("Figure 7", "full error against gamma", _GAMMA, "stable about 2^-4, rises with finer bins", _stable, _biased),
+    _of("Figure 8", "rows per bin against gamma", _GAMMA, "curves", _held),
+    _of(
+        "Figure 9",
+        "spread of the error against gamma, by number of rows",
+        _GAMMA,
+        "larger with fewer rows",
+        _spread,
+        _less_spread,
+    ),
+    _of(
+        "Figure 10",
+        "top-k accuracy",
+        _TOP,
+        "curves",
+        lambda t: ", ".join(f"top-{k} {_value(t, BASE, f'top-{k}', 'accuracy'):.4f}" for k in (1, 2, 5)),
+    ),
+    _of(
+        "Figure 11",
+        "mean entropy of outputs",
+        _TOP,
+        "all but histogram binning raise it",
+        lambda t: ", ".join(f"{n} {_value(t, n, 'full', 'entropy'):.3f}" for n in (BASE, *_AFTER)),
+        _entropy_holds,
+    ),
+    _of("Figure 12", "errors of finer and finer groups", _GROUPS, "rise with finer groups", _grouped, _finer),
+    _of(
+        "Figure 13",
+        "errors inside a word's interval, total variation",
+        _LIKERT,
+        "medium well above 0",
+        _likert("likert", "within the interval"),
+        lambda t: _value(t, BASE, "likert medium", "within the interval") > 0.02,
+    ),
+    *(
+        _of(f"Figure {number}", about, _TOP, "bars", _top_k, reason=f"{_SAME}; {_OTHER}")
+        for number, about in (
+            (14, "top-k errors, ResNet50 on CIFAR-100"),
+            (15, "top-k errors, MobileNetv2 on CIFAR-100"),
+            (16, "top-k errors, DenseNet100 on CIFAR-100"),
+        )
+    ),
+    *(
+        _of(
+            f"Figure {number}",
+            f"confidences by rank, {net} on CIFAR-100",
+            _TOP,
+            "bars",
+            _ranks,
+            reason=f"{_SAME}; {_OTHER}",
+        )
+        for number, net in ((17, "ResNet50"), (18, "MobileNetv2"), (19, "DenseNet100"))
+    ),
+    *(
+        _of(
+            f"Figure {number}",
+            f"errors of groups, {net} on ETHEC",
+            _GROUPS,
+            "bars",
+            _grouped,
+            reason=f"{_SAME}; {_OTHER}",
+        )
+        for number, net in ((20, "MobileNetv2"), (21, "DenseNet201"))
+    ),
+    *(
+        _of(
+            f"Figure {number}",
+            f"confidence in groups, {net} on ETHEC",
+            _GROUPS,
+            "bars",
+            _confidence,
+            reason=f"{_SAME}; {_OTHER}",
+        )
+        for number, net in ((22, "MobileNetv2"), (23, "DenseNet201"))
+    ),
+    *(
+        _of(
+            f"Figure {number}",
+            f"errors that leave a word's interval, {net} on CrisisMMD",
+            _LIKERT,
+            "bars",
+            _likert("likert", "beyond the interval"),
+            reason=f"{_SAME}; {_OTHER}",
+        )
+        for number, net in ((24, "MobileNetv2"), (25, "DenseNet201"))
+    ),
+    *(
+        _of(
+            f"Figure {number}",
+            f"test instances per interval, {net} on CrisisMMD",
+            _LIKERT,
+            "bars",
+            _likert("likert", "share"),
+            reason=f"{_SAME}; {_OTHER}",
+        )
+        for number, net in ((26, "MobileNetv2"), (27, "DenseNet100"))
+    ),
+    _of("Figure 28", "errors of groups, CBIS-DDSM", _GROUPS, "bars", _grouped, reason=f"{_SAME}; {_OTHER}"),
+    _of(
+        "Figure 29",
+        "confidence in groups where the label is malignant",
+        _GROUPS,
+        "bars",
+        _confidence,
+        reason=f"{_SAME}; {_OTHER}",
+    ),
+    _of(
+        "Figure 30",
+        "errors that leave [0, 0.8] and [0.9, 1], COVIDX",
+        _LIKERT,
+        "0 for the base model",
+        _likert("very high", "beyond the interval"),
+    ),
+    _of(
+        "Figure 31",
+        "test instances in [0, 0.8] and [0.9, 1]",
+        _LIKERT,
+        "interventions have fewer very high",
+        _likert("very high", "share"),
+    ),
+    *(
+        _of(
+            f"Table {number}",
+            f"top-1 accuracy, {data}",
+            _TOP,
+            "histogram binning loses most",
+            lambda t: ", ".join(f"{n} {_value(t, n, 'top-1', 'accuracy'):.4f}" for n in (BASE, *_AFTER)),
+        )
+        for number, data in enumerate(("CIFAR-100", "ImageNet", "CBIS-DDSM", "ETHEC", "COVIDX-CXR-2", "CrisisMMD"), 1)
+    ),
+    *(
+        Item(
+            "G",
+            number,
+            about.partition(": ")[0],
+            reason=f"{about.partition(': ')[2]}; compared with its definition in tests/estimate/generalized",
+        )
+        for number, about in _EQUATIONS.items()
+    ),
+)

@@ -1,0 +1,70 @@
+"""Class-wise errors of very many probabilities from one pass: the same values, an interval and a test that hold."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import truecal as tc
+from truecal.estimate.resampling import wide
+
+
+def drawn(rng, probs):
+    labels = (probs.astype(np.float64).cumsum(axis=1) < rng.random((len(probs), 1))).sum(axis=1)
+    return np.minimum(labels, probs.shape[1] - 1)
+
+
+def outputs(rng, n=5000, classes=8, alpha=0.4):
+    probs = rng.dirichlet(np.full(classes, alpha), n)
+    return probs / probs.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture
+def always(monkeypatch):
+    monkeypatch.setattr(wide, "_LEAST_WORK", 0)
+
+
+@pytest.mark.parametrize("lens", [tc.ClassWise(), tc.ClassWise(weights=(1, 2, 0, 4, 1, 1, 1, 3))])
+@pytest.mark.parametrize("norm", [1, 2, np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_pass_gives_the_values_of_class_by_class(monkeypatch, lens, norm, dtype):
+    rng = np.random.default_rng(0)
+    probs = outputs(rng).astype(dtype)
+    preds = tc.Predictions.from_probs(probs, drawn(rng, probs**2 / (probs**2).sum(axis=1, keepdims=True)))
+    estimator = tc.BinnedECE(bins=12, norm=norm, closed="right")
+    one_by_one = tc.measure(preds, lens=lens, estimator=estimator)
+    monkeypatch.setattr(wide, "_LEAST_WORK", 0)
+    together = tc.measure(preds, lens=lens, estimator=estimator)
+    assert together.value == pytest.approx(one_by_one.value, rel=1e-9)
+    kept = np.asarray(lens.shares(preds)) > 0
+    np.testing.assert_allclose(together.parts[kept], one_by_one.parts[kept], rtol=1e-9)
+    assert together.direction == pytest.approx(one_by_one.direction, abs=1e-9)
+    assert (together.n, together.effective_n) == (one_by_one.n, one_by_one.effective_n)
+    assert together.interval.low <= together.value <= together.interval.high
+    if norm == 1:
+        widths = [e.interval.high - e.interval.low for e in (together, one_by_one)]
+        assert 0.6 < widths[0] / widths[1] < 1.6
+        assert together.p_value == 0.005
+
+
+def test_calibrated_classes_are_rarely_rejected(always):
+    rng = np.random.default_rng(1)
+    rejected = zero = 0
+    for seed in range(60):
+        probs = outputs(rng, classes=20, alpha=0.2)
+        preds = tc.Predictions.from_probs(probs, drawn(rng, probs))
+        est = tc.measure(preds, lens=tc.ClassWise(), estimator=tc.BinnedECE(), rng=seed)
+        rejected += est.p_value <= 0.1
+        zero += est.interval.low == 0
+    assert binomtest(rejected, 60, 0.1, alternative="greater").pvalue > 0.01
+    assert binomtest(zero, 60, 0.95, alternative="less").pvalue > 0.01
+
+
+def test_weights_clusters_and_few_rows_are_judged_class_by_class(always):
+    rng = np.random.default_rng(2)
+    probs = outputs(rng)
+    labels, binning = drawn(rng, probs), tc.BinnedECE().width_binning
+    assert wide.pays(tc.Predictions.from_probs(probs, labels), binning)
+    assert not wide.pays(tc.Predictions.from_probs(probs[:1000], labels[:1000]), binning)
+    assert not wide.pays(tc.Predictions.from_probs(probs, labels, weights=np.ones(len(labels))), binning)
+    assert not wide.pays(tc.Predictions.from_probs(probs, labels, clusters=np.arange(len(labels)) // 5), binning)
+    assert tc.BinnedECE(scheme="mass").width_binning is None

@@ -1,0 +1,97 @@
+"""Rankings by paired resamples: equal models are rarely told apart, different ones are; costs of abstaining as metrics."""
+
+from itertools import combinations
+
+import matplotlib
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binom
+
+import truecal as tc
+from tests.study.studies import write_files, write_study
+from truecal.study.analyses.rankings.paired import compare_pairs
+from truecal.study.metrics.names import parse_metric
+from truecal.study.metrics.paired import Draws
+
+matplotlib.use("Agg")
+
+MODELS, ROWS, WORLDS = 4, 400, 60
+
+
+def equal_models(seed, power=1.6):
+    """Models that see the truth through noise of the same size, each its own, and are overconfident alike."""
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(2, 2, ROWS)
+    outcome = rng.random(ROWS) < truth
+    noise = rng.normal(0, 0.4, (MODELS, ROWS))
+    shown = 1 / (1 + np.exp(-power * (np.log(truth / (1 - truth)) + noise)))
+    return {f"m{i}": tc.Predictions.from_probs(p, outcome) for i, p in enumerate(shown)}
+
+
+def pairs_of(models, name):
+    metric = parse_metric(name)
+    lens = tc.OneClass()
+    draws, values = {}, {}
+    for model, preds in models.items():
+        sample = lens.sample(preds)
+        if metric.kind == "score":
+            drawn = Draws.of(sample).of_mean(metric, preds, sample, 0.95)
+            values[model] = tc.scores.brier(preds)
+        else:
+            drawn = Draws.of(sample).of_estimator(metric, sample, 0.95)
+            values[model] = float(metric.estimator(0.95)(sample.profile))
+        draws[model] = drawn.values
+    return compare_pairs(values, draws)
+
+
+@pytest.mark.parametrize("name", ["brier", "rank-series-l2", "ece-width-15-l1"])
+def test_equal_models_are_told_apart_at_most_as_often_as_promised(name):
+    """Any of six pairs, corrected, at 5 %: at most what a binomial of that rate exceeds once in a thousand."""
+    wrong = sum(min(pair.adjusted_p for pair in pairs_of(equal_models(seed), name)) <= 0.05 for seed in range(WORLDS))
+    assert wrong <= binom.ppf(0.999, WORLDS, 0.05), wrong / WORLDS
+
+
+def test_a_worse_model_is_told_apart():
+    found = 0
+    for seed in range(20):
+        models = equal_models(seed)
+        models["bad"] = equal_models(seed, power=4.0)["m0"]
+        apart = {frozenset((p.a, p.b)) for p in pairs_of(models, "rank-series-l2") if p.adjusted_p <= 0.05}
+        found += all(frozenset(("bad", f"m{i}")) in apart for i in range(1, MODELS))
+    assert found >= 15
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("abstaining")
+    write_files(folder, models=[f"m{i}" for i in range(4)], rows=150)
+    more = "metrics: [error, rank-series-l2, aurc, abstain-0.2-0.1, abstain-0-1]\nrecalibrators: [temperature]\n"
+    return tc.study.Study.read(write_study(folder, more)).run(folder / "store", workers=1)
+
+
+@pytest.mark.parametrize("recalibrator", ["none", "temperature"])
+def test_costs_of_abstaining_are_those_of_the_library(store, recalibrator):
+    frame = store.frame().filter(pl.col("recalibrator") == recalibrator)
+    for model in ("m0", "m3"):
+        preds = tc.study.predictions_of(store, model, "digits", recalibrator)
+        rows = {row["metric"]: row for row in frame.filter(pl.col("model") == model).iter_rows(named=True)}
+        area = tc.selective.aurc(preds)
+        assert rows["aurc"]["value"] == pytest.approx(area.value, abs=1e-12)
+        assert rows["aurc"]["low"] < area.value < rows["aurc"]["high"]
+        cost = tc.selective.abstention_cost(preds, rate=0.2, cost_ratio=0.1)
+        assert rows["abstain-0.2-0.1"]["value"] == pytest.approx(cost.value, abs=1e-12)
+        assert rows["abstain-0-1"]["value"] == pytest.approx(rows["error"]["value"], abs=1e-12)  # nothing is left out
+
+
+def test_there_is_a_cost_map_for_every_pair_before_and_after(store):
+    from truecal.plot.study import Choice, draw_figure
+
+    models = tuple(f"m{i}" for i in range(4))
+    table = draw_figure(store, "costs", Choice(models=models)).frame()
+    told = set(table.select("a", "b", "recalibrator").unique().rows())
+    assert told == {(a, b, r) for a, b in combinations(models, 2) for r in ("none", "temperature")}
+    preds = [tc.study.predictions_of(store, model, "digits", "temperature") for model in ("m1", "m2")]
+    expected = tc.selective.cost_map(*preds)
+    here = table.filter((pl.col("a") == "m1") & (pl.col("b") == "m2") & (pl.col("recalibrator") == "temperature"))
+    assert here["cost_a"].to_list() == expected.frame()["cost_a"].tolist()

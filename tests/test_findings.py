@@ -1,0 +1,134 @@
+"""What new users ran into, one test each; findings whose tests stand elsewhere are named at the end."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import truecal as tc
+from truecal.cli.main import main
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words):
+        code = main([str(word) for word in words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return command
+
+
+def test_1_sixty_groups_can_be_flagged():
+    p = RNG.random(6000)
+    groups = np.array([f"site {i % 60}" for i in range(6000)])
+    found = tc.subgroups(tc.Predictions.from_probs(p, RNG.random(6000) < p**4, columns={"site": groups}), "site")
+    assert found.flagged.sum() >= 55
+
+
+def test_2_clusters_reach_profiles_tests_bands_and_bins():
+    p = np.repeat(RNG.random(100), 20)
+    y = np.repeat(RNG.random(100) < p[::20], 20)  # twenty copies of a hundred calibrated rows
+    rows = tc.Predictions.from_probs(p, y)
+    patients = tc.Predictions.from_probs(p, y, clusters=np.arange(2000) // 20)
+    naive, honest = tc.OneClass()(rows), tc.OneClass()(patients)
+    assert float(tc.uncertainty.rank_series_test(naive).p_value) < 0.01
+    assert float(tc.uncertainty.rank_series_test(honest).p_value) > 0.05
+    width = [np.mean(b.high - b.low) for b in (tc.band(naive), tc.band(honest))]
+    assert width[1] > 1.5 * width[0]
+    bins = [tc.BinnedECE(bins=5)(profile).bins.frame() for profile in (naive, honest)]
+    assert np.mean(bins[1]["high"] - bins[1]["low"]) > 2 * np.mean(bins[0]["high"] - bins[0]["low"])
+    assert float(tc.below(honest, 0.3).p_value) > float(tc.below(naive, 0.3).p_value)
+
+
+def test_7_one_impossible_row_is_named_and_stops_only_what_it_must(run, tmp_path):
+    logits = RNG.normal(size=(600, 3))
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    labels = (probs.cumsum(1) < RNG.random((600, 1))).sum(1)
+    probs[145], labels[145] = [1, 0, 0], 2
+    pl.DataFrame({"label": labels, **{f"p_{k}": probs[:, k] for k in range(3)}}).write_csv("rows.csv")
+    code, out, _ = run("recalibrate", "fit", "rows.csv", "--out", "map.json")
+    assert code == 0
+    assert "temperature could not be fitted: row 145 " in out
+    code, _, err = run("recalibrate", "fit", "rows.csv", "--method", "temperature", "--out", "map.json")
+    assert (code, "row 145 " in err) == (2, True)
+    tc.report(tc.read("rows.csv"), "page.html")
+    page = Path("page.html").read_text()
+    assert 'id="recalibration-table"' in page
+    assert "Temperature scaling could not be fitted: row 145 " in page
+    assert "Every log loss is infinite" in page
+
+
+def test_8_a_page_of_a_scan_by_groups_says_what_it_does(tmp_path):
+    p = RNG.random(4000)
+    rows = pl.DataFrame({"p": p, "y": RNG.random(4000) < p, "model": RNG.choice([f"m{i}" for i in range(20)], 4000)})
+    scan = tc.scan(rows, label="y", score="p", by="model")
+    told = []
+    tc.report(scan, tmp_path / "page.html", progress=told.append)
+    assert any("group" in words for words in told)
+
+
+def test_10_and_11_clinical_numbers_in_the_shell_and_on_the_page(run):
+    p = RNG.beta(1, 5, 800)
+    rows = {"risk": p, "died": (RNG.random(800) < p).astype(int), "patient": np.arange(800) // 2}
+    pl.DataFrame(rows).write_csv("cohort.csv")
+    columns = ("--label", "died", "--score", "risk", "--cluster", "patient")
+    code, out, _ = run("measure", "cohort.csv", *columns, "--clinical", "--json")
+    found = json.loads(out)
+    assert code == 0
+    for name in ("oe", "intercept", "slope", "ici", "c_statistic"):
+        numbers = json.dumps(found)
+        assert f'"{name}"' in numbers
+    assert '"patients": 400' in out
+    preds = tc.read("cohort.csv", label="died", score="risk")
+    assert len(tc.net_benefit(preds).frame())
+    assert len(tc.calibration_belt(preds).frame())
+    assert callable(tc.sample_size)
+    tc.report(preds, "page.html", fast=True, scale={"low risk": (0, 0.1), "high risk": (0.1, 1)})
+    assert "high risk" in Path("page.html").read_text()
+
+
+def test_17_results_are_short_and_tables_can_be_taken_along():
+    p = RNG.random(3000)
+    preds = tc.Predictions.from_probs(p, RNG.random(3000) < p, columns={"site": RNG.choice(list("abcdefgh"), 3000)})
+    for result in (tc.measure(preds), tc.subgroups(preds, "site"), tc.compare(preds.labels, p, p**2, resamples=99)):
+        assert len(repr(result)) <= 200
+        assert result._repr_html_()
+        assert result.to_latex()
+
+
+def test_24_columns_names_and_holes(run):
+    p = RNG.random(200)
+    pl.DataFrame({"label": (RNG.random(200) < p).astype(int), "p": p}).write_csv("a.csv")
+    code, out, _ = run("measure", "a.csv", "--by", "label")
+    assert (code, "label" in out) == (0, True)
+    assert "did you mean 'measure'" in run("mesure", "a.csv")[2]
+    assert "did you mean 'label'" in run("measure", "a.csv", "--label", "labl")[2]
+    pl.DataFrame({"y": [1, 0, 1] * 20, "p": [0.5, float("nan"), None] * 20}).write_parquet("holes.parquet")
+    code, _, err = run("measure", "holes.parquet")
+    assert (code, "--drop-null" in err) == (2, True)
+    assert "n = 20" in run("measure", "holes.parquet", "--drop-null")[1]
+
+
+def test_25_selections_hashes_and_how_to_cite(run):
+    p = RNG.random(400)
+    frame = pl.DataFrame({"y": (RNG.random(400) < p).astype(int), "p": p, "site": ["a", "b"] * 200})
+    frame.write_csv("a.csv")
+    assert tc.measure(tc.read("a.csv"), select=tc.by_column("site", "a")).n == 200
+    run("report", "a.csv", "--fast", "--out", "page.html")
+    assert hashlib.sha256(Path("a.csv").read_bytes()).hexdigest() in Path("page.html").read_text()
+    assert (Path(__file__).parents[1] / "CITATION.cff").is_file()
+
+
+# 3, 13: tests/cli/test_compare.py; 4, 9, 21, 22: tests/report/test_page.py and tests/cli/test_report.py; 5: tests/selective;
+# 6, 12: tests/cli/test_measure.py, test_formats.py, test_config.py; 14, 15: tests/predictions/readers;
+# 16: tests/report/test_ticks.py; 18: tests/cli/test_minimal_install.py; 19: tests/cli/test_scan.py;
+# 20: tests/cli/test_compare.py, test_scan.py, tests/test_shown.py; 23: tests/tools/test_documents.py;
+# 25 (figures): tests/plot/test_small_figures.py

@@ -1,0 +1,198 @@
+"""Calls of everything that is public, made from signatures: new functions and classes take part by themselves."""
+
+import inspect
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, get_args
+
+from tools.hostile.values import BAD, CONTAINERS, GOOD, ODD
+
+# Modules whose public functions are called as well.
+MODULES = ("lab", "scores", "selective", "uncertainty", "study", "train", "plot")
+# What the library makes and hands out, or that runs for minutes, writes folders or trains networks by design.
+LEFT_OUT = {
+    "Estimate", "Predictions", "Profile", "Sample", "Scan", "Convention", "GeneralizedECE.bins_of",
+    "study.make_example", "study.compare_interventions", "study.Study", "study.import_table", "lab.coverage_map", "lab.trials",
+    "lab.samples_needed", "lab.Run", "lab.Experiment", "lab.AnyCurve", "RecalibratedClassifier", "train.mixup",
+}  # fmt: skip
+# Methods that follow the construction of an object.
+METHODS = ("fit", "predict_proba", "predict", "update", "merge", "__call__", "sample", "compute", "measure", "mask",
+           "true_error", "recalibrate", "forward", "transform", "to_profile", "to_json", "frame")  # fmt: skip
+# Options whose defaults are meant for minutes of work.
+ALWAYS = ("m", "n", "resamples", "replicates")
+BUILDERS = {
+    "Predictions": ("from_probs", "from_logits", "from_frame"),
+    "Profile": ("from_arrays",),
+    "Sketch": ("from_arrays",),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something to call: its path from tc, and the parameters of its signature."""
+
+    path: str
+    parameters: tuple[inspect.Parameter, ...]
+    methods: tuple[tuple[str, tuple[inspect.Parameter, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as text: arguments by parameter, then calls of methods on the result; a name in `needed` has no default."""
+
+    path: str
+    arguments: tuple[tuple[str, str], ...]
+    then: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    must_refuse: bool = False
+    needed: frozenset[str] = frozenset()
+
+    @property
+    def line(self) -> str:
+        return f"tc.{self.path}({_shown(self.arguments)})" + "".join(f".{m}({_shown(a)})" for m, a in self.then)
+
+
+def _shown(arguments: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(value if name.startswith("*") else f"{name}={value}" for name, value in arguments)
+
+
+def targets() -> list[Target]:
+    """All that is public and can be called."""
+    import truecal as tc
+
+    return [target for name in tc.__all__ for target in _of(name, getattr(tc, name))]
+
+
+def _of(path: str, thing: Any) -> Iterator[Target]:
+    if isinstance(thing, ModuleType):
+        if path in MODULES:
+            for name in getattr(thing, "__all__", ()):
+                if not isinstance(getattr(thing, name), ModuleType):
+                    yield from _of(f"{path}.{name}", getattr(thing, name))
+        return
+    for builder in BUILDERS.get(path, ()):
+        yield Target(f"{path}.{builder}", _parameters(getattr(thing, builder)))
+    if not callable(thing) or path in LEFT_OUT or (inspect.isclass(thing) and issubclass(thing, (Exception,))):
+        return
+    if inspect.isclass(thing) and (inspect.isabstract(thing) or _is_record(thing, path)):
+        return
+    try:
+        yield Target(path, _parameters(thing), _methods(thing) if inspect.isclass(thing) else ())
+    except ValueError:
+        return
+
+
+def _is_record(thing: type, path: str) -> bool:
+    """Whether a class only holds what the library computed: it has required fields and no check of them."""
+    fields = getattr(thing, "__dataclass_fields__", None)
+    display = path.startswith("plot.")
+    return display or (fields is not None and path.partition(".")[2] != "" and "__post_init__" not in vars(thing))
+
+
+def _parameters(function: Any) -> tuple[inspect.Parameter, ...]:
+    kept = [p for p in inspect.signature(function).parameters.values() if p.kind != p.VAR_KEYWORD and p.name != "self"]
+    return tuple(kept)
+
+
+def _methods(thing: type) -> tuple[tuple[str, tuple[inspect.Parameter, ...]], ...]:
+    found = []
+    for name in METHODS:
+        method = getattr(thing, name, None)
+        if inspect.isfunction(method) and method.__module__.startswith("truecal"):
+            found.append((name, _parameters(method)))
+    return tuple(found)
+
+
+def make(target: Target, rng: random.Random) -> Call:
+    """A call of which at most a few arguments are hostile; every tenth has none."""
+    hostility = rng.choice((0, 0, 0, 1, 1, 1, 1, 1, 2, 3))
+    then: list[tuple[str, tuple[tuple[str, str], ...]]] = []
+    places = [(target.path, target.parameters)]
+    if target.methods and rng.random() < 0.75:
+        places += _chain(target, rng)
+    spots = [(i, p.name) for i, (_, parameters) in enumerate(places) for p in parameters]
+    hostile = set(rng.sample(spots, min(hostility, len(spots)))) if spots else set()
+    several, refuse = rng.random() < 0.4, False
+    made = []
+    for i, (name, parameters) in enumerate(places):
+        arguments = []
+        starred = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters)
+        for parameter in parameters:
+            value, bad = _value(parameter, (i, parameter.name) in hostile, several, rng)
+            refuse |= bad and hostility == 1
+            if value is not None:
+                by_place = parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY)
+                star = "*" if by_place or (starred and parameter.kind == parameter.POSITIONAL_OR_KEYWORD) else ""
+                arguments.append((star + parameter.name, value))
+        made.append((name, tuple(arguments)))
+    then = made[1:]
+    needed = frozenset(p.name for _, parameters in places for p in parameters if p.default is p.empty)
+    return Call(target.path, made[0][1], tuple(then), refuse and _judges(target) and not then, needed)
+
+
+def _chain(target: Target, rng: random.Random) -> list[tuple[str, tuple[inspect.Parameter, ...]]]:
+    known = dict(target.methods)
+    if "fit" in known and rng.random() < 0.9:
+        after = rng.choice([name for name in ("predict_proba", "predict", "to_json") if name in known])
+        return [("fit", known["fit"]), (after, known[after])]
+    name = rng.choice([m for m, _ in target.methods])
+    return [(name, known[name])]
+
+
+def _judges(target: Target) -> bool:
+    """Functions that judge predictions and so must refuse what `BAD` lists."""
+    path = target.path
+    return path in (
+        "calibration_error",
+        "measure",
+        "verify",
+        "subgroups",
+        "Profile.from_arrays",
+        "Predictions.from_probs",
+    ) or (path in ("compare", "bootstrap", "band", "clinical"))
+
+
+def _value(parameter: inspect.Parameter, hostile: bool, several: bool, rng: random.Random) -> tuple[str | None, bool]:
+    """The text of an argument (None: left out), and whether it must be refused."""
+    name, optional = parameter.name, parameter.default is not parameter.empty
+    if parameter.kind == parameter.VAR_POSITIONAL:
+        optional = name not in GOOD
+    if hostile:
+        if name in BAD and rng.random() < 0.5:
+            return rng.choice(BAD[name]), True
+        if name in GOOD and rng.random() < 0.4:
+            return _contained(_plain(name, several, rng), rng), False
+        return rng.choice(ODD), False
+    if optional and name not in ALWAYS and (name not in GOOD or rng.random() < 0.6):
+        return None, False
+    if name in GOOD:
+        value = _plain(name, several, rng)
+        return (_contained(value, rng) if rng.random() < 0.3 else value), False
+    literal = [repr(value) for value in get_args(parameter.annotation) if isinstance(value, (str, int, float))]
+    return (rng.choice(literal) if literal else rng.choice(ODD)), False
+
+
+def _plain(name: str, several: bool, rng: random.Random) -> str:
+    value = rng.choice(GOOD[name])
+    return {"y": "Y", "p": "P", "p**2": "P", "binary": "many"}.get(value, value) if several else value
+
+
+def _contained(value: str, rng: random.Random) -> str:
+    """An array in another container."""
+    return f"{rng.choice(list(CONTAINERS))}({value})" if value in ("y", "p", "Y", "P", "Z", "w", "g") else value
+
+
+def shorter(call: Call) -> Iterator[Call]:
+    """The call with an argument or a method less: what a shrinking failure tries next."""
+    if call.then:
+        yield replace(call, then=call.then[:-1])
+    for i, (name, _) in enumerate(call.arguments):
+        if name not in call.needed:
+            yield replace(call, arguments=call.arguments[:i] + call.arguments[i + 1 :])
+    for j, (method, arguments) in enumerate(call.then):
+        for i, (name, _) in enumerate(arguments):
+            if name not in call.needed:
+                yield replace(
+                    call, then=(*call.then[:j], (method, arguments[:i] + arguments[i + 1 :]), *call.then[j + 1 :])
+                )

@@ -1,0 +1,148 @@
+"""What came back: the right answer, an error of truecal, or a failure of one of the kinds below."""
+
+import dataclasses
+import math
+import re
+import resource
+import signal
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tools.hostile.values import CONTAINERS
+
+SECONDS = 30  # of processor time that a call on at most 200 rows may take
+MEMORY = 2 << 30
+# Numbers that are NaN by definition where nothing can be said, each documented with its class.
+UNDEFINED = {
+    "adjusted", "excess", "low", "high", "slope", "intercept", "c_statistic", "c_low", "c_high", "p_value", "statistic", "width",
+    "b0_standard_error", "b1_standard_error",
+}  # fmt: skip
+_DEPTH = 4
+_WRAPPED = re.compile(rf"\b({'|'.join(CONTAINERS)})\((\w+)\)")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended: "answer", "refused", or a failure ("foreign", "nan", "warning", "accepted", "differs", "slow")."""
+
+    kind: str
+    detail: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.kind not in ("answer", "refused")
+
+
+class _TooSlow(BaseException):
+    """Raised by the clock."""
+
+
+def limit_memory() -> None:
+    """From here on the process may not take more than 2 GiB beyond what it has."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        pages = int(file.read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
+
+
+def judge(line: str, names: Mapping[str, Any], *, must_refuse: bool = False) -> Outcome:
+    """Run a call and say how it ended; one that holds containers must answer what plain arrays answer."""
+    outcome, answer = _run(line, names)
+    if outcome.kind != "answer":
+        return outcome
+    if must_refuse:
+        return Outcome("accepted", f"answered {str(answer)[:100]!r}")
+    plain = _WRAPPED.sub(r"\2", line)
+    if plain == line:
+        return outcome
+    expected, other = _run(plain, names)
+    if expected.kind == "refused":
+        return Outcome("differs", f"the plain call is refused: {expected.detail}")
+    if expected.kind == "answer":
+        return _compared(list(numbers(answer)), list(numbers(other)))
+    return outcome
+
+
+def _compared(found: list[tuple[str, float]], wanted: list[tuple[str, float]]) -> Outcome:
+    if len(found) != len(wanted):
+        return Outcome("differs", f"{len(found)} numbers, plain arrays give {len(wanted)}")
+    for (name, here), (_, there) in zip(found, wanted, strict=True):
+        if not (here == there or math.isclose(here, there, rel_tol=1e-9, abs_tol=1e-12) or here != here):
+            return Outcome("differs", f"{name} is {here!r}, plain arrays give {there!r}")
+    return Outcome("answer")
+
+
+def _run(line: str, names: Mapping[str, Any]) -> tuple[Outcome, Any]:
+    from truecal import TruecalError, TruecalWarning
+
+    def stop(*_: object) -> None:
+        raise _TooSlow
+
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            answer = eval(line, dict(names))  # the line is ours
+    except TruecalError as error:
+        text = str(error)
+        return (
+            Outcome("refused", text)
+            if 5 < len(text) <= 3000
+            else Outcome("foreign", f"a message of {len(text)} letters")
+        ), None
+    except _TooSlow:
+        return Outcome("slow", f"more than {SECONDS} s"), None
+    except MemoryError as error:
+        return Outcome("slow", f"memory: {error}"), None
+    except Exception as error:  # noqa: BLE001 (every other exception is what is looked for)
+        if type(error).__name__ == "NotFittedError":  # what scikit-learn asks of its estimators
+            return Outcome("refused", str(error)), None
+        return Outcome("foreign", f"{type(error).__name__}: {str(error)[:200]}"), None
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    explained = (TruecalWarning, DeprecationWarning, ImportWarning)
+    foreign = [w for w in caught if not issubclass(w.category, explained) and "feature names" not in str(w.message)]
+    if foreign:
+        return Outcome("warning", f"{foreign[0].category.__name__}: {str(foreign[0].message)[:200]}"), None
+    for name, number in numbers(answer):
+        if math.isnan(number) and name.split(".")[-1] not in UNDEFINED:
+            return Outcome("nan", f"{name} is NaN"), None
+    wrong = _impossible(answer)
+    return (Outcome("nan", wrong), None) if wrong else (Outcome("answer"), answer)
+
+
+def _impossible(answer: Any) -> str:
+    """What cannot be of an estimate: an interval that is none, a p-value or error outside [0, 1]."""
+    interval, value, p = (getattr(answer, name, None) for name in ("interval", "value", "p_value"))
+    if isinstance(p, float) and not 0 <= p <= 1 and not math.isnan(p):
+        return f"p_value is {p}"
+    low, high = getattr(interval, "low", None), getattr(interval, "high", None)
+    if isinstance(low, float) and isinstance(high, float) and low > high:
+        return f"the interval is [{low}, {high}]"
+    if type(answer).__name__ == "Estimate" and isinstance(value, float) and not 0 <= value <= 2:
+        return f"value is {value}"
+    return ""
+
+
+def numbers(answer: Any, name: str = "answer", depth: int = 0) -> Iterator[tuple[str, float]]:
+    """Every number of a result, with the path of attributes to it."""
+    if isinstance(answer, (bool, np.bool_)) or answer is None or depth > _DEPTH:
+        return
+    if isinstance(answer, (int, float, np.integer, np.floating)):
+        yield name, float(answer)
+    elif isinstance(answer, np.ndarray):
+        if answer.dtype.kind in "fiu" and answer.size <= 10_000:
+            yield from ((name, float(v)) for v in answer.ravel())
+    elif isinstance(answer, (list, tuple)) and len(answer) <= 1000:
+        for part in answer:
+            yield from numbers(part, name, depth + 1)
+    elif isinstance(answer, Mapping) and len(answer) <= 1000:
+        for key, part in answer.items():
+            yield from numbers(part, f"{name}.{key}", depth + 1)
+    elif dataclasses.is_dataclass(answer) and not isinstance(answer, type):
+        for field in dataclasses.fields(answer):
+            yield from numbers(getattr(answer, field.name), f"{name}.{field.name}", depth + 1)

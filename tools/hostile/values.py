@@ -1,0 +1,193 @@
+"""What calls are made of: small datasets by name, containers that must not change an answer, and values for every parameter.
+
+All values are Python expressions, so that a call can be printed, repeated and shortened. `GOOD` are values a careful caller gives,
+`BAD` those that must be refused, `ODD` those of which nothing is known but that no foreign exception may come of them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+SIZES = (1, 2, 3, 5, 20, 60, 200)
+
+
+def _swapped(a: Array) -> Array:
+    return a.astype(a.dtype.newbyteorder(">"))
+
+
+def _read_only(a: Array) -> Array:
+    b = a.copy()
+    b.flags.writeable = False
+    return b
+
+
+def _apart(a: Array) -> Array:
+    """The same values, not next to each other in memory."""
+    return np.repeat(a, 2, axis=0)[::2]
+
+
+def _objects(a: Array) -> Array:
+    return a.astype(object)
+
+
+def _tensor(a: Array) -> Any:
+    import torch
+
+    return torch.tensor(a, requires_grad=a.dtype.kind == "f")
+
+
+def _pandas(a: Array) -> Any:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    return pd.Series(a, index=range(len(a), 0, -1)) if a.ndim == 1 else pd.DataFrame(a)
+
+
+def _polars(a: Array) -> Any:
+    import polars as pl
+
+    return pl.Series(a) if a.ndim == 1 else pl.DataFrame(a)
+
+
+def _arrow(a: Array) -> Any:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    return pa.array(a) if a.ndim == 1 else pa.table({str(k): a[:, k] for k in range(a.shape[1])})
+
+
+# Containers of the same values: the answer is that of the plain array, or a refusal.
+CONTAINERS: dict[str, Callable[[Array], Any]] = {
+    "as_list": lambda a: a.tolist(),
+    "as_tuple": lambda a: tuple(a.tolist()),
+    "swapped": _swapped,
+    "read_only": _read_only,
+    "apart": _apart,
+    "fortran": np.asfortranarray,
+    "objects": _objects,
+    "masked": np.ma.masked_array,
+    "view": lambda a: memoryview(a.data),
+    "tensor": _tensor,
+    "pandas": _pandas,
+    "polars": _polars,
+    "arrow": _arrow,
+}
+
+SCORES: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "uniform": lambda rng, n: rng.random(n),
+    "ties": lambda rng, n: np.round(rng.random(n), 1),
+    "sharp": lambda rng, n: rng.beta(0.1, 0.1, n),
+    "constant": lambda rng, n: np.full(n, 0.3),
+    "zeros and ones": lambda rng, n: rng.integers(0, 2, n).astype(float),
+    "tiny": lambda rng, n: rng.random(n) * 1e-200,
+    "single": lambda rng, n: rng.random(n).astype(np.float32).astype(float),
+}
+
+
+def dataset(seed: int) -> dict[str, Any]:
+    """Arrays by name: y, p (two classes), Y, P, Z (several), w (weights), g (clusters), site; and what is made of them."""
+    import pandas as pd
+    import polars as pl
+
+    import truecal as tc
+
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.choice(SIZES)), int(rng.choice((2, 3, 5)))
+    kind = list(SCORES)[rng.integers(len(SCORES))] if rng.random() < 0.5 else "uniform"
+    p = SCORES[kind](rng, n)
+    y = (rng.random(n) < p).astype(np.int64)
+    Z = rng.normal(size=(n, k)) * 2
+    P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    Y = (P.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, k - 1)
+    w = rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else rng.random(n) + 0.1
+    g, site = rng.integers(0, max(1, n // 3), n), np.array(["a", "b"])[rng.integers(0, 2, n)]
+    more: dict[str, Any] = {} if rng.random() < 0.5 else {"weights": w}
+    more |= {} if rng.random() < 0.6 else {"clusters": g}
+    columns = {"site": site, "age": rng.integers(20, 90, n)}
+    binary = tc.Predictions.from_probs(p, y, columns=columns, **more)
+    many = tc.Predictions.from_probs(P, Y, columns=columns, **more)
+    table = {"y": y, "p": p, "w": w, "g": g, "site": site, **{f"p_{i}": P[:, i] for i in range(k)}, "Y": Y}
+    held = {
+        "y": y, "p": p, "Y": Y, "P": P, "Z": Z, "w": w, "g": g, "site": site, "n": n, "k": k,
+        "binary": binary, "many": many, "profile": tc.Profile.from_arrays(p, y),
+        "sketch": tc.Sketch().update(p, y), "frame": pd.DataFrame(table), "rows": pl.DataFrame(table),
+    }  # fmt: skip
+    return held | {"np": np, "tc": tc, "nan": float("nan"), "inf": float("inf")} | CONTAINERS
+
+
+LENSES = ("None", "tc.TopLabel()", "tc.OneClass(0)", "tc.ClassWise()", "tc.AllLabels()", "tc.TopK(2)", "tc.Canonical()",
+          "tc.Grouping({'a': [0], 'b': [1]})")  # fmt: skip
+ESTIMATORS = ("None", "tc.RankSeries()", "tc.RankSeries(norm=1)", "tc.BinnedECE()", "tc.BinnedECE(bins=3, norm=2)",
+              "tc.BinnedECE(norm=np.inf)", "tc.DebiasedECE()", "tc.SweepECE()", "tc.NearestECE()", "tc.KernelDensityECE()",
+              "tc.SmoothECE()", "tc.IsotonicError()", "tc.LabelBinnedECE()", "tc.GeneralizedECE(replicates=20)",
+              "tc.AdaptiveECE()", "tc.KSError()", "tc.CutoffError()", "tc.LipschitzError()")  # fmt: skip
+RECALIBRATORS = ("tc.PlattScaling()", "tc.TemperatureScaling(input='probs')", "tc.IsotonicCalibration()", "tc.HistogramBinning(3)",
+                 "tc.VennAbers()", "tc.BetaCalibration()")  # fmt: skip
+_LABELS, _PROBS = ("y",), ("p",)
+# Values by the name of the parameter. A name with several meanings has the values of all of them.
+GOOD: dict[str, tuple[str, ...]] = {
+    "y_true": ("y",), "labels": ("y",), "outcomes": ("y",), "y_prob": ("p",), "scores": ("p",), "prob_a": ("p",),
+    "prob_b": ("p**2", "p"), "probs": ("p",), "logits": ("Z",), "X": ("P",), "y": ("Y",), "x": ("p",),
+    "outputs": ("None", "p[:1]"), "sample_weight": ("None", "w"), "weights": ("None", "w"), "clusters": ("None", "g"),
+    "classes": ("None",), "columns": ("None", "{'site': site}"),
+    "preds": ("binary", "many"), "a": ("many",), "b": ("many",), "data": ("profile", "binary"), "profile": ("profile",),
+    "methods": ("{'a': many, 'b': many}",), "models": ("{'a': binary, 'b': binary}",), "frame": ("frame", "rows"),
+    "source": ("frame", "rows"), "label": ("'y'",), "score": ("'p'",), "lens": LENSES, "estimator": ESTIMATORS,
+    "estimators": ("None", "{'b': tc.BinnedECE()}"), "recalibrator": RECALIBRATORS, "scaling": ("None", "tc.PlattScaling()"),
+    "recalibrators": ("{'platt': tc.PlattScaling()}", "[tc.VennAbers()]"),
+    "select": ("None", "tc.by_label(0)", "tc.by_output(low=0.2)", "tc.by_column('site', 'a')"),
+    "distance": ("None", "tc.TotalVariation()", "tc.Lp(2)"), "binning": ("None", "tc.KDTree(0.2)", "tc.EqualMass(3)"),
+    "level": ("0.95", "0.5"), "rng": ("0", "np.random.default_rng(1)"), "seed": ("0",), "bins": ("3", "15"), "norm": ("1", "2"),
+    "resamples": ("20",), "replicates": ("20",), "m": ("3",), "n": ("20",), "threshold": ("0.02", "0.5"), "tolerance": ("0.02",),
+    "alpha": ("0.05", "2.0"), "by": ("None", "'site'", "['site', 'age']"), "cuts": ("None", "[40, 60]"), "depth": ("1", "2"),
+    "smallest": ("1", "30"), "min_rows": ("None", "5"), "key": ("None",), "reference": ("None",), "baseline": ("None",),
+    "given": ("0",), "name": ("'site'", "0"), "groups": ("{'a': [0], 'b': [1]}",), "k": ("1", "2"), "fraction": ("0.1",),
+    "low": ("0.1",), "high": ("0.9",), "p": ("2", "np.array([0.1, 0.02])"), "fit_share": ("0.6",), "folds": ("2", "None"),
+    "prevalence": ("None", "0.2"), "time": ("p + 1",), "event": ("y",), "horizon": ("1.5",), "how": ("'drop'", "'weight'"),
+    "risks": ("p",), "tool": ("'torchmetrics'", "'netcal'"), "rate": ("0.1",), "cost_ratio": ("0.3",), "path": ("'out.html'",),
+    "thresholds": ("None", "[0.1, 0.5]"), "widths": ("{'oe': 0.2}",), "of": ("None", "0"), "at": ("None", "[0.2, 0.5]"),
+    "values": ("[0.2, 0.5]",), "world": ("tc.lab.World(tc.lab.Beta(2.0, 1.0), tc.lab.Power(0.1))",), "targets": ("Y",),
+    "ks": ("(1, 2)",), "batch": ("binary",), "other": ("sketch",), "slope": ("1.0",), "intercept": ("0.0",), "row": ("[0]",),
+    "datasets": ("[0]",), "event_": ("0",), "worlds": ("{'a': tc.lab.World(tc.lab.Uniform())}",), "error": ("0.02",),
+    "cohorts": ("2",), "shares": ("(0.5, 1.0)",), "fractions": ("(0.5, 0.25)",), "matrix": ("np.eye(2)",), "cells": ("3",),
+    "c_statistic": ("None", "0.8"), "covariates": ("None", "np.column_stack([p, w])"), "rule": ("'torchmetrics'", "'width'"),
+}  # fmt: skip
+
+ODD = ("None", "True", "-1", "0", "1", "0.5", "2.5", "1e308", "nan", "inf", "-inf", "'x'", "''", "b'x'", "[]", "{}", "()", "set()",
+       "[1, 2]", "[[1], [2, 3]]", "(1, 2)", "object()", "len", "int", "np.array(3)", "np.array([])", "np.zeros((2, 2, 2))",
+       "10**30", "1j", "np.datetime64('2020-01-01')", "np.float32(0.5)", "np.int8(3)", "'\\x1b[31m'", "{'a': 1}", "...",
+       "range(3)", "'a' * 1000", "tc", "tc.TopLabel", "tc.TopLabel()", "tc.BinnedECE()", "binary", "profile", "frame", "p", "y",
+       "P", "Y", "w", "site", "-p", "p + 1", "p[:-1]", "y[:0]", "p.astype(np.float16)", "p.astype(str)", "p > 0.5",
+       "np.where(p < 2, nan, p)")  # fmt: skip
+
+_ROWS_BAD = (
+    "[0.5] * (n + 1)",
+    "'x'",
+    "{'a': 1}",
+    "set()",
+    "object()",
+    "1j * p",
+    "p.astype(str)",
+    "np.zeros((n, 2, 2))",
+)
+_NUMBERS_BAD = ("None", "'x'", "nan", "[]", "object()", "1j", "-1")
+# Values that must be refused, by the name of the parameter, in functions that judge predictions.
+BAD: dict[str, tuple[str, ...]] = {
+    "y_prob": ("p + 2", "p - 1.5", "p * nan", "p * inf", "P * 3", "None", *_ROWS_BAD),
+    "scores": ("p + 2", "p - 1.5", "p * nan", "None", *_ROWS_BAD),
+    "prob_a": ("p + 2", "p * nan", *_ROWS_BAD),
+    "y_true": ("y + 7", "y - 9", "y * nan", "y + 0.5", "'x'", "set()", "np.append(y, 1)", "y[:-1]", "site"),
+    "outcomes": ("y + 7", "y * nan", "y + 0.5", "np.append(y, 1)", "y[:-1]", "site"),
+    "sample_weight": ("-w", "w * nan", "w * 0", "w[:-1]", "w * inf", "'x'", "w * 1e300", "w * 1e-300", "w.astype(str)"),
+    "weights": ("-w", "w * nan", "w * 0", "w[:-1]", "w * inf", "'x'", "w * 1e300", "w.astype(str)"),
+    "clusters": ("g[:-1]", "np.append(g, 1)", "3", "[None] * n", "g * nan", "{1: 2}"),
+    "level": (*_NUMBERS_BAD, "0", "1", "2"),
+    "rng": ("-1", "'x'", "0.5", "[]", "nan"),
+    "lens": ("'top'", "tc.TopLabel", "0", "[]", "tc.BinnedECE()"),
+    "estimator": ("'ece'", "tc.BinnedECE", "0", "[]", "tc.TopLabel()"),
+    "preds": ("None", "p", "P", "profile.scores", "'x'", "0", "(y, p)", "object()", "frame"),
+    "profile": ("None", "p", "binary", "'x'", "(p, y)"),
+    "select": ("'x'", "tc.by_label", "0", "p > 0.5", "tc.TopLabel()"),
+    "resamples": ("0", "-1", "2.5", "'x'", "nan"),
+}  # fmt: skip
