@@ -84,6 +84,7 @@ def seed_number(rng: Seed) -> int:
 
 def batch_sizes(n: int, m: int) -> list[int]:
     """How m datasets of n rows are split: a rule of n alone, except for the last batch."""
+    n, m = int(n), int(m)
     full = max(1, _ROWS_PER_BATCH // n)
     return [full] * (m // full) + ([m % full] if m % full else [])
 
