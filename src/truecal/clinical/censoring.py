@@ -157,7 +157,7 @@ def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.
             "follow-up says nothing and must be left out"
         )
     if happened.dtype.kind not in "biuf" or not np.isin(happened, (0, 1)).all():
-        row = next(i for i, v in enumerate(happened.tolist()) if v not in (0, 1))
+        row = next((i for i, v in enumerate(happened.tolist()) if v not in (0, 1)), 0)
         raise InputError(f"event must be 0 (censored) or 1 (happened): row {row} is {happened[row]!r}")
     return times, happened.astype(bool)
 

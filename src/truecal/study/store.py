@@ -286,7 +286,8 @@ class Store:
         """
         meta = self.meta()
         jobs, fits = set(meta["jobs"]), set(meta.get("fits") or ())
-        old = [path for kind in (*KINDS, "sets", "fits", "claims") for path in (self.folder / kind).glob(".*.part")]
+        folders = (self.folder, *(self.folder / kind for kind in (*KINDS, "sets", "fits", "claims")))
+        old = [path for folder in folders for path in folder.glob(".*.part")]
         for kind in KINDS:
             old += [path for path in (self.folder / kind).glob("*.parquet") if path.name.split(".")[0] not in jobs]
         old += [path for path in (self.folder / "fits").glob("*.json") if path.stem not in fits]

@@ -14,7 +14,7 @@ from hashlib import sha256
 import numpy as np
 
 import truecal as tc
-from truecal import parallel
+from truecal import checks, parallel
 from truecal.errors import InputError, TruecalError
 from truecal.lab.trials.cache import BatchCache
 from truecal.lab.trials.content import code_digest, digest, name_words
@@ -84,6 +84,8 @@ def seed_number(rng: Seed) -> int:
 
 def batch_sizes(n: int, m: int) -> list[int]:
     """How m datasets of n rows are split: a rule of n alone, except for the last batch."""
+    checks.whole(n, "n", 1, 100_000_000)
+    n, m = int(n), int(m)
     full = max(1, _ROWS_PER_BATCH // n)
     return [full] * (m // full) + ([m % full] if m % full else [])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from truecal import checks
+from truecal.errors import FileError
 from truecal.lab.worlds.quadrature import Array
 from truecal.writing import write_whole
 
@@ -20,7 +21,10 @@ class BatchCache:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise FileError(f"cannot keep simulations in {str(self.folder)[:100]}: {error}") from error
 
     def read(self, key: str) -> dict[str, Array]:
         """The arrays stored under this key; none if there is no file, or a damaged one."""

@@ -259,6 +259,7 @@ def power_curve(error: float, *, norm: float = 2) -> Power:
     """
     from scipy.optimize import brentq
 
+    checks.between(error, "error", -1, 1)
     worst = World(Uniform(), Power(1000.0)).true_error(norm)
     if not 0 <= error < worst:
         raise InputError(f"on uniform scores the error of c^d can be at most {worst:.3f}, not {error!r}")
