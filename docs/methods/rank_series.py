@@ -166,6 +166,7 @@ VARIANTS = {
     "floor from the scores alone": {"floor": "scores"},
     "floor from the fit alone": {"floor": "fit"},
     "interval of the chosen terms": {"interval_terms": "chosen"},
+    "noise of the fitted curve at both ends": {"enlarged": (1.0,)},
 }
 
 

@@ -243,7 +243,7 @@ def test_the_command_prints_a_line_per_door_and_n_and_writes_table_and_page(true
     assert (code, err) == (0, "")
     assert out.splitlines()[0].split()[:4] == ["door", "kind", "stated", "n"]
     assert len(out.splitlines()) == 2
-    assert "truecal lab coverage --quick --m 2 --n 50" in document.read_text()
+    assert 'truecal lab coverage --quick --m 2 --n 50 --door "default"`' in document.read_text()
     assert page.read_text().count("<tr>") == 51
 
 

@@ -240,8 +240,8 @@ def coverage(wanted: _Atlas, running: Running, reply: Reply) -> None:
         cells += atlas.coverage_atlas(n=n, m=datasets, doors=others, rng=running.seed) if others else []
     if wanted.table is not None:
         given = "--full" if wanted.full else "--quick"
-        command = f"truecal lab coverage {given} --m {datasets} " + " ".join(f"--n {size}" for size in wanted.sizes)
-        summary.write_into(wanted.table, cells, command.strip())
+        parts = [f"--n {size}" for size in wanted.sizes] + [f'--door "{name}"' for name in wanted.doors]
+        summary.write_into(wanted.table, cells, " ".join(["truecal lab coverage", given, f"--m {datasets}", *parts]))
     if wanted.page is not None:
         from truecal.report import atlas as page
 

@@ -49,6 +49,8 @@ class GeneralizedECE(Estimator):
     norm : 1 for the expectation over bins, inf for the maximum.
     level : of the interval; None for no interval.
     replicates, rng : of the bootstrap.
+    debiased : whether the value is freed of most of its upward bias: the error of the bins whose estimates would have the plug-in
+        value as their mean. With 10 to 100 classes (25 datasets each) the plug-in was 0.02 to 0.41 too high, this 0.00 to 0.15.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)
@@ -67,6 +69,7 @@ class GeneralizedECE(Estimator):
     level: float | None = 0.95
     replicates: int = 500
     rng: int | np.random.Generator = 0
+    debiased: bool = False
 
     def __post_init__(self) -> None:
         checks.norm(self.norm)
@@ -163,7 +166,7 @@ class GeneralizedECE(Estimator):
             note = f"half of the {bins.filled} bins hold at most {middle:g} predictions, so chance alone makes most of the value"
             estimate = estimate.but(warnings=(note, *estimate.warnings))
         of_event = bins.judged(sample.judged) if sample.dimension == 2 else None
-        return Judged(estimate.but(vector_bins=bins, bins=of_event), bins, resampled)
+        return Judged(self._freed(estimate.but(vector_bins=bins, bins=of_event), resampled), bins, resampled)
 
     def compared(
         self,
@@ -230,7 +233,7 @@ class GeneralizedECE(Estimator):
     def _resampled(
         self, sample: Sample, partition: Partition, bins: VectorBins, rng: np.random.Generator, *, by_rows: bool
     ) -> Resampled | None:
-        if self.level is None:
+        if self.level is None and not self.debiased:
             return None
         return resample(
             sample,
@@ -271,7 +274,21 @@ class GeneralizedECE(Estimator):
             resampled = Resampled(truth, overall(np.stack([draw.drawn for draw in kept])))
         parts = np.array(values)
         estimate = self._estimate(vector, float(overall(parts)), resampled)
-        return estimate.but(parts=parts, direction=float(shares @ np.array(directions)), warnings=notes)
+        estimate = estimate.but(parts=parts, direction=float(shares @ np.array(directions)), warnings=notes)
+        return self._freed(estimate, resampled)
+
+    def _freed(self, estimate: Estimate, resampled: Resampled | None) -> Estimate:
+        """With a value freed of bias, where that is asked for; the interval holds it."""
+        if not self.debiased or resampled is None:
+            return estimate
+        value = resampled.debiased(float(estimate.value))
+        interval = estimate.interval
+        if interval is not None:
+            interval = replace(interval, low=min(float(interval.low), value), high=max(float(interval.high), value))
+        return estimate.but(value=value, power=self._power(value), interval=interval)
+
+    def _power(self, value: float) -> float:
+        return value if self.norm in (1, np.inf) else value**self.norm
 
     def _estimate(self, vector: Sample, value: float, resampled: Resampled | None) -> Estimate:
         w = vector.weights
@@ -285,7 +302,7 @@ class GeneralizedECE(Estimator):
             )
         return Estimate(
             value=value,
-            power=value if self.norm in (1, np.inf) else value**self.norm,
+            power=self._power(value),
             n=round(total) if counted else len(vector),
             effective_n=size,
             estimator=self,

@@ -62,6 +62,11 @@ class Resampled:
         fall = float(self.values.mean() - np.quantile(self.values, bottom))
         return min(low, value), value + max(fall, 0.0)
 
+    def debiased(self, value: float) -> float:
+        """The truth of the family whose estimates have the mean `value`."""
+        means = np.maximum.accumulate(self.drawn[::-1].mean(axis=1))
+        return float(np.interp(value, means, self.truth[::-1]))
+
     def truths(self, value: float) -> Float64s:
         """The truth in each resample: that of the family whose estimates have the mean `value` minus the resample's deviation."""
         truth, drawn = self.truth[::-1], self.drawn[::-1]  # rising from calibrated to what was seen
