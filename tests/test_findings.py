@@ -45,7 +45,6 @@ def test_2_clusters_reach_profiles_tests_bands_and_bins():
     assert width[1] > 1.5 * width[0]
     bins = [tc.BinnedECE(bins=5)(profile).bins.frame() for profile in (naive, honest)]
     assert np.mean(bins[1]["high"] - bins[1]["low"]) > 2 * np.mean(bins[0]["high"] - bins[0]["low"])
-    assert float(tc.below(honest, 0.3).p_value) > float(tc.below(naive, 0.3).p_value)
 
 
 def test_7_one_impossible_row_is_named_and_stops_only_what_it_must(run, tmp_path):

@@ -8,10 +8,14 @@ import difflib
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from truecal.errors import FileError, InputError, MissingExtraError
+
+_MOST_OF_A_LINE = 6  # problems of one line that are listed; the others are counted
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,16 @@ class Problems:
             self.found.append((line, text))
 
     def refuse(self) -> None:
-        """Raise if anything was found, naming every line."""
+        """Raise if anything was found, naming every line; of many problems of one line the first few."""
         if not self.found:
             return
         count = len(self.found)
-        lines = [f"{self.file}:{line}: {text}" for line, text in sorted(self.found)]
+        lines = []
+        for line, of_line in groupby(sorted(self.found), key=itemgetter(0)):
+            texts = [text for _, text in of_line]
+            lines += [f"{self.file}:{line}: {text}" for text in texts[:_MOST_OF_A_LINE]]
+            if len(texts) > _MOST_OF_A_LINE:
+                lines.append(f"{self.file}:{line}: and {len(texts) - _MOST_OF_A_LINE} more")
         raise InputError("\n".join([f"{self.file} has {count} problem{'s' if count > 1 else ''}", *lines]))
 
     def keys(
