@@ -99,7 +99,7 @@ def _entry(cell: tc.lab.AtlasCell | None) -> str:
     return element("td", f"{100 * cell.rate:.0f}", class_=_colour(cell), title=words)
 
 
-def _colour(cell: AtlasCell) -> str:
+def _colour(cell: tc.lab.AtlasCell) -> str:
     """How far a cell is off, beyond two Monte-Carlo standard errors: a few datasets prove nothing."""
     away = cell.stated - cell.rate if cell.kind == "interval" else cell.rate - cell.stated
     far, near = (0.10, 0.05) if cell.kind == "interval" else (0.05, 0.02)
