@@ -1,24 +1,31 @@
 """Ahead of every peer, on every CPU: equal width, equal mass, class-wise errors, groups and the default call.
 
 Every setting of numpy's sorts is a process of its own (its CPU features cannot change later), started by a small parent, and every
-peak of memory is the high-water mark of yet another process, after its data are made: nothing is inherited. All times are
-ratios to *reading the array once* in the same process, and to the fastest peer there.
+peak of memory is the high-water mark of yet another process, after its data are made: nothing is inherited. All times are of the
+processor, and stand as ratios to *reading the array once* in the same process and to the peers there.
 """
 
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Row, peak_bytes, seconds_together
+from benchmarks import harness
+from benchmarks.harness import Row, peak_bytes
 
 # What numpy is told not to use: nothing; its widest vectors; all of them. Names other machines do not know are ignored.
 SORTS = {"as it is": "", "AVX2": "X86_V4 AVX512_ICL AVX512_SPR", "scalar": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}
 N = int(float(os.environ.get("TRUECAL_BENCH_ARRAY", "1e7")))
+
+
+def seconds_together(*works: Callable[[], object], repeat: int) -> list[float]:
+    """Processor time of all threads: what other work on the machine, and the number of cores, change least."""
+    return harness.seconds_together(*works, repeat=repeat, clock=time.process_time)
 
 
 def rows() -> list[Row]:

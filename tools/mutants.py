@@ -7,7 +7,6 @@ Changed are comparisons, arithmetic, and/or, not, numbers and truth values; not 
 
 import argparse
 import ast
-import copy
 import importlib
 import inspect
 import os
@@ -38,7 +37,7 @@ GROUPS = {
     ),
 }  # fmt: skip
 SECONDS = 120
-_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-n", "0", "-m", "not slow", "-W",
+_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "-W",
             "ignore::pytest.PytestAssertRewriteWarning")  # fmt: skip
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot,
@@ -169,14 +168,14 @@ def main() -> int:
         for file in files:
             importlib.import_module("truecal." + file.removesuffix(".py").replace("/", "."))
         _warm(tests)
-        alive = [mutant for mutant in copy.copy(drawn) if not noticed(mutant, tests)]
-        share = 1 - len(alive) / len(drawn)
-        print(
-            f"{group}: {len(drawn)} of {len(every)} changes, {len(drawn) - len(alive)} noticed ({share:.0%})",
-            flush=True,
-        )
-        for mutant in sorted(alive, key=lambda m: (m.file, m.line)):
-            print(f"  {mutant.file}:{mutant.line} {mutant.function}: {mutant.words}", flush=True)
+        alive = 0
+        for tried, mutant in enumerate(drawn, start=1):
+            if not noticed(mutant, tests):
+                alive += 1
+                place = f"{mutant.file}:{mutant.line} {mutant.function}"
+                print(f"  {place}: {mutant.words} (not noticed, {alive} of {tried})", flush=True)
+        share = 1 - alive / len(drawn)
+        print(f"{group}: {len(drawn)} of {len(every)} changes, {len(drawn) - alive} noticed ({share:.0%})", flush=True)
     return 0
 
 

@@ -191,8 +191,7 @@ def by_label(*names: object) -> Selection:
     if not names:
         raise InputError("by_label needs at least one class, such as by_label('pedestrian')")
     for name in names:
-        if arrays.is_missing(name) or isinstance(name, (list, dict, set, np.ndarray)):
-            raise InputError(f"a class is named by a number or text, not {arrays.shown(name)}")
+        border.check_name(name)
     return ByLabel(names)
 
 
@@ -234,6 +233,7 @@ def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed:
     >>> tc.by_output(low=0.5)(preds).probs, tc.by_output(low=0.5, closed="neither")(preds).probs
     (array([0.5 , 0.75]), array([0.75]))
     """
+    border.check_name(of)
     check_limits(low, high, "the output interval")
     _check_closed(closed)
     return ByOutput(of, float(low), float(high), closed)

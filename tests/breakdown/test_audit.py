@@ -297,6 +297,24 @@ def test_offsets_mend_the_segment_and_leave_the_rest():
         SegmentOffsets().recalibrate(preds)
 
 
+def test_offsets_keep_the_contract_of_recalibrators(tmp_path):
+    from sklearn.base import clone
+
+    preds, *_ = world(6000, 0, columns=2, shift=0.25, bad={"c1": 2})
+    fitted = clone(SegmentOffsets(depth=1)).fit_rows(preds)
+    again = tc.recalibrate.Recalibrator.from_json(fitted.to_json())
+    assert again.get_params() == fitted.get_params()
+    assert (again.recalibrate(preds).probs == fitted.recalibrate(preds).probs).all()
+    assert fitted.parameter_count == len(fitted.offsets_) == 1
+    for refused in (lambda: fitted.fit(preds.probs, preds.labels), lambda: fitted.predict_proba(preds.probs)):
+        with pytest.raises(InputError, match="needs the columns of the rows"):
+            refused()
+    with pytest.raises(InputError, match="segments are made of columns"):
+        fitted.to_onnx()
+    with pytest.raises(InputError, match="have 3 classes"):
+        fitted.recalibrate(tc.Predictions.from_probs([[0.2, 0.3, 0.5]], [1], columns={"c1": [2]}))
+
+
 def test_offsets_of_many_classes_keep_rows_that_sum_to_one():
     rng = np.random.default_rng(3)
     probs = rng.dirichlet(np.full(4, 0.5), 6000)

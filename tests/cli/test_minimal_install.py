@@ -63,6 +63,7 @@ CALLS = {
     "report_comparison": lambda: tc.report_comparison({"a": preds, "b": preds}, here("c.html"), resamples=99),
     "report_study": lambda: tc.report_study(here("store"), here("s.html")),
     "report_watch": lambda: tc.report_watch(watch, here("w.html")),
+    "rows_needed": lambda: tc.rows_needed(0.02, bins=10),
     "sample_size": lambda: tc.sample_size,
     "sample_size_by_simulation": lambda: tc.sample_size_by_simulation,
     "scan": lambda: tc.scan(here("a.csv"), label="y", score="p"),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from html.parser import HTMLParser
 
 import matplotlib as mpl
@@ -107,3 +108,10 @@ def test_the_commands_say_what_python_says(table, tmp_path, capsys):
     out = tmp_path / "dossier.html"
     assert main(["report", *options, "--dossier", "tripod-ai", "--out", str(out)]) == 0
     assert "TRIPOD+AI" in out.read_text()
+
+
+def test_a_dossier_named_pdf_is_printed_and_not_html(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(tc.FileError, match="needs an installed Chromium or Chrome"):
+        write_dossier(PREDS, tmp_path / "dossier.pdf")
+    assert not (tmp_path / "dossier.pdf").exists()

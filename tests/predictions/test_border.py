@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 from scipy.sparse import csr_array
 
 import truecal as tc
@@ -103,9 +102,6 @@ REFUSED = {
     "probabilities a set": ({0.2, 0.9, 0.5}, [0, 1, 1], {}, "set, which has no rows in order"),
     "an Arrow column with nulls": (pa.array([0.5, None, 0.2]), [0, 1, 1], {}, "row 1 is None"),
     "an Arrow column of nulls": (BINARY, pa.array([None] * 3), {}, "labels are object"),
-    "a sparse tensor": (torch.tensor(BINARY).to_sparse(), [0, 1, 1], {}, "sparse tensor; give"),
-    "a tensor without values": (torch.empty(3, device="meta"), [0, 1, 1], {}, "meta device"),
-    "a list of tensors that train": ([torch.tensor(0.5, requires_grad=True)], [1], {}, "do not form an array"),
     "column length": (BINARY, [0, 1, 1], {"columns": {"age": [3]}}, "'age' has 1 values"),
 }
 
@@ -196,7 +192,6 @@ def test_the_order_of_bytes_does_not_matter(precision):
     [
         pa.array([False, True, True]),
         pa.chunked_array([[0], [1, 1]]),
-        torch.tensor([0, 1, 1]),
         pd.array([0, 1, 1], dtype="Int64"),
         memoryview(np.array([0, 1, 1])),
         objects(0, 1, 1) == 1,
@@ -258,3 +253,16 @@ def test_many_classes_fit_into_bytes_or_are_widened():
     preds = tc.Predictions.from_probs(probs, labels)
     np.testing.assert_array_equal(preds.labels, np.arange(200))
     assert preds.labels.dtype.kind == "i"
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    np.testing.assert_array_equal(tc.Predictions.from_probs(BINARY, torch.tensor([0, 1, 1])).labels, [0, 1, 1])
+    assert len(tc.Predictions.from_probs(torch.tensor(BINARY, requires_grad=True), [0, 1, 1])) == 3
+    for tensor, message in (
+        (torch.tensor(BINARY).to_sparse(), "sparse tensor; give"),
+        (torch.empty(3, device="meta"), "meta device"),
+        ([torch.tensor(0.5, requires_grad=True)] * 3, "do not form an array"),
+    ):
+        with pytest.raises(tc.InputError, match=message):
+            tc.Predictions.from_probs(tensor, [0, 1, 1])

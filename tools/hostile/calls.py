@@ -22,6 +22,8 @@ METHODS = ("fit", "predict_proba", "predict", "update", "merge", "__call__", "sa
            "true_error", "recalibrate", "forward", "transform", "to_profile", "to_json", "frame")  # fmt: skip
 # Options whose defaults are meant for minutes of work.
 ALWAYS = ("m", "n", "resamples", "replicates")
+# What the caller brings to be called: its mistakes are the caller's.
+CALLBACKS = ("progress", "run", "say", "where", "penalty", "function")
 BUILDERS = {
     "Predictions": ("from_probs", "from_logits", "from_frame"),
     "Profile": ("from_arrays",),
@@ -111,7 +113,7 @@ def make(target: Target, rng: random.Random) -> Call:
     places = [(target.path, target.parameters)]
     if target.methods and rng.random() < 0.75:
         places += _chain(target, rng)
-    spots = [(i, p.name) for i, (_, parameters) in enumerate(places) for p in parameters]
+    spots = [(i, p.name) for i, (_, parameters) in enumerate(places) for p in parameters if p.name not in CALLBACKS]
     hostile = set(rng.sample(spots, min(hostility, len(spots)))) if spots else set()
     several, refuse = rng.random() < 0.4, False
     made = []

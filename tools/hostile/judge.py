@@ -42,7 +42,7 @@ class _TooSlow(BaseException):
 
 
 def limit_memory() -> None:
-    """From here on the process may not take more than 2 GiB beyond what it has."""
+    """From here on the process may not take more than 2 GiB beyond what it has now."""
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = int(file.read().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
@@ -81,6 +81,8 @@ def _run(line: str, names: Mapping[str, Any]) -> tuple[Outcome, Any]:
     def stop(*_: object) -> None:
         raise _TooSlow
 
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        limit_memory()  # of this call, not of all calls so far
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 import truecal as tc
 from truecal import checks, logistic
 from truecal.errors import InputError
+from truecal.predictions import border
 from truecal.types import Float64s, Indices
 
 
@@ -86,7 +87,7 @@ def censoring_weights(
         steps, kept = _uncensored(times[rows], happened[rows])
         until = np.minimum(times[rows], horizon)
         place = np.searchsorted(steps, until, "left") - 1  # the last censoring strictly before
-        chance = np.where(place >= 0, kept[np.maximum(place, 0)], 1.0)
+        chance = np.concatenate([[1.0], kept])[place + 1]
         bad = known[rows] & (chance <= 0)
         if bad.any():
             raise InputError(
@@ -111,7 +112,9 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
     (1, [True, True, False, True])
     """
     checks.choice(how, ("drop", "inverse-probability"), "how")
-    given = np.asarray(labels, dtype=object)
+    given = np.asarray(border.as_array(labels, "labels"), dtype=object)
+    if given.ndim != 1:
+        raise InputError(f"labels must be one-dimensional, not of shape {given.shape}")
     known = np.array([not (v is None or v != v) for v in given], bool)
     wrong = [i for i in np.flatnonzero(known) if given[i] not in (0, 1)]
     if wrong:

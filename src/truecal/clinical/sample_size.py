@@ -12,6 +12,7 @@ from truecal.clinical.quantity import student
 from truecal.clinical.validation import clinical
 from truecal.errors import InputError
 from truecal.frame import Frame
+from truecal.predictions import border
 from truecal.types import Float64s
 
 _QUADRATURE = 200_001  # risks that stand for a population
@@ -81,7 +82,7 @@ def sample_size(
     """
     checks.level(level)
     p = _risks(risks, prevalence, c_statistic)
-    at = np.atleast_1d(np.asarray(thresholds, np.float64))
+    at = np.atleast_1d(border.as_floats(thresholds, "thresholds").astype(np.float64))
     targets = dict(widths) if widths is not None else {"oe": 0.2, "slope": 0.2, "c_statistic": 0.1}
     if len(at) and "net_benefit" not in targets:
         targets["net_benefit"] = 0.2
@@ -214,7 +215,7 @@ def _risks(risks: ArrayLike | None, prevalence: float | None, c_statistic: float
     if risks is not None:
         if prevalence is not None or c_statistic is not None:
             raise InputError("give risks, or prevalence and c_statistic, not both")
-        p = np.asarray(risks, np.float64).ravel()
+        p = border.as_floats(risks, "risks").astype(np.float64).ravel()
         wrong = np.flatnonzero(~((p > 0) & (p < 1)))
         if not len(p) or len(wrong):
             where = "there are none" if not len(p) else f"row {wrong[0]} is {p[wrong[0]]}"
@@ -260,6 +261,8 @@ def _by_formula(name: str, p: Float64s, width: float, at: Float64s, level: float
     if name == "slope":
         score = np.log(p) - np.log1p(-p)
         a, b, c = float(spread.mean()), float((spread * score).mean()), float((spread * score**2).mean())
+        if not a * c - b**2 > 1e-12 * a * c:
+            raise InputError("a slope needs risks that differ; these are all alike")
         return [(name, _whole(a / (se**2 * (a * c - b**2))))]
     if name == "c_statistic":
         return [(name, _newcombe(_concordance(np.sort(p)), share, se))]

@@ -8,7 +8,7 @@ from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, border
 
 
 @checks.checked
@@ -25,6 +25,9 @@ class OneClass(Lens):
     """
 
     name: object = None
+
+    def __post_init__(self) -> None:
+        border.check_name(self.name)
 
     def index(self, preds: Predictions) -> int:
         """The column of the class."""

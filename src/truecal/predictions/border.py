@@ -190,6 +190,12 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
     return names
 
 
+def check_name(name: object) -> None:
+    """Refuse what cannot name a class: lists, arrays, NaN. None is for "not said"."""
+    if not _hashable(name) or (name is not None and is_missing(name)):
+        raise InputError(f"a class is named by a number or text, not {shown(name)}")
+
+
 def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[str, NDArray[Any]]:
     """Further columns by name, one value per row."""
     if columns is not None and not isinstance(columns, Mapping):

@@ -81,6 +81,7 @@ class Predictions:
         >>> tc.OneClass(1)(preds).scores
         array([[0.4, 0.7]])
         """
+        checks.choice(normalized, (True, False), "normalized")
         refuse_swapped(labels, probs)
         p = as_floats(probs, "probabilities")
         if p.ndim not in (1, 2):

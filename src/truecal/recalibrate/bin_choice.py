@@ -99,6 +99,8 @@ def choose_bins(
     random = checks.generator(rng)
     order = random.permutation(len(preds))
     cut = round(fit_share * len(preds))
+    if not 0 < cut < len(preds):
+        raise InputError(f"{len(preds)} rows leave none to fit on or none to judge; give more, or another fit_share")
     fit, held_out = preds.take(order[:cut]), preds.take(order[cut:])
     draws = random.multinomial(len(held_out), np.full(len(held_out), 1 / len(held_out)), resamples)
     candidates = []

@@ -1,10 +1,12 @@
 """tc.Watch: is calibration still within the tolerance? An alarm that is valid whenever one looks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from math import exp, log
 from pathlib import Path
-from typing import Any
+from threading import RLock
+from typing import Any, ParamSpec, TypeVar
 
 from truecal import checks
 from truecal.errors import FileError, InputError
@@ -21,6 +23,21 @@ from truecal.watch.stream import Stream, mixed
 from truecal.writing import write_whole
 
 RUN_LENGTH = 1000  # batches between false alarms about a change, on average, unless said otherwise
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _alone(method: Callable[P, T]) -> Callable[P, T]:
+    """One thread at a time: a batch is counted whole before the next."""
+
+    @wraps(method)
+    def call(*arguments: P.args, **options: P.kwargs) -> T:
+        with arguments[0]._lock:  # type: ignore[attr-defined]
+            return method(*arguments, **options)
+
+    return call
 
 
 @checks.checked
@@ -77,10 +94,18 @@ class Watch:
         self._judged: Judged | None = None
         self._peak = 0.0  # largest log of the mean e-value over all groups since the last restart
         self._loaded: tuple[Path, str] | None = None  # file and text this watch was read from
+        self._lock = RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=RLock())
 
     # ------------------------------------------------------------------ batches
 
     @checks.checked
+    @_alone
     def update(
         self,
         data: Any,
@@ -237,6 +262,7 @@ class Watch:
 
     # ------------------------------------------------------------------ keeping it
 
+    @_alone
     def restart(self, *groups: object) -> None:
         """Forget the evidence of all groups, or of those named, after a repair; what was seen before is still shown on pages."""
         keys = [self.group(*(key if isinstance(key, tuple) else (key,))).key for key in groups] or list(self._groups)
@@ -244,6 +270,7 @@ class Watch:
         self._peak = max(self.log_e, 0.0) if self._groups else 0.0
 
     @checks.checked
+    @_alone
     def merge(self, other: "Watch") -> "Watch":
         """Take in the groups of another watch with the same settings, none of which is known here; returns the watch itself."""
         if other.settings != self.settings or other.lens != self.lens:
@@ -261,6 +288,7 @@ class Watch:
         self._peak = max(self._peak, self.log_e) if self._groups else 0.0
         return self
 
+    @_alone
     def save(self, path: str | Path) -> Path:
         """Write the state as JSON, whole or not at all. A file that another process changed since it was read is not replaced."""
         target = Path(path)

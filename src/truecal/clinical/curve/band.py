@@ -191,5 +191,7 @@ def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, 
     root = jacobian @ (vectors[:, kept] * np.sqrt(values[kept]))
     size = np.sqrt((root**2).sum(axis=1))
     root = root[size > 0] / size[size > 0, None]
+    if not root.size:
+        raise InputError("the curve is certain everywhere, which no data can make it; give more rows, or other scores")
     draws = rng.standard_normal((_DRAWS, root.shape[1])) / np.sqrt(rng.chisquare(df, _DRAWS) / df)[:, None]
     return float(np.quantile(np.abs(draws @ root.T).max(axis=1), level))

@@ -122,7 +122,6 @@ class Sketch:
         )
         return self.merge(Sketch.from_tally(tally, min(8, c.dtype.itemsize)))
 
-    @checks.checked
     def merge(self, other: "Sketch") -> "Sketch":
         """Take in all rows of another sketch; returns the sketch itself."""
         if not isinstance(other, Sketch):

@@ -6,17 +6,20 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 import truecal as tc
 from truecal import breakdown, checks
 from truecal.errors import FileError, InputError
-from truecal.recalibrate.export.document import read, write
+from truecal.predictions import border
+from truecal.recalibrate.classes import ClassOrder
+from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.export.fields import field, number
-from truecal.types import Float64s, Indices
+from truecal.recalibrate.export.graph import Value
+from truecal.types import Float64s, Floats, Indices
 
 _STEPS = 50
 _LARGEST = 30.0  # log odds
+_ROWS = "use fit_rows(preds) and recalibrate(preds), or evaluate([SegmentOffsets()], preds)"
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Offset:
 
 
 @checks.checked
-class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
+class SegmentOffsets(Recalibrator):
     r"""One shift of the log odds for every segment that :func:`truecal.audit` finds, and none elsewhere.
 
     Segments come in the order of the audit, each fitted to what the earlier ones left, so that nested segments add up. With d the
@@ -45,8 +48,9 @@ class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
     hardly beyond chance is hardly moved. Binary predictions move P(positive); with more classes the probability of the most
     probable class moves, and the others share what is left of 1 as before.
 
-    Columns of the predictions are needed to fit and to apply, so there is :meth:`fit_rows` in the place of `fit(X, y)`;
-    :func:`truecal.evaluate` searches and fits anew in every fold.
+    Columns of the predictions are needed to fit and to apply, so :meth:`fit_rows` and :meth:`recalibrate` take the place of
+    `fit(X, y)` and `predict_proba(X)`, which refuse; :func:`truecal.evaluate` searches and fits anew in every fold. There is no
+    `to_onnx` or `to_torch`: what is served is the JSON.
 
     Parameters
     ----------
@@ -81,6 +85,9 @@ class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
         score, outcome = _judged(preds)
         weight = np.ones(len(preds)) if preds.weights is None else preds.weights
         odds = _odds(score)
+        names = border.check_classes(self.classes, preds.class_count)
+        self.n_features_in_ = 1 if preds.binary else preds.class_count
+        self._name_classes(ClassOrder.of(names, preds.class_count))
         self.offsets_: tuple[Offset, ...] = ()
         for segment in found.segments:
             rows = np.flatnonzero(segment.mask(preds))
@@ -94,6 +101,11 @@ class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
         """The same rows with the probabilities of the segments shifted; others stay as they are, bit by bit."""
         if not hasattr(self, "offsets_"):
             raise InputError("this recalibrator is not fitted; call fit_rows(preds) first")
+        if preds.class_count != len(self.classes_):
+            raise InputError(
+                f"the predictions have {preds.class_count} classes, but this recalibrator was fitted on {len(self.classes_)}"
+            )
+        self._refuse_other_classes(preds)
         shift = np.zeros(len(preds))
         for offset in self.offsets_:
             shift[offset.mask(preds)] += offset.shift
@@ -112,33 +124,38 @@ class SegmentOffsets(BaseEstimator):  # type: ignore[misc]
         probs[rows, top] = moved
         return replace(preds, probs=probs)
 
+    def _refuse_other_classes(self, preds: tc.Predictions) -> None:
+        """A shift belongs to the positive class, or to whichever class is on top: names must agree, where both have some."""
+        places = self.order_.places_in(preds.classes)
+        if places is not None and preds.binary:
+            raise InputError("the two classes come in the other order than when this recalibrator was fitted")
+
     @property
     def parameter_count(self) -> int:
         """How many shifts were learned."""
         return len(self.offsets_)
 
-    def to_json(self) -> str:
-        """Everything that `recalibrate` needs, as human-readable JSON; floats survive bit for bit."""
-        if not hasattr(self, "offsets_"):
-            raise InputError("these SegmentOffsets learnt nothing yet; call fit first")
-        offsets = [{"levels": [level.record() for level in o.levels], "shift": o.shift} for o in self.offsets_]
-        return write({"kind": type(self).__name__, "params": self.get_params(), "offsets": offsets})
+    def _state(self) -> dict[str, Any]:
+        listed = [{"levels": [level.record() for level in o.levels], "shift": o.shift} for o in self.offsets_]
+        return {"offsets": listed}
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The recalibrator that `to_json` wrote; a text that was damaged or edited into nonsense is refused."""
-        content = read(text)
-        if content.get("kind") != cls.__name__:
-            raise FileError(f'"kind" is {content.get("kind")!r}, not {cls.__name__}')
-        params, offsets = field(content, "params"), field(content, "offsets")
-        if not isinstance(params, dict) or not isinstance(offsets, list):
-            raise FileError('"params" must be an object and "offsets" a list')
-        try:
-            made = cls(**params)
-        except TypeError as error:
-            raise FileError(f'"params" do not fit {cls.__name__}: {error}') from error
-        made.offsets_ = tuple(_offset(offset) for offset in offsets)
-        return made
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        offsets = field(state, "offsets")
+        if not isinstance(offsets, list):
+            raise FileError('"offsets" must be a list')
+        self.offsets_ = tuple(_offset(offset) for offset in offsets)
+
+    def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
+        raise InputError(f"{type(self).__name__} needs the columns of the rows: {_ROWS}")
+
+    def _apply(self, outputs: Floats) -> Float64s:
+        raise InputError(f"{type(self).__name__} needs the columns of the rows: {_ROWS}")
+
+    def _trace(self, outputs: Value) -> Value:
+        raise InputError(
+            "the segments are made of columns, which a model of outputs alone does not see; serve the JSON "
+            "(to_json, `truecal recalibrate apply`)"
+        )
 
 
 def _offset(content: Any) -> Offset:

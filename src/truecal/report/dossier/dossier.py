@@ -14,8 +14,8 @@ from truecal.errors import InputError, MissingExtraError
 from truecal.lens import Lens
 from truecal.report.dossier.checklist import REFERENCES, checklist, methods
 from truecal.report.html import element, escaped
+from truecal.report.pdf import write_page
 from truecal.report.provenance import Provenance, fingerprint
-from truecal.writing import write_whole
 
 KINDS = ("tripod-ai",)
 _TABLED = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # thresholds in the table of net benefit unless others are given
@@ -61,7 +61,7 @@ def write_dossier(
     options = {"lens": found.lens, "by": by, "level": level, "seed": rng}
     prints = {"data": fingerprint([preds.probs, preds.labels, preds.weights, preds.clusters])}
     origin = Provenance(prints, command, options)
-    return write_whole(path, _page(title, _body(found, curve, table, preds, (title, source, origin))))
+    return write_page(path, lambda: _page(title, _body(found, curve, table, preds, (title, source, origin))))
 
 
 def _page(title: str, body: str) -> str:

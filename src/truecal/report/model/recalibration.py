@@ -43,7 +43,7 @@ class RemedyRow:
 @dataclass(frozen=True)
 class RecalibrationRecord:
     """The cross-fitted comparison. `sampled` is the number of rows used where not all were; `refused` says which methods could not
-    be fitted, and why."""
+    be fitted, and why; `recommended` names the map to take, with the reason."""
 
     rows: tuple[RemedyRow, ...]
     curves: Mapping[str, CurveRecord]
@@ -52,6 +52,7 @@ class RecalibrationRecord:
     folds: int
     sampled: int | None
     refused: tuple[str, ...] = ()
+    recommended: str = ""
 
 
 def recalibration(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) -> RecalibrationRecord | Absent:
@@ -84,6 +85,7 @@ def recalibration(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) 
         folds=_FOLDS,
         sampled=len(preds) if sampled else None,
         refused=tuple(f"{name} could not be fitted: {why}" for name, why in evaluation.refused),
+        recommended=f"{evaluation.recommended} ({evaluation.reason})",
     )
 
 

@@ -271,6 +271,8 @@ def recalibration_table(content: Content) -> str:
             f"turn.{best}{part}"
         ),
     )
+    if found.recommended:
+        intro += element("p", escaped(f"Recommended: {found.recommended}."))
     intro += "".join(element("p", escaped(f"{words}.")) for words in found.refused)
     header = ["Method", "Error", f"{content.level:.0%} interval", "Log loss", "Brier score", "Accuracy"]
     chart = ""

@@ -1,6 +1,8 @@
 """What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias)."""
 
 from abc import abstractmethod
+from collections.abc import Callable
+from math import exp, log
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,9 @@ from truecal.recalibrate.outputs import class_logits
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits, affine_loss, scaled_softmax
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
+
+_TURNS = 10  # of the search for a temperature, each within a factor e
+_NEAR = 1e-6  # a change of log T that no probability shows
 
 
 class SoftmaxScaling(Recalibrator):
@@ -61,6 +66,37 @@ def inverse_temperature(data: LabelledLogits) -> float:
         weights = None if data.weights is None else data.weights[possible]
         data = LabelledLogits.of(data.logits[possible], data.labels[possible], weights)
     return fit_inverse_temperature(data).value if len(possible) else 1.0
+
+
+def mixture_inverse(data: LabelledLogits) -> float:
+    """The best 1 / T of softmax(z / T) mixed with 1 / (n + 1) of the uniform distribution, a local maximum of the likelihood.
+
+    The search starts from :func:`inverse_temperature`; a row whose true class is impossible, or all but, costs log(K (n + 1))
+    at most and does not dictate T.
+    """
+    rows, weights = np.arange(len(data.labels)), data.weights
+    each = np.ones(len(rows)) if weights is None else weights
+    share = 1 / (data.total + 1)
+    rest = share / data.logits.shape[1]
+
+    def loss(log_inverse: float) -> float:
+        own = scaled_softmax(data.logits, exp(log_inverse))[rows, data.labels]
+        return float(-(each @ np.log((1 - share) * own + rest)))
+
+    best = log(inverse_temperature(data))
+    for _ in range(_TURNS):
+        before, best = best, _better(loss, best)
+        if abs(best - before) < _NEAR:
+            break
+    return exp(best)
+
+
+def _better(loss: Callable[[float], float], start: float) -> float:
+    """The minimum of a loss within 1 of `start`, or `start` itself."""
+    from scipy.optimize import minimize_scalar
+
+    best = minimize_scalar(loss, bounds=(start - 1, start + 1), method="bounded", options={"xatol": 1e-8})
+    return float(best.x) if best.fun < loss(start) else start
 
 
 def maximise_likelihood(data: LabelledLogits, start: Float64s) -> tuple[Float64s, Float64s, bool]:

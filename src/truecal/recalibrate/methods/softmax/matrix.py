@@ -12,7 +12,7 @@ from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.export.traced import traced_logits
-from truecal.recalibrate.methods.softmax.family import inverse_temperature
+from truecal.recalibrate.methods.softmax.family import inverse_temperature, mixture_inverse
 from truecal.recalibrate.outputs import Input, class_logits
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits
 from truecal.recalibrate.solvers.matrix import Penalty, fit_matrix, smooth_logs
@@ -44,7 +44,10 @@ class MatrixMap(Recalibrator):
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
-        learned = fit_matrix(data, inverse_temperature(data), self.penalty())
+        # D = 0 is softmax(z / T) mixed with the uniform distribution, whose T differs from the plain one where rows are impossible
+        own = np.take_along_axis(data.logits, data.labels[:, None], axis=1)
+        inverse = inverse_temperature(data) if (own > LOG_ZERO).all() else mixture_inverse(data)
+        learned = fit_matrix(data, inverse, self.penalty())
         self.temperature_ = 1.0 / learned.inverse
         self.uniform_ = learned.uniform
         self.change_ = learned.change
