@@ -31,7 +31,7 @@ def redraw(count: Float64s, score: Float64s, variance: Float64s, resamples: int,
     drawn[many] = rng.standard_normal((int(many.sum()), resamples)) * np.sqrt(variance[many])[:, None]
     whole = np.rint(count).astype(np.int64)
     for cell in np.flatnonzero(~many):  # one call per cell: its sampler is set up once, not once per draw
-        n, c = int(whole[cell]), float(score[cell])
+        n, c = int(whole[cell]), min(max(float(score[cell]), 0.0), 1.0)  # a mean of scores may round past 1
         scale = float(count[cell]) / n if n else 0.0
         drawn[cell] = scale * (rng.binomial(n, c, resamples) - n * c)
     return drawn.T
