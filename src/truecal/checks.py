@@ -4,7 +4,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, wraps
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -157,7 +157,8 @@ def _kinds(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
         annotation = parameter.annotation
         if isinstance(annotation, str):
             try:
-                annotation = eval(annotation, function.__globals__)  # annotations of the package's own source
+                quoted = types.SimpleNamespace(__annotations__={name: annotation})
+                annotation = get_type_hints(quoted, function.__globals__)[name]
             except NameError:
                 annotation = Any
         kinds = tuple(_alternatives(annotation))
