@@ -1,10 +1,16 @@
-"""Check the links of the built site: `python -m tools.links site`. Pages, pictures and anchors must exist; nothing is fetched."""
+"""Check the built site: `python -m tools.links site`. Pages, pictures and anchors that links name must exist (nothing is fetched),
+and every public name must have an entry."""
 
+import inspect
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
+
+import truecal as tc
+
+SPACES = (tc, tc.lab, tc.plot, tc.selective, tc.study, tc.train)  # whose names users call
 
 
 class Page(HTMLParser):
@@ -46,12 +52,22 @@ def broken(site: Path) -> Iterator[str]:
                     yield f"{where} (no such anchor)"
 
 
+def undocumented(site: Path) -> Iterator[str]:
+    """Public functions and classes without an entry on any page."""
+    pages = [Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")]
+    entries = {anchor.rpartition(".")[2] for page in pages for anchor in page.anchors if anchor.startswith("truecal.")}
+    for space in SPACES:
+        for name in space.__all__:
+            if name not in entries and (inspect.isclass(found := getattr(space, name)) or inspect.isfunction(found)):
+                yield f"{space.__name__}.{name} has no entry in docs/api"
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Print broken links; 1 if there are any."""
+    """Print broken links and missing entries; 1 if there are any."""
     (site,) = arguments if arguments is not None else sys.argv[1:]
-    found = list(broken(Path(site)))
-    print(*found, f"{len(found)} broken links", sep="\n")
-    return 1 if found else 0
+    links, missing = list(broken(Path(site))), list(undocumented(Path(site)))
+    print(*links, *missing, f"{len(links)} broken links, {len(missing)} public names without an entry", sep="\n")
+    return 1 if links or missing else 0
 
 
 if __name__ == "__main__":

@@ -14,4 +14,14 @@ def test_missing_pages_pictures_and_anchors_are_found(tmp_path, capsys):
     assert links.main([str(tmp_path)]) == 1
     assert "3 broken links" in capsys.readouterr().out
     (tmp_path / "b.html").write_text('<p id="here">B</p>')
+    assert list(links.broken(tmp_path)) == []
+
+
+def test_every_public_name_needs_an_entry(tmp_path, capsys):
+    names = [name for space in links.SPACES for name in space.__all__]
+    (tmp_path / "a.html").write_text("".join(f'<h2 id="truecal.{name}">x</h2>' for name in names if name != "SweepECE"))
+    assert list(links.undocumented(tmp_path)) == ["truecal.SweepECE has no entry in docs/api"]
+    assert links.main([str(tmp_path)]) == 1
+    (tmp_path / "b.html").write_text('<h2 id="truecal.estimate.SweepECE">x</h2>')
     assert links.main([str(tmp_path)]) == 0
+    assert "0 broken links, 0 public names" in capsys.readouterr().out
