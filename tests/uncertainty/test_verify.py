@@ -16,7 +16,7 @@ from truecal.predictions import Predictions
 from truecal.profile import Profile, Sketch
 from truecal.recalibrate import ScalingBinning, choose_bins
 from truecal.uncertainty.verify.binned_error import BinnedError
-from truecal.uncertainty.verify.bounds import rows_for, upper_bound
+from truecal.uncertainty.verify.bounds import rows_for, rows_needed, upper_bound
 from truecal.uncertainty.verify.cells import OutputCells
 from truecal.uncertainty.verify.limit import largest_p
 from truecal.uncertainty.verify.verify import verify
@@ -278,3 +278,19 @@ def test_choosing_bins() -> None:
         choose_bins(Predictions.from_probs(p, preds.labels, weights=np.ones(4000)), 0.03)
     with pytest.raises(InputError, match="fit_share"):
         choose_bins(preds, 0.03, fit_share=1.0)
+
+
+def test_rows_needed_inverts_the_bound_and_refuses_what_is_no_probability():
+    n = rows_needed(0.05, bins=4, error=0.01)
+    limits = [
+        upper_bound(0.01**2, n=m, bins=4, smallest=0.25, level=0.95, estimator="debiased") for m in (n, 0.99 * n - 1)
+    ]
+    assert limits[0] <= 0.05**2 < limits[1]
+    assert rows_needed(0.05, bins=4, error=0.05) == inf
+    for options, message in [
+        ({"error": 1e308}, "error must lie strictly between 0 and 1"),
+        ({"smallest": 0.0}, "smallest must lie strictly between 0 and 1"),
+        ({"threshold": 1.0}, "threshold must lie strictly between 0 and 1"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            rows_needed(**{"bins": 4, **options})

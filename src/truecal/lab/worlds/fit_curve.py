@@ -81,7 +81,8 @@ def fit_curve(
     variance = np.full(b.size, np.nan)  # a coefficient on its bound has no standard error
     if not at_bound.all():
         free = np.ix_(~at_bound, ~at_bound)
-        variance[~at_bound] = np.diag(np.linalg.inv(-hessian[free]))
+        known = np.diag(np.linalg.inv(-hessian[free]))
+        variance[~at_bound] = np.where(known > 0, known, np.nan)  # nor has one along which the likelihood is flat
     place = terms.split("_")
     coefficient = {name: float(b[place.index(name)]) if name in place else 0.0 for name in ("b0", "b1")}
     error = {name: float(np.sqrt(variance[place.index(name)])) if name in place else 0.0 for name in ("b0", "b1")}

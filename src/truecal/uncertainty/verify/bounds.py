@@ -74,6 +74,10 @@ def rows_needed(
     checks.between(threshold, "threshold", 0, 1)
     checks.between(level, "level", 0, 1)
     checks.whole(bins, "bins")
+    if error != 0:
+        checks.between(error, "error", 0, 1)
+    if smallest is not None:
+        checks.between(smallest, "smallest", 0, 1)
     rarest = 1 / bins if smallest is None else smallest
     return rows_for(error**2, threshold**2, bins=bins, smallest=rarest, level=level, estimator=estimator)
 
