@@ -93,3 +93,13 @@ def test_the_belt_rejects_a_calibrated_model_as_rarely_as_it_says(size):
     ]
     assert np.mean(np.array(values) < 0.05) <= 0.12  # 0.05 + 3 standard errors
     assert np.mean(np.array(values) < 0.5) >= 0.35
+
+
+def test_a_belt_is_asked_for_where_log_odds_exist():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 400)
+    preds = tc.Predictions.from_probs(p, rng.random(400) < p)
+    assert tc.calibration_belt(preds, at=[0.3, 0.2]).score.tolist() == [0.2, 0.3]
+    for at in (np.array(3), [0.5, 1.0], [], ["a"]):
+        with pytest.raises(tc.InputError, match="at must"):
+            tc.calibration_belt(preds, at=at)

@@ -59,7 +59,7 @@ def judge(line: str, names: Mapping[str, Any], *, must_refuse: bool = False) -> 
     if plain == line:
         return outcome
     expected, other = _run(plain, names)
-    if expected.kind == "refused":
+    if expected.kind == "refused" and "Tensor, not" not in expected.detail:  # losses of torch take nothing but tensors
         return Outcome("differs", f"the plain call is refused: {expected.detail}")
     if expected.kind == "answer":
         return _compared(list(numbers(answer)), list(numbers(other)))

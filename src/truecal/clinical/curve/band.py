@@ -89,13 +89,13 @@ def flexible_curve(
     checks.level(level)
     checks.choice(kind, ("spline", "loess"), "kind")
     cohort = Cohort.of(preds, lens)
-    points = grid_of(cohort) if at is None else _points(at)
+    points = grid_of(cohort) if at is None else scores_asked(at)
     if kind == "spline":
         return spline_band(fit_spline(cohort), points, level, checks.generator(rng))
     return _loess_band(cohort, points, span, level, checks.generator(rng))
 
 
-def _points(at: ArrayLike) -> Float64s:
+def scores_asked(at: ArrayLike) -> Float64s:
     """The scores asked for, in order."""
     points = np.unique(border.as_floats(at, "at").astype(np.float64))
     if not points.size or not ((points >= 0) & (points <= 1)).all():

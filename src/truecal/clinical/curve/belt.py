@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 import truecal as tc
 from truecal import checks, logistic
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.curve.band import grid_of
+from truecal.clinical.curve.band import grid_of, scores_asked
 from truecal.clinical.curve.spline import sigmoid
 from truecal.clinical.line import logit
 from truecal.errors import InputError
@@ -103,7 +103,9 @@ def calibration_belt(
     ideal[:2] = centre, scale
     statistic = float((beta - ideal) @ np.linalg.solve(covariance, beta - ideal))
     p_value = float((1 + np.count_nonzero(null >= statistic)) / (1 + len(null)))
-    points = grid_of(cohort) if at is None else np.unique(np.asarray(at, np.float64))
+    points = grid_of(cohort) if at is None else scores_asked(at)
+    if points[0] <= 0 or points[-1] >= 1:
+        raise InputError("at must hold scores strictly between 0 and 1; exactly 0 and 1 have no log odds")
     x = ((logit(points) - centre) / scale)[:, None] ** np.arange(degree + 1)
     eta, se = x @ beta, np.sqrt(np.einsum("ij,jk,ik->i", x, covariance, x))
     reach = np.sqrt(np.quantile(null, levels))[:, None] * se
