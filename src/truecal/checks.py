@@ -78,6 +78,10 @@ _REMEDIES = {
     "Estimator": ("one of truecal's, such as tc.SweepECE()", ""),
     "Selection": ("a selection, such as tc.by_label(0) or tc.by_column('site', 'north')", ""),
     "Generator": ("a numpy Generator", ""),
+    "ScoreMapping": ("a recalibrator of one score, such as tc.BetaCalibration()", ""),
+    "Scores": ("a distribution, such as tc.lab.Beta(2, 0.5) or tc.lab.Uniform()", ""),
+    "Distance": ("one of truecal's, such as tc.TotalVariation()", ""),
+    "VectorBinning": ("one of truecal's, such as tc.KDTree() or tc.EqualWidth(15)", ""),
 }
 
 

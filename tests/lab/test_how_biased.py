@@ -51,7 +51,7 @@ def test_beta_scores_on_request():
 
 
 def test_what_is_not_predictions_is_refused():
-    with pytest.raises(InputError, match="takes Predictions or a Profile, not ndarray"):
+    with pytest.raises(InputError, match="must be Predictions or a Profile, not ndarray"):
         how_biased(np.ones(3))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from tests.report.examples import LONG, NASTY
-from truecal.study.store import DIAGRAMS, DRAWS, RESULTS
+from truecal.study.store import DIAGRAMS, DRAWS, RESULTS, Store
 
 METRICS = {
     "error": ("", None, None, None),
@@ -17,11 +17,11 @@ METRICS = {
 }
 
 
-class FakeStore:
+class FakeStore(Store):
     """What the page asks of a store."""
 
     def __init__(self, results, diagrams, name="A study"):
-        self.results, self.bins, self.name = results, diagrams, name
+        self.results, self.bins, self.title = results, diagrams, name
 
     def frame(self):
         return self.results
@@ -41,7 +41,7 @@ class FakeStore:
         return pl.DataFrame(rows, schema=kinds, orient="row")
 
     def meta(self):
-        return {"version": 1, "name": self.name, "study": {}, "jobs": [], "truecal": "0"}
+        return {"version": 1, "name": self.title, "study": {}, "jobs": [], "truecal": "0"}
 
 
 def table(rows, columns):

@@ -262,7 +262,7 @@ def test_what_cannot_be_reported_is_refused_and_nothing_is_written(tmp_path):
     batch = tc.Profile.from_arrays(np.full((2, 10), 0.5), np.ones((2, 10)))
     for data, options, words in [
         (batch, {}, "the Profile of one dataset"),
-        ([0.5], {}, "not list"),
+        ([0.5], {}, "must be Predictions or a Profile or a Sketch or a Scan, not"),
         (binary(), {"lens": tc.ClassWise()}, "leave out ClassWise"),
         (binary(), {"tolerance": 0.0}, "tolerance must lie"),
         (tc.OneClass()(binary()), {"by": "site"}, "no columns to group by"),

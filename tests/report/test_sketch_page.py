@@ -98,7 +98,7 @@ def test_what_needs_rows_is_refused(tmp_path):
     probs = pl.LazyFrame({"p_0": [0.5, 0.25], "p_1": [0.5, 0.75], "y": [0, 1]})
     with pytest.raises(tc.InputError, match="judges one quantity"):
         report(scan(probs, label="y", probs="p_*", lens=tc.ClassWise()), tmp_path / "no.html")
-    with pytest.raises(tc.InputError, match="a Sketch or a Scan, not list"):
+    with pytest.raises(tc.InputError, match="a Sketch or a Scan, not"):
         report([0.5], tmp_path / "no.html")
     assert list(tmp_path.iterdir()) == []
 

@@ -66,7 +66,14 @@ def test_strength_zero_trains_the_base_model(blobs):
 def test_every_intervention_makes_the_network_less_sure(blobs):
     def sure(kind, strength):
         logits = logits_of(
-            fit(*blobs, classes=4, recipe=Recipe("mlp", 12, 40, 16, 0.1), kind=kind, strength=strength), blobs[0]
+            fit(
+                *blobs,
+                classes=4,
+                recipe=Recipe("mlp", width=12, epochs=40, batch=16, learning_rate=0.1),
+                kind=kind,
+                strength=strength,
+            ),
+            blobs[0],
         )
         return torch.from_numpy(logits).softmax(1).max(1).values.mean().item()
 
@@ -102,7 +109,7 @@ def test_mistakes_are_named():
 
 def test_training_does_not_load_the_compiler():
     code = "import sys, numpy as np; from truecal.train.fit import *; "
-    code += "fit(np.eye(4, dtype=np.float32), np.arange(4), classes=4, recipe=Recipe('mlp', 4, 1)); "
+    code += "fit(np.eye(4, dtype=np.float32), np.arange(4), classes=4, recipe=Recipe('mlp', width=4, epochs=1)); "
     ran = subprocess.run(
         [sys.executable, "-c", code + "print('torch._dynamo' in sys.modules)"], capture_output=True, text=True
     )

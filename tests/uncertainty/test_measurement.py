@@ -150,7 +150,7 @@ def test_scores_of_exactly_zero_and_one_in_a_bin_of_their_own(seed):
         (lambda: tc.BinnedECE(ties="drop"), "ties must be"),
         (lambda: tc.BinnedECE(closed="both"), "closed must be"),
         (lambda: tc.LabelBinnedECE(norm=0.5), "norm must be a number of at least 1"),
-        (lambda: tc.DebiasedECE(norm=3), "norm must be 1 or 2 here"),
+        (lambda: tc.DebiasedECE(norm=4), "norm must be 1 or 2 or 3 here"),
         (lambda: tc.DebiasedECE(correction="full"), "correction must be"),
         (lambda: tc.NearestECE(neighbors=0), "neighbors must be"),
         (lambda: tc.NearestECE(region=(0.9, 0.1)), "region must be"),

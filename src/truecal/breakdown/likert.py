@@ -212,7 +212,7 @@ def clustered_frequency(sample: tc.Sample, level: float) -> tuple[float, float]:
     the ratio of unit totals, times (t_{n-1} / t_{J-1})^2 for the J units it rests on. Outcomes all alike say nothing about how
     units differ: then n* = J.
 
-    >>> sample = Sample(np.full(40, 0.5), np.repeat([0, 1], 20), units=np.repeat(np.arange(4), 10))
+    >>> sample = tc.Sample(np.full(40, 0.5), np.repeat([0, 1], 20), units=np.repeat(np.arange(4), 10))
     >>> tuple(round(end, 2) for end in clustered_frequency(sample, 0.95))
     (0.0, 1.0)
     """

@@ -71,7 +71,7 @@ class Comparison(Tabular):
         low, high = float(self.interval.low), float(self.interval.high)
         return (
             f"{self.a} {self.value_a:.4f} - {self.b} {self.value_b:.4f} = {self.difference:+.4f} [{low:+.4f}, {high:+.4f}] "
-            f"at {self.interval.level:.0%}, p={self.adjusted_p:.3g} ({type(self.estimator).__name__}, {self.lens}, n={self.n})"
+            f"at {self.interval.level:.0%}, {_p_text(self.adjusted_p)} ({type(self.estimator).__name__}, {self.lens}, n={self.n})"
         )
 
 
@@ -357,3 +357,8 @@ def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Compa
     interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
     d = one.drawn - other.drawn
     return Comparison(a, b, one.value, other.value, interval, p, p, d, stated.estimator, stated.lens, stated.n)
+
+
+def _p_text(p: float) -> str:
+    """A p-value as it is worth telling: below a millionth the normal approximation says no more."""
+    return f"p={p:.3g}" if p >= 1e-6 else "p<1e-06"

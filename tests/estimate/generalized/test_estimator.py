@@ -229,13 +229,13 @@ def test_the_direction_is_that_of_the_top_classes():
 
 
 BAD = [
-    (lambda: GeneralizedECE(distance="tv"), "Distance must be one of truecal's"),
-    (lambda: GeneralizedECE(binning=15), "VectorBinning must be one of truecal's"),
+    (lambda: GeneralizedECE(distance="tv"), "distance must be one of truecal's"),
+    (lambda: GeneralizedECE(binning=15), "binning must be one of truecal's"),
     (lambda: GeneralizedECE(select="ped"), "select must be a selection"),
     (lambda: GeneralizedECE(level=95), "level must lie strictly between 0 and 1"),
     (lambda: GeneralizedECE(replicates=1), "replicates must be a whole number of at least 20"),
     (lambda: GeneralizedECE(norm=0), "norm must be"),
-    (lambda: GeneralizedECE()([0.5]), "measures Predictions, not list"),
+    (lambda: GeneralizedECE()([0.5]), "must be Predictions or a Profile"),
     (lambda: GeneralizedECE(binning=EqualMass(5))(simulated(50, 3)), "the lens sees 3 events; use KDTree"),
     (lambda: GeneralizedECE(distance=InterInterval(0, 1))(simulated(50, 3)), "judges one probability"),
     (lambda: GeneralizedECE(distance=ClassWeighted([1, 2]))(simulated(50, 3)), "2 class weights"),

@@ -43,7 +43,7 @@ class Residuals:
 def residuals(
     frame: Any,
     *,
-    metrics: Sequence[str] = ("nll", "brier"),
+    metrics: str | Sequence[str] = ("nll", "brier"),
     lens: str = "top-label",
     selection: str = "all",
     recalibrator: str = "none",
