@@ -334,16 +334,20 @@ _FACTS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
+def _readable(path: Path, schema: Any, wrong: tuple[type[Exception], ...]) -> bool:
+    """Whether a part can be read and has the columns it should have."""
+    try:
+        return bool(polars().read_parquet(path, glob=False).schema == schema)
+    except wrong:
+        return False
+
+
 def _damaged(paths: Sequence[Path], columns: dict[str, str], wrong: tuple[type[Exception], ...]) -> str:
     """Which of the parts of a store cannot be read, and what helps."""
     wanted = _table([], columns)
     for path in paths:
-        try:
-            if polars().read_parquet(path, glob=False).schema == wanted.schema:
-                continue
-        except wrong:
-            pass
-        return f"{path} is damaged; delete it and run the study again: only its job is computed anew"
+        if not _readable(path, wanted.schema, wrong):
+            return f"{path} is damaged; delete it and run the study again: only its job is computed anew"
     return f"parts of {paths[0].parent} do not fit together; delete them and run the study again"
 
 
