@@ -11,6 +11,12 @@ from tools.hostile import calls, files, judge, values
 from tools.hostile.__main__ import run
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Some calls write a page to the folder they are made in."""
+    monkeypatch.chdir(tmp_path)
+
+
 def test_calls_of_everything_public():
     done = run(calls=150, minutes=5, seed=20)
     assert done.calls == 150

@@ -77,13 +77,13 @@ def main() -> int:
     parser.add_argument("--only")
     parser.add_argument("--call")
     asked = parser.parse_args()
-    if asked.call is not None:
-        print(judge(asked.call, dataset(asked.seed)))
-        return 0
-    print(f"seed {asked.seed}", flush=True)
     limit_memory()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        if asked.call is not None:
+            print(judge(asked.call, dataset(asked.seed)))
+            return 0
+        print(f"seed {asked.seed}", flush=True)
         done = run(asked.calls, asked.minutes, asked.seed, asked.only)
     kinds = ", ".join(f"{count} {kind}" for kind, count in done.kinds.most_common())
     print(
