@@ -5,6 +5,7 @@ Nothing but numpy is needed to hold one; polars and pandas are imported when the
 
 import csv
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
@@ -228,15 +229,15 @@ class Frame:
         return _notebook("", self)
 
 
-class Tabular:
+class Tabular(ABC):
     """A result whose numbers are one table: shown in a notebook, as Markdown or LaTeX, as plain values for JSON.
 
     A subclass gives `frame` and `__str__`; the first line of that text (or `_headline`) stands for the whole.
     """
 
+    @abstractmethod
     def frame(self) -> Frame:
         """The numbers, one row per thing judged."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON: infinities are the words "inf" and "-inf", NaN is None."""
