@@ -158,19 +158,20 @@ def segment_table(content: Content) -> str:
             Cell(_p(row.p_value), row.p_value),
             Cell(row.region),
             Cell(f"{row.contribution:+.4f}", row.contribution),
-            Cell(f"{row.explains:,}", float(row.explains)),
-            Cell("beyond tolerance" if row.beyond else "limits reach the tolerance"),
+            Cell("yes" if row.beyond else "not sure"),
         ]
         for i, row in enumerate(found.rows)
     ]
+    too_much = "too confident" if content.top_label else "too high"
     words = (
         f"All intersections of the columns were searched, in all regions of the scores: {found.summary}. The chance that any "
         f"calibrated segment is listed is at most {1 - content.level:.0%}, and the limits hold for all segments at once. One row "
-        "per cause; a segment inside another stands below it. The difference is score minus outcome: positive is too confident."
+        "per cause; a segment inside another stands below it. The difference is score minus outcome: positive is "
+        f"{too_much}. What it adds is its part of the difference of all rows."
     )
     notes = "".join(element("p", escaped(note)) for note in found.notes)
     header = ["Segment", "Diagram", "Predictions", "Difference", "Limits", "p-value"]
-    header += ["Scores", "Adds overall", "Explains", "Finding"]
+    header += ["Scores", "Adds", "Beyond tolerance"]
     listed = table("Miscalibrated segments", header, rows, page=_PAGE, id_="segment-table") if rows else ""
     return element("p", escaped(words)) + listed + notes
 
@@ -192,7 +193,7 @@ def clinical_table(content: Content) -> str:
         ]
         for row in found.rows
     ]
-    words = f"What TRIPOD+AI asks of a validation, as `tc.clinical` gives it: {found.counts}."
+    words = f"What TRIPOD+AI asks of a validation, by tc.clinical: {found.counts}."
     notes = "".join(element("li", escaped(note)) for note in found.warnings)
     header = ["Number", "Value", f"{content.level:.0%} interval", "If calibrated", "How to read it"]
     return (
