@@ -34,9 +34,13 @@ class Constants:
         3.0,
         5.0,
     )  # times the fitted curve, for the noise at the upper end (16a)
-    jump: float = 4.0  # standard errors by which a first step must stand out (16c) ...
-    further_jump: float = 3.0  # ... and further ones ...
-    jump_rows: int = 1000  # ... from so many rows on
+    runs: tuple[tuple[int, float], ...] = (
+        (2, 0.0),
+        (4, 0.0),
+        (8, 2.0),
+        (16, 2.0),
+    )  # for every term, and the standard errors by which they must stand out to speak for the upper end (16d)
+    certain: float = 4.0  # standard errors from which on the lower end believes them (16e)
     level: float = 0.95
 
 
@@ -92,14 +96,15 @@ def rank_series(c: Array, y: Array, k: Constants = Constants()) -> Answer:  # no
         "fit": _square_of_covariance(kept, shrunk * (1 - shrunk)),
     }
     a = 2 * (max(floors.values()) if k.floor == "both" else floors[k.floor])  # (16)
-    centre = max(theta[len(kept) - 1] + (_jumps(c, r, kept, k) if n >= k.jump_rows else 0.0), 0.0)
+    centre = theta[len(kept) - 1]
+    most, least, least_a = _beyond(u, r, c * (1 - c), (centre, a), k)
     z = NormalDist().inv_cdf(0.5 + k.level / 2)
-    low, high = _invert(centre, a, b, e, z)
+    low, high = _invert(least, least_a, b, e, z)[0], _invert(most, least_a, b, e, z)[1]
     if second > 0:
         rates = [np.clip(c + t * gap, 0, 1) for t in k.enlarged]
         noise_of = np.maximum.accumulate([4 * np.mean(gap**2 * p * (1 - p)) / second / n for p in rates])  # (16a)
         for _ in range(50):
-            high = _invert(centre, a, float(np.interp(high / np.sqrt(second), k.enlarged, noise_of)), e, z)[1]
+            high = _invert(most, least_a, float(np.interp(high / np.sqrt(second), k.enlarged, noise_of)), e, z)[1]
     return Answer(value, min(low, value), min(max(high, value), 1.0), best + 1)
 
 
@@ -116,39 +121,36 @@ def _square_of_covariance(phi: Array, variance: Array) -> float:
     return float((v**2).sum())
 
 
-def _jumps(c: Array, r: Array, phi: Array, k: Constants) -> float:
-    """The squared error of jumps beyond the series, one after the other: (16b) and (16c)."""
-    n = len(c)
-    _, first, rows = np.unique(c, return_index=True, return_counts=True)
-    root, sums, squares = np.sqrt(rows), np.add.reduceat(r, first), np.add.reduceat(r**2, first)
-    basis = [*(phi[:, first] * root / np.sqrt(n))]  # of unit length over the distinct scores
-    left = sums / root - np.array(basis).T @ (np.array(basis) @ (sums / root))
-    energy, groups = 0.0, len(rows)
-    reach = [slice(max(j - 8, 0), j + 8) for j in range(1, groups)]
-    nearby = np.array([squares[near].sum() / rows[near].sum() for near in reach])  # noise, to search by
-    for _ in range(8):
-        inside = np.cumsum(np.array(basis) * root, axis=1)[
-            :, :-1
-        ]  # products of the step at every boundary with the basis
-        part = np.cumsum(rows)[:-1] - (inside**2).sum(axis=0)  # squared length of a step beyond the basis, in rows
-        gain = np.where(part > 5, np.cumsum(left * root)[:-1] ** 2 / np.where(part > 5, part, 1.0), 0.0)
-        if not gain.any():
+def _beyond(u: Array, r: Array, chance: Array, series: tuple[float, float], k: Constants) -> tuple[float, float, float]:
+    """X for the upper end, X and a for the lower end: the series' own, or what runs of neighbours show, (16b) to (16e)."""
+    n = len(u)
+    terms = int(np.clip(np.floor(k.terms_per_root * np.sqrt(n)), k.least_terms, k.most_terms))
+    most, least, least_a = series[0], *series
+    for times, gate in k.runs:
+        runs = min(times * terms, 1024)
+        if runs * 16 > n:
             break
-        best = int(np.argmax(gain / nearby))
-        step = np.where(np.arange(groups) <= best, root, 0.0) - np.array(basis).T @ inside[:, best]
-        step /= np.sqrt(step @ step)
-        height, noise = float(step @ left), float(step**2 @ (squares / rows))
-        if height**2 <= (k.further_jump if energy else k.jump) ** 2 * noise:
-            break
-        energy += height**2 - noise
-        left = left - height * step
-        basis.append(step)
-    return energy / n
+        found, variance = 0.0, 0.0
+        for shift in (0.0, 0.5):
+            run = np.floor(u * runs + shift)
+            for j in np.unique(run):
+                inside = run == j
+                rows = inside.sum()
+                if rows > 1:
+                    found += (r[inside].sum() ** 2 - (r[inside] ** 2).sum()) / (rows - 1) / n / 2  # (16b)
+                    variance += 0.75 * chance[inside].sum() ** 2 / (rows * (rows - 1)) / n**2  # (16c)
+        beyond, error = found - series[0], np.sqrt(variance)
+        if beyond > gate * error:
+            most = max(most, found)  # (16d)
+        if beyond > k.certain * error and least == series[0]:
+            least, least_a = found, max(series[1], variance)  # (16e)
+    return most, least, least_a
 
 
 def _invert(x: float, a: float, b: float, e: float, z: float) -> tuple[float, float]:
     """Roots of the ends of {t >= 0: (x - t)^2 <= z^2 (a + b t + e t^2)}  (17)."""
     lead = max(1 - z * z * e, 0.05)
+    x = max(x, 0.0)
     half = x + z * z * b / 2
     root = np.sqrt(max(half**2 - lead * (x * x - z * z * a), 0.0))
     return float(np.sqrt(max(half - root, 0.0) / lead)), float(np.sqrt((half + root) / lead))
@@ -167,6 +169,7 @@ VARIANTS = {
     "floor from the fit alone": {"floor": "fit"},
     "interval of the chosen terms": {"interval_terms": "chosen"},
     "noise of the fitted curve at both ends": {"enlarged": (1.0,)},
+    "the series alone, no runs of neighbours": {"runs": ()},
 }
 
 

@@ -30,6 +30,49 @@ def test_the_mean_absolute_error_is_covered(name):
     assert binomtest(covered, 100, 0.84, alternative="less").pvalue > 0.005
 
 
+ROUGH = {
+    "eight waves": (lambda c: c + 0.08 * np.sin(16 * np.pi * c), (0.1, 0.9), 1000, 400),
+    "six steps": (lambda c: (np.floor(6 * c) + 0.5) / 6, (0.0, 1.0), 20_000, 100),
+    "saw": (lambda c: c + 0.06 * (2 * ((6 * c) % 1) - 1), (0.1, 0.9), 100_000, 40),
+}
+
+
+@pytest.mark.parametrize("name", ROUGH)
+def test_curves_that_are_rougher_than_the_series_are_covered(name):
+    """90 % intervals: not below 85 % (binomial test at 0.5 %), which the series alone fails on each of these."""
+    curve, scores, n, datasets = ROUGH[name]
+    rng = np.random.default_rng(n)
+    grid = np.linspace(*scores, 200_001)
+    truth = float(np.sqrt(((curve(grid) - grid) ** 2).mean()))
+    c = rng.uniform(*scores, (datasets, n))
+    ends = tc.RankSeries(level=0.9)(tc.Profile.from_arrays(c, rng.random(c.shape) < curve(c))).interval
+    covered = int(((ends.low <= truth) & (ends.high >= truth)).sum())
+    assert binomtest(covered, datasets, 0.85, alternative="less").pvalue > 0.005
+
+
+def test_clusters_do_not_hide_a_jump():
+    """A jump of one half in 60 datasets of 100 clusters of 10 rows, at 90 %: not covered below 85 % (binomial test at 0.5 %)."""
+    covered = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        c, cluster = rng.random(1000), np.arange(1000) // 10
+        luck = np.where(rng.random(1000) < 0.5, rng.random(100)[cluster], rng.random(1000))
+        preds = tc.Predictions.from_probs(c, (luck < np.where(c < 0.5, 0.25, 0.75)).astype(int), clusters=cluster)
+        covered += (1 / np.sqrt(48)) in tc.measure(preds, level=0.9).interval
+    assert binomtest(covered, 60, 0.85, alternative="less").pvalue > 0.005
+
+
+def test_runs_of_neighbours_do_not_depend_on_the_batch():
+    rng = np.random.default_rng(2)
+    c = np.sort(rng.random((3, 900)), axis=1)
+    y = rng.random(c.shape) < np.where(c < 0.4, 0.1, 0.9)
+    weights = np.array([[1.0], [2.0], [5.0]]) * np.ones_like(c)
+    whole = tc.RankSeries()(tc.Profile.from_arrays(c, y, weights=weights)).interval
+    for i in range(3):
+        own = tc.RankSeries()(tc.Profile.from_arrays(c[i], y[i], weights=weights[i])).interval
+        assert (own.low, own.high) == pytest.approx((whole.low[i], whole.high[i]), abs=1e-12)
+
+
 def drawn(classes, n, concentration, seed):
     """Calibrated predictions: labels drawn from the probabilities."""
     rng = np.random.default_rng(seed)

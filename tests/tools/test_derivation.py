@@ -29,13 +29,13 @@ def test_derivation_and_package_agree(n, shape):
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_derivation_and_package_find_the_same_jumps(ties):
+def test_derivation_and_package_see_the_same_beyond_the_series(ties):
     rng = np.random.default_rng(3)
     c = rng.random(1020)
     c = np.round(c, 2) if ties else c
     y = rng.random(1020) < np.where(c < 0.4, 0.05, 0.95)
     written, package = derivation.rank_series(c, y), tc.RankSeries()(tc.Profile.from_arrays(c, y))
-    smooth = derivation.rank_series(c, y, derivation.Constants(jump=np.inf))
+    smooth = derivation.rank_series(c, y, derivation.Constants(runs=()))
     assert written.high > smooth.high + 1e-3
     assert written.low == pytest.approx(package.interval.low, abs=1e-9)
     assert written.high == pytest.approx(package.interval.high, abs=1e-9)

@@ -31,13 +31,16 @@ class Pivot:
     floor: Float64s
     noise: Float64s
     spread: Float64s
+    most: Float64s | None = None  # X for the upper end, where something is known that X leaves out
     fitted: Float64s | None = None  # theta of the fitted curve ...
     enlarged: Float64s | None = None  # (len(ENLARGED), batch) ... and the noise were it so many times as far off
 
     @classmethod
     def of_all(cls, parts: "Sequence[Pivot]") -> "Pivot":
         """The pivots of the parts of a batch as one."""
-        columns = zip(*((p.centre, p.floor, p.noise, p.spread, p.fitted, p.enlarged) for p in parts), strict=True)
+        columns = zip(
+            *((p.centre, p.floor, p.noise, p.spread, p.most, p.fitted, p.enlarged) for p in parts), strict=True
+        )
         return cls(*(np.concatenate(column, axis=-1) for column in columns))
 
     def noise_at(self, theta: Float64s | float) -> Float64s:
@@ -56,27 +59,33 @@ class Pivot:
         from statistics import NormalDist
 
         z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
-        low, high = self._ends(z2, self.noise)
+        low, high = self._ends(z2, self.noise, self.centre)[0], self._ends(z2, self.noise, self._upper)[1]
         if self.enlarged is not None:
             for _ in range(_STEPS):  # rises to the end at which b is that of the end itself
-                before, high = high, self._ends(z2, self.noise_at(high))[1]
+                before, high = high, self._ends(z2, self.noise_at(high), self._upper)[1]
                 if (high - before <= _SETTLED).all():
                     break
         return np.sqrt(low), np.sqrt(high)
 
-    def _ends(self, z2: float, noise: Float64s) -> tuple[Float64s, Float64s]:
-        x = np.maximum(self.centre, 0.0)
+    @property
+    def _upper(self) -> Float64s:
+        return self.centre if self.most is None else self.most
+
+    def _ends(self, z2: float, noise: Float64s, centre: Float64s) -> tuple[Float64s, Float64s]:
+        x = np.maximum(centre, 0.0)
         lead = np.maximum(1 - z2 * self.spread, _LEAST_LEAD)
         half = x + z2 * noise / 2
         root = np.sqrt(np.maximum(half**2 - lead * (x**2 - z2 * self.floor), 0.0))
         return np.maximum(half - root, 0.0) / lead, (half + root) / lead
 
+    def standardised(self, error: float) -> Float64s:
+        """How many standard deviations X for the upper end lies above what it would be if the root of theta were `error`."""
+        theta = error**2
+        deviation = np.sqrt(self.floor + self.noise_at(theta) * theta + self.spread * theta**2)
+        return (self._upper - theta) / np.maximum(deviation, np.finfo(float).tiny)
+
     def chance_below(self, error: float) -> Float64s:
         """Probability of an X this small if the root of theta were `error`; never exactly 0."""
         from scipy.special import ndtr
 
-        theta = error**2
-        deviation = np.sqrt(self.floor + self.noise_at(theta) * theta + self.spread * theta**2)
-        away = self.centre - theta
-        z = np.where(deviation > 0, away / np.where(deviation > 0, deviation, 1.0), np.copysign(np.inf, away))
-        return np.maximum(ndtr(z), np.finfo(float).tiny)
+        return np.maximum(ndtr(self.standardised(error)), np.finfo(float).tiny)

@@ -9,7 +9,6 @@ from truecal.estimate import RankSeries, rank_series, resampling
 from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile
-from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict
 
 
@@ -31,10 +30,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     """
     checks.between(threshold, "threshold", 0, 1)
     pivot, single = _pivot(data, lens)
-    p = pivot.chance_below(threshold)
-    theta = threshold**2
-    deviation = np.sqrt(pivot.floor + pivot.noise * theta + pivot.spread * theta**2)
-    z: Float64s = (pivot.centre - theta) / np.where(deviation > 0, deviation, np.finfo(float).tiny)
+    p, z = pivot.chance_below(threshold), pivot.standardised(threshold)
     hypothesis = f"the error is at least {threshold:g}"
     method = "rank-series test of equivalence"
     if single:

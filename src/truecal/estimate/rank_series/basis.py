@@ -41,6 +41,20 @@ class Cells:
     def share(self) -> Float64s:
         return self.count / self.n[: len(self.count), None]
 
+    def take(self, datasets: Indices) -> "Cells":
+        """Some datasets of the batch."""
+        alike = len(self.count) == 1 < len(self.n)
+        own = np.zeros(1, np.intp) if alike else datasets
+        residual, square, score, chance = (a[datasets] for a in (self.residual, self.square, self.score, self.chance))
+        return Cells(
+            self.n[datasets], self.count[own], residual, square, score, chance, self.rank[own], self.distinct[own]
+        )
+
+
+def terms_paid(n: Float64s) -> Float64s:
+    """How many terms so many rows pay for."""
+    return np.clip(np.floor(np.sqrt(n) / 2), 3, _MOST_TERMS)
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -141,7 +155,7 @@ def rank_basis(cells: Cells) -> Basis:
     """Polynomials in the rank that are orthonormal as in (4), by the three-term recurrence; min(64, max(3, sqrt(n)/2)) terms."""
     datasets = len(cells.count)
     n, distinct = cells.n[:datasets], cells.distinct[:datasets]
-    most = np.minimum(np.clip(np.floor(np.sqrt(n) / 2), 3, _MOST_TERMS), distinct).astype(int)
+    most = np.minimum(terms_paid(n), distinct).astype(int)
     constant = np.sqrt(cells.share)
     x = cells.rank - np.vecdot(cells.share, cells.rank)[:, None]
     waves = np.zeros((int(most.max()), *x.shape))

@@ -9,6 +9,7 @@ from truecal.errors import InputError
 from truecal.estimate.estimate import Interval
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
+from truecal.estimate.rank_series.runs import between_clusters
 from truecal.estimate.resampling.units import Units, incidence, one_sided
 from truecal.lens import Sample
 from truecal.profile import Profile
@@ -44,6 +45,7 @@ class ClusteredSeries:
     shape: float  # mean|m| / rms(m) of the fitted curve
     covariance: Float64s  # (K, K) of beta
     least: Float64s  # (K, K) the same if rows were independent and calibrated
+    most: float  # theta for the upper end: what runs of neighbouring scores show beyond the series
 
     @classmethod
     def of(cls, sample: Sample, units: Units) -> "ClusteredSeries":
@@ -97,7 +99,8 @@ class ClusteredSeries:
         value = np.sqrt(max(power, 0.0))
         if power > _GATE * np.sqrt(2 * (covariance[kept, kept] ** 2).sum()):
             value *= 1 + min((noise / power + spread) / 8, _MOST_JENSEN)
-        return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance, least)
+        most = max(float(theta[-1]), *between_clusters(ranks, matrix, residual, len(phi)))
+        return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance, least, most)
 
     @property
     def clusters(self) -> int:
@@ -115,7 +118,7 @@ class ClusteredSeries:
     @property
     def pivot(self) -> Pivot:
         floor = 2 * max(float((v**2).sum()) for v in (self.covariance, self.least))
-        return Pivot(*(np.array([x]) for x in (float(self.theta[-1]), floor, self.noise, self.spread)))
+        return Pivot(*(np.array([x]) for x in (float(self.theta[-1]), floor, self.noise, self.spread, self.most)))
 
     def interval(self, level: float, norm: float = 2) -> Interval:
         """Confidence interval for the true error; contains the value."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from truecal.estimate.pivot import ENLARGED, Pivot
 from truecal.estimate.rank_series.basis import Basis, Cells, most_cells, rank_basis, rank_cells
-from truecal.estimate.rank_series.jumps import jump_energy
+from truecal.estimate.rank_series.runs import Beyond
 from truecal.profile import Profile
 from truecal.types import Float64s, Indices
 
 _PART = 1 << 15  # cells worked on together: what is touched again and again stays in cache
-_LARGEST_LEVERAGE = 0.95
+LARGEST_LEVERAGE = 0.95
 _FEW = 16  # terms: most datasets keep fewer
 _EVEN = 1e-12  # risks this close are equal
 _GATE = 1.645  # the Jensen correction applies only to an error that stands out of the noise
@@ -71,7 +71,7 @@ def fit_series(profile: Profile) -> Fit:
     beta = np.vecdot(waves, r)  # (5) times sqrt(n), shape (K, m)
     theta, risk = np.empty_like(beta), np.empty_like(beta)
     left, scratch = r.copy(), np.empty_like(r)
-    own, inverse, least = np.zeros_like(mass), np.empty_like(mass), (1 - _LARGEST_LEVERAGE) * mass
+    own, inverse, least = np.zeros_like(mass), np.empty_like(mass), (1 - LARGEST_LEVERAGE) * mass
     for k, wave in enumerate(waves):
         left -= np.multiply(wave, beta[k, :, None], out=scratch)
         own += np.multiply(wave, wave, out=inverse)  # (6) times the rows of the cell
@@ -160,7 +160,7 @@ def value_of(fit: Fit, norm: float) -> Float64s:
 
 
 def pivot_of(fit: Fit) -> Pivot:
-    """The estimate with all terms, without selection, and its variance at any truth."""
+    """The estimate with all terms, without selection, what runs of neighbours show beyond it, and its variance at any truth."""
     rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
     leverage = fit.leverage()
     shrunk = (rate + leverage / 2) / (1 + leverage)  # (15)
@@ -168,8 +168,8 @@ def pivot_of(fit: Fit) -> Pivot:
         (covariance_of(fit.basis.by_dataset(), variance, fit.cells.n) ** 2).sum(axis=(1, 2))
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
     ]
-    centre = fit.theta[-1] + jump_energy(fit.cells, fit.basis)  # (16c)
-    return Pivot(centre, 2 * np.maximum(*spans), fit.noise, fit.spread, *_enlarged(fit))
+    beyond = Beyond(fit.cells, fit.theta[-1], 2 * np.maximum(*spans))
+    return Pivot(beyond.low, beyond.low_floor, fit.noise, fit.spread, beyond.most, *_enlarged(fit))
 
 
 def _enlarged(fit: Fit) -> tuple[Float64s, Float64s]:

@@ -37,7 +37,7 @@ class RankSeries(Estimator):
     of a calibrated model as well. The curve is c + m(c).
 
     Weak spots: steps and wiggles need more terms than small n can pay for (bias to -0.05 at n = 200); at n >= 50,000 the value of
-    a curve with a jump is smoothed by the cap of 64 terms, which the interval makes up for (see `jumps.py`).
+    a curve with a jump is smoothed by the cap of 64 terms, which the interval makes up for (see `runs.py`).
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)

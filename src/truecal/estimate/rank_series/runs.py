@@ -1,0 +1,107 @@
+"""What the series leaves out, seen in runs of neighbouring ranks.
+
+K smooth terms leave out |m - P m|^2 of a curve that jumps or waves (equation 8a), and no estimate with K terms can tell. Runs
+of rows with neighbouring ranks can: the products of different residuals within a run have the mean m^2 of a curve that hardly
+changes within it, however fast it changes from run to run. They are noisier than the series, the more so the more runs there
+are, and so they speak for the interval alone, above all for its upper end. Equations (16b) to (16e) of
+docs/methods/rank-series.md.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from truecal.estimate.rank_series.basis import MOST_CELLS, Cells, terms_paid
+from truecal.types import Float64s, Indices
+
+_FREE = (2, 4)  # runs for every term of the series that always speak for the upper end
+_GATED = (8, 16)  # ... and that do if they stand out: their noise would make every interval longer
+_STANDS_OUT = 2.0  # standard errors by which
+_CERTAIN = 4.0  # standard errors from which on the lower end believes them too
+_LEAST_ROWS = 16  # in a run, on average
+_LEAST_PAIRED = 1.5  # rows: a run of one has no pairs
+_PHASES = 0.75  # variance of the mean over two rows of runs, one half a run further, relative to one of them
+
+
+class Beyond:
+    """The centres for both ends of the interval: the series' own, or larger where runs of neighbours show more, shape (m,)."""
+
+    def __init__(self, cells: Cells, centre: Float64s, floor: Float64s) -> None:
+        self.most, self.low, self.low_floor = centre.copy(), centre.copy(), floor.copy()
+        believed = np.zeros(len(centre), bool)
+        terms = terms_paid(cells.n)
+        for each in np.unique(terms):  # nearly always one: datasets of a batch have as many rows
+            at = np.flatnonzero(terms == each)
+            for times, found, variance in _seen(cells if len(at) == len(terms) else cells.take(at), int(each)):
+                beyond, error = found - centre[at], np.sqrt(variance)
+                speaks = beyond > (0.0 if times in _FREE else _STANDS_OUT * error)
+                self.most[at] = np.where(speaks, np.maximum(self.most[at], found), self.most[at])
+                first = (beyond > _CERTAIN * error) & ~believed[
+                    at
+                ]  # the longest runs that are certain: the least noisy ones
+                self.low[at] = np.where(first, found, self.low[at])
+                self.low_floor[at] = np.where(first, np.maximum(floor[at], variance), self.low_floor[at])
+                believed[at] |= first
+
+
+def _seen(cells: Cells, terms: int) -> Iterator[tuple[int, Float64s, Float64s]]:
+    """Runs for every term, the squared error they show (nothing where runs would be too short), its variance under calibration."""
+    sums = [
+        np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+        for values in (cells.count, cells.residual, cells.square, cells.chance * cells.count)
+    ]
+    for times in (*_FREE, *_GATED):
+        runs = min(times * terms, MOST_CELLS)
+        long = runs * _LEAST_ROWS <= cells.n
+        if not long.any():
+            return
+        found, variance = np.zeros(len(long)), np.zeros(len(long))
+        for edges in (np.arange(1, runs) / runs, (np.arange(runs) + 0.5) / runs):
+            place = _places(cells.rank, edges)
+            rows, residual, square, chance = (_between(s, place) for s in sums)
+            paired = rows > _LEAST_PAIRED
+            others = np.where(paired, rows - 1, np.inf)
+            found += ((residual * residual - square) / others).sum(axis=1) / 2
+            variance += _PHASES * (chance * chance / others / np.where(paired, rows, 1.0)).sum(axis=1)
+        yield times, np.where(long, found / cells.n, -np.inf), variance / cells.n**2
+
+
+def between_clusters(cells: Cells, incidence: Any, residual: Float64s, terms: int) -> list[float]:
+    """The squared error that runs of neighbours show of one dataset when only products of different clusters are taken.
+
+    `incidence` holds the weights of zeros, then of ones, of every cell (lines) and cluster (columns), `residual` theirs.
+    """
+    shown = []
+    for times in _FREE:
+        place = _places(cells.rank, np.arange(1, times * terms) / (times * terms))[0]
+        run = np.repeat(np.arange(len(place) - 1), np.diff(place))
+        inside = np.concatenate([run, run]) == np.arange(times * terms)[:, None]
+        rows, sums = (np.asarray((inside * values) @ incidence) for values in (np.ones_like(residual), residual))
+        total = rows.sum(axis=1)
+        pairs = total**2 - (rows**2).sum(axis=1)
+        products = sums.sum(axis=1) ** 2 - (sums**2).sum(axis=1)
+        mean = np.where(pairs > 0, products / np.where(pairs > 0, pairs, 1.0), 0.0)
+        shown.append(float(mean @ total / total.sum()))
+    return shown
+
+
+def _places(rank: Float64s, edges: Float64s) -> Indices:
+    """How many cells of every dataset lie below each edge, first and last place included; equal ranks stay together."""
+    datasets, cells = rank.shape
+    if datasets == 1:
+        inner = np.searchsorted(rank[0], edges)[None]
+    else:
+        apart = 2.0 * np.arange(datasets)[:, None]  # ranks lie between 0 and 1
+        inner = np.searchsorted((rank + apart).ravel(), edges + apart) - cells * np.arange(datasets)[:, None]
+    return np.pad(inner, ((0, 0), (1, 1)), constant_values=((0, 0), (0, cells)))
+
+
+def _between(sums: Float64s, place: Indices) -> Float64s:
+    """Differences of running sums between neighbouring places."""
+    at = (
+        sums[:, place[0]]
+        if len(place) == 1
+        else np.take_along_axis(np.broadcast_to(sums, (len(place), sums.shape[1])), place, 1)
+    )
+    return np.diff(at, axis=1)
