@@ -44,7 +44,7 @@ class RankSeries(Estimator):
     >>> c = rng.random(2000)
     >>> est = tc.RankSeries()(tc.Profile.from_arrays(c, rng.random(2000) < c**1.5))  # true error 0.109
     >>> round(est.value, 3), round(est.interval.low, 3), round(est.interval.high, 3)
-    (0.112, 0.094, 0.133)
+    (0.112, 0.094, 0.134)
     """
 
     norm: float = 2
