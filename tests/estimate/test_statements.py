@@ -73,6 +73,21 @@ def test_runs_of_neighbours_do_not_depend_on_the_batch():
         assert (own.low, own.high) == pytest.approx((whole.low[i], whole.high[i]), abs=1e-12)
 
 
+@pytest.mark.parametrize("scheme", ["width", "mass"])
+def test_the_binned_error_is_covered_where_half_of_the_bins_are_calibrated(scheme):
+    """90 % intervals of 60 datasets of 1000 rows for the error of the bins: not below 85 % (binomial test at 0.5 %)."""
+    covered = 0
+    estimator = tc.BinnedECE(scheme=scheme)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        c = rng.random(1000)
+        profile = tc.Profile.from_arrays(c, rng.random(1000) < np.where(c < 0.6, c, 0.6 + 0.6 * (c - 0.6)))
+        covered += 0.032 in estimator.interval(
+            profile, level=0.9, rng=rng
+        )  # E|m| = 0.4^3 / 2, of one sign in every bin
+    assert binomtest(covered, 60, 0.85, alternative="less").pvalue > 0.005
+
+
 def drawn(classes, n, concentration, seed):
     """Calibrated predictions: labels drawn from the probabilities."""
     rng = np.random.default_rng(seed)

@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
@@ -221,13 +222,13 @@ class Estimator(ABC):
             return bootstrap_cells(self, profile, resamples=resamples, level=level, method=method, rng=rng)
         return in_fixed_bins(self, profile, cut, resamples=resamples, level=level, method=method, rng=rng)
 
-    def interval(self, profile: Profile, *, level: float, rng: np.random.Generator) -> Interval:
+    def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
         """Confidence interval of one dataset of independent rows: by formula where there is one, else by resampling."""
         by_formula = self.at_level(level).complete(profile).interval
         if by_formula is not None:
             return by_formula
         resamples = 1000 if self.fixed_cut(profile) is not None else FEW_RESAMPLES
-        return self.resampled(profile, resamples=resamples, level=level, rng=rng).interval()
+        return self.resampled(profile, resamples=resamples, level=level, rng=checks.generator(rng)).interval()
 
     def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Redrawn:
         """Is the estimate larger than for a calibrated model with these scores? (Consistency resampling.)"""

@@ -17,6 +17,7 @@ from truecal.estimate.resampling.cells import CELLS, in_parts, profile_of
 from truecal.estimate.resampling.folded import Folded
 from truecal.estimate.resampling.redraw import REDRAWS, redrawn
 from truecal.estimate.resampling.units import Units, softened_incidence
+from truecal.estimate.signs import SignSums
 from truecal.lens import Sample
 from truecal.types import Float64s
 
@@ -37,6 +38,7 @@ class Joint:
     )
     p_value: float  # of calibration in all datasets; 0 where an unbiased estimate needs no help near zero
     parts: Float64s  # of every dataset
+    signs: SignSums | None  # what limits a mean absolute gap, where that is estimated
     test: float | None  # p of calibration in all datasets, by turning the signs of whole units in all of them at once
 
 
@@ -103,7 +105,8 @@ def resampled_jointly(
         p = 0.0
     test = None if signs is None else signs.p_value()
     unselected = together(one.unselected for one in parts)
-    return Joint(power, powers, deviations, unselected, p, np.array([one.power for one in parts]), test)
+    said = None if folded is None else folded.signs()
+    return Joint(power, powers, deviations, unselected, p, np.array([one.power for one in parts]), said, test)
 
 
 def _sign_draws(datasets: int) -> int:

@@ -15,7 +15,7 @@ from truecal.profile import Profile
 from truecal.types import Float64s, Indices
 
 _PART = 1 << 15  # cells worked on together: what is touched again and again stays in cache
-LARGEST_LEVERAGE = 0.95
+_LARGEST_LEVERAGE = 0.95
 _FEW = 16  # terms: most datasets keep fewer
 _EVEN = 1e-12  # risks this close are equal
 _GATE = 1.645  # the Jensen correction applies only to an error that stands out of the noise
@@ -71,7 +71,7 @@ def fit_series(profile: Profile) -> Fit:
     beta = np.vecdot(waves, r)  # (5) times sqrt(n), shape (K, m)
     theta, risk = np.empty_like(beta), np.empty_like(beta)
     left, scratch = r.copy(), np.empty_like(r)
-    own, inverse, least = np.zeros_like(mass), np.empty_like(mass), (1 - LARGEST_LEVERAGE) * mass
+    own, inverse, least = np.zeros_like(mass), np.empty_like(mass), (1 - _LARGEST_LEVERAGE) * mass
     for k, wave in enumerate(waves):
         left -= np.multiply(wave, beta[k, :, None], out=scratch)
         own += np.multiply(wave, wave, out=inverse)  # (6) times the rows of the cell

@@ -10,6 +10,7 @@ from truecal.estimate.estimate import Interval
 from truecal.estimate.resampling.cells import AT_ONCE, CELLS, Counted, collapse, in_parts, profile_of
 from truecal.estimate.resampling.draws import multinomial
 from truecal.estimate.resampling.redraw import REDRAWS, against_redraws
+from truecal.estimate.signs import SignSums
 from truecal.profile import Profile
 from truecal.types import Float64s
 
@@ -39,6 +40,8 @@ class _Joint(Protocol):
     def p_value(self) -> float: ...
     @property
     def parts(self) -> Float64s: ...
+    @property
+    def signs(self) -> SignSums | None: ...
 
 
 class Resampling(Protocol):
@@ -76,12 +79,13 @@ class Bootstrap:
     p_value: float
     acceleration: float = 0.0
     parts: Float64s | None = None  # the power of each dataset where a lens has many
+    signs: SignSums | None = None  # what limits a mean absolute gap, where that is estimated
 
     @classmethod
     def of(cls, estimator: Resampling, joint: "_Joint", level: float, drawn: str) -> "Bootstrap":
         """From resamples of whole units; see :func:`truecal.estimate.resampled_jointly`."""
         sums = joint.power, joint.powers, joint.deviations
-        return cls(estimator, *sums, level, "percentile", drawn, joint.p_value, parts=joint.parts)
+        return cls(estimator, *sums, level, "percentile", drawn, joint.p_value, parts=joint.parts, signs=joint.signs)
 
     @property
     def value(self) -> float:
@@ -115,7 +119,8 @@ class Bootstrap:
 
         Each is extended to hold the estimate where a large bias would leave it outside, and down to 0 unless calibration is
         rejected at 1 - level: drawn rows carry the luck of the sample with them, so they show only part of the bias of a
-        mean absolute error near zero, and the test shows all of it.
+        mean absolute error near zero, and the test shows all of it. Where some gaps are zero and others are not, neither shows it,
+        so a mean absolute error is also held to what left-out signs say (see :mod:`truecal.estimate.signs`).
         """
         level = self.level if level is None else level
         method = self.method if method is None else method
@@ -129,6 +134,9 @@ class Bootstrap:
             low, high = self.power - 2 * d.mean() + _quantiles(d, tails)
         else:
             low, high = self.power + np.quantile(d, _shifted(tails, d, self.acceleration))
+        if self.signs is not None:
+            least, most = self.signs.limits(level)
+            low, high = min(low, float(least[0])), max(high, float(most[0]))
         value = self.value
         bottom = 0.0 if self.p_value > 1 - level else min(self._root(low), value)
         top = max(self._root(high), value)

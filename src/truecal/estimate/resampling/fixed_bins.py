@@ -9,6 +9,7 @@ from truecal.estimate.noise import debiased_gaps, over_usable
 from truecal.estimate.resampling.bootstrap import Bootstrap, Method, Resampling
 from truecal.estimate.resampling.draws import multinomial
 from truecal.estimate.resampling.redraw import REDRAWS, redraw
+from truecal.estimate.signs import Signs
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s
 
@@ -59,9 +60,11 @@ def in_fixed_bins(
     mean += rng.standard_normal(mean.shape) * np.sqrt(within / safe)
     drawn = _bins(mean, ones / safe, count)
     powers = estimator.of_bins(drawn)
+    signs = None
     if estimator.folds:
         corrected = over_usable(drawn, debiased_gaps(drawn, 1), 1)[0]
         as_found = _bins(middle[None], (one / weight)[None], weight[None])
+        signs = Signs.of_bins(as_found).sums()
         deviations = corrected - corrected.mean() + power - over_usable(as_found, debiased_gaps(as_found, 1), 1)[0][0]
     elif estimator.corrected:
         deviations = powers - powers.mean()
@@ -72,7 +75,8 @@ def in_fixed_bins(
     surplus = redraw(weight, middle, np.maximum(score - square, 0.0), REDRAWS, rng)
     calibrated = _bins(middle[None], (surplus + score) / weight, weight[None])
     reached = np.count_nonzero(estimator.of_bins(calibrated) >= power * (1 - 1e-12))
-    return Bootstrap(estimator, power, powers, deviations, level, method, "rows", (1 + reached) / (1 + REDRAWS))
+    p = (1 + reached) / (1 + REDRAWS)
+    return Bootstrap(estimator, power, powers, deviations, level, method, "rows", p, signs=signs)
 
 
 def _bins(score: Float64s, rate: Float64s, count: Float64s) -> Bins:

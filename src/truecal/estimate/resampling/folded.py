@@ -9,6 +9,7 @@ import numpy as np
 
 from truecal.estimate.bins import Bins
 from truecal.estimate.noise import folded_mean
+from truecal.estimate.signs import Signs, SignSums
 from truecal.types import Float64s
 
 
@@ -18,6 +19,8 @@ class Folded:
     def __init__(self, resamples: int) -> None:
         self._weights: list[Float64s] = []
         self._variances: list[Float64s] = []
+        self._shares: list[float] = []
+        self._signs: list[SignSums] = []
         self._square = 0.0  # mean square of the gaps as found
         self._squares = np.zeros(resamples)  # the same in every resample
 
@@ -28,12 +31,18 @@ class Folded:
         score = bins.score_sum[0, filled] / bins.weight[0, filled]
         rate = (n * bins.rate[0, filled] + score) / (n + 1)  # one row more, as the scores say
         variance = rate * (1 - rate) / (1 - n / (n + 1) ** 2) / n  # the former is too small by this factor
-        if together:
-            variance = variance * _shared(weight, variance, filled, drawn)
+        alike = _shared(weight, variance, filled, drawn) if together else 1.0
+        variance = variance * alike
+        self._shares.append(share)
+        self._signs.append(Signs.of_bins(bins, alike).sums().times(alike))
         self._weights.append(share * weight)
         self._variances.append(variance)
         self._square += share * float(weight @ gap**2)
         self._squares += share * np.concatenate([(part.share * part.gap**2).sum(axis=1) for part in drawn])
+
+    def signs(self) -> SignSums:
+        """What left-out signs say of all datasets."""
+        return SignSums.together(self._signs, np.array(self._shares))
 
     def deviations(self, powers: Float64s) -> Float64s:
         """What estimation adds to the truth in every resample, given their plain estimates."""

@@ -18,6 +18,7 @@ from truecal.estimate.bins import Bins
 from truecal.estimate.resampling.draws import unit_counts
 from truecal.estimate.resampling.folded import Folded
 from truecal.estimate.resampling.redraw import REDRAWS
+from truecal.estimate.signs import Signs, SignSums
 from truecal.predictions import Predictions
 from truecal.profile import width
 from truecal.types import Float64s, Floats, Indices
@@ -95,6 +96,7 @@ class Wide:
     deviations: Float64s
     p_value: float
     parts: Float64s
+    signs: SignSums | None
     test: float
     direction: float
 
@@ -105,19 +107,21 @@ def resampled(estimator: _Binned, groups: Groups, shares: Float64s, rng: np.rand
     times = unit_counts(_GROUPS, _RESAMPLES, rng).T.astype(np.float64)
     drawn = groups.bins(shares, times)
     power, powers = float(estimator.of_bins(whole)[0]), estimator.of_bins(drawn)
+    by_class = [a[0].reshape(groups.classes, -1) for a in (whole.count, whole.score_sum, whole.outcome_sum)]
+    scale = np.where(shares > 0, shares, 1.0)[:, None]
+    each = Bins(by_class[0], by_class[1] / scale, by_class[2] / scale, by_class[0], single=False)
+    signs = None
     if estimator.folds:
         folded = Folded(_RESAMPLES)
         folded.add(1.0, whole, [drawn], together=False)
         deviations = folded.deviations(powers)
+        signs = SignSums.together([Signs.of_bins(each).sums()], shares)
     else:
         deviations = powers - power
-    by_class = [a[0].reshape(groups.classes, -1) for a in (whole.count, whole.score_sum, whole.outcome_sum)]
-    scale = np.where(shares > 0, shares, 1.0)[:, None]
-    parts = estimator.of_bins(Bins(by_class[0], by_class[1] / scale, by_class[2] / scale, by_class[0], single=False))
+    parts = estimator.of_bins(each)
     direction = float((whole.score_sum - whole.outcome_sum).sum() / whole.weight.sum())
-    return Wide(
-        power, powers, deviations, _chance(estimator, whole, power, rng), parts, _signs(groups, shares, rng), direction
-    )
+    chance = _chance(estimator, whole, power, rng)
+    return Wide(power, powers, deviations, chance, parts, signs, _turned(groups, shares, rng), direction)
 
 
 def _chance(estimator: _Binned, whole: Bins, power: float, rng: np.random.Generator) -> float:
@@ -140,7 +144,7 @@ def _chance(estimator: _Binned, whole: Bins, power: float, rng: np.random.Genera
     return float(1 + np.count_nonzero(spread >= power * (1 - 1e-12))) / (1 + REDRAWS)
 
 
-def _signs(groups: Groups, shares: Float64s, rng: np.random.Generator) -> float:
+def _turned(groups: Groups, shares: Float64s, rng: np.random.Generator) -> float:
     """p of calibration in all classes, by turning the signs of whole groups in all of them at once."""
     residual = groups.ones - groups.score
     count, score = groups.count.sum(axis=0), groups.score.sum(axis=0)
