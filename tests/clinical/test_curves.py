@@ -103,3 +103,12 @@ def test_a_belt_is_asked_for_where_log_odds_exist():
     for at in (np.array(3), [0.5, 1.0], [], ["a"]):
         with pytest.raises(tc.InputError, match="at must"):
             tc.calibration_belt(preds, at=at)
+
+
+def test_scores_whose_outcomes_are_all_ones_have_a_band():
+    """Their rate, a mean of weights, may round past 1."""
+    risks, died = np.repeat([0.3, 0.9], [5, 6]), np.r_[0, 1, 0, 1, 0, np.ones(6, int)]
+    weights = np.array([0.1, 0.7, 0.3, 0.9, 0.2, 0.1, 0.2, 0.3, 0.1, 0.7, 0.3])
+    curve = tc.flexible_curve(tc.Predictions.from_probs(risks, died, weights=weights))
+    assert all(np.isfinite(getattr(curve, name)).all() for name in ("outcome", "low", "high", "lowest", "highest"))
+    assert curve.outcome.max() <= 1.0

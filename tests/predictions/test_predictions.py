@@ -150,3 +150,9 @@ def test_unreadable_files_say_so(tmp_path):
     np.savez(tmp_path / "p.npz", a=[1])
     with pytest.raises(tc.InputError, match="no array 'p'; it has a"):
         tc.read(tmp_path / "p.npz", label="y", probs="p")
+
+
+def test_a_frame_without_a_named_prediction_is_refused():
+    frame = pd.DataFrame({"y": [0, 1], "p": [0.2, 0.7]})
+    with pytest.raises(tc.errors.InputError, match=r"no column is named for predictions; the columns are"):
+        tc.Predictions.from_frame(frame, label="y", logits=[])

@@ -315,3 +315,9 @@ def test_two_models_may_be_right_on_different_questions():
     assert not np.array_equal(a.labels, b.labels)
     found = tc.selective.cost_map(a, b, rates=[0.0], cost_ratios=[0.5])
     assert found.difference[0] == pytest.approx(b.labels.mean() - a.labels.mean())
+
+
+def test_who_never_answers_has_no_risk():
+    wrong = tc.Predictions.from_probs([0.9, 0.8, 0.95], [0, 0, 0])
+    assert tc.selective.best_threshold(wrong, cost_ratio=0.3, resamples=20).risk is None
+    assert tc.selective.abstention_cost(wrong, rate=1.0, cost_ratio=0.3, resamples=20).risk is None

@@ -21,14 +21,14 @@ from truecal.types import Float64s, Indices
 class AbstentionCost:
     """Cost per row of abstaining at a rate: on that share of rows, the least confident ones.
 
-    `risk` is the share of wrong answers among those given (NaN if none is), `threshold` the confidence of the last one answered.
+    `risk` is the share of wrong answers among those given (None if none is), `threshold` the confidence of the last one answered.
     """
 
     value: float
     interval: Interval
     rate: float
     cost_ratio: float
-    risk: float
+    risk: float | None
     threshold: float
     n: int
 
@@ -67,7 +67,7 @@ def abstention_cost(
         interval(value, deviations, level, least=cost_ratio * rate, most=cost_ratio * rate + 1 - rate),
         rate,
         cost_ratio,
-        loss / (1 - rate) if rate < 1 else np.nan,
+        loss / (1 - rate) if rate < 1 else None,
         float(ladder.confidence[last]) if rate < 1 else np.inf,
         round(float(ladder.n[0])),
     )
@@ -83,7 +83,7 @@ class BestThreshold:
     threshold_interval : where the threshold falls on resampled rows; often wide, because costs are flat near their minimum.
     cost : per row, on these rows. It was chosen to be low here: on new rows expect about `cost + optimism`.
     interval : for the cost of this threshold on new rows.
-    rate, risk : share of rows not answered; share of wrong answers (NaN if none is given).
+    rate, risk : share of rows not answered; share of wrong answers (None if none is given).
     answer_all, answer_none : cost per row of the two rules that need no model.
     calibrated_threshold, calibrated_cost : 1 - cost_ratio, the best threshold of a calibrated model (Chow 1970), and its cost here.
     """
@@ -94,7 +94,7 @@ class BestThreshold:
     optimism: float
     interval: Interval
     rate: float
-    risk: float
+    risk: float | None
     cost_ratio: float
     answer_all: float
     answer_none: float
@@ -149,7 +149,7 @@ def best_threshold(
         optimism,
         interval(float(costs[best]), deviations, level, most=1.0),
         1 - answered / n,
-        errors / answered if answered else np.nan,
+        errors / answered if answered else None,
         cost_ratio,
         float(costs[-1]),
         float(costs[0]),

@@ -99,7 +99,7 @@ def fit(
     array([0, 1, 2])
     """
     with repeatable(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # of dropout
+        torch.manual_seed(int(seed))  # of dropout
         shape = inputs.shape[1:]
         if recipe.own is None:
             model = network(recipe.network, shape, classes, width=recipe.width, seed=seed)
@@ -107,7 +107,7 @@ def fit(
             model = own_network(recipe.own, shape, classes, seed=seed)
         if kind == "mc-dropout" and not set_dropout(model, float(strength)):
             raise InputError(f"mc-dropout needs a network with dropout layers, and {recipe.own} has none")
-        order, blends = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed + 2**32)
+        order, blends = torch.Generator().manual_seed(int(seed)), torch.Generator().manual_seed(int(seed) + 2**32)
         loss = objective(kind, strength, classes, blends)
         x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
         steps = recipe.epochs * -(-len(x) // recipe.batch)
@@ -122,7 +122,7 @@ def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0
     """Log of the mean probability over passes with dropout on (Gal & Ghahramani 2016), shape (n, classes)."""
     layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
     with repeatable(), torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         for layer in layers:
             layer.train()
         parts = []

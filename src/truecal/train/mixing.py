@@ -76,7 +76,7 @@ class Mixup(Module):  # type: ignore[misc]
         _check(alpha, classes)
         self.alpha, self.classes = alpha, classes
         checks.whole(seed, "seed", 0)
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(int(seed))
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         if not (isinstance(inputs, torch.Tensor) and isinstance(targets, torch.Tensor)):

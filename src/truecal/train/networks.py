@@ -18,7 +18,7 @@ def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, see
     torch.Size([5, 10])
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         if kind == "mlp":
             size = 1
             for side in shape:
@@ -43,7 +43,7 @@ def own_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -
             f"{path!r} names no function; give module:function, called with the input shape and the classes"
         )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         made = make(shape, classes)
     if not isinstance(made, Module):
         raise InputError(f"{path!r} made {type(made).__name__}, not a torch.nn.Module")

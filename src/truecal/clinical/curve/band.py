@@ -122,7 +122,7 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
     smooth = (cell < 0) & (points > 0) & (points < 1)
     keep = smooth | (cell >= 0)
     points, cell, smooth = points[keep], cell[keep], smooth[keep]
-    outcome = curve.at(points)
+    outcome = np.clip(curve.at(points), 0.0, 1.0)  # a mean of ones may round past 1
     jacobian = np.zeros((len(points), count + len(curve.cells)))
     if count:
         jacobian[smooth, :count] = curve.design(points[smooth])
@@ -146,7 +146,7 @@ def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
     from scipy.special import betaincinv, ndtr
 
     tail = float(ndtr(-abs(factor)))
-    rows = rate * (1 - rate) / se**2 if se > 0 else df + 1
+    rows = rate * (1 - rate) / se**2 if se > 0 and 0 < rate < 1 else df + 1
     ones = rate * rows
     if factor < 0:
         return 0.0 if rate == 0 else float(betaincinv(ones, rows - ones + 1, tail))

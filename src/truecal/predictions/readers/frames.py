@@ -22,6 +22,8 @@ def matching(columns: Sequence[str], wanted: str | Sequence[str], what: str) -> 
     """Columns named by one name, a list, or a pattern with a star; for a pattern also what the star stood for."""
     if not isinstance(wanted, str):
         names, known = list(wanted), set(columns)
+        if not names:
+            raise InputError(f"no column is named for {what}; the columns are {_listed(columns)}")
         for name in names:
             if name not in known:
                 raise InputError(_no_column(name, columns))
