@@ -218,7 +218,7 @@ class Profile(Rows):
         if self.weights is None:
             cut = self.at_count(np.atleast_2d(-(-k * self.rows // b)))
         else:
-            mass = k * self.total[:, None] / b
+            mass = k * self.total[: 1 if self.alike else None, None] / b
             mass = np.ceil(mass) if self.counted else mass
             if ties == "keep" and not self.has_ties:  # the nearer end of the row is known by its middle
                 place = search(self._middles, mass, "right")
