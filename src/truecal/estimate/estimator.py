@@ -185,7 +185,14 @@ class Estimator(ABC):
 
     def complete(self, profile: Profile) -> Estimate:
         """The Estimate with all that this estimator offers (an interval by formula, a curve)."""
-        return self.report(profile, self.find(profile))
+        return self.report(profile, self.found(profile))
+
+    def found(self, profile: Profile) -> Findings:
+        """:meth:`find`, asked once of a single dataset: its interval rests on the same findings."""
+        if not profile.single:
+            return self.find(profile)
+        # the estimator is kept with its findings, so that no other can have its id
+        return profile.once(f"found {id(self)}", lambda rows: (self, self.find(rows)))[1]
 
     def report(self, profile: Profile, findings: Findings) -> Estimate:
         """The Estimate built from findings."""
