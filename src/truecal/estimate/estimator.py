@@ -112,13 +112,18 @@ class Estimator(ABC):
         """Whether it is a plain mean of absolute gaps over bins, to which noise adds what a folded normal has."""
         return False
 
+    @property
+    def by_rank(self) -> bool:
+        """Whether it is unbiased and smooth in the rank of the score, so that resamples show its spread in few cells."""
+        return False
+
     def fixed_cut(self, profile: Profile) -> Cut | None:
         """The cuts of its bins where the estimate depends on counts, mean scores and rates of fixed bins alone."""
         return None
 
     @property
-    def width_binning(self) -> Binning | None:
-        """Its bins where they are of equal width and the estimate depends on them alone."""
+    def fixed_binning(self) -> Binning | None:
+        """Its bins where the estimate depends on counts, mean scores and rates in them alone."""
         return None
 
     def of_bins(self, bins: Bins) -> Float64s:
