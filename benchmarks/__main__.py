@@ -1,5 +1,5 @@
 """Run the benchmarks that compare with other packages (or the modules named, or all), print one table, keep it, and write it into
-docs/speed.md. The exit code is 0 where all promises hold; one that is broken shows in the table and on the last lines, and makes it 1.
+docs/speed.md. The exit code is 0 where all promises hold; a broken one shows in the table and on the last lines, and makes it 1.
 """
 
 import json

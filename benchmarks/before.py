@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.ahead import N, SORTS
+from benchmarks.ahead import SORTS, N
 from benchmarks.harness import Row
 
 BASE = "2924208223"
@@ -111,5 +111,7 @@ def rows() -> list[Row]:
         for setting, off in SORTS.items():
             old, new = _in_turns(folder, _LARGE, off, 1)["large"]
             bound = 0.5 if setting == "scalar" else NOISE
-            found.append(Row(f"default call, n = {N:.0e}, sorts {setting}", new, new / old, f"the same at {BASE}", bound))
+            found.append(
+                Row(f"default call, n = {N:.0e}, sorts {setting}", new, new / old, f"the same at {BASE}", bound)
+            )
     return found

@@ -21,7 +21,6 @@ from truecal.estimate import (
     jointly,
     rank_series,
     resampling,
-    wide_series,
 )
 from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
@@ -270,12 +269,11 @@ def _many(
     if lens.every_column(preds) and resampling.wide.pays(preds):
         binning = estimator.fixed_binning
         if binning is not None and resampling.wide.fits(preds, binning):
-            joint = resampling.wide.resampled(
-                estimator, resampling.wide.Groups.of(preds.probs, preds.labels, binning), shares, rng
-            )
-            return _wide(preds, estimator, joint, level)
+            groups = resampling.wide.Groups.of(preds.probs, preds.labels, binning)
+            return _wide(preds, estimator, resampling.wide.resampled(estimator, groups, shares, rng), level)
         if estimator.by_rank:
-            return _wide(preds, estimator, wide_series.resampled(estimator, preds, lens, shares, rng), level)
+            series = rank_series.of_many_classes(estimator, preds, lens, shares, rng)
+            return _wide(preds, estimator, series, level)
     estimate = _combined(preds, estimator, lens, shares)
     units = resampling.Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:

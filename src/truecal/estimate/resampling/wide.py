@@ -77,7 +77,7 @@ class Groups:
             count[:, k] = np.bincount(place, None, GROUPS * bins).reshape(GROUPS, bins)
             score[:, k] = np.bincount(place, column, GROUPS * bins).reshape(GROUPS, bins)
             ones[:, k] = np.bincount(place[rows], None, GROUPS * bins).reshape(GROUPS, bins)
-        return cls(*(a.reshape(GROUPS, -1) for a in (count, score, ones)), classes)
+        return cls(count.reshape(GROUPS, -1), score.reshape(GROUPS, -1), ones.reshape(GROUPS, -1), classes)
 
     @classmethod
     def _of_width(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":

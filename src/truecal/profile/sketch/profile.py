@@ -198,4 +198,6 @@ class _Pieces:
 
     def _rows(self, y: Float64s, cy: Float64s, *, single: bool) -> Profile:
         w = self._weight
-        return Profile(np.maximum.accumulate(self._score)[None], y / w, w[None], self._squares[None] / w, cy / w, single=single)
+        return Profile(
+            np.maximum.accumulate(self._score)[None], y / w, w[None], self._squares[None] / w, cy / w, single=single
+        )

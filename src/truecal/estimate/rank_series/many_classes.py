@@ -1,8 +1,8 @@
 r"""The class-wise rank series of very many probabilities: interval and test without a bootstrap of rows for every class.
 
-Rows are taken in 256 groups as they come (see `resampling.wide`). Every class leaves, for every group, rows, scores and ones in 32
-cells of equal mass. Drawing groups with replacement gives resamples of all classes together; each is estimated on the cells, those of
-many classes as one batch. Turning the signs of whole groups, in all classes at once, gives the test.
+Rows are taken in 256 groups as they come (see `resampling.wide`). Every class leaves, for every group, rows, scores and ones in
+32 cells of equal mass. Drawing groups with replacement gives resamples of all classes together; each is estimated on the cells,
+those of several classes as one batch. Turning the signs of whole groups, in all classes at once, gives the test.
 """
 
 from collections.abc import Iterator
@@ -24,18 +24,20 @@ from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s
 
-_CELLS = 128
+_CELLS = 32
 _WORK = 20_000  # resamples x classes
 _FEWEST = 50  # resamples
 _TOGETHER = 16  # classes in a batch
 
 
-def resampled(
+def of_many_classes(
     estimator: Estimator, preds: Predictions, lens: Lens, shares: Float64s, rng: np.random.Generator
 ) -> wide.Wide:
     """Value, parts, resamples and test of an unbiased estimator of one power per class."""
-    found = [(estimator.report(part, estimator.find(part))) for part in lens.profiles(preds)]
-    parts, direction = (np.concatenate([np.atleast_1d(getattr(e, name)) for e in found]) for name in ("power", "direction"))
+    found = [estimator.report(part, estimator.find(part)) for part in lens.profiles(preds)]
+    parts, direction = (
+        np.concatenate([np.atleast_1d(getattr(e, name)) for e in found]) for name in ("power", "direction")
+    )
     resamples = int(np.clip(_WORK // len(shares), _FEWEST, wide.RESAMPLES))
     times = unit_counts(wide.GROUPS + 2, resamples, rng).T.astype(np.float64)
     units = Units(wide.group_of_row(len(preds)), wide.GROUPS, "rows")
@@ -47,9 +49,7 @@ def resampled(
     drawn = combined(np.concatenate(powers), shares, estimator.power_norm)
     power = float(combined(parts, shares, estimator.power_norm))
     notes = tuple(dict.fromkeys(note for estimate in found for note in estimate.warnings))
-    return wide.Wide(
-        power, drawn, drawn - drawn.mean(), 0.0, parts, signs.p_value(), float(shares @ direction), notes
-    )
+    return wide.Wide(power, drawn, drawn - drawn.mean(), 0.0, parts, signs.p_value(), float(shares @ direction), notes)
 
 
 def _batches(preds: Predictions) -> Iterator[tuple[int, Float64s]]:
