@@ -10,6 +10,7 @@ expected from outweighing all others.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ _LEAST_WORK = 5_000_000  # fewer probabilities are quickly judged class by class
 _MOST_CELLS = 1 << 16  # bins of all classes, of which every group has its own
 GROUPS = 256
 _BLOCK = 1 << 17  # probabilities counted at a time
+_CLASSES = 256  # classes counted at a time
 _COLUMNS = 1 << 20  # probabilities transposed at a time
 RESAMPLES = 200
 
@@ -81,27 +83,28 @@ class Groups:
 
     @classmethod
     def _of_width(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":
-        """One pass over the rows."""
-        n, classes = probs.shape
-        bins = binning.bins
+        """One pass over the rows, some classes at a time so that their tables stay in cache."""
+        (n, classes), bins = probs.shape, binning.bins
         size = classes * bins
         limits = (np.arange(GROUPS + 1) * n // GROUPS).tolist()
-        count, score, ones = (np.zeros((GROUPS, size)) for _ in range(3))
-        edges = width.Edges(probs.dtype, bins, binning.closed, max(_BLOCK, classes))
-        first = np.arange(classes, dtype=np.int32) * np.int32(bins)
-        step = max(1, _BLOCK // classes)
-        for group in range(GROUPS):
+        count, score = np.zeros((GROUPS, size)), np.zeros((GROUPS, size))
+        edges = width.Edges(probs.dtype, bins, binning.closed, _BLOCK)
+        first = np.arange(_CLASSES, dtype=np.int32) * np.int32(bins)
+        step = _BLOCK // _CLASSES
+        for group, low in product(range(GROUPS), range(0, classes, _CLASSES)):
+            here = slice(low * bins, min(low + _CLASSES, classes) * bins)
             for start in range(limits[group], limits[group + 1], step):
-                rows = slice(start, min(start + step, limits[group + 1]))
-                block = np.ascontiguousarray(probs[rows])
+                block = np.ascontiguousarray(probs[start : min(start + step, limits[group + 1]), low : low + _CLASSES])
                 code = edges.of(block.ravel()).reshape(block.shape)
-                code += first
+                code += first[: block.shape[1]]
                 place = code.astype(np.intp).ravel()
-                count[group] += np.bincount(place, None, size)
-                score[group] += np.bincount(place, block.ravel(), size)
-                own = code[np.arange(len(block)), labels[rows]]
-                ones[group] += np.bincount(own, None, size)
-        return cls(count, score, ones, classes)
+                count[group, here] += np.bincount(place, None, here.stop - here.start)
+                score[group, here] += np.bincount(place, block.ravel(), here.stop - here.start)
+        own = width.Edges(probs.dtype, bins, binning.closed, n).of(probs[np.arange(n), labels])
+        hit = group_of_row(n) * size + labels.astype(np.intp) * bins + own
+        return cls(
+            count, score, np.bincount(hit, None, GROUPS * size).reshape(GROUPS, size).astype(np.float64), classes
+        )
 
     def bins(self, shares: Float64s, times: Float64s | None = None) -> Bins:
         """The bins of all classes side by side, weighed by the shares of the classes; of groups taken so many times each."""
