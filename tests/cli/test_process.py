@@ -4,7 +4,6 @@ import os
 import pty
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -30,23 +29,9 @@ def test_help_lists_the_verbs_and_loads_nothing_heavy():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(f"\n  {verb} " in ran.stdout for verb in VERBS)
     loaded = set(ran.stderr.split())
-    assert not loaded & {"scipy", "polars", "sklearn", "matplotlib", "rich", "truecal.lab", "truecal.recalibrate"}
-
-
-def test_help_is_quick():
-    seconds = []
-    for _ in range(4):  # the best of four: other work on the machine is not ours
-        start = time.perf_counter()
-        run("--help")
-        seconds.append(time.perf_counter() - start)
-    floor = min(_python("import numpy, click") for _ in range(3))
-    assert min(seconds) < max(0.4, 2.5 * floor)
-
-
-def _python(code):
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], check=True)
-    return time.perf_counter() - start
+    assert not loaded & {"numpy", "scipy", "polars", "sklearn", "matplotlib", "rich"}
+    # what starting costs is what is loaded: the group, its words and its messages, but no verb (seconds: benchmarks/face.py)
+    assert len([name for name in loaded if name.startswith("truecal")]) <= 12
 
 
 def test_version(truecal):

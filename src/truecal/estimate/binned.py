@@ -76,8 +76,8 @@ class BinnedECE(BinnedEstimator):
         return self.binning.cut(profile)
 
     @property
-    def width_binning(self) -> Binning | None:
-        return self.binning if self.scheme == "width" else None
+    def fixed_binning(self) -> Binning | None:
+        return self.binning
 
     def of_bins(self, bins: Bins) -> Float64s:
         return power_mean(bins.gap, bins.share, self.norm)

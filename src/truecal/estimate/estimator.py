@@ -113,13 +113,18 @@ class Estimator(ABC):
         """Whether it is a plain mean of absolute gaps over bins, to which noise adds what a folded normal has."""
         return False
 
+    @property
+    def by_rank(self) -> bool:
+        """Whether it is unbiased and smooth in the rank of the score, so that resamples show its spread in few cells."""
+        return False
+
     def fixed_cut(self, profile: Profile) -> Cut | None:
         """The cuts of its bins where the estimate depends on counts, mean scores and rates of fixed bins alone."""
         return None
 
     @property
-    def width_binning(self) -> Binning | None:
-        """Its bins where they are of equal width and the estimate depends on them alone."""
+    def fixed_binning(self) -> Binning | None:
+        """Its bins where the estimate depends on counts, mean scores and rates in them alone."""
         return None
 
     def of_bins(self, bins: Bins) -> Float64s:
@@ -186,7 +191,14 @@ class Estimator(ABC):
 
     def complete(self, profile: Profile) -> Estimate:
         """The Estimate with all that this estimator offers (an interval by formula, a curve)."""
-        return self.report(profile, self.find(profile))
+        return self.report(profile, self.found(profile))
+
+    def found(self, profile: Profile) -> Findings:
+        """:meth:`find`, asked once of a single dataset: its interval rests on the same findings."""
+        if not profile.single:
+            return self.find(profile)
+        # the estimator is kept with its findings, so that no other can have its id
+        return profile.once(f"found {id(self)}", lambda rows: (self, self.find(rows)))[1]
 
     def report(self, profile: Profile, findings: Findings) -> Estimate:
         """The Estimate built from findings."""

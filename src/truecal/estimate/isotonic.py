@@ -57,7 +57,7 @@ class IsotonicError(Estimator):
 def _excess(cells: CellProfile) -> float:
     """How much more the isotonic fit can explain when it sees all rows: at most as if zeros came first in every cell."""
     explained = []
-    for rows in (cells, arranged(cells, np.ones(cells.rows, bool))):
+    for rows in (cells, arranged(cells, np.ones((1, cells.rows), bool))):
         _, weight, outcome = isotonic_blocks(rows)
         heavy = weight > 0
         explained.append(float((outcome[heavy] ** 2 / weight[heavy]).sum()))

@@ -83,7 +83,7 @@ def resampled_jointly(
         one = _one_dataset(estimator, drawn, units, counts, null)
         if signs is not None:
             series = ClusteredSeries.of(drawn, signs.units)
-            signs.add(series, share)
+            signs.add(series.sums, share)
             counted = estimator.of_clusters(series, 0.5) if units.kind == "clusters" else None
             if counted is not None:
                 one = replace(one, power=counted[1])

@@ -130,7 +130,9 @@ class Profile(Rows):
             return a if a is None or a.shape[0] != self.batch else a[datasets]
 
         rows = map(some, (self.scores, self.outcomes, self.weights, self.squares, self.products))
-        return Profile(*rows, prefix={name: some(table) for name, table in self._prefix.items()})
+        part = Profile(*rows, prefix={name: some(table) for name, table in self._prefix.items()})
+        part.counted = self.counted  # what weights mean does not depend on which datasets are looked at
+        return part
 
     def coarsen(self, cells: int, *, moments: bool = True) -> "Profile":
         """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact.
@@ -218,7 +220,7 @@ class Profile(Rows):
         if self.weights is None:
             cut = self.at_count(np.atleast_2d(-(-k * self.rows // b)))
         else:
-            mass = k * self.total[:, None] / b
+            mass = k * self.total[: 1 if self.alike else None, None] / b
             mass = np.ceil(mass) if self.counted else mass
             if ties == "keep" and not self.has_ties:  # the nearer end of the row is known by its middle
                 place = search(self._middles, mass, "right")

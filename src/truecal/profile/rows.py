@@ -19,6 +19,7 @@ DENSE_ROWS = (
 )
 FEW = 128  # a sparse table pays while there are this many times more rows than cuts ...
 _FEW_OF_BITS = 16  # ... and one of ones for longer
+_FEW_OF_TIES = 8  # groups of ties are searched for while there are this many times more rows than are asked for
 _COMPARED = 1 << 20  # neighbouring scores compared at a time
 _BLOCK = 64  # rows summed together in the sparse tables of a large profile
 
@@ -94,6 +95,11 @@ class Rows:
         if self.counted or self.weights is None:
             return self.total
         return np.broadcast_to(self.weights.sum(axis=1) ** 2 / (self.weights**2).sum(axis=1), (self.batch,))
+
+    @property
+    def alike(self) -> bool:
+        """Whether all datasets have the same scores and weights, so that cuts and ranks of one are those of all."""
+        return self.batch == 1 or (len(self.scores) == 1 and (self.weights is None or len(self.weights) == 1))
 
     # ------------------------------------------------------------------ prefix sums
 
@@ -214,7 +220,7 @@ class Rows:
         """First row, and one past the last row, of the group of equal scores that each given row belongs to."""
         if not self.has_ties:
             return row, row + 1
-        if self.rows <= DENSE_ROWS:
+        if self.rows <= DENSE_ROWS and ("groups" in vars(self) or row.shape[1] * _FEW_OF_TIES > self.rows):
             first, last = self.groups
             return gather(first, row), gather(last, row)
         row = np.broadcast_to(row, (max(row.shape[0], self.scores.shape[0]), row.shape[1]))

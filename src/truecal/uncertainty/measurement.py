@@ -266,9 +266,14 @@ def _many(
     preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s, level: float, rng: np.random.Generator
 ) -> Estimate:
     """One error over all datasets of a lens, on the same rows: rows (or clusters) are drawn for all of them together."""
-    binning = estimator.width_binning
-    if binning is not None and lens.every_column(preds) and resampling.wide.pays(preds, binning):
-        return _wide(preds, estimator, binning, shares, level, rng)
+    if lens.every_column(preds) and resampling.wide.pays(preds):
+        binning = estimator.fixed_binning
+        if binning is not None and resampling.wide.fits(preds, binning):
+            groups = resampling.wide.Groups.of(preds.probs, preds.labels, binning)
+            return _wide(preds, estimator, resampling.wide.resampled(estimator, groups, shares, rng), level)
+        if estimator.by_rank:
+            series = rank_series.of_many_classes(estimator, preds, lens, shares, rng)
+            return _wide(preds, estimator, series, level)
     estimate = _combined(preds, estimator, lens, shares)
     units = resampling.Units.of(next(lens.samples(preds)), rng)
     if units.count < 2:
@@ -290,17 +295,8 @@ def _many(
     )
 
 
-def _wide(
-    preds: Predictions,
-    estimator: Estimator,
-    binning: estimators.Binning,
-    shares: Float64s,
-    level: float,
-    rng: np.random.Generator,
-) -> Estimate:
-    """The same for bins of equal width of very many probabilities, from one pass over them."""
-    groups = resampling.wide.Groups.of(preds.probs, preds.labels, binning)
-    joint = resampling.wide.resampled(estimator, groups, shares, rng)
+def _wide(preds: Predictions, estimator: Estimator, joint: resampling.wide.Wide, level: float) -> Estimate:
+    """The same for very many probabilities, from sums over groups of rows."""
     found = resampling.Bootstrap.of(estimator, joint, level, "rows")
     return Estimate(
         value=found.value,
@@ -313,6 +309,7 @@ def _wide(
         interval=found.interval(),
         p_value=joint.test,
         parts=estimator.root(joint.parts),
+        warnings=joint.warnings,
     )
 
 

@@ -3,7 +3,8 @@
 Equation numbers are those of the derivation in docs/methods/rank-series.md.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -49,6 +50,13 @@ class Cells:
         return Cells(
             self.n[datasets], self.count[own], residual, square, score, chance, self.rank[own], self.distinct[own]
         )
+
+    @staticmethod
+    def batches(parts: "Sequence[Cells]") -> "Iterator[Cells]":
+        """Those with equally many cells as one batch each."""
+        for size in dict.fromkeys(part.residual.shape[1] for part in parts):
+            same = [part for part in parts if part.residual.shape[1] == size]
+            yield Cells(*(np.concatenate([getattr(part, held.name) for part in same]) for held in fields(Cells)))
 
 
 def terms_paid(n: Float64s) -> Float64s:
@@ -98,7 +106,7 @@ def rank_cells(profile: Profile) -> Cells:
     else:
         cut = profile.mass_cut(MOST_CELLS)
     scale = (profile.size / profile.total)[:, None]
-    alike = slice(0, 1 if profile.batch == 1 or (profile.weights is None and not profile.has_ties) else None)
+    alike = slice(0, 1 if profile.alike or (profile.weights is None and not profile.has_ties) else None)
     here = profile.sums("w", cut)[alike]
     below, above = (profile.sums("w", Cut(place, place))[alike] for place in (cut.below, cut.above))
     count = np.diff(here, axis=1) * scale[alike]

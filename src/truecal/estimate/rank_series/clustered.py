@@ -70,7 +70,7 @@ class ClusteredSeries:
         cells, matrix = incidence(profile, unit, count, _CELLS)
         ranks = rank_cells(cells)
         phi = rank_basis(ranks).functions(ranks)[0]
-        phi = phi[: int(min(_MOST_TERMS, max(3, np.sqrt(count) // 2)))]
+        phi = phi[: terms_of(count)]
         score = cells.scores[0].astype(np.float64)
         residual = np.concatenate([-score, 1 - score])  # of a zero and of a one in every cell
         both = np.concatenate([phi, phi], axis=1)
@@ -156,6 +156,11 @@ class ClusteredSeries:
         return statistic, (1 + reached) / (1 + resamples)
 
 
+def terms_of(clusters: int) -> int:
+    """How many terms so many clusters pay for."""
+    return int(min(_MOST_TERMS, max(3, np.sqrt(clusters) // 2)))
+
+
 class JointSigns:
     """One test of calibration for many datasets on the same clusters (or runs of rows in time).
 
@@ -167,12 +172,12 @@ class JointSigns:
         self._signs = rng.integers(0, 2, (resamples, self.units.count)) * 2.0 - 1
         self._found, self._turned = 0.0, np.zeros(resamples)
 
-    def add(self, series: ClusteredSeries, share: float) -> None:
-        """One more dataset, its series made of `units`."""
-        squares = series.sums.T @ series.sums
+    def add(self, sums: Float64s, share: float) -> None:
+        """One more dataset by its sums over `units`, shape (units, terms)."""
+        squares = sums.T @ sums
         if (squares.diagonal() > 0).any():
-            self._found += share * float(largest_sum(series.sums.sum(axis=0), squares))
-            self._turned += share * largest_sum(self._signs @ series.sums, squares)
+            self._found += share * float(largest_sum(sums.sum(axis=0), squares))
+            self._turned += share * largest_sum(self._signs @ sums, squares)
 
     def p_value(self) -> float:
         reached = np.count_nonzero(self._turned >= self._found - 1e-12 * abs(self._found))

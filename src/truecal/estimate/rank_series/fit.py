@@ -61,7 +61,11 @@ def fit_series(profile: Profile) -> Fit:
     With e = r - fit, v the spread of residuals within a cell and h the leverage, the rows of a cell contribute
     (e r + v) / (1 - h) to the sum of r_i (r_i - m_{-i}), and (e^2 + v) / (1 - h)^2 to that of (r_i - m_{-i})^2.
     """
-    cells = rank_cells(profile)
+    return fit_cells(rank_cells(profile))
+
+
+def fit_cells(cells: Cells) -> Fit:
+    """The same for cells of ranks that are made already."""
     basis = rank_basis(cells)
     waves, n = basis.waves, cells.n
     mass = safe(cells.count)

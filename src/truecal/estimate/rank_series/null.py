@@ -68,10 +68,11 @@ class Null:
         """Statistics of redrawn datasets."""
         beta = np.empty((redraws, len(self._covariance)))
         step = max(1, _AT_ONCE // max(1, len(self._waves)))
+        numbers = np.empty((min(step, redraws), len(self._waves)))
         for start in range(0, redraws, step):
             part = beta[start : start + step]
-            ones = self._ones(len(part), rng)
-            np.matmul(ones.astype(np.float64), self._waves, out=part)
+            np.copyto(numbers[: len(part)], self._ones(len(part), rng))
+            np.matmul(numbers[: len(part)], self._waves, out=part)
         beta -= self._mean
         if self._normal.shape[1]:
             beta += rng.standard_normal((redraws, self._normal.shape[1])) @ self._normal.T
@@ -84,8 +85,11 @@ class Null:
             0, 2**64 - 1, (redraws * cells + 1) // 2, np.uint64, endpoint=True
         )  # two words at the price of one
         words = both.view(np.uint32)[: redraws * cells].reshape(redraws, cells)
-        ones = np.zeros(words.shape, np.uint8)
-        for step in self._steps:
+        if not self._steps or len(self._steps[0]) < cells:
+            ones, steps = np.zeros(words.shape, np.uint8), self._steps
+        else:  # often all there is to compare: every cell is a single row
+            ones, steps = (words >= self._steps[0]).view(np.uint8), self._steps[1:]
+        for step in steps:
             ones[:, : len(step)] += words[:, : len(step)] >= step
         return ones
 

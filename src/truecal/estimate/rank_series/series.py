@@ -99,6 +99,10 @@ class RankSeries(Estimator):
         return self.norm == 2
 
     @property
+    def by_rank(self) -> bool:
+        return self.norm == 2
+
+    @property
     def corrected(self) -> bool:
         return True
 

@@ -56,6 +56,7 @@ class Resampling(Protocol):
     @property
     def target(self) -> str: ...
     def find(self, profile: Profile) -> _Powers: ...
+    def found(self, profile: Profile) -> _Powers: ...
     def root(self, power: Float64s) -> Float64s: ...
     def values(self, profile: Profile) -> Float64s: ...
 
@@ -166,7 +167,7 @@ def bootstrap_cells(
     rng: np.random.Generator,
 ) -> Bootstrap:
     """Resamples of the distinct scores (more than 128: of cells of neighbouring scores), each judged by the estimator."""
-    cells = collapse(profile, CELLS)
+    cells = profile.once(f"{CELLS} cells", lambda rows: collapse(rows, CELLS))
     softened = soften(cells)
     powers = resampled_powers(estimator, softened, resamples, rng)
     truth = float(powers.mean()) if estimator.corrected else float(estimator.find(softened).power[0])
@@ -174,7 +175,7 @@ def bootstrap_cells(
     if not estimator.unbiased:
         p = float(against_redraws(cells, estimator.values, resamples=REDRAWS, rng=rng).p_value[0])
     bend = acceleration(estimator, cells) if method == "bca" else 0.0
-    power = float(estimator.find(profile).power[0])
+    power = float(estimator.found(profile).power[0])
     return Bootstrap(estimator, power, powers, powers - truth, level, method, "rows", p, bend)
 
 

@@ -1,4 +1,4 @@
-r"""Errors in bins of equal width over many classes, with interval and test, from one pass over the matrix of probabilities.
+r"""Errors in fixed bins over many classes, with interval and test, from one pass over the matrix of probabilities.
 
 Rows are taken in 256 groups as they come. One pass leaves, for every group, the rows and the sum of residuals y - c in every bin of
 every class. All else is a product of matrices: drawing groups with replacement gives resamples of all classes together (rows are
@@ -8,7 +8,9 @@ residuals in a bin and V_b = n_b c_b (1 - c_b) its variance under calibration; t
 expected from outweighing all others.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.resampling.draws import unit_counts
+from truecal.estimate.resampling.equal_mass import mass_bins
 from truecal.estimate.resampling.folded import Folded
 from truecal.estimate.resampling.redraw import REDRAWS
 from truecal.estimate.signs import Signs, SignSums
@@ -26,16 +29,29 @@ from truecal.types import Float64s, Floats, Indices
 _LEAST_ROWS = 4096  # fewer rows make groups too small for their sums to be symmetric
 _LEAST_WORK = 5_000_000  # fewer probabilities are quickly judged class by class
 _MOST_CELLS = 1 << 16  # bins of all classes, of which every group has its own
-_GROUPS = 256
+GROUPS = 256
 _BLOCK = 1 << 17  # probabilities counted at a time
-_RESAMPLES = 200
+_CLASSES = 256  # classes counted at a time
+_COLUMNS = 1 << 20  # probabilities transposed at a time
+RESAMPLES = 200
 
 
-def pays(preds: Predictions, binning: Binning) -> bool:
-    """Whether there are so many independent rows and classes that one pass is the way."""
+def pays(preds: Predictions) -> bool:
+    """Whether there are so many independent rows and classes that groups of rows stand for them."""
     n, classes = preds.probs.shape
-    plain = preds.weights is None and preds.clusters is None and width.one_pass(binning.bins, preds.probs.dtype)
-    return plain and n >= _LEAST_ROWS and n * classes > _LEAST_WORK and classes * binning.bins <= _MOST_CELLS
+    plain = preds.weights is None and preds.clusters is None
+    return plain and n >= _LEAST_ROWS and n * classes > _LEAST_WORK
+
+
+def fits(preds: Predictions, binning: Binning) -> bool:
+    """Whether bins of all classes can be counted side by side."""
+    one_pass = binning.ties == "keep" if binning.scheme == "mass" else width.one_pass(binning.bins, preds.probs.dtype)
+    return one_pass and preds.class_count * binning.bins <= _MOST_CELLS
+
+
+def group_of_row(n: int) -> Indices:
+    """Rows as they come, in groups of equal size."""
+    return np.repeat(np.arange(GROUPS), np.diff(np.arange(GROUPS + 1) * n // GROUPS))
 
 
 @dataclass(frozen=True)
@@ -49,27 +65,47 @@ class Groups:
 
     @classmethod
     def of(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":
-        """One pass over the rows of a matrix of probabilities, shape (n, classes)."""
-        n, classes = probs.shape
-        bins = binning.bins
+        """From a matrix of probabilities, shape (n, classes)."""
+        held = cls._of_mass if binning.scheme == "mass" else cls._of_width
+        return held(probs, labels, binning)
+
+    @classmethod
+    def _of_mass(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":
+        """Class by class: every one has its own cuts."""
+        (n, classes), bins = probs.shape, binning.bins
+        count, score, ones = (np.zeros((GROUPS, classes, bins)) for _ in range(3))
+        first = group_of_row(n) * bins
+        for k, column, rows in class_columns(probs, labels):
+            place = mass_bins(column, bins) + first
+            count[:, k] = np.bincount(place, None, GROUPS * bins).reshape(GROUPS, bins)
+            score[:, k] = np.bincount(place, column, GROUPS * bins).reshape(GROUPS, bins)
+            ones[:, k] = np.bincount(place[rows], None, GROUPS * bins).reshape(GROUPS, bins)
+        return cls(count.reshape(GROUPS, -1), score.reshape(GROUPS, -1), ones.reshape(GROUPS, -1), classes)
+
+    @classmethod
+    def _of_width(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":
+        """One pass over the rows, some classes at a time so that their tables stay in cache."""
+        (n, classes), bins = probs.shape, binning.bins
         size = classes * bins
-        limits = (np.arange(_GROUPS + 1) * n // _GROUPS).tolist()
-        count, score, ones = (np.zeros((_GROUPS, size)) for _ in range(3))
-        edges = width.Edges(probs.dtype, bins, binning.closed, max(_BLOCK, classes))
-        first = np.arange(classes, dtype=np.int32) * np.int32(bins)
-        step = max(1, _BLOCK // classes)
-        for group in range(_GROUPS):
+        limits = (np.arange(GROUPS + 1) * n // GROUPS).tolist()
+        count, score = np.zeros((GROUPS, size)), np.zeros((GROUPS, size))
+        edges = width.Edges(probs.dtype, bins, binning.closed, _BLOCK)
+        first = np.arange(_CLASSES, dtype=np.int32) * np.int32(bins)
+        step = _BLOCK // _CLASSES
+        for group, low in product(range(GROUPS), range(0, classes, _CLASSES)):
+            here = slice(low * bins, min(low + _CLASSES, classes) * bins)
             for start in range(limits[group], limits[group + 1], step):
-                rows = slice(start, min(start + step, limits[group + 1]))
-                block = np.ascontiguousarray(probs[rows])
+                block = np.ascontiguousarray(probs[start : min(start + step, limits[group + 1]), low : low + _CLASSES])
                 code = edges.of(block.ravel()).reshape(block.shape)
-                code += first
+                code += first[: block.shape[1]]
                 place = code.astype(np.intp).ravel()
-                count[group] += np.bincount(place, None, size)
-                score[group] += np.bincount(place, block.ravel(), size)
-                own = code[np.arange(len(block)), labels[rows]]
-                ones[group] += np.bincount(own, None, size)
-        return cls(count, score, ones, classes)
+                count[group, here] += np.bincount(place, None, here.stop - here.start)
+                score[group, here] += np.bincount(place, block.ravel(), here.stop - here.start)
+        own = width.Edges(probs.dtype, bins, binning.closed, n).of(probs[np.arange(n), labels])
+        hit = group_of_row(n) * size + labels.astype(np.intp) * bins + own
+        return cls(
+            count, score, np.bincount(hit, None, GROUPS * size).reshape(GROUPS, size).astype(np.float64), classes
+        )
 
     def bins(self, shares: Float64s, times: Float64s | None = None) -> Bins:
         """The bins of all classes side by side, weighed by the shares of the classes; of groups taken so many times each."""
@@ -77,6 +113,16 @@ class Groups:
         held = (self.count, self.score, self.ones)
         count, score, ones = (a.sum(axis=0)[None] if times is None else times @ a for a in held)
         return Bins(count * weight, score * weight, ones * weight, count, single=times is None)
+
+
+def class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[int, Floats, Indices]]:
+    """Every class with its scores and the rows that have its label."""
+    classes = probs.shape[1]
+    rows = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=classes))[:-1])
+    step = max(1, _COLUMNS // len(probs))
+    for start in range(0, classes, step):
+        columns = np.ascontiguousarray(probs[:, start : start + step].T)
+        yield from zip(range(start, classes), columns, rows[start : start + step], strict=False)
 
 
 class _Binned(Protocol):
@@ -99,12 +145,13 @@ class Wide:
     signs: SignSums | None
     test: float
     direction: float
+    warnings: tuple[str, ...] = ()
 
 
 def resampled(estimator: _Binned, groups: Groups, shares: Float64s, rng: np.random.Generator) -> Wide:
     """Value, parts, resamples and test of an estimator on bins of equal width."""
     whole = groups.bins(shares)
-    times = unit_counts(_GROUPS, _RESAMPLES, rng).T.astype(np.float64)
+    times = unit_counts(GROUPS, RESAMPLES, rng).T.astype(np.float64)
     drawn = groups.bins(shares, times)
     power, powers = float(estimator.of_bins(whole)[0]), estimator.of_bins(drawn)
     by_class = [a[0].reshape(groups.classes, -1) for a in (whole.count, whole.score_sum, whole.outcome_sum)]
@@ -112,7 +159,7 @@ def resampled(estimator: _Binned, groups: Groups, shares: Float64s, rng: np.rand
     each = Bins(by_class[0], by_class[1] / scale, by_class[2] / scale, by_class[0], single=False)
     signs = None
     if estimator.folds:
-        folded = Folded(_RESAMPLES)
+        folded = Folded(RESAMPLES)
         folded.add(1.0, whole, [drawn], together=False)
         deviations = folded.deviations(powers)
         signs = SignSums.together([Signs.of_bins(each).sums()], shares)

@@ -18,6 +18,9 @@ from truecal.lab.worlds.world import Seed, World
 from truecal.lens import Lens, default_lens
 
 _MOST_ROWS = 10_000_000
+_CHECKED_ROWS = (
+    20_000_000  # simulated to see whether the world looks like the data, in at least 20 datasets of their size
+)
 
 
 @dataclass(frozen=True)
@@ -97,4 +100,5 @@ def how_biased(
         rng=rng,
         run=run,
     )
-    return HowBiased(fit, world, goodness(fit, world, m=m, rng=rng), tuple(made))
+    checked = min(m, max(20, _CHECKED_ROWS // max(1, round(float(profile.size[0])))))
+    return HowBiased(fit, world, goodness(fit, world, m=checked, rng=rng), tuple(made))

@@ -24,6 +24,8 @@ from truecal.predictions import border
 if TYPE_CHECKING:
     import truecal as tc
 
+_SLOTS = 8  # of a table of places, for every score: then few numbers are left to be searched for
+
 
 class Scores(ABC):
     """A distribution of scores on [0, 1]."""
@@ -168,8 +170,8 @@ class Discrete(Scores):
     def from_uniforms(self, u: Array) -> tuple[Array, Array]:
         values, chances = self._arrays
         cuts = np.cumsum(chances)
-        # searchsorted over u * total never lands past the end, nor on a score of probability zero
-        c = values[np.searchsorted(cuts, u[0] * cuts[-1], side="right")]
+        # places over u * total never lie past the end, nor on a score of probability zero
+        c = values[_places(cuts, u[0] * cuts[-1])]
         return c, 1.0 - c
 
     def expectation(self, integrand: Integrand) -> float:
@@ -252,3 +254,20 @@ class Mixture(Scores):
 
     def expectation(self, integrand: Integrand) -> float:
         return float(sum(s * part.expectation(integrand) for s, part in zip(self.shares, self.parts, strict=True)))
+
+
+def _places(cuts: Array, x: Array) -> npt.NDArray[np.intp]:
+    """searchsorted(cuts, x, "right") of many numbers in no order, looked up in a table and searched only where that is open.
+
+    Cuts and numbers fall into slots by the same rising rule, so a cut in an earlier slot is smaller, however products round.
+    """
+    if x.size < _SLOTS * len(cuts):
+        return np.searchsorted(cuts, x, side="right")
+    slots = _SLOTS * len(cuts)
+    scale = slots / cuts[-1]
+    held = np.bincount((cuts * scale).astype(np.intp), minlength=slots + 1)
+    table = np.where(held > 0, -1, np.cumsum(held))
+    place = table[(x * scale).astype(np.intp)]
+    open_ = place < 0
+    place[open_] = np.searchsorted(cuts, x[open_], side="right")
+    return place

@@ -101,13 +101,20 @@ class CellProfile(Profile):
         """The profile itself where it is one of a sketch."""
         return profile if isinstance(profile, CellProfile) else None
 
-    def spread(self, cells: int, zeros_first: NDArray[np.bool_] | None = None) -> Profile:
+    def spread(self, cells: int) -> Profile:
         """The same data with the cells that are full beside 1 / `cells` of them taken apart into rows.
 
         Most cells hold next to nothing of the data. One that holds more, because scores crowd or because most of them are all but
         0, hides the ranks of its rows; an estimator that goes by ranks sees more in evenly spread rows than in one row for all.
         """
-        return _spread(self, cells, zeros_first) if self.counted and (self.low < self.high).any() else self
+        return _Pieces(self, cells).evenly() if self.counted and (self.low < self.high).any() else self
+
+    def ordered(self, cells: int, zeros_first: NDArray[np.bool_]) -> Profile:
+        """The same rows, but the zeros of a cell of several scores come before its ones, or after them.
+
+        `zeros_first` says so for every cell, shape (m, rows); the profile has one dataset for each of its m rows.
+        """
+        return _Pieces(self, cells).ordered(zeros_first)
 
     def tied(self) -> Profile:
         """A plain Profile of the same rows, as if all scores of a cell were equal."""
@@ -127,34 +134,70 @@ class CellProfile(Profile):
         )
 
 
-def _spread(profile: CellProfile, cells: int, zeros_first: NDArray[np.bool_] | None) -> Profile:
+class _Pieces:
     """Rows of at most a small share of the data: of 1 / (4 `cells`), or one prediction.
 
-    Without `zeros_first` every piece has what :meth:`CellProfile.part` takes for it; else the zeros of a cell come before its ones,
-    or after them. Scores are spread evenly; the sums of a cell stay what they were but for rounding of weights to whole numbers.
+    Scores are spread evenly; the sums of a cell stay what they were but for rounding of weights to whole numbers.
     """
-    assert profile.weights is not None
-    weight: Float64s = profile.weights[0]
-    several = (profile.low < profile.high) & (weight > 1)
-    most = max(1.0, float(profile.total[0]) / (_FINER * cells))
-    times = np.where(several, np.minimum(np.ceil(weight / most), weight), 1).astype(np.intp)
-    cell = np.repeat(np.arange(profile.rows), times)
-    first = np.cumsum(times) - times
-    place = np.arange(len(cell)) - first[cell]
-    places = [np.rint(weight[cell] * (place + step) / times[cell]) for step in (0, 1)]  # whole rows
-    start, end = (rows / weight[cell] for rows in places)
-    w = places[1] - places[0]
 
-    def piece(name: Sum) -> Float64s:
-        return profile.part(name, cell, end) - profile.part(name, cell, start)
+    def __init__(self, profile: CellProfile, cells: int) -> None:
+        assert profile.weights is not None
+        assert profile.squares is not None
+        self._profile = profile
+        weight: Float64s = profile.weights[0]
+        several = (profile.low < profile.high) & (weight > 1)
+        most = max(1.0, float(profile.total[0]) / (_FINER * cells))
+        times = np.where(several, np.minimum(np.ceil(weight / most), weight), 1).astype(np.intp)
+        self._cell = cell = np.repeat(np.arange(profile.rows), times)
+        self._parted = np.flatnonzero(times[cell] > 1)  # pieces of a cell; other rows are whole ones
+        some = cell[self._parted]
+        place = self._parted - (np.cumsum(times) - times)[some]
+        places = [np.rint(weight[some] * (place + step) / times[some]) for step in (0, 1)]  # whole rows
+        self._start, self._end = (rows / weight[some] for rows in places)
+        self._weight = self._of_cells(weight, places[1] - places[0])
+        self._squares = self._of_cells(profile.squares[0] * weight, self._piece("cc"))
+        room = np.minimum(profile.high - profile.scores[0], profile.scores[0] - profile.low)[some]
+        middle = profile.scores[0, some] + (self._start + self._end - 1) * room  # the mean of a cell stays
+        self._score = self._of_cells(profile.scores[0].astype(np.float64), middle)
+        self._several = several
 
-    y, cc, cy = (piece(name) for name in ("y", "cc", "cy"))
-    room = np.minimum(profile.high - profile.scores[0], profile.scores[0] - profile.low)[cell]
-    score = profile.scores[0, cell] + np.where(several[cell], (start + end - 1) * room, 0.0)  # the mean of a cell stays
-    if zeros_first is not None:
-        rate = profile.outcomes[0, cell]
-        begin = np.where(zeros_first[cell], 1 - rate, 0.0)  # where the ones begin
-        ones = weight[cell] * np.maximum(np.minimum(end, begin + rate) - np.maximum(start, begin), 0.0)
-        y, cy = np.where(several[cell], ones, y), np.where(several[cell], score * ones, cy)
-    rows = (np.maximum.accumulate(score), y / w, w, cc / w, cy / w)
-    return Profile(*(row[None] for row in rows), single=True)
+    def _of_cells(self, whole: Float64s, pieces: Float64s) -> Float64s:
+        """One value for every row: that of the cell, or of the piece of it."""
+        values = whole[self._cell]
+        values[self._parted] = pieces
+        return values
+
+    def _piece(self, name: Sum) -> Float64s:
+        ends = (self._profile.part(name, self._cell[self._parted], end) for end in (self._start, self._end))
+        below, above = ends
+        return above - below
+
+    def evenly(self) -> Profile:
+        """Every piece has what :meth:`CellProfile.part` takes for it."""
+        profile = self._profile
+        assert profile.weights is not None
+        assert profile.products is not None
+        held = {"y": profile.weights[0] * profile.outcomes[0], "cy": profile.weights[0] * profile.products[0]}
+        y, cy = (self._of_cells(held[name], self._piece(name)) for name in ("y", "cy"))
+        return self._rows(y[None], cy[None], single=True)
+
+    def ordered(self, zeros_first: NDArray[np.bool_]) -> Profile:
+        """The zeros of a cell come before its ones, or after them: one dataset for each row of `zeros_first`."""
+        profile = self._profile
+        assert profile.weights is not None
+        assert profile.products is not None
+        weight, rate = profile.weights[0], profile.outcomes[0]
+        cell = self._cell[self._parted]
+        several = self._several[self._cell]
+        ones, product = weight * rate, weight * profile.products[0]
+        begin = np.where(zeros_first, 1 - rate, 0.0)[:, cell]  # where the ones begin
+        inside = np.minimum(self._end, begin + rate[cell]) - np.maximum(self._start, begin)
+        y = np.repeat(ones[self._cell][None], len(begin), axis=0)
+        y[:, self._parted] = weight[cell] * np.maximum(inside, 0.0)
+        return self._rows(y, np.where(several, self._score * y, product[self._cell]), single=False)
+
+    def _rows(self, y: Float64s, cy: Float64s, *, single: bool) -> Profile:
+        w = self._weight
+        return Profile(
+            np.maximum.accumulate(self._score)[None], y / w, w[None], self._squares[None] / w, cy / w, single=single
+        )

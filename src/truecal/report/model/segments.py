@@ -9,6 +9,8 @@ from truecal.lens import Lens
 from truecal.report.html import element
 from truecal.report.records import Absent
 
+_MOST_CLINICAL = 1_000_000
+
 
 @dataclass(frozen=True)
 class SegmentRow:
@@ -81,7 +83,12 @@ def segments_of(
 
 
 def clinical_of(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) -> ClinicalRecord | Absent:
-    """The numbers of `tc.clinical`; absent where the cohort has none."""
+    """The numbers of `tc.clinical`; absent where the cohort has none, or is so large that they take longer than the page."""
+    if len(preds) > _MOST_CLINICAL:
+        return Absent(
+            f"Curves and lines of {len(preds):,} rows take longer than all else on this page, which has them for up to "
+            f"{_MOST_CLINICAL:,}; tc.clinical and `truecal clinical` give them for any number."
+        )
     try:
         found = tc.clinical(preds, lens=lens, level=level, rng=rng)
     except InputError as error:
