@@ -140,6 +140,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Where both this recalibrator and the predictions name their classes, the names decide which column is which;
         other names are refused.
         """
+        check_is_fitted(self, "classes_")
         if X is None:
             if self.input != "probs":
                 raise InputError('Predictions hold probabilities; pass the logits as X, or declare input="probs"')
