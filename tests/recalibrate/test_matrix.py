@@ -18,7 +18,7 @@ from truecal.recalibrate import (
     TemperatureScaling,
 )
 from truecal.recalibrate.solvers.likelihood import LabelledLogits
-from truecal.recalibrate.solvers.matrix import Penalty, _Problem
+from truecal.recalibrate.solvers.matrix import Penalty, SmoothLogs, _Problem
 from truecal.recalibrate.solvers.mixture import mixture_weights
 
 Array = NDArray[np.float64]
@@ -40,7 +40,8 @@ def loss(probs: Array, labels: NDArray[np.int64]) -> float:
 def test_the_gradient_is_the_derivative_of_the_loss(off_diagonal: float | None) -> None:
     logits, labels = draw(40)
     data = LabelledLogits.of(logits, labels, np.random.default_rng(1).random(40))
-    problem = _Problem.of(data, 0.6, Penalty(1.0, off_diagonal, 2.0))
+    smooth = SmoothLogs(0.6, 0.01, 3.0)
+    problem = _Problem.of(data, smooth, Penalty(1.0, off_diagonal, 2.0))
     theta = np.random.default_rng(2).normal(size=problem.size)
     numeric = approx_fprime(theta, lambda t: problem.loss(t)[0], 1e-7)
     assert_allclose(problem.loss(theta)[1], numeric, atol=1e-5)
@@ -97,6 +98,27 @@ def test_an_impossible_row_and_a_class_never_seen_are_taken() -> None:
         assert np.isfinite(np.log(fixed[np.arange(400), labels])).all()
         rare = maker(input="probs").fit(probs[kept], labels[kept]).predict_proba(probs)
         assert np.isfinite(rare).all()
+
+
+def test_the_floor_of_impossible_rows_is_where_the_likelihood_is_largest() -> None:
+    logits, labels = draw(300)
+    probs = softmax(logits, axis=1)
+    probs[:40] = np.eye(3)[(labels[:40] + (np.arange(40) % 4 == 0)) % 3]
+    fitted = StructuredMatrixScaling(input="probs").fit(probs, labels)
+    with np.errstate(divide="ignore"):
+        below = np.log(probs / probs.max(axis=1, keepdims=True))
+
+    def naive(floor: float, temperature: float) -> float:
+        return -log_softmax(np.maximum(below, -floor) / temperature, axis=1)[np.arange(300), labels].sum()
+
+    best = naive(fitted.floor_, fitted.temperature_)
+    for floor in np.geomspace(0.1, 50, 40):
+        for temperature in np.geomspace(0.2, 20, 40):
+            assert best <= naive(floor, temperature) + 1e-6
+    again = StructuredMatrixScaling.from_json(fitted.to_json())
+    assert (again.predict_proba(probs) == fitted.predict_proba(probs)).all()
+    torch = pytest.importorskip("torch")
+    assert_allclose(fitted.to_torch()(torch.as_tensor(probs)).numpy(), fitted.predict_proba(probs), atol=1e-12)
 
 
 def test_mixture_weights_are_the_optimum() -> None:

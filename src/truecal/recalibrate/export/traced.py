@@ -9,6 +9,11 @@ def traced_logits(outputs: Value, kind: str) -> Value:
     return outputs if kind == "logits" else outputs.log().at_least(LOG_ZERO)
 
 
+def traced_floor(logits: Value, floor: float) -> Value:
+    """How far each logit lies below its row's largest, down to `floor`."""
+    return (logits - logits.max()).at_least(-floor)
+
+
 def traced_probs(outputs: Value, kind: str) -> Value:
     """Class probabilities."""
     return outputs if kind == "probs" else outputs.softmax()

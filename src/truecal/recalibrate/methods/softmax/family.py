@@ -12,12 +12,19 @@ from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.export.traced import traced_logits
 from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.recalibrate.outputs import class_logits
-from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits, affine_loss, scaled_softmax
+from truecal.recalibrate.solvers.likelihood import (
+    LOG_ZERO,
+    LabelledLogits,
+    affine_loss,
+    scaled_softmax,
+    temperature_terms,
+)
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
 
 _TURNS = 10  # of the search for a temperature, each within a factor e
 _NEAR = 1e-6  # a change of log T that no probability shows
+_FLOORS = 25  # first guesses of the floor, neighbours differ by a factor of 1.5
 
 
 class SoftmaxScaling(Recalibrator):
@@ -33,15 +40,15 @@ class SoftmaxScaling(Recalibrator):
 
     def _labelled(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
-        if data.has_zeros:
-            own = np.take_along_axis(data.logits, labels[:, None], axis=1)[:, 0]
-            if (own <= LOG_ZERO).any():
-                row = int(np.flatnonzero(own <= LOG_ZERO)[0])
-                raise ImpossibleRowError(
-                    row,
-                    f"gives its true class {self._named([labels[row]])} a probability of exactly 0, which no scaling can "
-                    'raise: pass the logits (input="logits"), or probabilities of higher precision',
-                )
+        impossible = np.flatnonzero(data.impossible()) if data.has_zeros else []
+        if len(impossible):
+            row = int(impossible[0])
+            raise ImpossibleRowError(
+                row,
+                f"gives its true class {self._named([labels[row]])} a probability of exactly 0, which no scaling can "
+                'raise: pass the logits (input="logits"), or probabilities of higher precision; '
+                'TemperatureScaling(zeros="floor") and the matrix maps read 0 as very improbable',
+            )
         return data
 
     def _warn_smoothed(self) -> None:
@@ -60,12 +67,33 @@ class SoftmaxScaling(Recalibrator):
 
 def inverse_temperature(data: LabelledLogits) -> float:
     """The best 1 / T over the rows whose true class is possible at all."""
-    own = np.take_along_axis(data.logits, data.labels[:, None], axis=1)[:, 0]
-    possible = np.flatnonzero(own > LOG_ZERO)
-    if len(possible) < len(own):
+    possible = np.flatnonzero(~data.impossible())
+    if len(possible) < len(data.labels):
         weights = None if data.weights is None else data.weights[possible]
         data = LabelledLogits.of(data.logits[possible], data.labels[possible], weights)
     return fit_inverse_temperature(data).value if len(possible) else 1.0
+
+
+def floored_temperature(data: LabelledLogits) -> tuple[float, float]:
+    """The best 1 / T and floor c of softmax(max(z - max z, -c) / T), for rows whose true class may be impossible.
+
+    How improbable "0" is depends on where it came from: one vote among ten in a nearest-neighbour model, the smallest
+    float in a naive Bayes model. The rows say: c is a parameter of the likelihood as T is. For every c the likelihood is
+    concave in 1 / T; c is searched on a grid and then between the neighbours of the best point. The scale of c is the
+    largest difference between two possible logits of a row.
+    """
+    scale = data.spread() or 1.0
+
+    def loss(log_floor: float) -> float:
+        floored = data.floored(exp(log_floor))
+        inverse = fit_inverse_temperature(floored).value
+        log_z, _, _ = temperature_terms(floored, inverse)
+        return log_z - inverse * floored.reward()
+
+    grid = np.log(np.geomspace(1e-3 * scale, 10 * scale, _FLOORS))
+    step = grid[1] - grid[0]
+    best = _better(loss, float(min(grid, key=loss)), step, 1e-4)
+    return fit_inverse_temperature(data.floored(exp(best))).value, exp(best)
 
 
 def mixture_inverse(data: LabelledLogits) -> float:
@@ -85,17 +113,18 @@ def mixture_inverse(data: LabelledLogits) -> float:
 
     best = log(inverse_temperature(data))
     for _ in range(_TURNS):
-        before, best = best, _better(loss, best)
+        before, best = best, _better(loss, best, 1.0, 1e-8)
         if abs(best - before) < _NEAR:
             break
     return exp(best)
 
 
-def _better(loss: Callable[[float], float], start: float) -> float:
-    """The minimum of a loss within 1 of `start`, or `start` itself."""
+def _better(loss: Callable[[float], float], start: float, reach: float, tolerance: float) -> float:
+    """The minimum of a loss within `reach` of `start`, or `start` itself."""
     from scipy.optimize import minimize_scalar
 
-    best = minimize_scalar(loss, bounds=(start - 1, start + 1), method="bounded", options={"xatol": 1e-8})
+    bounds = (start - reach, start + reach)
+    best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": tolerance})
     return float(best.x) if best.fun < loss(start) else start
 
 

@@ -1,13 +1,20 @@
 """Temperature scaling: one number that makes all predictions more, or less, sure of themselves."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from math import inf, isfinite, log
+from typing import Any, Literal, get_args
 
+from truecal import checks
 from truecal.recalibrate.export import fields
-from truecal.recalibrate.methods.softmax.family import SoftmaxScaling
-from truecal.recalibrate.outputs import Input
+from truecal.recalibrate.export.graph import Value
+from truecal.recalibrate.export.traced import traced_floor, traced_logits
+from truecal.recalibrate.methods.softmax.family import SoftmaxScaling, floored_temperature
+from truecal.recalibrate.outputs import Input, class_logits
+from truecal.recalibrate.solvers.likelihood import LabelledLogits, floored_logits, scaled_softmax
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
+
+Zeros = Literal["keep", "floor"]
 
 
 class TemperatureScaling(SoftmaxScaling):
@@ -20,16 +27,22 @@ class TemperatureScaling(SoftmaxScaling):
     Parameters
     ----------
     input : "logits" or "probs" (whose logarithms are the logits up to a constant per row, which does not matter here).
+    zeros : what a probability of exactly 0 (a logit of minus infinity) means. "keep": the class is ruled out and stays
+        so; a row whose true class was ruled out is refused. "floor": the class is very improbable, as votes of trees or
+        neighbours and rounded numbers are meant; no logit counts as further than `floor_` below its row's largest.
     classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
 
     Attributes
     ----------
     temperature_ : T. Above 1: the model was overconfident.
+    floor_ : infinite for zeros="keep". Where some row's true class has a probability of 0, the likelihood chooses it
+        together with T; elsewhere it is 2 T log(n + 1), so that an improbable class keeps (n + 1)^-2 of the largest.
 
     Notes
     -----
     Two kinds of data have no finite optimum, and a warning says so. If every label has the row's largest logit, the
-    likelihood grows as T goes to 0; targets are then smoothed by Laplace's rule to (n + 1) / (n + K) and 1 / (n + K).
+    likelihood grows as T goes to 0; T is then such that the mean confidence is Laplace's estimate of the accuracy after n
+    rows without an error, (n + 1) / (n + 2).
     If the logits are uninformative or worse, it grows as T goes to infinity; then T is a thousand times the largest
     difference between two logits of a row, where probabilities are uniform to 0.1 %. Logits that are equal within each
     row leave T = 1.
@@ -50,17 +63,39 @@ class TemperatureScaling(SoftmaxScaling):
     array([[0.833, 0.167]])
     """
 
-    def __init__(self, *, input: Input = "logits", classes: Sequence[object] | None = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        input: Input = "logits",  # noqa: A002
+        zeros: Zeros = "keep",
+        classes: Sequence[object] | None = None,
+    ) -> None:
         self.input = input
+        self.zeros = zeros
         self.classes = classes
 
+    def check_params(self) -> None:
+        super().check_params()
+        checks.choice(self.zeros, get_args(Zeros), "zeros")
+
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        optimum = fit_inverse_temperature(self._labelled(outputs, labels, weights))
+        self.floor_ = inf
+        if self.zeros == "keep":
+            data = self._labelled(outputs, labels, weights)
+        else:
+            data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
+            if data.impossible().any():
+                _, self.floor_ = floored_temperature(data)
+                data = data.floored(self.floor_)
+        optimum = fit_inverse_temperature(data)
         self.temperature_ = 1.0 / optimum.value
+        if self.zeros == "floor" and not isfinite(self.floor_):
+            self.floor_ = 2 * self.temperature_ * log(data.total + 1)
         if optimum.ending == "separable":
             self._warn(
                 "every label has its row's largest logit, so the likelihood has no finite optimum (T goes to 0); "
-                f"targets were smoothed by Laplace's rule, which gives T = {self.temperature_:.4g}"
+                "the mean confidence was set to the accuracy that Laplace's rule allows after n rows without an error, "
+                f"(n + 1) / (n + 2), which gives T = {self.temperature_:.4g}"
             )
         elif optimum.ending == "flat":
             self._warn(
@@ -71,8 +106,19 @@ class TemperatureScaling(SoftmaxScaling):
     def _affine(self) -> tuple[float, float]:
         return 1.0 / self.temperature_, 0.0
 
+    def _apply(self, outputs: Floats) -> Float64s:
+        logits = class_logits(outputs, self.input)
+        return scaled_softmax(floored_logits(logits, self.floor_) if isfinite(self.floor_) else logits, *self._affine())
+
+    def _trace(self, outputs: Value) -> Value:
+        if not isfinite(self.floor_):
+            return super()._trace(outputs)
+        floored = traced_floor(traced_logits(outputs, self.input), self.floor_)
+        return (floored * (1.0 / self.temperature_)).softmax()
+
     def _state(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_}
+        return {"temperature": self.temperature_} | ({"floor": self.floor_} if isfinite(self.floor_) else {})
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.temperature_ = fields.number(state, "temperature", low=1e-300)
+        self.floor_ = fields.number(state, "floor", low=0.0) if "floor" in state else inf
