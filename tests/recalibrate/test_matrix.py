@@ -1,7 +1,5 @@
 """Matrix, structured and Dirichlet maps, and the ensemble temperature, against plain optimisers."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 
+from tests.real_data import how_to_get, real_data
 from truecal.errors import InputError
 from truecal.recalibrate import (
     DirichletCalibration,
@@ -22,7 +21,7 @@ from truecal.recalibrate.solvers.matrix import Penalty, SmoothLogs, _Problem
 from truecal.recalibrate.solvers.mixture import mixture_weights
 
 Array = NDArray[np.float64]
-RESNET = Path(__file__).parents[3] / "shared/data/resnet110_cifar10_logits.npz"
+RESNET = real_data("resnet110_cifar10_logits.npz")
 
 
 def draw(n: int = 400, classes: int = 3, seed: int = 0) -> tuple[Array, NDArray[np.int64]]:
@@ -141,7 +140,7 @@ def test_ensemble_temperature_keeps_the_predicted_class() -> None:
     assert loss(fitted.predict_proba(logits), labels) <= loss(plain.predict_proba(logits), labels) + 1e-3
 
 
-@pytest.mark.skipif(not RESNET.exists(), reason="needs resnet110_cifar10_logits.npz beside the checkout (shared/data)")
+@pytest.mark.skipif(not RESNET.exists(), reason=how_to_get(RESNET.name))
 def test_resnet110_as_good_as_the_reference_implementation() -> None:
     with np.load(RESNET) as held:
         fitted = StructuredMatrixScaling().fit(held["val_logits"], held["val_labels"])
