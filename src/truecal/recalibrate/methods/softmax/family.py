@@ -40,9 +40,9 @@ class SoftmaxScaling(Recalibrator):
 
     def _labelled(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
-        impossible = np.flatnonzero(data.impossible()) if data.has_zeros else []
-        if len(impossible):
-            row = int(impossible[0])
+        impossible = data.impossible()
+        if impossible.any():
+            row = int(impossible.argmax())
             raise ImpossibleRowError(
                 row,
                 f"gives its true class {self._named([labels[row]])} a probability of exactly 0, which no scaling can "
