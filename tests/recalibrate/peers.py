@@ -28,7 +28,10 @@ PEERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "structured": (lambda: tc.StructuredMatrixScaling(input="probs"), ("SMSCalibrator",)),
     "matrix": (lambda: tc.MatrixScaling(input="probs"), ("MatrixScalingCalibrator",)),
     "dirichlet": (lambda: tc.DirichletCalibration(), ("DirichletCalibrator",)),
-    "centred isotonic": (lambda: tc.CenteredIsotonic(), ("CenteredIsotonicRegressionCalibrator",)),
+    "vector, no penalty": (lambda: tc.VectorScaling(input="probs", zeros="floor"), ("VectorScalingCalibrator",)),
+    "beta": (lambda: tc.BetaCalibration(clip=float(np.finfo(float).eps)), ("beta",)),  # where betacal clips
+    "isotonic": (lambda: tc.IsotonicCalibration(), ("isotonic",)),
+    "centred isotonic": (lambda: tc.CenteredIsotonic(), ("cir",)),
 }
 
 
@@ -90,7 +93,8 @@ def losses(
     theirs = {}
     for peer in peers:
         try:
-            fitted = getattr(calibrators, peer)().fit(probs, labels)
+            made = getattr(calibrators, peer)() if peer[0].isupper() else calibrators.get_calibrator(peer)
+            fitted = made.fit(probs, labels)
             theirs[peer] = log_loss(fitted.predict_proba(judged), truth)
         except (ValueError, RuntimeError, ImportError, AssertionError, IndexError):
             continue
@@ -104,7 +108,7 @@ def main(names: list[str], splits: int) -> None:
         for data, *rows in datasets(names, split):
             for name, (maker, peers) in PEERS.items():
                 # K^2 free parameters, or K curves: no peer finishes
-                if rows[0].shape[1] < 1000 or name not in ("matrix", "dirichlet", "centred isotonic"):
+                if rows[0].shape[1] < 1000 or name in ("temperature", "ensemble", "vector", "structured"):
                     found[data, name].append(losses(maker, peers, tuple(rows)))
                     if splits == 1:
                         show(data, name, found[data, name])

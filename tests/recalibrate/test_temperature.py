@@ -108,8 +108,8 @@ def test_zeros_read_as_very_improbable() -> None:
     kept = ~((votes[:, 0] == 1) & (labels == 1)) & ~((votes[:, 1] == 1) & (labels == 0))
     plain = TemperatureScaling(input="probs").fit(votes[kept], labels[kept])
     floored = TemperatureScaling(input="probs", zeros="floor").fit(votes[kept], labels[kept])
-    assert floored.temperature_ == plain.temperature_
-    assert_allclose(floored.predict_proba(votes), plain.predict_proba(votes), atol=1e-6)
+    assert_allclose(floored.temperature_, plain.temperature_, rtol=1e-4)
+    assert_allclose(floored.predict_proba(votes), plain.predict_proba(votes), atol=1e-4)
     assert floored.predict_proba([[1.0, 0.0]])[0, 1] > 0
     with pytest.raises(InputError, match="zeros must be"):
         TemperatureScaling(zeros="drop").fit(votes, labels)

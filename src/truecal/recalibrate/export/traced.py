@@ -10,8 +10,8 @@ def traced_logits(outputs: Value, kind: str) -> Value:
 
 
 def traced_floor(logits: Value, floor: float) -> Value:
-    """How far each logit lies below its row's largest, down to `floor`."""
-    return (logits - logits.max()).at_least(-floor)
+    """Logits, none of them more than `floor` below its row's largest."""
+    return logits.at_least(logits.max() - floor)
 
 
 def traced_probs(outputs: Value, kind: str) -> Value:

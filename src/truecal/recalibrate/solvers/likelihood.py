@@ -109,9 +109,8 @@ class LabelledLogits:
 
 
 def floored_logits(logits: Floats, floor: float) -> Floats:
-    """How far each logit lies below its row's largest, down to `floor`."""
-    below = logits - logits.max(axis=1, keepdims=True)
-    return np.maximum(below, logits.dtype.type(-floor), out=below) if np.isfinite(floor) else below
+    """Logits, none of them more than `floor` below its row's largest."""
+    return np.maximum(logits, logits.max(axis=1, keepdims=True) - floor) if np.isfinite(floor) else logits
 
 
 def temperature_terms(

@@ -48,7 +48,8 @@ class SmoothLogs:
 
     def __call__(self, logits: Floats, kind: type[np.floating] = np.float64) -> Floats:
         """By rows, in the precision asked for."""
-        value = floored_logits(logits, self.floor).astype(kind, copy=False)
+        value = logits - logits.max(axis=1, keepdims=True)
+        value = floored_logits(value, self.floor).astype(kind, copy=False)
         value *= kind(self.inverse)
         # without a floor, a class that was ruled out lies 1e30 below the others: its exponential is 0
         np.exp(value, out=value)

@@ -1,55 +1,84 @@
 """What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias)."""
 
 from abc import abstractmethod
-from collections.abc import Callable
-from math import exp, log
-from typing import Any
+from collections.abc import Callable, Mapping
+from math import exp, inf, isfinite, log
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from truecal import checks
 from truecal.recalibrate.contract import Recalibrator
+from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
-from truecal.recalibrate.export.traced import traced_logits
+from truecal.recalibrate.export.traced import traced_floor, traced_logits
 from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.recalibrate.outputs import class_logits
 from truecal.recalibrate.solvers.likelihood import (
     LOG_ZERO,
     LabelledLogits,
     affine_loss,
+    floored_logits,
     scaled_softmax,
     temperature_terms,
 )
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
 
+Zeros = Literal["keep", "floor"]
 _TURNS = 10  # of the search for a temperature, each within a factor e
 _NEAR = 1e-6  # a change of log T that no probability shows
 _FLOORS = 25  # first guesses of the floor, neighbours differ by a factor of 1.5
 
 
 class SoftmaxScaling(Recalibrator):
-    """A recalibrator of the form softmax(scale * z + bias), where z are logits or the logarithms of probabilities."""
+    """A recalibrator of the form softmax(scale * z + bias), where z are logits or the logarithms of probabilities.
+
+    zeros : what a probability of exactly 0 (a logit of minus infinity) means. "keep": the class is ruled out and stays so; a row
+        whose true class was ruled out is refused. "floor": the class is very improbable, as votes of trees or neighbours and
+        rounded numbers are meant; no logit counts as further than `floor_` below its row's largest.
+    floor_ : infinite for zeros="keep". Where some row's true class has a probability of 0, the likelihood chooses it together with
+        a temperature; elsewhere it is 2 T log(n + 1), so that an improbable class keeps (n + 1)^-2 of the largest at the best T.
+    """
+
+    zeros: Zeros
+
+    def check_params(self) -> None:
+        super().check_params()
+        checks.choice(self.zeros, get_args(Zeros), "zeros")
 
     @abstractmethod
     def _affine(self) -> tuple[float | Float64s, float | Float64s]:
         """The scale and the bias that were learned."""
 
     def _apply(self, outputs: Floats) -> Float64s:
-        scale, bias = self._affine()
-        return scaled_softmax(class_logits(outputs, self.input), scale, bias)
+        return scaled_softmax(floored_logits(class_logits(outputs, self.input), self.floor_), *self._affine())
 
     def _labelled(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         impossible = data.impossible()
+        self.floor_ = inf
+        if self.zeros == "floor":
+            if impossible.any():
+                _, self.floor_ = floored_temperature(data)
+            else:
+                self.floor_ = 2 * log(data.total + 1) / fit_inverse_temperature(data).value
+            return data.floored(self.floor_)
         if impossible.any():
             row = int(impossible.argmax())
             raise ImpossibleRowError(
                 row,
                 f"gives its true class {self._named([labels[row]])} a probability of exactly 0, which no scaling can "
                 'raise: pass the logits (input="logits"), or probabilities of higher precision; '
-                'TemperatureScaling(zeros="floor") and the matrix maps read 0 as very improbable',
+                'zeros="floor" and the matrix maps read 0 as very improbable',
             )
         return data
+
+    def _floor_state(self) -> dict[str, float]:
+        return {"floor": self.floor_} if isfinite(self.floor_) else {}
+
+    def _restore_floor(self, state: Mapping[str, Any]) -> None:
+        self.floor_ = fields.number(state, "floor", low=0.0) if "floor" in state else inf
 
     def _warn_smoothed(self) -> None:
         why = (
@@ -62,6 +91,8 @@ class SoftmaxScaling(Recalibrator):
     def _trace(self, outputs: Value) -> Value:
         scale, bias = self._affine()
         logits = traced_logits(outputs, self.input)
+        if isfinite(self.floor_):
+            return (traced_floor(logits, self.floor_) * scale + bias).softmax()
         return (logits <= LOG_ZERO).where(-np.inf, logits * scale + bias).softmax()
 
 

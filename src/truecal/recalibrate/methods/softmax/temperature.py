@@ -1,20 +1,13 @@
 """Temperature scaling: one number that makes all predictions more, or less, sure of themselves."""
 
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite, log
-from typing import Any, Literal, get_args
+from typing import Any
 
-from truecal import checks
 from truecal.recalibrate.export import fields
-from truecal.recalibrate.export.graph import Value
-from truecal.recalibrate.export.traced import traced_floor, traced_logits
-from truecal.recalibrate.methods.softmax.family import SoftmaxScaling, floored_temperature
-from truecal.recalibrate.outputs import Input, class_logits
-from truecal.recalibrate.solvers.likelihood import LabelledLogits, floored_logits, scaled_softmax
+from truecal.recalibrate.methods.softmax.family import SoftmaxScaling, Zeros
+from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
-
-Zeros = Literal["keep", "floor"]
 
 
 class TemperatureScaling(SoftmaxScaling):
@@ -74,23 +67,9 @@ class TemperatureScaling(SoftmaxScaling):
         self.zeros = zeros
         self.classes = classes
 
-    def check_params(self) -> None:
-        super().check_params()
-        checks.choice(self.zeros, get_args(Zeros), "zeros")
-
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        self.floor_ = inf
-        if self.zeros == "keep":
-            data = self._labelled(outputs, labels, weights)
-        else:
-            data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
-            if data.impossible().any():
-                _, self.floor_ = floored_temperature(data)
-                data = data.floored(self.floor_)
-        optimum = fit_inverse_temperature(data)
+        optimum = fit_inverse_temperature(self._labelled(outputs, labels, weights))
         self.temperature_ = 1.0 / optimum.value
-        if self.zeros == "floor" and not isfinite(self.floor_):
-            self.floor_ = 2 * self.temperature_ * log(data.total + 1)
         if optimum.ending == "separable":
             self._warn(
                 "every label has its row's largest logit, so the likelihood has no finite optimum (T goes to 0); "
@@ -106,19 +85,9 @@ class TemperatureScaling(SoftmaxScaling):
     def _affine(self) -> tuple[float, float]:
         return 1.0 / self.temperature_, 0.0
 
-    def _apply(self, outputs: Floats) -> Float64s:
-        logits = class_logits(outputs, self.input)
-        return scaled_softmax(floored_logits(logits, self.floor_) if isfinite(self.floor_) else logits, *self._affine())
-
-    def _trace(self, outputs: Value) -> Value:
-        if not isfinite(self.floor_):
-            return super()._trace(outputs)
-        floored = traced_floor(traced_logits(outputs, self.input), self.floor_)
-        return (floored * (1.0 / self.temperature_)).softmax()
-
     def _state(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_} | ({"floor": self.floor_} if isfinite(self.floor_) else {})
+        return {"temperature": self.temperature_, **self._floor_state()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.temperature_ = fields.number(state, "temperature", low=1e-300)
-        self.floor_ = fields.number(state, "floor", low=0.0) if "floor" in state else inf
+        self._restore_floor(state)
