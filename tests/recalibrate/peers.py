@@ -104,7 +104,7 @@ def losses(
 def main(names: list[str], splits: int) -> None:
     warnings.simplefilter("ignore")
     found: dict[tuple[str, str], list[tuple[float, dict[str, float]]]] = defaultdict(list)
-    for split in [1] if splits == 1 else range(301, 301 + 2 * splits, 2):
+    for split in [1] if splits == 1 else range(501, 501 + 2 * splits, 2):
         for data, *rows in datasets(names, split):
             for name, (maker, peers) in PEERS.items():
                 # K^2 free parameters, or K curves: no peer finishes
