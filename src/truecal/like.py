@@ -155,10 +155,10 @@ def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> 
             "relplot", tc.ForeignECE("floor(c / width)", bins), lens, (_OWN_BIN, "bins are int(c / width)")
         )
     notes = (
-        "relplot halves the bandwidth ten times and stops, so that its number is within 0.001 of the fixed point given here",
-        "relplot mirrors residuals at 0 and 1 without the ends: scores of exactly 0 or 1 count half there (not reproduced)",
+        "the bandwidth is halved ten times, so that it is up to 1/1024 above the fixed point and the error up to 0.002 below",
+        "residuals are mirrored at 0 and 1 without the ends: scores of exactly 0 or 1 count half",
     )
-    return Convention("relplot", tc.SmoothECE(), lens, notes, tolerance=1e-3)
+    return Convention("relplot", tc.SmoothECE(rule="relplot"), lens, notes)
 
 
 def _guo(*, bins: int = 15) -> Convention:

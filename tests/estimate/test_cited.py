@@ -109,7 +109,7 @@ def check(c, y):
     steps = walk(c, y)
     assert tc.CutoffError()(profile(c, y)).value == pytest.approx(max(steps) - min(steps), abs=1e-10)
     assert tc.KSError()(profile(c, y)).value == pytest.approx(max(map(abs, steps)), abs=1e-10)
-    assert tc.LipschitzError()(profile(c, y)).value == pytest.approx(lipschitz(c, y), abs=1e-9)
+    assert tc.LipschitzError()(profile(c, y)).value == pytest.approx(lipschitz(c, y), abs=1e-10)
     for bins, threshold, norm in ((4, 0.0, 1), (15, 0.01, 1), (3, 0.5, 2)):
         ours = tc.AdaptiveECE(bins, norm, threshold)(profile(c, y)).value
         assert ours == pytest.approx(adaptive(c, y, bins, threshold, norm), abs=1e-10)

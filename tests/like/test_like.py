@@ -153,15 +153,49 @@ def test_relplot():
         warnings.simplefilter("ignore")
         relplot = pytest.importorskip("relplot.metrics")
     agree(tc.like("relplot", metric="binned"), lambda p, y: relplot.binnedECE(p, y, nbins=10), binary)
-    # continuous scores, none exactly 0 or 1
-    agree(tc.like("relplot"), relplot.smECE, lambda seed: binary(5 * seed), count=40)
+    agree(tc.like("relplot"), relplot.smECE, binary)
+    agree(
+        tc.like("relplot", task="multiclass"), lambda p, y: relplot.smECE(p.max(axis=1), p.argmax(axis=1) == y), several
+    )
+
+
+def test_relplots_smooth_error_by_its_definition():
+    """Where relplot is not installed: sums over points, kernel by kernel, at the bandwidth its search ends at."""
+    scores, labels = binary(3)
+    found = tc.SmoothECE(rule="relplot")(tc.Profile.from_arrays(scores, labels))
+    sigma = float(found.settings["bandwidth"][0])
+    assert sigma * 1024 == int(sigma * 1024)
+    points = max(2000, round(20 / sigma)) // 2 + 1
+    grid = np.arange(points) / (points - 1)
+    values, ones = np.zeros(points), np.zeros(points)
+    for c, y in zip(scores, labels, strict=True):
+        j = min(int(c * (points - 1)), points - 2)
+        for place, part in ((j, 1 - (c * (points - 1) - j)), (j + 1, c * (points - 1) - j)):
+            values[place] += part * (c - y)
+            ones[place] += part
+    inner = np.ones(points)
+    inner[[0, -1]] = 0  # the ends have no mirror image
+    offset = 0.5 if points % 2 == 0 else 0.0
+
+    def smooth(mass, t):
+        total = 0.0
+        for image, counted in ((grid, np.ones(points)), (-grid, inner), (2 - grid, inner)):
+            away = t - image + offset / (points - 1)
+            near = np.abs(away) <= 0.5 + 1e-9
+            total += (mass * counted * near * np.exp(-(away**2) / (2 * sigma**2))).sum()
+        return total / (math.sqrt(2 * math.pi) * sigma)
+
+    at = np.linspace(0, 1, max(round(10 / sigma), 200))
+    both = [np.interp(at, grid, [smooth(mass, t) for t in grid]) for mass in (values, ones)]
+    expected = np.abs(both[0]).sum() / (both[1] + 1e-4).sum()
+    assert found.value == pytest.approx(expected, abs=1e-9)
 
 
 def test_relplot_counts_scores_of_one_half():
     relplot = pytest.importorskip("relplot.metrics")
     scores = np.repeat([1.0, 0.6], 100)
     labels = np.repeat([1, 0, 1, 0], [70, 30, 60, 40])
-    theirs, exact = relplot.smECE(scores, labels), ours(tc.like("relplot"), scores, labels)
+    theirs, exact = relplot.smECE(scores, labels), tc.SmoothECE()(tc.Profile.from_arrays(scores, labels)).value
     moved = relplot.smECE(np.where(scores == 1, 0.998, scores), labels)
     assert abs(moved - exact) < 0.003  # a move by 0.002 cannot matter more
     assert theirs < 0.75 * exact

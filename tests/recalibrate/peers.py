@@ -2,11 +2,15 @@
 
 `python -m tests.recalibrate.peers` prints one line per dataset and map; a peer that is not installed or fails is left out.
 Datasets: scikit-learn's iris, wine, breast cancer and digits under two kinds of models each, and generated logits with 100 and
-1000 classes.
+1000 classes. Names of datasets as arguments restrict it to these.
+
+With 45 rows to judge on, one split says little: `--splits 20` draws others and prints the mean difference to the peer that is
+best on the mean, with its standard error over splits. Infinite losses count as 700, minus the logarithm of the smallest float.
 """
 
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +20,7 @@ import truecal as tc
 
 PEERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "temperature": (
-        lambda: tc.TemperatureScaling(input="probs"),
+        lambda: tc.TemperatureScaling(input="probs", zeros="floor"),  # as the others read a probability of 0
         ("TemperatureScalingCalibrator", "GuoTemperatureScalingCalibrator"),
     ),
     "ensemble": (lambda: tc.EnsembleTemperature(input="probs"), ("ETSCalibrator",)),
@@ -24,11 +28,14 @@ PEERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "structured": (lambda: tc.StructuredMatrixScaling(input="probs"), ("SMSCalibrator",)),
     "matrix": (lambda: tc.MatrixScaling(input="probs"), ("MatrixScalingCalibrator",)),
     "dirichlet": (lambda: tc.DirichletCalibration(), ("DirichletCalibrator",)),
-    "centred isotonic": (lambda: tc.CenteredIsotonic(), ("CenteredIsotonicRegressionCalibrator",)),
+    "vector, no penalty": (lambda: tc.VectorScaling(input="probs", zeros="floor"), ("VectorScalingCalibrator",)),
+    "beta": (lambda: tc.BetaCalibration(clip=float(np.finfo(float).eps)), ("beta",)),  # where betacal clips
+    "isotonic": (lambda: tc.IsotonicCalibration(), ("isotonic",)),
+    "centred isotonic": (lambda: tc.CenteredIsotonic(), ("cir",)),
 }
 
 
-def datasets(names: list[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+def datasets(names: list[str], split: int = 1) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """Name, probabilities and labels to fit on, probabilities and labels to judge on."""
     from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
     from sklearn.ensemble import RandomForestClassifier
@@ -46,8 +53,8 @@ def datasets(names: list[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray, np
             name = f"{data} {'forest' if hasattr(model, 'n_estimators') else 'bayes'}"
             if names and name not in names:
                 continue
-            train, rest, t, r = train_test_split(X, y, test_size=0.6, random_state=1, stratify=y)
-            fit, test, fy, ty = train_test_split(rest, r, test_size=0.5, random_state=2, stratify=r)
+            train, rest, t, r = train_test_split(X, y, test_size=0.6, random_state=split, stratify=y)
+            fit, test, fy, ty = train_test_split(rest, r, test_size=0.5, random_state=split + 1, stratify=r)
             model.fit(train, t)
             yield name, model.predict_proba(fit), fy, model.predict_proba(test), ty
     for classes, rows in ((100, 5000), (1000, 10_000)):
@@ -72,31 +79,57 @@ def log_loss(probs: np.ndarray, labels: np.ndarray) -> float:
         return float(-np.log(probs[np.arange(len(labels)), labels]).mean())
 
 
-def main(names: list[str]) -> None:
+def losses(
+    maker: Callable[[], Any], peers: tuple[str, ...], rows: tuple[np.ndarray, ...]
+) -> tuple[float, dict[str, float]]:
+    """Ours (NaN where it refuses) and those of the peers that finish."""
     from probmetrics import calibrators
 
+    probs, labels, judged, truth = rows
+    try:
+        ours = log_loss(maker().fit(probs, labels).predict_proba(judged), truth)
+    except tc.InputError:
+        ours = np.nan
+    theirs = {}
+    for peer in peers:
+        try:
+            made = getattr(calibrators, peer)() if peer[0].isupper() else calibrators.get_calibrator(peer)
+            fitted = made.fit(probs, labels)
+            theirs[peer] = log_loss(fitted.predict_proba(judged), truth)
+        except (ValueError, RuntimeError, ImportError, AssertionError, IndexError):
+            continue
+    return ours, theirs
+
+
+def main(names: list[str], splits: int) -> None:
     warnings.simplefilter("ignore")
-    for data, probs, labels, judged, truth in datasets(names):
-        for name, (maker, peers) in PEERS.items():
-            if probs.shape[1] >= 1000 and name in ("matrix", "dirichlet", "centred isotonic"):
-                continue  # K^2 free parameters, or K curves: no peer finishes
-            try:
-                ours = log_loss(maker().fit(probs, labels).predict_proba(judged), truth)
-            except tc.InputError as error:
-                print(f"{data} | {name} | refused: {error}", flush=True)
-                continue
-            losses = {}
-            for peer in peers:
-                try:
-                    losses[peer] = log_loss(
-                        getattr(calibrators, peer)().fit(probs, labels).predict_proba(judged), truth
-                    )
-                except (ValueError, RuntimeError, ImportError, AssertionError, IndexError) as error:
-                    print(f"   {peer}: {type(error).__name__}", flush=True)
-            theirs = min(losses.values(), default=np.inf)
-            mark = "" if ours <= theirs + 1e-3 else "   WORSE"
-            print(f"{data} | {name} | {ours:.4f} | {theirs:.4f} | {ours - theirs:+.4f}{mark}", flush=True)
+    found: dict[tuple[str, str], list[tuple[float, dict[str, float]]]] = defaultdict(list)
+    for split in [1] if splits == 1 else range(501, 501 + 2 * splits, 2):
+        for data, *rows in datasets(names, split):
+            for name, (maker, peers) in PEERS.items():
+                # K^2 free parameters, or K curves: no peer finishes
+                if rows[0].shape[1] < 1000 or name in ("temperature", "ensemble", "vector", "structured"):
+                    found[data, name].append(losses(maker, peers, tuple(rows)))
+                    if splits == 1:
+                        show(data, name, found[data, name])
+    if splits > 1:
+        for (data, name), each in found.items():
+            show(data, name, each)
+
+
+def show(data: str, name: str, each: list[tuple[float, dict[str, float]]]) -> None:
+    """One line: the mean losses, and the mean difference to the best peer with its standard error."""
+    ours = np.minimum([own for own, _ in each], 700)
+    finished = [peer for peer in PEERS[name][1] if all(peer in theirs for _, theirs in each)]
+    tables = [np.minimum([theirs[peer] for _, theirs in each], 700) for peer in finished]
+    best = min(tables, key=np.mean, default=np.full(len(ours), np.nan))
+    change = ours - best
+    noise = f" ± {change.std(ddof=1) / np.sqrt(len(change)):.4f}" if len(change) > 1 else ""
+    mark = "   WORSE" if np.isnan(ours).any() or change.mean() > 1e-3 else ""
+    print(f"{data} | {name} | {ours.mean():.4f} | {best.mean():.4f} | {change.mean():+.4f}{noise}{mark}", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    words = sys.argv[1:]
+    count = int(words.pop(words.index("--splits") + 1)) if "--splits" in words else 1
+    main([word for word in words if word != "--splits"], count)

@@ -1,7 +1,5 @@
 """Matrix, structured and Dirichlet maps, and the ensemble temperature, against plain optimisers."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 
+from tests.real_data import how_to_get, real_data
 from truecal.errors import InputError
 from truecal.recalibrate import (
     DirichletCalibration,
@@ -18,11 +17,11 @@ from truecal.recalibrate import (
     TemperatureScaling,
 )
 from truecal.recalibrate.solvers.likelihood import LabelledLogits
-from truecal.recalibrate.solvers.matrix import Penalty, _Problem
+from truecal.recalibrate.solvers.matrix import Penalty, SmoothLogs, _Problem
 from truecal.recalibrate.solvers.mixture import mixture_weights
 
 Array = NDArray[np.float64]
-RESNET = Path(__file__).parents[3] / "shared/data/resnet110_cifar10_logits.npz"
+RESNET = real_data("resnet110_cifar10_logits.npz")
 
 
 def draw(n: int = 400, classes: int = 3, seed: int = 0) -> tuple[Array, NDArray[np.int64]]:
@@ -40,7 +39,8 @@ def loss(probs: Array, labels: NDArray[np.int64]) -> float:
 def test_the_gradient_is_the_derivative_of_the_loss(off_diagonal: float | None) -> None:
     logits, labels = draw(40)
     data = LabelledLogits.of(logits, labels, np.random.default_rng(1).random(40))
-    problem = _Problem.of(data, 0.6, Penalty(1.0, off_diagonal, 2.0))
+    smooth = SmoothLogs(0.6, 0.01, 3.0)
+    problem = _Problem.of(data, smooth, Penalty(1.0, off_diagonal, 2.0))
     theta = np.random.default_rng(2).normal(size=problem.size)
     numeric = approx_fprime(theta, lambda t: problem.loss(t)[0], 1e-7)
     assert_allclose(problem.loss(theta)[1], numeric, atol=1e-5)
@@ -99,6 +99,27 @@ def test_an_impossible_row_and_a_class_never_seen_are_taken() -> None:
         assert np.isfinite(rare).all()
 
 
+def test_the_floor_of_impossible_rows_is_where_the_likelihood_is_largest() -> None:
+    logits, labels = draw(300)
+    probs = softmax(logits, axis=1)
+    probs[:40] = np.eye(3)[(labels[:40] + (np.arange(40) % 4 == 0)) % 3]
+    fitted = StructuredMatrixScaling(input="probs").fit(probs, labels)
+    with np.errstate(divide="ignore"):
+        below = np.log(probs / probs.max(axis=1, keepdims=True))
+
+    def naive(floor: float, temperature: float) -> float:
+        return -log_softmax(np.maximum(below, -floor) / temperature, axis=1)[np.arange(300), labels].sum()
+
+    best = naive(fitted.floor_, fitted.temperature_)
+    for floor in np.geomspace(0.1, 50, 40):
+        for temperature in np.geomspace(0.2, 20, 40):
+            assert best <= naive(floor, temperature) + 1e-6
+    again = StructuredMatrixScaling.from_json(fitted.to_json())
+    assert (again.predict_proba(probs) == fitted.predict_proba(probs)).all()
+    torch = pytest.importorskip("torch")
+    assert_allclose(fitted.to_torch()(torch.as_tensor(probs)).numpy(), fitted.predict_proba(probs), atol=1e-12)
+
+
 def test_mixture_weights_are_the_optimum() -> None:
     rng = np.random.default_rng(0)
     for _ in range(10):
@@ -119,7 +140,7 @@ def test_ensemble_temperature_keeps_the_predicted_class() -> None:
     assert loss(fitted.predict_proba(logits), labels) <= loss(plain.predict_proba(logits), labels) + 1e-3
 
 
-@pytest.mark.skipif(not RESNET.exists(), reason="needs resnet110_cifar10_logits.npz beside the checkout (shared/data)")
+@pytest.mark.skipif(not RESNET.exists(), reason=how_to_get(RESNET.name))
 def test_resnet110_as_good_as_the_reference_implementation() -> None:
     with np.load(RESNET) as held:
         fitted = StructuredMatrixScaling().fit(held["val_logits"], held["val_labels"])

@@ -97,7 +97,7 @@ def test_the_text_is_for_people() -> None:
     assert content["format"] == "truecal recalibrator"
     assert content["version"] == 1
     assert content["kind"] == "TemperatureScaling"
-    assert content["params"] == {"classes": None, "input": "probs"}
+    assert content["params"] == {"classes": None, "input": "probs", "zeros": "keep"}
     assert list(content["learned"]) == ["temperature"]
 
 

@@ -90,6 +90,30 @@ def test_a_class_ruled_out_stays_so() -> None:
         VectorScaling().fit(padded, np.r_[3, labels[1:]])
 
 
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+@pytest.mark.parametrize("maker", [TemperatureScaling, BiasCorrectedTemperature, VectorScaling])
+def test_a_class_that_was_never_voted_for_can_be_read_as_improbable(maker: type[TemperatureScaling], kind: str) -> None:
+    """Rows whose true class was ruled out are taken; the map is the plain one on logits cut at the floor, wherever it is served."""
+    torch = pytest.importorskip("torch")
+    logits, labels = draw(600, 3)
+    logits[:60] = np.where(np.eye(3)[labels[:60]] > 0, 0.0, -np.inf)
+    labels[:6] = (labels[:6] + 1) % 3
+    X = logits if kind == "logits" else np.exp(log_softmax(logits, axis=1))
+    fixed = maker(input=kind, zeros="floor").fit(X, labels)
+    z = X if kind == "logits" else np.log(np.maximum(X, 1e-300))
+    cut = np.maximum(z, z.max(axis=1, keepdims=True) - fixed.floor_)
+    plain = maker().fit(cut, labels)
+    assert_allclose(fixed.predict_proba(X), plain.predict_proba(cut), atol=1e-9)
+    assert (fixed.predict_proba(X)[np.arange(600), labels] > 0).all()
+    assert_allclose(fixed.to_torch()(torch.as_tensor(X)).numpy(), fixed.predict_proba(X), atol=1e-12)
+    assert (maker.from_json(fixed.to_json()).predict_proba(X) == fixed.predict_proba(X)).all()
+    shifted = maker(zeros="floor").fit(logits, labels)
+    if maker is not VectorScaling:
+        assert_allclose(
+            shifted.predict_proba(logits), maker(zeros="floor").fit(logits + 3, labels).predict_proba(logits + 3)
+        )
+
+
 def test_vector_scaling_of_binary_logits_is_a_logistic_curve() -> None:
     rng = np.random.default_rng(0)
     z = rng.normal(size=2000)

@@ -66,18 +66,53 @@ def test_float32_logits_of_size_ten_thousand() -> None:
     assert_allclose(found, 2500.0, rtol=0.05)
 
 
-def test_separable_data_gets_laplace_targets_and_a_warning() -> None:
+def test_separable_data_gets_laplaces_accuracy_as_mean_confidence_and_a_warning() -> None:
     logits = np.array([[3.0, 0, 0], [0, 2, 0], [0, 0, 4], [1, 0, 0]])
     labels = np.array([0, 1, 2, 0])
     with pytest.warns(TruecalWarning, match="no finite optimum .T goes to 0."):
-        found = TemperatureScaling().fit(logits, labels).temperature_
-    targets = (4 * np.eye(3)[labels] + 1) / (4 + 3)
+        fixed = TemperatureScaling().fit(logits, labels)
+    assert_allclose(fixed.predict_proba(logits).max(axis=1).mean(), 5 / 6, rtol=1e-8)
+    with pytest.warns(TruecalWarning, match="no finite optimum"):
+        weighted = TemperatureScaling().fit(logits, labels, np.array([1.0, 2.0, 1.0, 1.0]))
+    assert_allclose(np.average(weighted.predict_proba(logits).max(axis=1), weights=[1, 2, 1, 1]), 6 / 7, rtol=1e-8)
 
-    def naive(log_t: float) -> float:
-        return float(-(targets * log_softmax(logits / np.exp(log_t), axis=1)).sum())
 
-    best = minimize_scalar(naive, bounds=(-8, 8), method="bounded", options={"xatol": 1e-10})
-    assert_allclose(found, np.exp(best.x), rtol=1e-6)
+def test_how_improbable_the_improbable_is_does_not_flatten_a_perfect_model() -> None:
+    logits = np.array([[3.0, 0, -900], [0, 2, -800], [4, 0, -900], [1, 0, -700]])
+    with pytest.warns(TruecalWarning, match="no finite optimum"):
+        far = TemperatureScaling().fit(logits, [0, 1, 0, 0])
+    with pytest.warns(TruecalWarning, match="no finite optimum"):
+        near = TemperatureScaling().fit(np.maximum(logits, -30), [0, 1, 0, 0])
+    assert_allclose(far.temperature_, near.temperature_, rtol=1e-6)
+
+
+def test_a_label_that_ties_with_others_leads_and_the_rest_is_finite() -> None:
+    with pytest.warns(TruecalWarning, match="no finite optimum"):
+        fixed = TemperatureScaling().fit([[1.0, 1.0, 0.0], [0.0, 2.0, 0.0]], [0, 1])
+    assert_allclose(fixed.predict_proba([[1.0, 1.0, 0.0], [0.0, 2.0, 0.0]])[[0, 1], [0, 1]].mean(), 0.75 * 3 / 4)
+
+
+def test_zeros_read_as_very_improbable() -> None:
+    """Of ten votes, ruled-out classes come true one time in twenty: the floor is where their probability is that."""
+    rng = np.random.default_rng(0)
+    votes = rng.multinomial(10, [0.9, 0.1], 4000) / 10
+    sure = votes[:, 0] == 1
+    labels = np.where(sure, rng.random(4000) < 0.05, rng.random(4000) < 0.4).astype(int)
+    with pytest.raises(InputError, match="zeros="):
+        TemperatureScaling(input="probs").fit(votes, labels)
+    fixed = TemperatureScaling(input="probs", zeros="floor").fit(votes, labels)
+    assert_allclose(fixed.predict_proba([[1.0, 0.0]])[0, 1], labels[sure].mean(), atol=0.01)
+    again = TemperatureScaling.from_json(fixed.to_json())
+    assert (again.predict_proba(votes) == fixed.predict_proba(votes)).all()
+    # without a contradiction the floor is there for rows to come, and changes nothing that can be seen
+    kept = ~((votes[:, 0] == 1) & (labels == 1)) & ~((votes[:, 1] == 1) & (labels == 0))
+    plain = TemperatureScaling(input="probs").fit(votes[kept], labels[kept])
+    floored = TemperatureScaling(input="probs", zeros="floor").fit(votes[kept], labels[kept])
+    assert_allclose(floored.temperature_, plain.temperature_, rtol=1e-4)
+    assert_allclose(floored.predict_proba(votes), plain.predict_proba(votes), atol=1e-4)
+    assert floored.predict_proba([[1.0, 0.0]])[0, 1] > 0
+    with pytest.raises(InputError, match="zeros must be"):
+        TemperatureScaling(zeros="drop").fit(votes, labels)
 
 
 def test_uninformative_and_constant_logits_say_so() -> None:

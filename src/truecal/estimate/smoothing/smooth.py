@@ -1,13 +1,18 @@
 """The smooth calibration error (smECE)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from truecal import checks
-from truecal.estimate.estimator import Estimator, Findings
+from truecal.errors import InputError
+from truecal.estimate.estimate import Estimate
+from truecal.estimate.estimator import Estimator, Findings, SketchRange
+from truecal.estimate.smoothing import relplot
 from truecal.estimate.smoothing.grid import cell_sums, gaussian_response
-from truecal.profile import Profile
+from truecal.profile import CellProfile, Profile
 from truecal.types import Float64s
 
 _CELLS = 8192
@@ -24,6 +29,8 @@ class SmoothECE(Estimator):
     distance to calibration. The right side falls as sigma grows, so the fixed point is unique and found between bounds.
     Computed on 8192 cells of equal width; errors below 1/8192 are reported as the smoothed residual at that scale.
 
+    rule="relplot" gives the number of that package, which searches and smooths on grids of its own (see `tc.like`); from rows only.
+
     An absolute (norm 1) error, and a lower one than a binned error of the same data: residuals of opposite sign within sigma of
     each other cancel.
 
@@ -32,14 +39,38 @@ class SmoothECE(Estimator):
     0.4
     """
 
+    rule: Literal["exact", "relplot"] = "exact"
+
+    def __post_init__(self) -> None:
+        checks.choice(self.rule, ("exact", "relplot"), "rule")
+
     @property
     def power_norm(self) -> float:
         return 1.0
 
     def find(self, profile: Profile) -> Findings:
+        if self.rule == "relplot":
+            value, sigma = np.array([relplot.fixed_point(*rows) for rows in _rows(profile)]).T
+            return Findings(value, settings={"bandwidth": sigma})
         _, score, outcome = cell_sums(profile, _CELLS)
         value, sigma = _fixed_point(outcome - score)
         return Findings(value, settings={"bandwidth": sigma})
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        if self.rule == "relplot":
+            raise InputError("another tool's grids need rows, not a sketch; use tc.SmoothECE()")
+        return super().sketch_range(cells, estimate)
+
+
+def _rows(profile: Profile) -> Iterator[tuple[Float64s, Float64s, Float64s]]:
+    """Scores, residuals times weights, and weights of each dataset."""
+    weights = np.ones((1, profile.rows)) if profile.weights is None else profile.weights
+    for c, y, w in zip(
+        *(np.broadcast_to(a, (profile.batch, profile.rows)) for a in (profile.scores, profile.outcomes, weights)),
+        strict=True,
+    ):
+        score = c.astype(np.float64)
+        yield score, (score - y) * w, w
 
 
 def _fixed_point(residual: Float64s) -> tuple[Float64s, Float64s]:

@@ -9,6 +9,11 @@ def traced_logits(outputs: Value, kind: str) -> Value:
     return outputs if kind == "logits" else outputs.log().at_least(LOG_ZERO)
 
 
+def traced_floor(logits: Value, floor: float) -> Value:
+    """Logits, none of them more than `floor` below its row's largest."""
+    return logits.at_least(logits.max() - floor)
+
+
 def traced_probs(outputs: Value, kind: str) -> Value:
     """Class probabilities."""
     return outputs if kind == "probs" else outputs.softmax()

@@ -7,7 +7,7 @@ of the logits.
 A probability of exactly 0 has no logarithm; it is written as LOG_ZERO, so far below every other logit that its softmax
 is exactly 0 under every positive scale, and it takes no part in a row's support.
 
-Targets are one-hot labels, unless no finite optimum exists for them. Then they are smoothed by Laplace's rule: with
+Targets are one-hot labels, unless no finite optimum exists for scales and biases. Then they are smoothed by Laplace's rule: with
 total weight n and K classes, the true class gets (n + 1) / (n + K) and every other class 1 / (n + K) (shared over the
 row's support). All targets are then positive, so the optimum is finite. It is the multiclass form of the targets of
 Platt (1999, section 2.2).
@@ -84,16 +84,19 @@ class LabelledLogits:
         gap: Float64s = own.astype(np.float64) - self.peak
         return gap
 
+    def impossible(self) -> NDArray[np.bool_]:
+        """Which rows give their true class a probability of exactly 0."""
+        own = np.take_along_axis(self.logits, self.labels[:, None], axis=1)[:, 0]
+        ruled_out: NDArray[np.bool_] = own <= LOG_ZERO
+        return ruled_out
+
+    def floored(self, floor: float) -> "LabelledLogits":
+        """The same rows with every logit at most `floor` below its row's largest."""
+        return LabelledLogits.of(floored_logits(self.logits, floor), self.labels, self.weights)
+
     def reward(self) -> float:
-        """Weighted sum over rows of the target's shifted logit, the linear term of the log likelihood."""
-        linear = self.add(slice(None), self.label_gap())
-        if not self.smoothing:
-            return linear
-        mean = 0.0
-        for rows in self.blocks(8):
-            shifted = self.logits[rows] - self.peak[rows, None].astype(np.float64)
-            mean += self.add(rows, np.einsum("ij,ij->i", self.even(rows), shifted))
-        return (1 - self.smoothing) * linear + self.smoothing * mean
+        """Weighted sum over rows of the label's shifted logit, the linear term of the log likelihood."""
+        return self.add(slice(None), self.label_gap())
 
     def spread(self) -> float:
         """Largest difference between two logits of one row, probabilities of 0 aside."""
@@ -103,6 +106,11 @@ class LabelledLogits:
             low = block.min(axis=1, where=self.support(rows), initial=np.inf) if self.has_zeros else block.min(axis=1)
             widest = max(widest, float((self.peak[rows].astype(np.float64) - low).max()))
         return widest
+
+
+def floored_logits(logits: Floats, floor: float) -> Floats:
+    """Logits, none of them more than `floor` below its row's largest."""
+    return np.maximum(logits, logits.max(axis=1, keepdims=True) - floor) if np.isfinite(floor) else logits
 
 
 def temperature_terms(

@@ -1,13 +1,14 @@
 """Ridge-penalised matrix scaling: softmax(x + D x + b) of smoothed, temperature-scaled log probabilities x.
 
-    x_i = log((1 - e) softmax(z_i / T) + e / K),   e = 1 / (n + 1)
+    x_i = log((1 - e) softmax(max(z_i - max z_i, -c) / T) + e / K),   e = 1 / (n + 1)
     minimise  mean_i -log softmax(x_i + D x_i + b)[y_i]
               + (K / n) (diagonal |diag D|^2 + intercept |b|^2) + (K (K - 1) / n) off_diagonal |D off its diagonal|^2
 
 D = 0, b = 0 is temperature scaling, so what the penalty shrinks to is a good map and not a bad one. The strengths grow
 with the number of parameters of a kind and fall with the number of rows (Berta, Holzmüller, Jordan and Bach 2026); n is
 the sum of weights. The mixture with e / K, the weight of one row among n + 1, keeps logarithms finite: a probability of
-0 is read as e / K, and one impossible row costs log(K (n + 1)) and no more.
+0 is read as e / K, and one impossible row costs log(K (n + 1)) and no more. The floor c is infinite unless some row's
+true class has a probability of exactly 0; then T and c are fitted together (see `family.floored_temperature`).
 
 The problem is convex. It is solved by L-BFGS in variables scaled by the expected curvature, in blocks of rows, so that
 beside the logits only a few matrices of K x K are held.
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.recalibrate.solvers.lbfgs import minimise
-from truecal.recalibrate.solvers.likelihood import LabelledLogits
+from truecal.recalibrate.solvers.likelihood import LabelledLogits, floored_logits
 from truecal.types import Float64s, Floats
 
 _BLOCK_VALUES = 1 << 20  # logits of a block of rows; its working arrays take some 30 MB
@@ -37,35 +38,32 @@ class Penalty:
     intercept: float
 
 
-@dataclass(frozen=True, eq=False)
-class MatrixFit:
-    """What was learned: the inverse temperature, the share of the uniform distribution, D (K, K) or its diagonal (K,),
-    and b."""
+@dataclass(frozen=True)
+class SmoothLogs:
+    """x of z: the inverse temperature, the share e of the uniform distribution and the floor c."""
 
     inverse: float
     uniform: float
-    change: Float64s
-    bias: Float64s
+    floor: float
+
+    def __call__(self, logits: Floats, kind: type[np.floating] = np.float64) -> Floats:
+        """By rows, in the precision asked for."""
+        value = logits - logits.max(axis=1, keepdims=True)
+        value = floored_logits(value, self.floor).astype(kind, copy=False)
+        value *= kind(self.inverse)
+        # without a floor, a class that was ruled out lies 1e30 below the others: its exponential is 0
+        np.exp(value, out=value)
+        value *= kind(1 - self.uniform) / value.sum(axis=1, keepdims=True)
+        value += kind(self.uniform / value.shape[1])
+        return np.log(value, out=value)
 
 
-def smooth_logs(logits: Floats, inverse: float, uniform: float, kind: type[np.floating] = np.float64) -> Floats:
-    """log((1 - uniform) softmax(inverse z) + uniform / K) by rows, in the precision asked for."""
-    value = logits - logits.max(axis=1, keepdims=True)
-    value = value.astype(kind, copy=False)
-    value *= kind(inverse)
-    # a class that was ruled out lies 1e30 below the others: its exponential is 0
-    np.exp(value, out=value)
-    value *= kind(1 - uniform) / value.sum(axis=1, keepdims=True)
-    value += kind(uniform / value.shape[1])
-    return np.log(value, out=value)
-
-
-def fit_matrix(data: LabelledLogits, inverse: float, penalty: Penalty) -> MatrixFit:
-    """The minimum, from D = 0 and b = 0."""
-    problem = _Problem.of(data, inverse, penalty)
+def fit_matrix(data: LabelledLogits, smooth: SmoothLogs, penalty: Penalty) -> tuple[Float64s, Float64s]:
+    """D (K, K) or its diagonal (K,), and b, at the minimum; the search starts from 0."""
+    problem = _Problem.of(data, smooth, penalty)
     theta = minimise(problem.loss, np.zeros(problem.size, problem.kind))
     change, bias = problem.unpacked(theta)
-    return MatrixFit(inverse, problem.uniform, change.astype(np.float64), bias.astype(np.float64))
+    return change.astype(np.float64), bias.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +71,13 @@ class _Problem:
     """The loss in scaled variables; D comes first, then b."""
 
     data: LabelledLogits
-    inverse: float
-    uniform: float
+    smooth: SmoothLogs
     strengths: Float64s  # penalty per parameter, in the shape (K, K + 1) or (K, 2)
     scale: Floats  # variable = parameter / scale
     kind: type[np.floating]
 
     @classmethod
-    def of(cls, data: LabelledLogits, inverse: float, penalty: Penalty) -> "_Problem":
+    def of(cls, data: LabelledLogits, smooth: SmoothLogs, penalty: Penalty) -> "_Problem":
         count, total = data.logits.shape[1], data.total
         per_class, per_pair = count / total, count * (count - 1) / total
         if penalty.off_diagonal is None:
@@ -92,9 +89,9 @@ class _Problem:
         strengths[:, -1] = penalty.intercept * per_class
         large = strengths.size >= _LARGE
         kind = data.logits.dtype.type if large else np.float64
-        problem = cls(data, inverse, 1 / (total + 1), strengths, np.ones(()), kind)
+        problem = cls(data, smooth, strengths, np.ones(()), kind)
         curvature = 2 * strengths + problem._curvature()
-        return cls(data, inverse, problem.uniform, strengths, (1 / np.sqrt(curvature)).astype(kind), kind)
+        return cls(data, smooth, strengths, (1 / np.sqrt(curvature)).astype(kind), kind)
 
     @property
     def size(self) -> int:
@@ -115,7 +112,7 @@ class _Problem:
         step = max(1, _BLOCK_VALUES // count)
         for start in range(0, rows, step):
             part = slice(start, start + step)
-            features = smooth_logs(data.logits[part], self.inverse, self.uniform, self.kind)
+            features = self.smooth(data.logits[part], self.kind)
             labels = data.labels[part]
             weights = np.ones(len(labels)) if data.weights is None else data.weights[part]
             yield part, features, labels, weights / data.total

@@ -12,6 +12,7 @@ from truecal.types import Float64s
 _SAMPLE = 2000  # rows of the first, cheap search
 _STEP = 1e-6  # Newton's error is the square of its last step: 1e-12 in log T, about what rounding leaves of the sums
 _COARSE = 1e-3  # step below which logits of single precision, whose rounding moves log T by 1e-8, are read in double
+_WIDEST = 700.0  # log of the largest ratio of inverse temperatures that is tried
 _FLATTEST = 1e-3  # smallest (inverse temperature) x (spread of logits): probabilities within 0.1 % of uniform
 
 
@@ -29,25 +30,49 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
     Newton's step is taken in log b on the derivative, which increases with b, and is replaced by bisection when it
     leaves the bracket. A search over a sample of rows gives the start, so the full data is read three or four times.
 
-    There is no finite optimum when every label has its row's largest logit (b grows without end): Laplace's targets make
-    one. And none above zero when the logits carry no information: b stops where the probabilities are uniform to 0.1 %.
+    There is no finite optimum when every label has its row's largest logit (b grows without end): then the mean confidence
+    is made Laplace's estimate of the accuracy after n rows without an error, (n + 1) / (n + 2). And none above zero when the
+    logits carry no information: b stops where the probabilities are uniform to 0.1 %.
     """
     spread = data.spread()
     if spread == 0.0:
         return InverseTemperature(1.0, "flat")
-    separable = not data.label_gap().any()
-    if separable:
-        data = data.smoothed()
     lowest = _FLATTEST / spread
+    if not data.label_gap().any():
+        return InverseTemperature(_where_confidence_is_earned(data, lowest), "separable")
     start = max(1.0 / spread, lowest)
     if len(data.labels) > 4 * _SAMPLE:
         sample = data.sample(_SAMPLE)
-        if sample.label_gap().any() or sample.smoothing:
+        if sample.label_gap().any():
             start = _root(sample, lowest, start)
     value = _root(data, lowest, start)
     if value == lowest:
         return InverseTemperature(value, "flat")
-    return InverseTemperature(value, "separable" if separable else "optimum")
+    return InverseTemperature(value, "optimum")
+
+
+def _where_confidence_is_earned(data: LabelledLogits, lowest: float) -> float:
+    """The b at which the mean probability of the labels, all of which lead, is (n + 1) / (n + 2) of what it can become.
+
+    It can become 1, or less where other classes tie with the label. Unlike smoothed targets, whose loss is linear in the
+    logits of classes that did not occur, this does not depend on how improbable the improbable classes are.
+    """
+    from scipy.optimize import brentq
+
+    def confidence(log_b: float) -> float:
+        total = 0.0
+        for rows in data.blocks(8):
+            shifted = data.logits[rows].astype(np.float64) - data.peak[rows, None]
+            with np.errstate(over="ignore"):  # b grows until every other class is at probability 0
+                total += data.add(rows, 1 / np.exp(shifted * exp(log_b)).sum(axis=1))
+        return total / data.total
+
+    low = log(lowest)
+    high = low + 1
+    while confidence(high + 1) > confidence(high) and high < log(lowest) + _WIDEST:
+        high += 1
+    goal = confidence(high) * (data.total + 1) / (data.total + 2)
+    return exp(low) if confidence(low) >= goal else exp(brentq(lambda u: confidence(u) - goal, low, high, xtol=1e-10))
 
 
 def _root(data: LabelledLogits, lowest: float, start: float) -> float:

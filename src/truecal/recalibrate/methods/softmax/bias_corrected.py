@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from truecal.recalibrate.export import fields
-from truecal.recalibrate.methods.softmax.family import SoftmaxScaling, maximise_likelihood
+from truecal.recalibrate.methods.softmax.family import SoftmaxScaling, Zeros, maximise_likelihood
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
@@ -22,12 +22,14 @@ class BiasCorrectedTemperature(SoftmaxScaling):
     Parameters
     ----------
     input : "logits" or "probs" (whose logarithms are taken).
+    zeros : "keep" or "floor", what a probability of exactly 0 means; as in `TemperatureScaling`.
     classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
 
     Attributes
     ----------
     temperature_ : T.
     bias_ : (K,) b.
+    floor_ : as in `TemperatureScaling`.
 
     Notes
     -----
@@ -52,8 +54,15 @@ class BiasCorrectedTemperature(SoftmaxScaling):
     (0.5, array([ 0.5,  0. , -0.5]))
     """
 
-    def __init__(self, *, input: Input = "logits", classes: Sequence[object] | None = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        input: Input = "logits",  # noqa: A002
+        zeros: Zeros = "keep",
+        classes: Sequence[object] | None = None,
+    ) -> None:
         self.input = input
+        self.zeros = zeros
         self.classes = classes
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
@@ -69,8 +78,9 @@ class BiasCorrectedTemperature(SoftmaxScaling):
         return 1.0 / self.temperature_, self.bias_
 
     def _state(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_, "bias": self.bias_.tolist()}
+        return {"temperature": self.temperature_, "bias": self.bias_.tolist(), **self._floor_state()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        self._restore_floor(state)
         self.temperature_ = fields.number(state, "temperature", low=1e-300)
         self.bias_ = fields.numbers(state, "bias", len(self.classes_))

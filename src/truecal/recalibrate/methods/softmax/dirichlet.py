@@ -25,7 +25,7 @@ class DirichletCalibration(MatrixMap):
 
     Attributes
     ----------
-    temperature_, uniform_, change_, bias_ : as in `MatrixScaling`.
+    temperature_, uniform_, floor_, change_, bias_ : as in `MatrixScaling`.
 
     References
     ----------

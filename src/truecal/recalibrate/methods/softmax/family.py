@@ -1,48 +1,84 @@
 """What temperature, bias-corrected temperature and vector scaling share: softmax(scale * z + bias)."""
 
 from abc import abstractmethod
-from collections.abc import Callable
-from math import exp, log
-from typing import Any
+from collections.abc import Callable, Mapping
+from math import exp, inf, isfinite, log
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from truecal import checks
 from truecal.recalibrate.contract import Recalibrator
+from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
-from truecal.recalibrate.export.traced import traced_logits
+from truecal.recalibrate.export.traced import traced_floor, traced_logits
 from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.recalibrate.outputs import class_logits
-from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits, affine_loss, scaled_softmax
+from truecal.recalibrate.solvers.likelihood import (
+    LOG_ZERO,
+    LabelledLogits,
+    affine_loss,
+    floored_logits,
+    scaled_softmax,
+    temperature_terms,
+)
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
 
+Zeros = Literal["keep", "floor"]
 _TURNS = 10  # of the search for a temperature, each within a factor e
 _NEAR = 1e-6  # a change of log T that no probability shows
+_FLOORS = 25  # first guesses of the floor, neighbours differ by a factor of 1.5
 
 
 class SoftmaxScaling(Recalibrator):
-    """A recalibrator of the form softmax(scale * z + bias), where z are logits or the logarithms of probabilities."""
+    """A recalibrator of the form softmax(scale * z + bias), where z are logits or the logarithms of probabilities.
+
+    zeros : what a probability of exactly 0 (a logit of minus infinity) means. "keep": the class is ruled out and stays so; a row
+        whose true class was ruled out is refused. "floor": the class is very improbable, as votes of trees or neighbours and
+        rounded numbers are meant; no logit counts as further than `floor_` below its row's largest.
+    floor_ : infinite for zeros="keep". Where some row's true class has a probability of 0, the likelihood chooses it together with
+        a temperature; elsewhere it is 2 T log(n + 1), so that an improbable class keeps (n + 1)^-2 of the largest at the best T.
+    """
+
+    zeros: Zeros
+
+    def check_params(self) -> None:
+        super().check_params()
+        checks.choice(self.zeros, get_args(Zeros), "zeros")
 
     @abstractmethod
     def _affine(self) -> tuple[float | Float64s, float | Float64s]:
         """The scale and the bias that were learned."""
 
     def _apply(self, outputs: Floats) -> Float64s:
-        scale, bias = self._affine()
-        return scaled_softmax(class_logits(outputs, self.input), scale, bias)
+        return scaled_softmax(floored_logits(class_logits(outputs, self.input), self.floor_), *self._affine())
 
     def _labelled(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
-        if data.has_zeros:
-            own = np.take_along_axis(data.logits, labels[:, None], axis=1)[:, 0]
-            if (own <= LOG_ZERO).any():
-                row = int(np.flatnonzero(own <= LOG_ZERO)[0])
-                raise ImpossibleRowError(
-                    row,
-                    f"gives its true class {self._named([labels[row]])} a probability of exactly 0, which no scaling can "
-                    'raise: pass the logits (input="logits"), or probabilities of higher precision',
-                )
+        impossible = data.impossible()
+        self.floor_ = inf
+        if self.zeros == "floor":
+            if impossible.any():
+                _, self.floor_ = floored_temperature(data)
+            else:
+                self.floor_ = 2 * log(data.total + 1) / fit_inverse_temperature(data).value
+            return data.floored(self.floor_)
+        if impossible.any():
+            row = int(impossible.argmax())
+            raise ImpossibleRowError(
+                row,
+                f"gives its true class {self._named([labels[row]])} a probability of exactly 0, which no scaling can "
+                'raise: pass the logits (input="logits"), or probabilities of higher precision; '
+                'zeros="floor" and the matrix maps read 0 as very improbable',
+            )
         return data
+
+    def _floor_state(self) -> dict[str, float]:
+        return {"floor": self.floor_} if isfinite(self.floor_) else {}
+
+    def _restore_floor(self, state: Mapping[str, Any]) -> None:
+        self.floor_ = fields.number(state, "floor", low=0.0) if "floor" in state else inf
 
     def _warn_smoothed(self) -> None:
         why = (
@@ -55,17 +91,40 @@ class SoftmaxScaling(Recalibrator):
     def _trace(self, outputs: Value) -> Value:
         scale, bias = self._affine()
         logits = traced_logits(outputs, self.input)
+        if isfinite(self.floor_):
+            return (traced_floor(logits, self.floor_) * scale + bias).softmax()
         return (logits <= LOG_ZERO).where(-np.inf, logits * scale + bias).softmax()
 
 
 def inverse_temperature(data: LabelledLogits) -> float:
     """The best 1 / T over the rows whose true class is possible at all."""
-    own = np.take_along_axis(data.logits, data.labels[:, None], axis=1)[:, 0]
-    possible = np.flatnonzero(own > LOG_ZERO)
-    if len(possible) < len(own):
+    possible = np.flatnonzero(~data.impossible())
+    if len(possible) < len(data.labels):
         weights = None if data.weights is None else data.weights[possible]
         data = LabelledLogits.of(data.logits[possible], data.labels[possible], weights)
     return fit_inverse_temperature(data).value if len(possible) else 1.0
+
+
+def floored_temperature(data: LabelledLogits) -> tuple[float, float]:
+    """The best 1 / T and floor c of softmax(max(z - max z, -c) / T), for rows whose true class may be impossible.
+
+    How improbable "0" is depends on where it came from: one vote among ten in a nearest-neighbour model, the smallest
+    float in a naive Bayes model. The rows say: c is a parameter of the likelihood as T is. For every c the likelihood is
+    concave in 1 / T; c is searched on a grid and then between the neighbours of the best point. The scale of c is the
+    largest difference between two possible logits of a row.
+    """
+    scale = data.spread() or 1.0
+
+    def loss(log_floor: float) -> float:
+        floored = data.floored(exp(log_floor))
+        inverse = fit_inverse_temperature(floored).value
+        log_z, _, _ = temperature_terms(floored, inverse)
+        return log_z - inverse * floored.reward()
+
+    grid = np.log(np.geomspace(1e-3 * scale, 10 * scale, _FLOORS))
+    step = grid[1] - grid[0]
+    best = _better(loss, float(min(grid, key=loss)), step, 1e-4)
+    return fit_inverse_temperature(data.floored(exp(best))).value, exp(best)
 
 
 def mixture_inverse(data: LabelledLogits) -> float:
@@ -85,17 +144,18 @@ def mixture_inverse(data: LabelledLogits) -> float:
 
     best = log(inverse_temperature(data))
     for _ in range(_TURNS):
-        before, best = best, _better(loss, best)
+        before, best = best, _better(loss, best, 1.0, 1e-8)
         if abs(best - before) < _NEAR:
             break
     return exp(best)
 
 
-def _better(loss: Callable[[float], float], start: float) -> float:
-    """The minimum of a loss within 1 of `start`, or `start` itself."""
+def _better(loss: Callable[[float], float], start: float, reach: float, tolerance: float) -> float:
+    """The minimum of a loss within `reach` of `start`, or `start` itself."""
     from scipy.optimize import minimize_scalar
 
-    best = minimize_scalar(loss, bounds=(start - 1, start + 1), method="bounded", options={"xatol": 1e-8})
+    bounds = (start - reach, start + reach)
+    best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": tolerance})
     return float(best.x) if best.fun < loss(start) else start
 
 

@@ -11,11 +11,11 @@ from truecal.predictions import softmax
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
-from truecal.recalibrate.export.traced import traced_logits
-from truecal.recalibrate.methods.softmax.family import inverse_temperature, mixture_inverse
+from truecal.recalibrate.export.traced import traced_floor, traced_logits
+from truecal.recalibrate.methods.softmax.family import floored_temperature, inverse_temperature
 from truecal.recalibrate.outputs import Input, class_logits
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits
-from truecal.recalibrate.solvers.matrix import Penalty, fit_matrix, smooth_logs
+from truecal.recalibrate.solvers.matrix import Penalty, SmoothLogs, fit_matrix
 from truecal.types import Float64s, Floats, Indices
 
 _BLOCK_VALUES = 1 << 20
@@ -28,6 +28,7 @@ class MatrixMap(Recalibrator):
     ----------
     temperature_ : T, fitted first.
     uniform_ : the share of the uniform distribution mixed in, 1 / (n + 1).
+    floor_ : how far below the row's largest a logit counts; infinite unless a row's true class had a probability of 0.
     change_ : (K, K) D, or (K,) its diagonal.
     bias_ : (K,) b.
     """
@@ -44,27 +45,28 @@ class MatrixMap(Recalibrator):
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
-        # D = 0 is softmax(z / T) mixed with the uniform distribution, whose T differs from the plain one where rows are impossible
-        own = np.take_along_axis(data.logits, data.labels[:, None], axis=1)
-        inverse = inverse_temperature(data) if (own > LOG_ZERO).all() else mixture_inverse(data)
-        learned = fit_matrix(data, inverse, self.penalty())
-        self.temperature_ = 1.0 / learned.inverse
-        self.uniform_ = learned.uniform
-        self.change_ = learned.change
-        self.bias_ = learned.bias
+        impossible = data.impossible().any()
+        inverse, self.floor_ = floored_temperature(data) if impossible else (inverse_temperature(data), np.inf)
+        self.temperature_, self.uniform_ = 1.0 / inverse, 1 / (data.total + 1)
+        self.change_, self.bias_ = fit_matrix(data, self._smooth(), self.penalty())
+
+    def _smooth(self) -> SmoothLogs:
+        return SmoothLogs(1.0 / self.temperature_, self.uniform_, self.floor_)
 
     def _apply(self, outputs: Floats) -> Float64s:
         probs = np.empty(outputs.shape)
         step = max(1, _BLOCK_VALUES // outputs.shape[1])
         for start in range(0, len(outputs), step):
             logits = class_logits(outputs[start : start + step], self.input)
-            x = smooth_logs(logits, 1.0 / self.temperature_, self.uniform_)
+            x = self._smooth()(logits)
             change = x * self.change_ if self.change_.ndim == 1 else x @ self.change_.T
             probs[start : start + step] = softmax(x + change + self.bias_)
         return probs
 
     def _trace(self, outputs: Value) -> Value:
         logits = traced_logits(outputs, self.input)
+        if np.isfinite(self.floor_):
+            logits = traced_floor(logits, self.floor_)
         scaled = (logits <= LOG_ZERO).where(-np.inf, logits * (1.0 / self.temperature_)).softmax()
         x = ((1 - self.uniform_) * scaled + self.uniform_ / len(self.classes_)).log()
         change = x * self.change_ if self.change_.ndim == 1 else x @ self.change_.T
@@ -76,12 +78,13 @@ class MatrixMap(Recalibrator):
             "uniform": self.uniform_,
             "change": self.change_.tolist(),
             "bias": self.bias_.tolist(),
-        }
+        } | ({"floor": self.floor_} if np.isfinite(self.floor_) else {})
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         count = len(self.classes_)
         self.temperature_ = fields.number(state, "temperature", low=1e-300)
         self.uniform_ = fields.number(state, "uniform", low=0.0, high=1.0)
+        self.floor_ = fields.number(state, "floor", low=0.0) if "floor" in state else np.inf
         self.bias_ = fields.numbers(state, "bias", count)
         if self.penalty().off_diagonal is None:
             self.change_ = fields.numbers(state, "change", count)
@@ -106,13 +109,13 @@ class MatrixScaling(MatrixMap):
 
     Attributes
     ----------
-    temperature_, uniform_, change_, bias_ : W = 1 + `change_` acts on log probabilities at temperature `temperature_`.
+    temperature_, uniform_, floor_, change_, bias_ : W = 1 + `change_` acts on log probabilities at temperature `temperature_`.
 
     Notes
     -----
     With K classes there are K (K + 1) parameters; without penalties they need many times as many rows. A class that
-    never occurs, and a probability of exactly 0 for the true class, are taken as they come: the penalty and the mixture
-    keep the optimum finite.
+    never occurs, and a probability of exactly 0 for the true class, are taken as they come: the penalty, the mixture and
+    the floor keep the optimum finite.
 
     References
     ----------

@@ -26,7 +26,7 @@ class StructuredMatrixScaling(MatrixMap):
 
     Attributes
     ----------
-    temperature_, uniform_, change_, bias_ : as in `MatrixScaling`; `change_` is diag(v) + M, or v alone.
+    temperature_, uniform_, floor_, change_, bias_ : as in `MatrixScaling`; `change_` is diag(v) + M, or v alone.
 
     References
     ----------

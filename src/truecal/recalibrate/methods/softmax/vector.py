@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from truecal.recalibrate.export import fields
-from truecal.recalibrate.methods.softmax.family import SoftmaxScaling, maximise_likelihood
+from truecal.recalibrate.methods.softmax.family import SoftmaxScaling, Zeros, maximise_likelihood
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.newton import fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
@@ -24,12 +24,14 @@ class VectorScaling(SoftmaxScaling):
     Parameters
     ----------
     input : "logits" or "probs" (whose logarithms are taken).
+    zeros : "keep" or "floor", what a probability of exactly 0 means; as in `TemperatureScaling`.
     classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
 
     Attributes
     ----------
     scale_ : (K,) w.
     bias_ : (K,) b.
+    floor_ : as in `TemperatureScaling`.
 
     Notes
     -----
@@ -52,8 +54,15 @@ class VectorScaling(SoftmaxScaling):
     array([2. , 1. , 0.5])
     """
 
-    def __init__(self, *, input: Input = "logits", classes: Sequence[object] | None = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        input: Input = "logits",  # noqa: A002
+        zeros: Zeros = "keep",
+        classes: Sequence[object] | None = None,
+    ) -> None:
         self.input = input
+        self.zeros = zeros
         self.classes = classes
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
@@ -67,8 +76,9 @@ class VectorScaling(SoftmaxScaling):
         return self.scale_, self.bias_
 
     def _state(self) -> dict[str, Any]:
-        return {"scale": self.scale_.tolist(), "bias": self.bias_.tolist()}
+        return {"scale": self.scale_.tolist(), "bias": self.bias_.tolist(), **self._floor_state()}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        self._restore_floor(state)
         self.scale_ = fields.numbers(state, "scale", len(self.classes_))
         self.bias_ = fields.numbers(state, "bias", len(self.classes_))
