@@ -149,6 +149,38 @@ class Cohort:
         each = self.reactions(influence)
         return np.asarray(each.T @ each) * (self.patients / max(self.patients - fitted, 1))
 
-    def standard_error(self, influence: Float64s, fitted: int = 1) -> float:
-        """Standard error of one estimate with these influence values."""
-        return float(np.sqrt(self.covariance(influence, fitted)[0, 0]))
+    def spread(self, influence: Float64s, fitted: int = 1) -> "Spread":
+        """Standard error of one estimate with these influence values (n,), how well it is known, and the skewness."""
+        each = self.reactions(influence)[:, 0]
+        often = self.weights if self.units is None and self.counted else np.ones(len(each))
+        one = np.divide(each, np.sqrt(often), out=np.zeros(len(each)), where=often > 0)
+        second, third, fourth = (float(often @ one**power) for power in (2, 3, 4))
+        if second == 0:
+            return Spread(0.0, self.df, 0.0, self.df)
+        excess = fourth - second**2 / self.patients
+        df, beyond = (_satterthwaite(second, part, self.df) for part in (excess, excess - third**2 / second))
+        variance = second * (self.patients / max(self.patients - fitted, 1))
+        return Spread(variance**0.5, df, third / second**1.5, beyond)
+
+
+def _satterthwaite(variance: float, noise: float, most: float) -> float:
+    """Degrees of freedom of a chi-squared variable with this mean and variance."""
+    return min(max(2 * variance**2 / noise, 1.0), most) if noise > 0 else most
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How an estimate scatters.
+
+    Attributes
+    ----------
+    se : its standard error. df : how well that is known, by Satterthwaite's rule from the fourth moment of what each unit adds: as many
+        degrees of freedom as units less one where that is normal, about two for each of a few events that decide alone.
+    skewness : of the estimate. df_beyond : as `df`, of what the standard error varies by apart from the estimate, for intervals that
+        allow for the skewness.
+    """
+
+    se: float
+    df: float
+    skewness: float
+    df_beyond: float
