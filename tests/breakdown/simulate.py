@@ -1,7 +1,7 @@
 """False finds and planted segments by the hundred, for the statements of docs/audit.md.
 
-`python -m tests.breakdown.simulate false skewed 200` counts calibrated datasets with any find; `python -m tests.breakdown.simulate planted 40`
-plants segments of 1 and 5 % of 1e5 rows at depth 1 to 3 and looks for them with `audit` and with `subgroups` of every column, Holm.
+`python -m tests.breakdown.simulate false skewed 200` counts calibrated datasets with any find; `... planted 40` plants segments
+of 1 and 5 % of 1e5 rows at depth 1 to 3 and looks for them with `audit` and with `subgroups` of every column, Holm.
 """
 
 import sys
@@ -37,8 +37,8 @@ def calibrated(kind: str, seed: int, n: int) -> tc.Predictions:
 
 
 def planted(depth: int, share: float, seed: int, n: int = 100_000, shift: float = 0.1):
-    """Scores from Beta(2, 2) and columns of five values, of which one segment of the given depth holds about `share` of the rows and has
-    outcomes rarer than its scores by `shift` (to 0 where the score is lower): rows, which of them are inside, and true rates."""
+    """Scores from Beta(2, 2) and columns of five values; one segment of the given depth holds about `share` of the rows and has
+    outcomes rarer than its scores by `shift` (never below 0). Rows, which of them are inside, and true rates."""
     rng = np.random.default_rng([seed, depth, round(1000 * share), 23])
     bad, others = share ** (1 / depth), np.full(LEVELS - 1, (1 - share ** (1 / depth)) / (LEVELS - 1))
     uneven = rng.choice(COLUMNS, depth, replace=False)
@@ -58,7 +58,7 @@ def overlap(found: np.ndarray, inside: np.ndarray) -> float:
 
 
 def by_column(preds: tc.Predictions, inside: np.ndarray, alpha: float = 0.05) -> float:
-    """The best overlap of a subgroup flagged by `subgroups` of each column (family-wise within it), the columns together by Holm's rule."""
+    """The best overlap of a subgroup flagged by `subgroups` of each column (family-wise within it), over the columns by Holm."""
     found = {name: tc.subgroups(preds, by=name) for name in preds.columns}
     best = 0.0
     for i, name in enumerate(sorted(found, key=lambda name: np.nanmin(found[name].adjusted))):
@@ -76,7 +76,7 @@ def false_finds(kind: str, datasets: int, n: int = 8000) -> None:
 
 
 def power(datasets: int) -> None:
-    """Finds with an overlap of at least 0.8 (of any segment listed), exact ones, and whether the limits of the first hold its truth."""
+    """Finds with an overlap of at least 0.8 of any segment listed, exact ones, and how often limits of the first hold its truth."""
     for share in (0.01, 0.05):
         for depth in (1, 2, 3):
             hits = exact = single = held = listed = 0

@@ -1,5 +1,5 @@
-"""How often the intervals hold the truth; `python -m tests.clinical.coverage 500` prints the tables (20 minutes on one core), all or
-those named (numbers, spline, loess, benefit, prevalence, censoring)."""
+"""How often the intervals hold the truth; `python -m tests.clinical.coverage 500` prints the tables (20 minutes on one core), all
+or those named (numbers, spline, loess, benefit, prevalence, censoring)."""
 
 import sys
 
@@ -39,16 +39,19 @@ def band_coverage(world: World, cohorts: int, rows: int, size: int, kind: str) -
     return hits / cohorts
 
 
-def benefit_coverage(world: World, cohorts: int, rows: int, size: int, threshold: float) -> float:
-    """Share of cohorts in which the interval of net benefit holds the true one."""
+def benefit_coverage(
+    world: World, cohorts: int, rows: int, size: int, thresholds: tuple[float, ...] = (0.1, 0.2)
+) -> dict[str, float]:
+    """Share of cohorts in which the interval of net benefit holds the true one, at each threshold."""
     p = world.draw(np.random.default_rng(0), 2_000_000)[0]
     q = world.truth(p)
-    true = float(((p >= threshold) * (q - (1 - q) * threshold / (1 - threshold))).mean())
-    hits = 0
+    true = {t: float(((p >= t) * (q - (1 - q) * t / (1 - t))).mean()) for t in thresholds}
+    hits = dict.fromkeys(thresholds, 0)
     for r in range(cohorts):
-        preds = world.preds(np.random.default_rng([r, size, rows]), rows, size)
-        hits += true in tc.net_benefit(preds, [threshold]).at(threshold)
-    return hits / cohorts
+        curve = tc.net_benefit(world.preds(np.random.default_rng([r, size, rows]), rows, size), thresholds)
+        for t in thresholds:
+            hits[t] += true[t] in curve.at(t)
+    return {f"{t:g}": count / cohorts for t, count in hits.items()}
 
 
 def prevalence_coverage(world: World, cohorts: int, cases: int) -> dict[str, float]:
@@ -67,7 +70,7 @@ def prevalence_coverage(world: World, cohorts: int, cases: int) -> dict[str, flo
 
 
 def censoring_coverage(cohorts: int, rows: int = 1000) -> dict[str, float]:
-    """Share of cohorts with about 30 % censored before the horizon in which intervals hold the uncensored truth; the share censored."""
+    """Share of cohorts with about 30 % censored before the horizon in which intervals hold the uncensored truth, and that share."""
     risks = betaincinv(1.5, 3.5, (np.arange(200_000) + 0.5) / 200_000)
     below = np.cumsum(1 - risks) - (1 - risks) / 2
     brier = float((risks * (1 - risks)).mean())
@@ -118,12 +121,12 @@ def main() -> None:
                 print(what, world.name, _text(prevalence_coverage(world, cohorts, 300)), flush=True)
                 continue
             for size in (1, 8):
-                found = {
-                    "numbers": lambda w=world, s=size: numbers_coverage(w, cohorts, 800, s),
-                    "benefit": lambda w=world, s=size: {
-                        f"{t:g}": benefit_coverage(w, cohorts, 800, s, t) for t in (0.1, 0.2)
-                    },
-                }.get(what, lambda w=world, s=size, k=what: {"band": band_coverage(w, cohorts, 800, s, k)})()
+                if what == "numbers":
+                    found = numbers_coverage(world, cohorts, 800, size)
+                elif what == "benefit":
+                    found = benefit_coverage(world, cohorts, 800, size)
+                else:
+                    found = {"band": band_coverage(world, cohorts, 800, size, what)}
                 print(what, world.name, f"clusters of {size}:", _text(found), flush=True)
 
 

@@ -247,7 +247,7 @@ def test_a_state_goes_on_where_it_was(tmp_path):
     for _ in range(5):
         preds = day(rng, off=0.05)
         assert watch.update(preds).to_dict() == loaded.update(preds).to_dict()
-    assert json.loads(path.read_text())["version"] == 2
+    assert json.loads(path.read_text())["version"] == 3
 
 
 def test_the_state_is_bounded(tmp_path):
@@ -263,6 +263,20 @@ def test_the_state_is_bounded(tmp_path):
     assert sizes[1] < sizes[0] * 1.03
 
 
+@pytest.mark.slow
+def test_the_state_of_ten_classes_is_bounded_and_more_are_refused(tmp_path):
+    rng = np.random.default_rng(12)
+    watch = tc.Watch(lens=tc.ClassWise())
+    for _ in range(760):
+        probs = rng.dirichlet(np.full(10, 0.5), 400)
+        labels = (rng.random((400, 1)) > probs.cumsum(axis=1)).sum(axis=1).clip(0, 9)
+        watch.update(tc.Predictions.from_probs(probs, labels))
+    assert watch.save(tmp_path / "state.json").stat().st_size < 200_000
+    probs = rng.dirichlet(np.ones(11), 100)
+    with pytest.raises(tc.InputError, match="11 classes would not fit into 200 kB"):
+        tc.Watch(lens=tc.ClassWise()).update(tc.Predictions.from_probs(probs, rng.integers(0, 11, 100)))
+
+
 def test_damaged_states_are_refused_by_name(tmp_path):
     rng = np.random.default_rng(12)
     watch = tc.Watch()
@@ -273,7 +287,7 @@ def test_damaged_states_are_refused_by_name(tmp_path):
     bad = {
         "not valid JSON": "{",
         "not the state": "[]",
-        "newer truecal": json.dumps({**good, "version": 3}),
+        "newer truecal": json.dumps({**good, "version": 4}),
         "damaged": json.dumps({**good, "settings": {}}),
         "damaged: ValueError": json.dumps({**good, "groups": [{**good["groups"][0], "streams": []}]}),
         "damaged: Error": json.dumps(

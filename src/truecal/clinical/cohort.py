@@ -152,8 +152,8 @@ class Cohort:
     def degrees(self, influence: Float64s) -> float:
         """Degrees of freedom of the covariance of k estimates with these influence values, by Satterthwaite's rule.
 
-        The squared length of what a unit adds, measured by the covariance of all, is d; d sums to k. Where what they add is normal, the mean
-        of d^2 over J units is k (k + 2) / J^2 and the rule gives J; a few events that decide alone give about two each.
+        The squared length of what a unit adds, measured by the covariance of all, is d; d sums to k. Where what they add is normal,
+        the mean of d^2 over J units is k (k + 2) / J^2 and the rule gives J; a few events that decide alone give about two each.
         """
         each = self.reactions(influence)
         lengths = np.einsum("ij,jk,ik->i", each, np.linalg.pinv(each.T @ each, hermitian=True), each)
@@ -186,10 +186,9 @@ class Spread:
 
     Attributes
     ----------
-    se : its standard error. df : how well that is known, by Satterthwaite's rule from the fourth moment of what each unit adds: as many
-        degrees of freedom as units less one where that is normal, about two for each of a few events that decide alone.
-    skewness : of the estimate. df_beyond : as `df`, of what the standard error varies by apart from the estimate, for intervals that
-        allow for the skewness.
+    se : its standard error. df : how well that is known (:meth:`Cohort.degrees`).
+    skewness : of the estimate. df_beyond : as `df`, of what the standard error varies by apart from the estimate, for intervals
+        that allow for the skewness.
     """
 
     se: float

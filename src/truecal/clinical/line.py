@@ -28,7 +28,7 @@ class CalibrationLine:
 
 
 def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
-    """Maximum likelihood, with sandwich standard errors (no model is assumed to be true) over patients, one left out at a time for the slope."""
+    """Maximum likelihood, with sandwich standard errors over patients (no model is assumed to be true)."""
     inner = (cohort.scores > 0) & (cohort.scores < 1)
     heavy = cohort.weights > 0
     outer = ~inner & heavy
@@ -79,8 +79,8 @@ def _slope(rows: Cohort, z: Float64s, events: Float64s, others: Float64s, level:
 def _left_out(rows: Cohort, design: Float64s, fit: logistic.LogisticFit) -> Float64s:
     """Influence of every row on the slope, by how much the slope changes in one Newton step when its patient is left out.
 
-    The step uses the information of the others (CR3, Bell and McCaffrey 2002): a patient draws the line to itself, and with few events its
-    residual alone says too little.
+    The step uses the information of the others (CR3, Bell and McCaffrey 2002): a patient draws the line to itself, and with few
+    events its residual alone says too little.
     """
     residual, curved = rows.outcomes - fit.probs, fit.probs * (1 - fit.probs)
     total = rows.weights.sum()

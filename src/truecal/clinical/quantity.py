@@ -60,11 +60,11 @@ def quantity(value: float, se: float, df: float, *, level: float, scale: Scale =
 def skewed(value: float, se: float, df: float, skewness: float, *, level: float, method: str) -> Quantity:
     """value with an interval that allows for the skewness of its error (Hall 1992, JRSS B 54:221-228).
 
-    T = (value - truth) / se of a skewed mean is not symmetric: g(T) = T + c T^2 / 3 + c^2 T^3 / 27 + c / 6 nearly is, c the skewness of
-    the value. Its inverse puts the two ends at different distances.
+    T = (value - truth) / se of a skewed mean is not symmetric: g(T) = T + c T^2 / 3 + c^2 T^3 / 27 + c / 6 nearly is, c the
+    skewness of the value. Its inverse puts the two ends at different distances.
 
     >>> str(skewed(1.0, 0.1, 99, 0.3, level=0.95, method="example"))
-    '1.000 [0.840, 1.282]'
+    '1.000 [0.835, 1.270]'
     """
     reach = student(df, level)
     ends = [reach, -reach]

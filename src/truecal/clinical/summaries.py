@@ -50,7 +50,9 @@ def scaled_brier(cohort: Cohort, level: float) -> Quantity:
         return Quantity(1.0, 1 - bound.high / spread, 1.0, level, None, "binomial bound")
     change = ratio * (cohort.outcomes - share) ** 2 / spread - squares / spread
     found = cohort.spread(change)
-    return skewed(1 - ratio, found.se, found.df_beyond, found.skewness, level=level, method="influence function, skewness")
+    return skewed(
+        1 - ratio, found.se, found.df_beyond, found.skewness, level=level, method="influence function, skewness"
+    )
 
 
 def c_statistic(cohort: Cohort, level: float) -> Quantity:
@@ -58,8 +60,9 @@ def c_statistic(cohort: Cohort, level: float) -> Quantity:
 
     The influence of an event is how often it outranks the non-events, that of a non-event how often events outrank it, about
     their mean and divided by their share (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997), each
-    group's variance divided by its number less one. The interval is built on the logit scale. Where the risks separate all events from all non-events there is no spread: the lower
-    end is the binomial bound for the smaller of the two groups, all of whose members were ranked right.
+    group's variance divided by its number less one. The interval is built on the logit scale. Where the risks separate all
+    events from all non-events there is no spread: the lower end is the binomial bound for the smaller of the two groups, all of
+    whose members were ranked right.
     """
     share = cohort.prevalence
     placement = _placements(cohort)

@@ -173,8 +173,8 @@ def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float
 def _critical_outer(rate: Float64s, se: Float64s, curve: LoessCurve, level: float, rng: np.random.Generator) -> float:
     """The factor at which the outer edges of :func:`_edge` hold the whole curve in a share `level` of draws about the curve itself.
 
-    The plain edge holds a rate that is within factor se of the value, Wilson's one that is within so many standard errors of the rate itself;
-    a draw needs the smaller factor of the two at every score.
+    The plain edge holds a rate that is within factor se of the value, Wilson's one that is within so many standard errors of the
+    rate itself; a draw needs the smaller factor of the two at every score.
     """
     drawn = _errors(np.eye(len(rate)), curve.covariance, curve.df, rng)
     found = (np.clip(rate + drawn, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)

@@ -62,11 +62,11 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     r"""ICI, E50, E90 and Emax (Austin and Steyerberg 2019), with intervals by test inversion.
 
     A noisy curve lies off the diagonal even where the true one does not, so an interval that scatters about the value misses
-    a calibrated model always. Here truths are tried: the diagonal, and for growing distances the parameters nearest to the fitted ones
-    that have that distance (the constrained estimate, found among many tried). Around each, curves are drawn with the covariance of the
-    fit, and a truth is kept unless the value lies in the lower (1 - level) / 2 of the distances drawn from it, or in their upper
-    part. At the diagonal itself the distance can only be too large, so the whole 1 - level is spent there; with growing distance
-    the upper part falls to (1 - level) / 2. The interval is the range of the distances of the truths kept, and holds the value.
+    a calibrated model always. Here truths are tried: the diagonal, and for growing distances the parameters nearest to the fitted
+    ones that have that distance (the constrained estimate, found among many tried). Around each, curves are drawn with the
+    covariance of the fit, and a truth is kept unless the value lies in the lower (1 - level) / 2 of the distances drawn from it,
+    or in their upper part. At the diagonal itself the distance can only be too large, so the whole 1 - level is spent there; with
+    growing distance the upper part falls to (1 - level) / 2. The interval is the range of the distances of the truths kept, and holds the value.
     """
     value = distances(curve.at(cohort.scores) - cohort.scores, cohort.weights)
     if not curve.converged:
@@ -75,17 +75,17 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     points = _points(cohort)
     noise = _noise(curve, rng)
     gap = (curve.at(points) - points)[None]
-    found = [
+    ici, e50, e90, emax = (
         _invert(float(v), float(quick(gap)[0]), _drawn(curve, truths, noise, points, quick), level)
         for v, quick, truths in zip(value, _QUICK, _nearest_truths(curve, points, rng), strict=True)
-    ]
+    )
     # the largest distance is not below the 90th percentile
-    return CurveDistance(*found[:3], replace(found[3], low=max(found[3].low, found[2].low)))
+    return CurveDistance(ici, e50, e90, replace(emax, low=max(emax.low, e90.low)))
 
 
 def _nearest_truths(curve: SplineCurve, points: Float64s, rng: np.random.Generator) -> list[Float64s]:
-    """For each of the four distances, the diagonal and parameters with growing distances, each the nearest to the fitted ones (by the
-    covariance) among many tried with about that distance."""
+    """For each of the four distances, the diagonal and parameters with growing distances, each the nearest to the fitted ones (by
+    the covariance) among many tried with about that distance."""
     step = curve.parameters - curve.calibrated
     values, vectors = np.linalg.eigh(curve.covariance)
     kept = values > values.max() * 1e-12
@@ -133,7 +133,7 @@ def _noise(curve: SplineCurve, rng: np.random.Generator) -> Float64s:
 
 
 def _invert(value: float, observed: float, path: Float64s, level: float) -> Quantity:
-    """The range of the true distances that the observed one does not contradict; `path` (truths, 1 + draws) as from :func:`_drawn`."""
+    """The range of the true distances that the observed one does not contradict; `path` is what :func:`_drawn` gives."""
     half = (1 - level) / 2
     exact, drawn = np.where(path[:, 0] < 1e-12, 0.0, path[:, 0]), path[:, 1:]  # the diagonal is exactly 0 off
     scale = float(np.median(drawn[0]))  # what noise alone looks like

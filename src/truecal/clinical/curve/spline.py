@@ -27,8 +27,8 @@ class SplineCurve:
     Scores of exactly 0 and 1 have no log odds; they, and all scores where there are at most five different ones, have their
     observed rate instead ("cells"). `covariance` is that of the coefficients followed by the rates of the cells, by the sandwich
     formula summed over patients; `binomial` is what it would be if rows were independent and the curve true, which bands are not
-    narrower than: few events in a tail say little about their own scatter. `df` are the degrees of freedom by the number of patients,
-    `effective_df` those of the covariance itself (:meth:`Cohort.degrees`), which has no such support. `converged` is
+    narrower than: few events in a tail say little about their own scatter. `df` are the degrees of freedom by the number of
+    patients, `effective_df` those of the covariance itself (:meth:`Cohort.degrees`), which has no such support. `converged` is
     False where the outcomes can be separated.
     """
 

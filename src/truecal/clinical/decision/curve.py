@@ -128,9 +128,11 @@ def decision_curve(
     value, low, high = score_interval(cohort, benefit, worths, level)
     everyone, all_low, all_high = score_interval(cohort, worth, worths[:, :2], level)
     all_treated = everyone > 0
-    gain = score_interval(cohort, benefit - worth * all_treated, np.where(all_treated, -1, 1)[:, None] * worths, level)
+    _, *gain = score_interval(
+        cohort, benefit - worth * all_treated, np.where(all_treated, -1, 1)[:, None] * worths, level
+    )
     ideal = worth * (recalibrated[:, None] >= thresholds)
-    loss = _difference(cohort, ideal, benefit, odds, level)
+    loss, loss_low, loss_high = _difference(cohort, ideal, benefit, odds, level)
     return DecisionCurve(
         thresholds,
         value,
@@ -140,9 +142,12 @@ def decision_curve(
         all_low,
         all_high,
         value - np.maximum(everyone, 0.0),
-        *gain[1:],
-        value + loss[0],
-        *loss,
+        gain[0],
+        gain[1],
+        value + loss,
+        loss,
+        loss_low,
+        loss_high,
         cohort.weights @ treats / cohort.weights.sum(),
         name,
         level,
@@ -161,9 +166,11 @@ def paired_difference(a: DecisionCurve, b: DecisionCurve, level: float) -> Frame
     return Frame({"threshold": a.thresholds, "difference": value, "low": low, "high": high})
 
 
-def _difference(cohort: Cohort, a: Float64s, b: Float64s, odds: Float64s, level: float) -> tuple[Float64s, ...]:
-    """Mean of a - b, what two ways to decide are worth for each row. Where one of them treats nobody whom the other leaves out, as one curve
-    of the same risks does, the difference cannot have the values of such people."""
+def _difference(
+    cohort: Cohort, a: Float64s, b: Float64s, odds: Float64s, level: float
+) -> tuple[Float64s, Float64s, Float64s]:
+    """Mean of a - b, what two ways to decide are worth for each row. Where one of them treats nobody whom the other leaves out, as
+    one curve of the same risks does, the difference cannot have the values of such people."""
     more, fewer = ((a != 0) & (b == 0)).any(axis=0), ((a == 0) & (b != 0)).any(axis=0)
     more, fewer = more | ~fewer, fewer | ~more
     return score_interval(cohort, a - b, values_of(odds, 0, 1 * more, -odds * more, -1 * fewer, odds * fewer), level)

@@ -9,13 +9,15 @@ from truecal.types import Float64s
 _HALVINGS = 50
 
 
-def score_interval(cohort: Cohort, values: Float64s, support: Float64s, level: float) -> tuple[Float64s, ...]:
+def score_interval(
+    cohort: Cohort, values: Float64s, support: Float64s, level: float
+) -> tuple[Float64s, Float64s, Float64s]:
     """Weighted means of columns (n, k) and both ends of their intervals; `support` (k, m) are the values that each column can take.
 
-    Where few people are treated a mean +- t se says nothing: with none of them its standard error is 0. Here a mean d is kept unless the
-    observed one is more than t standard errors from it, with the variance of the likeliest distribution on the support whose mean is d
-    (the score test of a multinomial; Wilson's interval for two values, Tango's for differences). Weights and clusters count by the number
-    of independent rows that would give the variance over patients.
+    Where few people are treated a mean +- t se says nothing: with none of them its standard error is 0. Here a mean d is kept
+    unless the observed one is more than t standard errors from it, with the variance of the likeliest distribution on the support
+    whose mean is d (the score test of a multinomial; Wilson's interval for two values, Tango's for differences). Weights and
+    clusters count by the number of independent rows that would give the variance over patients.
     """
     share = cohort.weights / cohort.weights.sum()
     mean = share @ values
@@ -46,7 +48,7 @@ def _independent(cohort: Cohort, deviations: Float64s, variance: Float64s) -> Fl
 
 def _farthest(seen: Float64s, support: Float64s, reach: Float64s) -> Float64s:
     """How far above the observed mean (0) the true one can be. The likeliest distributions with larger means are proportional to
-    seen / (1 - s value), s from 0 to 1 / largest value; from there on, if that value was not seen, a growing part of the mass lies on it."""
+    seen / (1 - s value), s from 0 to 1 / largest value; then, if that value was not seen, a growing part of the mass is on it."""
     largest = np.maximum(support.max(axis=1), 1e-300)
     spare = np.where(support == largest[:, None], seen, 0.0).sum(axis=1) == 0
 

@@ -48,7 +48,7 @@ def checklist(found: Clinical, decisions: DecisionCurve, clustered: bool) -> lis
         ("12g", "How predictions were calculated", TO_ADD),
         ("14", "Fairness", f"performance in groups: {sites}; approaches {TO_ADD}"),
         (
-            "20a, 20b",
+            "20a, 20b, 21",
             "Numbers of participants and events",
             f"{units}, {found.events:,} events ({found.prevalence:.1%})",
         ),
