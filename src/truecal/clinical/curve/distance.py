@@ -66,7 +66,8 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     ones that have that distance (the constrained estimate, found among many tried). Around each, curves are drawn with the
     covariance of the fit, and a truth is kept unless the value lies in the lower (1 - level) / 2 of the distances drawn from it,
     or in their upper part. At the diagonal itself the distance can only be too large, so the whole 1 - level is spent there; with
-    growing distance the upper part falls to (1 - level) / 2. The interval is the range of the distances of the truths kept, and holds the value.
+    growing distance the upper part falls to (1 - level) / 2. The interval is the range of the distances of the truths kept, and
+    holds the value.
     """
     value = distances(curve.at(cohort.scores) - cohort.scores, cohort.weights)
     if not curve.converged:
