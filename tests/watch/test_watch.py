@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
+from base64 import b64decode, b64encode
 
 import numpy as np
 import polars as pl
@@ -275,6 +277,23 @@ def test_the_state_of_ten_classes_is_bounded_and_more_are_refused(tmp_path):
     probs = rng.dirichlet(np.ones(11), 100)
     with pytest.raises(tc.InputError, match="11 classes would not fit into 200 kB"):
         tc.Watch(lens=tc.ClassWise()).update(tc.Predictions.from_probs(probs, rng.integers(0, 11, 100)))
+
+
+def test_a_state_of_the_version_before_is_read(tmp_path):
+    rng = np.random.default_rng(13)
+    watch = tc.Watch()
+    for _ in range(20):
+        watch.update(day(rng))
+    path = watch.save(tmp_path / "state.json")
+    record = json.loads(path.read_text())
+    for stream in record["groups"][0]["streams"]:
+        raw = zlib.decompress(b64decode(stream["evidence"]["since"]))
+        stream["evidence"]["since"] = np.frombuffer(raw, "<i4").tolist()
+        sums = np.frombuffer(zlib.decompress(b64decode(stream["blocks"]["sums"])), "<f4").astype("<f8")
+        stream["blocks"]["sums"] = b64encode(zlib.compress(sums.tobytes())).decode()
+    path.write_text(json.dumps({**record, "version": 2}))
+    older, preds = tc.Watch.load(path), day(rng)
+    assert older.update(preds).to_dict() == watch.update(preds).to_dict()
 
 
 def test_damaged_states_are_refused_by_name(tmp_path):
