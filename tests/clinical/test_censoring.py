@@ -2,20 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.special import betaincinv
 
 import truecal as tc
-from truecal.clinical.cohort import Cohort
-from truecal.clinical.line import calibration_line
-from truecal.clinical.summaries import c_statistic, observed_expected
-
-
-def cohort(rng, rows=1000):
-    """Exponential times with hazards by risk; the risk is that of an event by time 1; about 30 % are censored before."""
-    risk = rng.beta(1.5, 3.5, rows)
-    event_time = rng.exponential(1 / -np.log1p(-risk))
-    censored = rng.exponential(2.0, rows)
-    return risk, np.minimum(event_time, censored), event_time <= censored
+from tests.clinical.coverage import censoring_coverage
 
 
 def test_weights_by_hand():
@@ -39,19 +28,10 @@ def test_groups_have_their_own_censoring():
 
 @pytest.mark.slow
 def test_a_censored_cohort_gives_the_uncensored_answer_at_the_stated_rate():
-    hits, shares = np.zeros(3), []
-    p = betaincinv(1.5, 3.5, (np.arange(200_000) + 0.5) / 200_000)  # the risks of the world, in ascending order
-    truth = (p * (np.cumsum(1 - p) - (1 - p) / 2)).sum() / (p.sum() * (1 - p).sum())
-    for r in range(200):
-        risk, time, event = cohort(np.random.default_rng(r))
-        known = tc.censoring_weights(time, event, 1.0)
-        shares.append(known.unknown / len(time))
-        rows = Cohort.of(known.predictions(risk))
-        hits += [1.0 in observed_expected(rows, 0.95), 1.0 in calibration_line(rows, 0.95).slope, 0]
-        hits[2] += truth in c_statistic(rows, 0.95)
-    assert 0.25 < np.mean(shares) < 0.35
-    assert (hits / 200 >= 0.91).all(), hits / 200
-    assert (hits / 200 <= 0.99).all(), hits / 200
+    shares = censoring_coverage(200)
+    assert 0.25 < shares.pop("censored") < 0.35
+    assert min(shares.values()) >= 0.91, shares
+    assert max(shares.values()) <= 0.99, shares
 
 
 def test_missing_outcomes_are_an_explicit_choice():

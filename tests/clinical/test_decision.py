@@ -81,3 +81,25 @@ def test_thresholds_are_refused_by_name(wrong):
         tc.net_benefit(tc.Predictions.from_probs(P, Y), [0.1, wrong])
     with pytest.raises(tc.InputError, match="list of numbers"):
         tc.net_benefit(tc.Predictions.from_probs(P, Y), [])
+
+
+def test_treating_everyone_has_wilsons_interval():
+    from truecal.clinical.quantity import student
+
+    curve = tc.net_benefit(tc.Predictions.from_probs(P, Y), [0.2, 0.5])
+    share, n, z = Y.mean(), len(Y), student(len(Y) - 1, 0.95)
+    centre, spread = share + z**2 / 2 / n, z * np.sqrt(share * (1 - share) / n + z**2 / 4 / n**2)
+    for i, odds in enumerate((0.25, 1.0)):
+        low, high = ((centre + side * spread) / (1 + z**2 / n) * (1 + odds) - odds for side in (-1, 1))
+        assert (curve.all_low[i], curve.all_high[i]) == pytest.approx((low, high))
+
+
+def test_a_threshold_that_nobody_reaches_is_not_certain():
+    p = np.linspace(0.05, 0.3, 200)
+    y = (np.arange(200) % 5 == 0).astype(int)
+    found = tc.net_benefit(tc.Predictions.from_probs(p, y), [0.4]).at(0.4)
+    assert found.value == 0
+    assert -0.02 < found.low < 0 < found.high < 0.03
+    twice = tc.Predictions.from_probs(np.tile(p, 2), np.tile(y, 2), clusters=np.tile(np.arange(200), 2))
+    again = tc.net_benefit(twice, [0.4]).at(0.4)
+    assert (again.low, again.high) == pytest.approx((found.low, found.high))

@@ -1,5 +1,7 @@
 """tc.clinical against naive code on random, tied, saturated, weighted and clustered data, and what it refuses."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from sklearn import metrics
@@ -7,6 +9,7 @@ from sklearn import metrics
 import truecal as tc
 from tests.clinical import naive
 from tests.clinical.worlds import NAMES, WORLDS
+from truecal.clinical.cohort import Cohort
 
 RNG = np.random.default_rng(5)
 RANDOM = RNG.random(300)
@@ -149,3 +152,26 @@ def test_frames_words_and_json():
     assert "150 patients" in str(found)
     assert "<table>" in found._repr_html_()
     assert float(found.slope) == found.slope.value
+
+
+def test_a_few_events_that_decide_alone_give_few_degrees_of_freedom():
+    rng = np.random.default_rng(0)
+    y = np.zeros(4000)
+    y[:10] = 1
+    cohort = Cohort.of(tc.Predictions.from_probs(rng.random(4000), y))
+    assert cohort.degrees(y - y.mean()) == pytest.approx(20, rel=0.01)
+    assert cohort.degrees(rng.normal(size=4000)) == pytest.approx(4000, rel=0.1)
+    assert cohort.degrees(rng.normal(size=(4000, 3))) == pytest.approx(4000, rel=0.1)
+
+
+def test_repeated_rows_scatter_like_whole_weights():
+    p, y, change, times = (
+        np.array([0.2, 0.4, 0.6, 0.8]),
+        np.array([0, 1, 0, 1]),
+        np.array([-1.0, 2, 0.5, 1]),
+        [3, 2, 1, 2],
+    )
+    lumped = Cohort.of(tc.Predictions.from_probs(p, y, weights=np.array(times, float))).spread(change)
+    rows = np.repeat(np.arange(4), times)
+    plain = Cohort.of(tc.Predictions.from_probs(p[rows], y[rows])).spread(change[rows])
+    assert astuple(lumped) == pytest.approx(astuple(plain))

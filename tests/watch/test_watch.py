@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
+from base64 import b64decode, b64encode
 
 import numpy as np
 import polars as pl
@@ -247,7 +249,7 @@ def test_a_state_goes_on_where_it_was(tmp_path):
     for _ in range(5):
         preds = day(rng, off=0.05)
         assert watch.update(preds).to_dict() == loaded.update(preds).to_dict()
-    assert json.loads(path.read_text())["version"] == 2
+    assert json.loads(path.read_text())["version"] == 3
 
 
 def test_the_state_is_bounded(tmp_path):
@@ -263,6 +265,37 @@ def test_the_state_is_bounded(tmp_path):
     assert sizes[1] < sizes[0] * 1.03
 
 
+@pytest.mark.slow
+def test_the_state_of_ten_classes_is_bounded_and_more_are_refused(tmp_path):
+    rng = np.random.default_rng(12)
+    watch = tc.Watch(lens=tc.ClassWise())
+    for _ in range(760):
+        probs = rng.dirichlet(np.full(10, 0.5), 400)
+        labels = (rng.random((400, 1)) > probs.cumsum(axis=1)).sum(axis=1).clip(0, 9)
+        watch.update(tc.Predictions.from_probs(probs, labels))
+    assert watch.save(tmp_path / "state.json").stat().st_size < 200_000
+    probs = rng.dirichlet(np.ones(11), 100)
+    with pytest.raises(tc.InputError, match="11 classes would not fit into 200 kB"):
+        tc.Watch(lens=tc.ClassWise()).update(tc.Predictions.from_probs(probs, rng.integers(0, 11, 100)))
+
+
+def test_a_state_of_the_version_before_is_read(tmp_path):
+    rng = np.random.default_rng(13)
+    watch = tc.Watch()
+    for _ in range(20):
+        watch.update(day(rng))
+    path = watch.save(tmp_path / "state.json")
+    record = json.loads(path.read_text())
+    for stream in record["groups"][0]["streams"]:
+        raw = zlib.decompress(b64decode(stream["evidence"]["since"]))
+        stream["evidence"]["since"] = np.frombuffer(raw, "<i4").tolist()
+        sums = np.frombuffer(zlib.decompress(b64decode(stream["blocks"]["sums"])), "<f4").astype("<f8")
+        stream["blocks"]["sums"] = b64encode(zlib.compress(sums.tobytes())).decode()
+    path.write_text(json.dumps({**record, "version": 2}))
+    older, preds = tc.Watch.load(path), day(rng)
+    assert older.update(preds).to_dict() == watch.update(preds).to_dict()
+
+
 def test_damaged_states_are_refused_by_name(tmp_path):
     rng = np.random.default_rng(12)
     watch = tc.Watch()
@@ -273,7 +306,7 @@ def test_damaged_states_are_refused_by_name(tmp_path):
     bad = {
         "not valid JSON": "{",
         "not the state": "[]",
-        "newer truecal": json.dumps({**good, "version": 3}),
+        "newer truecal": json.dumps({**good, "version": 4}),
         "damaged": json.dumps({**good, "settings": {}}),
         "damaged: ValueError": json.dumps({**good, "groups": [{**good["groups"][0], "streams": []}]}),
         "damaged: Error": json.dumps(

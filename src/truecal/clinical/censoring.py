@@ -61,8 +61,8 @@ def censoring_weights(
     The outcome is 1 where the event happened by the horizon, 0 where a row was followed beyond it (or to it) without, and unknown
     where follow-up ended before. With G(t) the Kaplan-Meier estimate of the probability of not being censored by t, an event at
     t stands for 1 / G(t-) rows and a row without event for 1 / G(horizon-) (Graf et al. 1999; Gerds and Schumacher 2006). Events
-    precede censoring at the same time. Assumes that censoring does not depend on risk or outcome (within the groups `by`). The
-    weights are taken as known, which makes intervals slightly too wide.
+    precede censoring at the same time. Assumes that censoring does not depend on risk or outcome (within the groups `by`).
+    The weights are taken as known.
 
     Parameters
     ----------

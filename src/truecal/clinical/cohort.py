@@ -149,6 +149,49 @@ class Cohort:
         each = self.reactions(influence)
         return np.asarray(each.T @ each) * (self.patients / max(self.patients - fitted, 1))
 
-    def standard_error(self, influence: Float64s, fitted: int = 1) -> float:
-        """Standard error of one estimate with these influence values."""
-        return float(np.sqrt(self.covariance(influence, fitted)[0, 0]))
+    def degrees(self, influence: Float64s) -> float:
+        """Degrees of freedom of the covariance of k estimates with these influence values, by Satterthwaite's rule.
+
+        The squared length of what a unit adds, measured by the covariance of all, is d; d sums to k. Where what they add is normal,
+        the mean of d^2 over J units is k (k + 2) / J^2 and the rule gives J; a few events that decide alone give about two each.
+        """
+        each = self.reactions(influence)
+        lengths = np.einsum("ij,jk,ik->i", each, np.linalg.pinv(each.T @ each, hermitian=True), each)
+        k = round(float(lengths.sum()))
+        often = self.weights if self.units is None and self.counted else np.ones(len(lengths))
+        noise = float((lengths[often > 0] ** 2 / often[often > 0]).sum()) - k**2 / self.patients
+        return _satterthwaite(float(k), noise, self.df)
+
+    def spread(self, influence: Float64s, fitted: int = 1) -> "Spread":
+        """Standard error of one estimate with these influence values (n,), how well it is known, and the skewness."""
+        each = self.reactions(influence)[:, 0]
+        second = float(each @ each)
+        if second == 0:
+            return Spread(0.0, self.df, 0.0, self.df)
+        often = self.weights if self.units is None and self.counted else np.ones(len(each))
+        skewness = float((each[often > 0] ** 3 / np.sqrt(often[often > 0])).sum()) / second**1.5
+        df = self.degrees(influence)
+        beyond = _satterthwaite(1.0, 2 / df - skewness**2, self.df) if df < self.df else self.df
+        return Spread((second * self.patients / max(self.patients - fitted, 1)) ** 0.5, df, skewness, beyond)
+
+
+def _satterthwaite(mean: float, noise: float, most: float) -> float:
+    """Degrees of freedom, 1 to `most`, of a variance whose square has this mean (in units of its expectation) and noise."""
+    return min(max(2 * mean / noise, 1.0), most) if noise > 0 else most
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How an estimate scatters.
+
+    Attributes
+    ----------
+    se : its standard error. df : how well that is known (:meth:`Cohort.degrees`).
+    skewness : of the estimate. df_beyond : as `df`, of what the standard error varies by apart from the estimate, for intervals
+        that allow for the skewness.
+    """
+
+    se: float
+    df: float
+    skewness: float
+    df_beyond: float

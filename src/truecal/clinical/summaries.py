@@ -3,7 +3,7 @@
 import numpy as np
 
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.quantity import Quantity, quantity
+from truecal.clinical.quantity import Quantity, quantity, skewed
 from truecal.types import Float64s
 
 
@@ -16,8 +16,8 @@ def observed_expected(cohort: Cohort, level: float) -> Quantity:
     if expected == 0:
         return Quantity(np.inf, 0.0, np.inf, level, None, "every risk is 0: no finite ratio")
     ratio = cohort.prevalence / expected
-    se = cohort.standard_error((cohort.outcomes - ratio * cohort.scores) / expected)
-    return quantity(ratio, se, cohort.df, level=level, scale="log", method="log, influence function")
+    spread = cohort.spread((cohort.outcomes - ratio * cohort.scores) / expected)
+    return quantity(ratio, spread.se, spread.df, level=level, scale="log", method="log, influence function")
 
 
 def brier_score(cohort: Cohort, level: float) -> Quantity:
@@ -29,8 +29,8 @@ def brier_score(cohort: Cohort, level: float) -> Quantity:
     squares = (cohort.scores - cohort.outcomes) ** 2
     value = cohort.mean(squares)
     if 0 < value < 1:
-        se = cohort.standard_error(squares - value)
-        return quantity(value, se, cohort.df, level=level, scale="logit", method="logit, influence function")
+        spread = cohort.spread(squares - value)
+        return quantity(value, spread.se, spread.df, level=level, scale="logit", method="logit, influence function")
     reach = 1 - ((1 - level) / 2) ** (1 / cohort.patients)
     low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
     return Quantity(value, low, high, level, None, "binomial bound")
@@ -39,7 +39,7 @@ def brier_score(cohort: Cohort, level: float) -> Quantity:
 def scaled_brier(cohort: Cohort, level: float) -> Quantity:
     """1 - Brier / (prevalence (1 - prevalence)): 1 is perfect, 0 no better than the prevalence for everyone.
 
-    The interval is built for the logarithm of the ratio that is subtracted from 1.
+    A few high risks decide it, so its interval allows for the skewness of what each patient adds (Hall 1992).
     """
     squares = (cohort.scores - cohort.outcomes) ** 2
     brier, share = cohort.mean(squares), cohort.prevalence
@@ -48,28 +48,32 @@ def scaled_brier(cohort: Cohort, level: float) -> Quantity:
     if ratio == 0:
         bound = brier_score(cohort, level)
         return Quantity(1.0, 1 - bound.high / spread, 1.0, level, None, "binomial bound")
-    change = (squares - brier) / spread - ratio * (1 - 2 * share) / spread * (cohort.outcomes - share)
-    se = cohort.standard_error(change)
-    found = quantity(ratio, se, cohort.df, level=level, scale="log", method="log of 1 - value, influence function")
-    return Quantity(1 - found.value, 1 - found.high, 1 - found.low, level, se, found.method)
+    change = ratio * (cohort.outcomes - share) ** 2 / spread - squares / spread
+    found = cohort.spread(change)
+    return skewed(
+        1 - ratio, found.se, found.df_beyond, found.skewness, level=level, method="influence function, skewness"
+    )
 
 
 def c_statistic(cohort: Cohort, level: float) -> Quantity:
     """Probability that an event has a higher risk than a non-event, ties counting one half; the area under the ROC curve.
 
     The influence of an event is how often it outranks the non-events, that of a non-event how often events outrank it, about
-    their mean and divided by their share (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997). The
-    interval is built on the logit scale. Where the risks separate all events from all non-events there is no spread: the lower
-    end is the binomial bound for the smaller of the two groups, all of whose members were ranked right.
+    their mean and divided by their share (DeLong, DeLong and Clarke-Pearson 1988; summed over clusters: Obuchowski 1997), each
+    group's variance divided by its number less one. The interval is built on the logit scale. Where the risks separate all
+    events from all non-events there is no spread: the lower end is the binomial bound for the smaller of the two groups, all of
+    whose members were ranked right.
     """
     share = cohort.prevalence
     placement = _placements(cohort)
     event = cohort.outcomes == 1
     value = float(cohort.weights[event] @ placement[event] / cohort.weights[event].sum())
     if 0 < value < 1:
-        influence = np.where(event, (placement - value) / share, (placement - value) / (1 - share))
-        se = cohort.standard_error(influence)
-        return quantity(value, se, cohort.df, level=level, scale="logit", method="logit, DeLong")
+        groups = [max(cohort.take(rows).patients, 2) for rows in (event, ~event)]
+        ones, zeros = (np.sqrt(m / (m - 1)) for m in groups)
+        influence = (placement - value) * np.where(event, ones / share, zeros / (1 - share))
+        spread = cohort.spread(influence, 0)
+        return quantity(value, spread.se, spread.df, level=level, scale="logit", method="logit, DeLong")
     fewest = min(cohort.take(event).patients, cohort.take(~event).patients)
     reach = 1 - ((1 - level) / 2) ** (1 / fewest)
     low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)

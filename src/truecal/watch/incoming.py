@@ -14,6 +14,8 @@ from truecal.watch.step import Group
 
 MISSING = "(missing)"  # name of the group of rows without a value
 
+MOST_CLASSES = 10  # of a class-wise watch: about 14 kB each
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -166,6 +168,12 @@ def _added(first: Batch, second: Batch) -> Batch:
 
 
 def _shares(shares: Any) -> tuple[float, ...]:
+    if shares is not None and len(shares) > MOST_CLASSES:
+        raise InputError(
+            f"every class has evidence of its own, and that of {len(shares)} classes would not fit into 200 kB of state per group; "
+            f"up to {MOST_CLASSES} are watched class by class: watch TopLabel(), or the classes that matter by OneClass(name), one "
+            "state each"
+        )
     return (1.0,) if shares is None else tuple(float(share) for share in shares)
 
 

@@ -1,5 +1,6 @@
-"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly: float64, deflated, base64; the
-lines of the history are deflated JSON (version 1 held them as they are)."""
+"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly: float64 (evidence), float32 (sums
+of blocks, which hold no more) or int32 (starts), deflated, base64; the lines of the history are deflated JSON. Version 1 held the
+lines as they are, versions 1 and 2 the starts, and the sums as float64."""
 
 import json
 import zlib
@@ -9,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import truecal as tc
 from truecal.errors import FileError, InputError
@@ -24,7 +26,7 @@ from truecal.watch.mean_error import MeanError
 from truecal.watch.step import Group
 from truecal.watch.stream import Stream
 
-_FORMAT, _VERSION = "truecal.watch", 2
+_FORMAT, _VERSION = "truecal.watch", 3
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
 _ARRAYS = ("ever", "change", "best", "learned")
 _DIGITS = 6  # of numbers in the history, which are shown and not computed with
@@ -146,11 +148,11 @@ def _stream_record(stream: Stream) -> dict[str, Any]:
         "blocks": {
             "first": list(stream.blocks.first),
             "lengths": list(stream.blocks.lengths),
-            "sums": _packed(stream.blocks.sums),
+            "sums": _packed(stream.blocks.sums, "<f4"),
         },
         "evidence": {
             "batches": evidence.batches,
-            "since": evidence.since.tolist(),
+            "since": _packed(evidence.since, "<i4"),
             **{name: _packed(getattr(evidence, name)) for name in _ARRAYS},
         },
     }
@@ -161,10 +163,11 @@ def _stream(record: dict[str, Any], tolerance: float) -> Stream:
     held, blocks = record["evidence"], record["blocks"]
     start = Evidence.none(experts)
     arrays = {name: _unpacked(held[name], getattr(start, name).shape) for name in _ARRAYS}
-    since = np.array(held["since"], np.int64)
+    old = isinstance(held["since"], list)
+    since = np.array(held["since"], np.int64) if old else _unpacked(held["since"], (-1,), "<i4").astype(np.int64)
     if since.shape != start.since.shape or any(np.isnan(array).any() for array in arrays.values()):
         raise ValueError("the evidence does not match the experts")
-    sums = _unpacked(blocks["sums"], (len(blocks["first"]), 3, len(experts.cuts) + 1))
+    sums = _unpacked(blocks["sums"], (len(blocks["first"]), 3, len(experts.cuts) + 1), "<f8" if old else "<f4")
     return Stream(
         experts=experts,
         evidence=Evidence(batches=int(held["batches"]), since=since, **arrays),
@@ -175,12 +178,12 @@ def _stream(record: dict[str, Any], tolerance: float) -> Stream:
     )
 
 
-def _packed(values: Float64s) -> str:
-    return _deflated(np.ascontiguousarray(values, "<f8").tobytes())
+def _packed(values: Float64s | NDArray[np.int64], kind: str = "<f8") -> str:
+    return _deflated(np.ascontiguousarray(values, kind).tobytes())
 
 
-def _unpacked(text: str, shape: tuple[int, ...]) -> Float64s:
-    return np.frombuffer(_inflated(text), "<f8").reshape(shape).astype(np.float64)
+def _unpacked(text: str, shape: tuple[int, ...], kind: str = "<f8") -> Float64s:
+    return np.frombuffer(_inflated(text), kind).reshape(shape).astype(np.float64)
 
 
 def _deflated(content: bytes) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 import truecal as tc
 from truecal import checks
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.curve.loess import fit_loess
+from truecal.clinical.curve.loess import LoessCurve, fit_loess
 from truecal.clinical.curve.spline import SplineCurve, fit_spline, sigmoid
 from truecal.clinical.line import logit
 from truecal.clinical.quantity import student
@@ -21,9 +21,6 @@ from truecal.types import Float64s
 
 Kind = Literal["spline", "loess"]
 _DRAWS = 5000  # of the largest standardised error of a curve
-# The outer one of two edges misses less often than either: each may miss in so many times 1 - level of the cases. Measured
-# (tests.clinical.coverage): with 1 the simultaneous band of loess held the curve in .97 to 1 of cohorts at level .95.
-_OUTER = 1.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +155,7 @@ def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng
     # half an event and half a non-event more, shared out like the rows: a tail without events still has some scatter
     rate = (np.clip(curve.values, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)
     se = _steady(curve.covariance.diagonal(), rate * (1 - rate) / curve.local)
-    spent = max(1 - _OUTER * (1 - level), 0.5)
-    one, all_ = student(curve.df, level), critical(np.eye(len(points)), curve.covariance, curve.df, spent, rng)
+    one, all_ = student(curve.df, level), _critical_outer(rate, se, curve, level, rng)
     low, high, lowest, highest = (_edge(curve.values, rate, se, factor) for factor in (-one, one, -all_, all_))
     method = f"local quadratic regression, span {span:g}"
     return FlexibleCurve(points, curve.values, low, high, lowest, highest, level, "loess", method)
@@ -174,6 +170,18 @@ def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float
     return np.clip(outer(value + factor * se, wilson), 0.0, 1.0)
 
 
+def _critical_outer(rate: Float64s, se: Float64s, curve: LoessCurve, level: float, rng: np.random.Generator) -> float:
+    """The factor at which the outer edges of :func:`_edge` hold the whole curve in a share `level` of draws about the curve itself.
+
+    The plain edge holds a rate that is within factor se of the value, Wilson's one that is within so many standard errors of the
+    rate itself; a draw needs the smaller factor of the two at every score.
+    """
+    drawn = _errors(np.eye(len(rate)), curve.covariance, curve.df, rng)
+    found = (np.clip(rate + drawn, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)
+    wider = np.sqrt(np.maximum(rate * (1 - rate) / (found * (1 - found)), 1.0))
+    return float(np.quantile((np.abs(drawn) / (se * wider)).max(axis=1), level))
+
+
 def _steady(variance: Float64s, binomial: Float64s) -> Float64s:
     """Standard errors that are not below those of independent rows times the design effect of the whole curve.
 
@@ -186,12 +194,17 @@ def _steady(variance: Float64s, binomial: Float64s) -> Float64s:
 
 def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator) -> float:
     """The quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for errors e with this covariance (Student's)."""
+    errors = _errors(jacobian, covariance, df, rng)
+    size = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian))
+    if not (size > 0).any():
+        raise InputError("the curve is certain everywhere, which no data can make it; give more rows, or other scores")
+    return float(np.quantile(np.abs(errors[:, size > 0] / size[size > 0]).max(axis=1), level))
+
+
+def _errors(jacobian: Float64s, covariance: Float64s, df: float, rng: np.random.Generator) -> Float64s:
+    """Draws of x_i' e, (draws, rows of `jacobian`), for errors e with this covariance (Student's)."""
     values, vectors = np.linalg.eigh(covariance)
     kept = values > values.max() * 1e-12
     root = jacobian @ (vectors[:, kept] * np.sqrt(values[kept]))
-    size = np.sqrt((root**2).sum(axis=1))
-    root = root[size > 0] / size[size > 0, None]
-    if not root.size:
-        raise InputError("the curve is certain everywhere, which no data can make it; give more rows, or other scores")
-    draws = rng.standard_normal((_DRAWS, root.shape[1])) / np.sqrt(rng.chisquare(df, _DRAWS) / df)[:, None]
-    return float(np.quantile(np.abs(draws @ root.T).max(axis=1), level))
+    normal = rng.standard_normal((_DRAWS, root.shape[1])) @ root.T
+    return np.asarray(normal / np.sqrt(rng.chisquare(df, _DRAWS) / df)[:, None])

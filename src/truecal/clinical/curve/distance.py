@@ -1,20 +1,37 @@
 """Distances of the flexible curve from the diagonal (ICI, E50, E90, Emax), with intervals that allow for noise in the curve."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.curve.spline import SplineCurve, sigmoid
-from truecal.clinical.quantity import Quantity, student
+from truecal.clinical.curve.spline import SplineCurve
+from truecal.clinical.quantity import Quantity
 from truecal.types import Float64s
 
 _POINTS = 100  # scores, each standing for 1 % of the rows, at which drawn curves are compared with the diagonal
 _DRAWS = 600  # curves drawn around each assumed truth
-_DENIED = 0.1  # p-value below which a simpler gap is not a truth to be tried
-_TRUTHS = 17  # assumed truths off the diagonal, in one direction
-_SHORTEST, _LONGEST = 0.08, 6.0  # the nearest and the farthest, as multiples of the fitted gap
-_FARTHER = 6.0  # standard errors by which the farthest is at least beyond the fitted gap, however small that is
+_TRIED = 4000  # parameters among which the nearest truths are found
+_TRUTHS = 17  # assumed truths off the diagonal
+_FARTHEST = 4.0  # standard errors between the fitted parameters and the farthest of them
+
+
+Quick = Callable[[Float64s], Float64s]
+
+
+def _percentile(share: float) -> Quick:
+    place = int(_POINTS * share) - 1
+    return lambda gap: np.partition(np.abs(gap[:, :_POINTS]), place, axis=1)[:, place]
+
+
+# :func:`distances` of gaps (r, 102) at the points that stand for all rows
+_QUICK: tuple[Quick, ...] = (
+    lambda gap: np.abs(gap[:, :_POINTS]).mean(axis=1),
+    _percentile(0.5),
+    _percentile(0.9),
+    lambda gap: np.abs(gap).max(axis=1),
+)
 
 
 @dataclass(frozen=True)
@@ -45,12 +62,12 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     r"""ICI, E50, E90 and Emax (Austin and Steyerberg 2019), with intervals by test inversion.
 
     A noisy curve lies off the diagonal even where the true one does not, so an interval that scatters about the value misses
-    a calibrated model always. Here the truths theta_0 + lambda (theta - theta_0), lambda >= 0, are tried: theta the fitted
-    parameters, theta_0 those of the diagonal. Around each, curves are drawn with the covariance of the fit, and a truth is kept
-    unless the value lies in the lower (1 - level) / 2 of the distances drawn from it, or in their upper
-    part. At the diagonal itself the distance can only be too large, so the whole 1 - level is spent there; with growing distance
-    the upper part falls to (1 - level) / 2. The interval is the range of the distances of the truths kept, and holds the value.
-    The upper end of Emax is not below that of a straight line on the log odds, see :func:`_reach_of_line`.
+    a calibrated model always. Here truths are tried: the diagonal, and for growing distances the parameters nearest to the fitted
+    ones that have that distance (the constrained estimate, found among many tried). Around each, curves are drawn with the
+    covariance of the fit, and a truth is kept unless the value lies in the lower (1 - level) / 2 of the distances drawn from it,
+    or in their upper part. At the diagonal itself the distance can only be too large, so the whole 1 - level is spent there; with
+    growing distance the upper part falls to (1 - level) / 2. The interval is the range of the distances of the truths kept, and
+    holds the value.
     """
     value = distances(curve.at(cohort.scores) - cohort.scores, cohort.weights)
     if not curve.converged:
@@ -58,74 +75,44 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
         return CurveDistance(*(Quantity(float(v), 0.0, 1.0, level, None, method) for v in value))
     points = _points(cohort)
     noise = _noise(curve, rng)
-    observed = _quick((curve.at(points) - points)[None])[:, 0]
-    rays = [_along(curve, step, noise, points) for step in _shapes(curve)]
+    gap = (curve.at(points) - points)[None]
     ici, e50, e90, emax = (
-        _invert(float(value[i]), float(observed[i]), [ray[:, i] for ray in rays], level) for i in range(4)
+        _invert(float(v), float(quick(gap)[0]), _drawn(curve, truths, noise, points, quick), level)
+        for v, quick, truths in zip(value, _QUICK, _nearest_truths(curve, points, rng), strict=True)
     )
-    # the largest distance is not below their mean or 90th percentile; where it may be 0 it stays, or 0 would be missed too often
-    least = max(emax.low, ici.low, e90.low) if emax.low > 0 else 0.0
-    most = max(emax.high, _reach_of_line(curve, points, level))
-    return CurveDistance(ici, e50, e90, replace(emax, low=least, high=most))
+    # the largest distance is not below the 90th percentile
+    return CurveDistance(ici, e50, e90, replace(emax, low=max(emax.low, e90.low)))
 
 
-def _shapes(curve: SplineCurve) -> list[Float64s]:
-    """Gaps that may be the true ones, as parameters less those of the diagonal: the fitted one, and the simpler ones nearest to it
-    (a straight line on the log odds, a shift, a change of slope) that the data do not deny."""
-    found = [curve.parameters - curve.calibrated]
-    for directions in curve.simpler:
-        if directions.shape[1] < len(found[0]):
-            plain, _, denied = _nearest(curve, directions)
-            found += [] if denied else [plain]
+def _nearest_truths(curve: SplineCurve, points: Float64s, rng: np.random.Generator) -> list[Float64s]:
+    """For each of the four distances, the diagonal and parameters with growing distances, each the nearest to the fitted ones (by
+    the covariance) among many tried with about that distance."""
+    step = curve.parameters - curve.calibrated
+    values, vectors = np.linalg.eigh(curve.covariance)
+    kept = values > values.max() * 1e-12
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    direction = rng.standard_normal((_TRIED, root.shape[1]))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    size = rng.uniform(0, _FARTHEST, _TRIED) * (rng.random(_TRIED) < 0.9)
+    along = rng.uniform(0, 1.5, _TRIED)
+    tried = curve.calibrated + along[:, None] * step + (size[:, None] * direction) @ root.T
+    off = (tried - curve.parameters) @ (vectors[:, kept] / np.sqrt(values[kept]))
+    far = np.einsum("ij,ij->i", off, off)
+    found = []
+    gaps = curve.drawn(points, tried) - points
+    for distance in (quick(gaps) for quick in _QUICK):
+        near = far <= _FARTHEST**2
+        top = max(distance[near].max(), 1e-12) if near.any() else 1e-12
+        bins = np.minimum((np.sqrt(distance / top) * _TRUTHS).astype(int), _TRUTHS)
+        best = [np.flatnonzero(bins == j)[np.argmin(far[bins == j])] for j in range(_TRUTHS) if (bins == j).any()]
+        best.sort(key=lambda i: distance[i])
+        found.append(np.vstack([curve.calibrated, tried[best]]))
     return found
 
 
-def _nearest(curve: SplineCurve, directions: Float64s) -> tuple[Float64s, Float64s, bool]:
-    """The gap along some directions that is nearest to the fitted one, its covariance, and whether the data deny it."""
-    from scipy.special import chdtrc
-
-    step = curve.parameters - curve.calibrated
-    precision = np.linalg.pinv(curve.covariance, hermitian=True)
-    weighted = directions.T @ precision
-    inverse = np.linalg.pinv(weighted @ directions, hermitian=True)
-    plain = directions @ inverse @ weighted @ step
-    extra = len(step) - directions.shape[1]
-    excess = float((step - plain) @ precision @ (step - plain))
-    denied = extra > 0 and chdtrc(extra, excess) <= _DENIED
-    return plain, directions @ inverse @ directions.T, bool(denied)
-
-
-def _reach_of_line(curve: SplineCurve, points: Float64s, level: float) -> float:
-    """An upper end of Emax where the curve may be a straight line on the log odds; 0 where the data deny that.
-
-    The true largest gap is at one score, and its pointwise interval there fails on that side with probability (1 - level) / 2; the
-    farthest end of all pointwise intervals is therefore an upper end for Emax. With few events the slope of a line is hardly known,
-    and truths along the fitted gap alone do not reach far enough into the tail.
-    """
-    count = len(curve.coefficients)
-    inner = (points > 0) & (points < 1) & (curve.cell_of(points) < 0)
-    if not count or not inner.any():
-        return 0.0
-    plain, covariance, denied = _nearest(curve, curve.simpler[0])
-    if denied:
-        return 0.0
-    x = curve.design(points[inner])
-    centre = x @ (curve.calibrated + plain)[:count]
-    reach = student(curve.df, level) * np.sqrt(np.einsum("ij,jk,ik->i", x, covariance[:count, :count], x))
-    above, below = sigmoid(centre + reach) - points[inner], points[inner] - sigmoid(centre - reach)
-    return float(max(above.max(), below.max()))
-
-
-def _along(curve: SplineCurve, step: Float64s, noise: Float64s, points: Float64s) -> Float64s:
-    """Distances of the truths on a ray (first column) and of curves drawn about each: (truths, 4, 1 + draws)."""
-    found = []
-    squared = float(step @ np.linalg.pinv(curve.covariance, hermitian=True) @ step)
-    errors = max(squared, 1e-12) ** 0.5
-    longest = max(_LONGEST, 1 + _FARTHER / errors)
-    for factor in (0.0, *np.geomspace(_SHORTEST, longest, _TRUTHS).tolist()):
-        truth = curve.calibrated + factor * step
-        found.append(_quick(curve.drawn(points, np.vstack([truth, truth + noise])) - points))
-    return np.stack(found)
+def _drawn(curve: SplineCurve, truths: Float64s, noise: Float64s, points: Float64s, quick: Quick) -> Float64s:
+    """One distance of truths (first column) and of curves drawn about each: (truths, 1 + draws)."""
+    return np.stack([quick(curve.drawn(points, np.vstack([t, t + noise])) - points) for t in truths])
 
 
 def _points(cohort: Cohort) -> Float64s:
@@ -138,35 +125,24 @@ def _points(cohort: Cohort) -> Float64s:
     return cohort.scores[order[np.concatenate([places, [0, len(order) - 1]])]]
 
 
-def _quick(gap: Float64s) -> Float64s:
-    """:func:`distances` of gaps (r, 102) at the points that stand for all rows: (4, r)."""
-    size = np.abs(gap)
-    ranked = np.sort(size[:, :_POINTS], axis=1)
-    return np.stack(
-        [ranked.mean(axis=1), ranked[:, _POINTS // 2 - 1], ranked[:, _POINTS * 9 // 10 - 1], size.max(axis=1)]
-    )
-
-
 def _noise(curve: SplineCurve, rng: np.random.Generator) -> Float64s:
     """Errors of the parameters, drawn from Student's distribution with the curve's covariance and degrees of freedom."""
     values, vectors = np.linalg.eigh(curve.covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     normal = rng.standard_normal((_DRAWS, len(values))) @ root.T
-    return normal / np.sqrt(rng.chisquare(curve.df, _DRAWS) / curve.df)[:, None]
+    return normal / np.sqrt(rng.chisquare(curve.effective_df, _DRAWS) / curve.effective_df)[:, None]
 
 
-def _invert(value: float, observed: float, rays: list[Float64s], level: float) -> Quantity:
-    """The range of the true distances, on any of the rays, that the observed one does not contradict."""
+def _invert(value: float, observed: float, path: Float64s, level: float) -> Quantity:
+    """The range of the true distances that the observed one does not contradict; `path` is what :func:`_drawn` gives."""
     half = (1 - level) / 2
-    low, high = 1.0, 0.0
-    for ray in rays:
-        exact, drawn = np.where(ray[:, 0] < 1e-12, 0.0, ray[:, 0]), ray[:, 1:]  # the diagonal is exactly 0 off
-        scale = float(np.median(drawn[0]))  # what noise alone looks like
-        spent = half * (1 + np.exp(-exact / max(scale, 1e-300)))
-        largest = np.array([np.quantile(row, 1 - share) for row, share in zip(drawn, spent, strict=True)])
-        smallest = np.quantile(drawn, half, axis=1)
-        low = min(low, _crossing(exact, largest - observed, first=True))
-        high = max(high, _crossing(exact, observed - smallest, first=False))
+    exact, drawn = np.where(path[:, 0] < 1e-12, 0.0, path[:, 0]), path[:, 1:]  # the diagonal is exactly 0 off
+    scale = float(np.median(drawn[0]))  # what noise alone looks like
+    spent = half * (1 + np.exp(-exact / max(scale, 1e-300)))
+    largest = np.array([np.quantile(row, 1 - share) for row, share in zip(drawn, spent, strict=True)])
+    smallest = np.quantile(drawn, half, axis=1)
+    low = _crossing(exact, largest - observed, first=True)
+    high = _crossing(exact, observed - smallest, first=False)
     ratio = value / observed if observed > 0 else 1.0
     return Quantity(value, min(low * ratio, value), min(max(high * ratio, value), 1.0), level, None, "test inversion")
 

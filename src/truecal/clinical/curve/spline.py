@@ -27,7 +27,8 @@ class SplineCurve:
     Scores of exactly 0 and 1 have no log odds; they, and all scores where there are at most five different ones, have their
     observed rate instead ("cells"). `covariance` is that of the coefficients followed by the rates of the cells, by the sandwich
     formula summed over patients; `binomial` is what it would be if rows were independent and the curve true, which bands are not
-    narrower than: few events in a tail say little about their own scatter. `df` are the degrees of freedom. `converged` is
+    narrower than: few events in a tail say little about their own scatter. `df` are the degrees of freedom by the number of
+    patients, `effective_df` those of the covariance itself (:meth:`Cohort.degrees`), which has no such support. `converged` is
     False where the outcomes can be separated.
     """
 
@@ -38,6 +39,7 @@ class SplineCurve:
     covariance: Float64s
     binomial: Float64s
     df: float
+    effective_df: float
     converged: bool
 
     @property
@@ -50,20 +52,6 @@ class SplineCurve:
         line = np.zeros(len(self.coefficients))
         line[1:2] = 1.0
         return np.concatenate([line, self.cells])
-
-    @property
-    def simpler(self) -> tuple[Float64s, ...]:
-        """(k, m) directions of simpler gaps: straight lines, shifts, changes of slope; on the log odds, or on the scores where all
-        have rates of their own. Cells beside a spline are free in each."""
-        count = len(self.coefficients)
-        free = np.zeros((count + len(self.cells), len(self.cells) if count else 0))
-        line = np.zeros((count + len(self.cells), 2))
-        if count == 0:
-            line[:, 0], line[:, 1] = 1.0, self.cells - self.cells.mean()
-        else:
-            line[0, 0] = line[1, 1] = 1.0
-            free[count:] = np.eye(len(self.cells))
-        return tuple(np.hstack([part, free]) for part in (line, line[:, :1], line[:, 1:]))
 
     def cell_of(self, scores: Float64s) -> Indices:
         """Number of the cell of each score, -1 where the spline holds."""
@@ -177,4 +165,5 @@ def _with_cells(cohort: Cohort, cells: Float64s, fit: logistic.LogisticFit | Non
     coefficients = np.zeros(0) if fit is None else fit.coefficients
     converged = fit is None or fit.converged
     covariance = cohort.covariance(influence, max(count, 1))
-    return SplineCurve(knots, coefficients, cells, rates, covariance, binomial, cohort.df, converged)
+    effective = cohort.degrees(influence)
+    return SplineCurve(knots, coefficients, cells, rates, covariance, binomial, cohort.df, effective, converged)

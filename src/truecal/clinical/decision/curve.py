@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.quantity import Quantity, student
+from truecal.clinical.decision.score_interval import score_interval, values_of
+from truecal.clinical.quantity import Quantity
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.types import Float64s
@@ -65,7 +66,7 @@ class DecisionCurve:
         """Net benefit at one of the thresholds."""
         i = self._place(threshold)
         return Quantity(
-            float(self.net_benefit[i]), float(self.low[i]), float(self.high[i]), self.level, None, "influence function"
+            float(self.net_benefit[i]), float(self.low[i]), float(self.high[i]), self.level, None, "score interval"
         )
 
     def avoided(self, per: int = 100) -> Float64s:
@@ -83,16 +84,11 @@ class DecisionCurve:
             raise InputError(f"costs must be above 0, not {false_positive!r} and {false_negative!r}")
         i = self._place(false_positive / (false_positive + false_negative))
         # false_negative (prevalence - net benefit): row by row, so that the interval is of the whole
-        loss = (self.cohort.outcomes - self.benefits[:, i]) * false_negative * per
-        value, reach = _means(self.cohort, loss[:, None], self.level)
-        return Quantity(
-            float(value[0]),
-            float(value[0] - reach[0]),
-            float(value[0] + reach[0]),
-            self.level,
-            None,
-            "influence function",
-        )
+        missed = (self.cohort.outcomes - self.benefits[:, i])[:, None]
+        odds = self.thresholds[i : i + 1] / (1 - self.thresholds[i : i + 1])
+        ends = score_interval(self.cohort, missed, values_of(odds, 1, odds, 0), self.level)
+        value, low, high = (float(end[0]) * false_negative * per for end in ends)
+        return Quantity(value, low, high, self.level, None, "score interval")
 
     def _place(self, threshold: float) -> int:
         i = int(np.argmin(np.abs(self.thresholds - threshold)))
@@ -128,27 +124,30 @@ def decision_curve(
     worth = y - (1 - y) * odds  # what treating a row is worth
     treats = cohort.scores[:, None] >= thresholds
     benefit = worth * treats
-    value, reach = _means(cohort, benefit, level)
-    everyone, all_reach = _means(cohort, worth, level)
-    better = np.maximum(everyone, 0.0)
-    gain, gain_reach = _means(cohort, benefit - worth * (everyone > 0), level)
+    worths = values_of(odds, 1, -odds, 0)
+    value, low, high = score_interval(cohort, benefit, worths, level)
+    everyone, all_low, all_high = score_interval(cohort, worth, worths[:, :2], level)
+    all_treated = everyone > 0
+    _, *gain = score_interval(
+        cohort, benefit - worth * all_treated, np.where(all_treated, -1, 1)[:, None] * worths, level
+    )
     ideal = worth * (recalibrated[:, None] >= thresholds)
-    loss, loss_reach = _means(cohort, ideal - benefit, level)
+    loss, loss_low, loss_high = _difference(cohort, ideal, benefit, odds, level)
     return DecisionCurve(
         thresholds,
         value,
-        value - reach,
-        value + reach,
+        low,
+        high,
         everyone,
-        everyone - all_reach,
-        everyone + all_reach,
-        value - better,
-        gain - gain_reach,
-        gain + gain_reach,
+        all_low,
+        all_high,
+        value - np.maximum(everyone, 0.0),
+        gain[0],
+        gain[1],
         value + loss,
         loss,
-        loss - loss_reach,
-        loss + loss_reach,
+        loss_low,
+        loss_high,
         cohort.weights @ treats / cohort.weights.sum(),
         name,
         level,
@@ -162,16 +161,19 @@ def decision_curve(
 
 def paired_difference(a: DecisionCurve, b: DecisionCurve, level: float) -> Frame:
     """Net benefit of a less that of b on the same rows, one row per threshold, with intervals of the paired difference."""
-    value, reach = _means(a.cohort, a.benefits - b.benefits, level)
-    return Frame({"threshold": a.thresholds, "difference": value, "low": value - reach, "high": value + reach})
+    odds = a.thresholds / (1 - a.thresholds)
+    value, low, high = _difference(a.cohort, a.benefits, b.benefits, odds, level)
+    return Frame({"threshold": a.thresholds, "difference": value, "low": low, "high": high})
 
 
-def _means(cohort: Cohort, values: Float64s, level: float) -> tuple[Float64s, Float64s]:
-    """Weighted means of columns (n, k) and how far their intervals reach."""
-    mean = cohort.weights @ values / cohort.weights.sum()
-    each = cohort.reactions(values - mean)
-    variance = (each**2).sum(axis=0) * (cohort.patients / max(cohort.patients - 1, 1))
-    return np.asarray(mean), np.asarray(student(cohort.df, level) * np.sqrt(variance))
+def _difference(
+    cohort: Cohort, a: Float64s, b: Float64s, odds: Float64s, level: float
+) -> tuple[Float64s, Float64s, Float64s]:
+    """Mean of a - b, what two ways to decide are worth for each row. Where one of them treats nobody whom the other leaves out, as
+    one curve of the same risks does, the difference cannot have the values of such people."""
+    more, fewer = ((a != 0) & (b == 0)).any(axis=0), ((a == 0) & (b != 0)).any(axis=0)
+    more, fewer = more | ~fewer, fewer | ~more
+    return score_interval(cohort, a - b, values_of(odds, 0, 1 * more, -odds * more, -1 * fewer, odds * fewer), level)
 
 
 def same_rows(cohorts: list[Cohort], names: list[str]) -> None:

@@ -48,7 +48,7 @@ def checklist(found: Clinical, decisions: DecisionCurve, clustered: bool) -> lis
         ("12g", "How predictions were calculated", TO_ADD),
         ("14", "Fairness", f"performance in groups: {sites}; approaches {TO_ADD}"),
         (
-            "20a, 20b",
+            "20a, 20b, 21",
             "Numbers of participants and events",
             f"{units}, {found.events:,} events ({found.prevalence:.1%})",
         ),
@@ -80,9 +80,10 @@ def methods(found: Clinical, decisions: DecisionCurve, clustered: bool) -> Seque
     """The methods paragraph, sentence by sentence."""
     counted = (
         "Rows of one patient are correlated; all intervals are built from the sum of influence functions over patients "
-        "(cluster-robust) with Student's distribution."
+        "(cluster-robust) with Student's distribution and Satterthwaite's degrees of freedom."
         if clustered
-        else "All intervals are built from influence functions (robust standard errors) with Student's distribution."
+        else "All intervals are built from influence functions (robust standard errors) with Student's distribution and "
+        "Satterthwaite's degrees of freedom."
     )
     saturated = (
         f"{found.left_out:,} rows with a risk of exactly 0 or 1 have no log odds and were left out of intercept and slope. "
@@ -98,8 +99,8 @@ def methods(found: Clinical, decisions: DecisionCurve, clustered: bool) -> Seque
         "calibrated models are covered.",
         "Discrimination is the c-statistic (interval on the logit scale after DeLong [4], over patients after Obuchowski [5]); the "
         "Brier score and its scaled form summarise overall performance. ",
-        "Clinical utility is the net benefit of treating at or above a threshold [6]; net benefit after recalibration was "
-        "estimated by five-fold cross-fitting. ",
+        "Clinical utility is the net benefit of treating at or above a threshold [6], with score intervals; net benefit after "
+        "recalibration was estimated by five-fold cross-fitting. ",
         counted,
         f"Intervals are at {found.level:.0%}.",
     )

@@ -1,0 +1,110 @@
+"""False finds and planted segments by the hundred, for the statements of docs/audit.md.
+
+`python -m tests.breakdown.simulate false skewed 200` counts calibrated datasets with any find; `... planted 40` plants segments
+of 1 and 5 % of 1e5 rows at depth 1 to 3 and looks for them with `audit` and with `subgroups` of every column, Holm.
+"""
+
+import sys
+import time
+
+import numpy as np
+from scipy.special import ndtr
+
+import truecal as tc
+
+COLUMNS, LEVELS = 8, 5
+
+
+def scores(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Scores of n rows: Beta(2, 2), nine tied ones, or skewed towards 0 or (very much) towards 1."""
+    if kind == "ties":
+        return rng.integers(1, 10, n) / 10
+    shapes = {"rare": (0.3, 6.0), "skewed": (2.8, 0.05)}
+    return rng.beta(*shapes.get(kind, (2.0, 2.0)), n)
+
+
+def calibrated(kind: str, seed: int, n: int) -> tc.Predictions:
+    """Calibrated rows; "clusters" come in tens that share two columns, outcomes correlated by 0.5 on the normal scale."""
+    rng = np.random.default_rng([seed, 22])
+    columns = {f"c{j}": rng.integers(0, LEVELS, n) for j in range(COLUMNS)}
+    p, clusters = scores(kind, rng, n), None
+    labels = rng.random(n) < p
+    if kind == "clusters":
+        clusters = np.repeat(np.arange(n // 10), 10)
+        columns |= {name: columns[name][clusters] for name in ("c0", "c1")}
+        labels = ndtr(np.sqrt(0.5) * (rng.normal(size=n)[clusters] + rng.normal(size=n))) < p
+    return tc.Predictions.from_probs(p, labels.astype(int), columns=columns, clusters=clusters)
+
+
+def planted(depth: int, share: float, seed: int, n: int = 100_000, shift: float = 0.1):
+    """Scores from Beta(2, 2) and columns of five values; one segment of the given depth holds about `share` of the rows and has
+    outcomes rarer than its scores by `shift` (never below 0). Rows, which of them are inside, and true rates."""
+    rng = np.random.default_rng([seed, depth, round(1000 * share), 23])
+    bad, others = share ** (1 / depth), np.full(LEVELS - 1, (1 - share ** (1 / depth)) / (LEVELS - 1))
+    uneven = rng.choice(COLUMNS, depth, replace=False)
+    columns = {}
+    for j in range(COLUMNS):
+        chance = np.concatenate([[bad], others]) if j in uneven else np.full(LEVELS, 1 / LEVELS)
+        columns[f"c{j}"] = rng.choice(LEVELS, n, p=chance)
+    inside = np.all([columns[f"c{j}"] == 0 for j in uneven], axis=0)
+    p = rng.beta(2, 2, n)
+    truth = np.where(inside, np.maximum(p - shift, 0), p)
+    return tc.Predictions.from_probs(p, (rng.random(n) < truth).astype(int), columns=columns), inside, truth
+
+
+def overlap(found: np.ndarray, inside: np.ndarray) -> float:
+    """Rows in both over rows in either."""
+    return float((found & inside).sum() / (found | inside).sum())
+
+
+def by_column(preds: tc.Predictions, inside: np.ndarray, alpha: float = 0.05) -> float:
+    """The best overlap of a subgroup flagged by `subgroups` of each column (family-wise within it), over the columns by Holm."""
+    found = {name: tc.subgroups(preds, by=name) for name in preds.columns}
+    best = 0.0
+    for i, name in enumerate(sorted(found, key=lambda name: np.nanmin(found[name].adjusted))):
+        limit = alpha / (len(found) - i)
+        flagged = [v for v, p in zip(found[name].names, found[name].adjusted, strict=True) if p <= limit]
+        if not flagged:
+            break
+        best = max([best, *(overlap(preds.columns[name].astype(str) == value, inside) for value in flagged)])
+    return best
+
+
+def false_finds(kind: str, datasets: int, first: int = 0, n: int = 8000) -> None:
+    """How many calibrated datasets, with seeds from `first` on, have any find."""
+    finds = sum(bool(tc.audit(calibrated(kind, first + seed, n)).segments) for seed in range(datasets))
+    print(
+        f"{kind}: any find in {finds} of {datasets} calibrated datasets of {n} rows, seeds from {first} on", flush=True
+    )
+
+
+def power(datasets: int) -> None:
+    """Finds with an overlap of at least 0.8 of any segment listed, exact ones, and how often limits of the first hold its truth."""
+    for share in (0.01, 0.05):
+        for depth in (1, 2, 3):
+            hits = exact = single = held = listed = 0
+            start = time.process_time()
+            for seed in range(datasets):
+                preds, inside, truth = planted(depth, share, seed)
+                segments = tc.audit(preds).segments
+                shares = [overlap(segment.mask(preds), inside) for segment in segments]
+                hits += max(shares, default=0) >= 0.8
+                exact += max(shares, default=0) == 1
+                single += by_column(preds, inside) >= 0.8
+                if segments and segments[0].region == "all scores":
+                    rows = segments[0].mask(preds)
+                    listed += 1
+                    held += segments[0].low <= (preds.probs - truth)[rows].mean() <= segments[0].high
+            spent = (time.process_time() - start) / datasets
+            print(
+                f"share {share:g}, depth {depth}: audit {hits} (exactly {exact}), subgroups {single} of {datasets}; "
+                f"limits hold {held} of {listed}; {spent:.1f} s each",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "false":
+        false_finds(sys.argv[2], *map(int, sys.argv[3:]))
+    else:
+        power(int(sys.argv[2]))
