@@ -4,7 +4,7 @@
 Datasets: scikit-learn's iris, wine, breast cancer and digits under two kinds of models each, and generated logits with 100 and
 1000 classes. Names of datasets as arguments restrict it to these.
 
-With 45 rows to judge on, one split says little: `--splits 20` draws others and prints the mean difference to the peer that is
+With 45 rows to judge on, one split says little: `--splits 40` draws others and prints the mean difference to the peer that is
 best on the mean, with its standard error over splits. Infinite losses count as 700, minus the logarithm of the smallest float.
 """
 
