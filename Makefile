@@ -69,8 +69,8 @@ docs: $(STAMP)           ## build the documentation into site/
 	$(BIN)/python -m tools.links site
 
 bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run; which of them agree with the conformance cases
-	$(BENCH)/$(SCRIPTS)/python -m benchmarks $(ONLY)
 	$(BENCH)/$(SCRIPTS)/python -m conformance.peers
+	$(BENCH)/$(SCRIPTS)/python -m benchmarks $(ONLY)
 
 $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv $(BENCH)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import truecal as tc
 from tests.datasets import small
+from truecal.estimate.resampling.cells import Counted
 from truecal.profile import Cut
 from truecal.profile.ones import Ones
 from truecal.profile.sort import _threads, packed_sort
@@ -268,3 +269,10 @@ def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
     np.savez(file, version=1, **(parts | {"outcomes": np.ones((1, 7), np.uint8)}))
     with pytest.raises(tc.FileError, match="do not match"):
         tc.Profile.load(file)
+
+
+def test_a_part_of_a_batch_counts_rows_as_the_batch_does():
+    """Cells of fractional size count rows; a part of their batch must not take them for importance weights."""
+    cells = Counted(np.linspace(0.1, 0.9, 4)[None], np.full((3, 4), 0.5), np.full((3, 4), 10.5) + np.eye(3, 4))
+    np.testing.assert_array_equal(cells.take(slice(1, 3)).size, cells.size[1:])
+    assert cells.size[0] == 43.0

@@ -10,6 +10,8 @@ from truecal.report.records import Absent
 _DATASETS = 100
 _MOST_ROWS = 10_000
 _FEWEST_ROWS = 100
+# Beyond as many rows a world is fitted to cells of neighbouring scores, whose sums are those of the rows.
+_MOST_CELLS = 50_000
 _MOST_FITTED = (
     1_000_000  # how well a world fits is judged on datasets of the data's own size, which takes minutes beyond
 )
@@ -57,7 +59,9 @@ def bias(profile: tc.Profile, *, rng: int) -> BiasRecord | Absent:
         )
     size = min(rows, _MOST_ROWS)
     try:
-        simulated = tc.lab.how_biased(profile, estimators=_ESTIMATORS, n=size, m=_DATASETS, rng=rng)
+        simulated = tc.lab.how_biased(
+            profile.coarsen(_MOST_CELLS), estimators=_ESTIMATORS, n=size, m=_DATASETS, rng=rng
+        )
     except InputError as error:
         return Absent(f"No world could be fitted to these data: {error}.")
     return BiasRecord(
