@@ -109,7 +109,7 @@ class SweepECE(Estimator):
             else np.full(profile.batch, profile.rows)
         )
         count, finest = np.ones(profile.batch, np.intp), np.zeros(profile.batch, bool)
-        few = profile.has_ties and int(profile.distinct.max()) <= _LONG
+        few = int(profile.distinct.max()) <= _LONG  # looking at all of them first costs little
         at, part = np.arange(profile.batch), profile  # the datasets looked at
         active = profile.distinct > 1  # those of them whose sweep goes on
         b = 2
