@@ -46,7 +46,9 @@ def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: in
     weights = np.where(cohort.weights > 0, cohort.weights, 1.0)  # the pull of a row without weight is 0
     influence = pulls * (residual * cohort.weights.sum() / weights)[:, None]
     own = np.abs(cohort.scores[:, None] - nodes).argmin(axis=1)
-    parameters = round(float(pulls[np.arange(len(own)), own].sum()))  # trace of the smoother: what it takes of the scatter
+    parameters = round(
+        float(pulls[np.arange(len(own)), own].sum())
+    )  # trace of the smoother: what it takes of the scatter
     each = pulls**2 / (weights[:, None] if cohort.counted else 1.0)
     covariance = cohort.covariance(influence, parameters)
     return LoessCurve(cohort, span, degree, nodes, values, covariance, 1 / each.sum(axis=0), cohort.df)
