@@ -8,6 +8,8 @@ BENCH := .venv-bench
 LOCK := requirements/dev.lock
 UV := $(shell command -v uv 2> /dev/null)
 INSTALL = $(if $(UV),uv pip install --quiet --python $(1),$(1)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check)
+# One thread of linear algebra for every process of the tests: more would wait for each other.
+ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
 QUICK := tests/predictions tests/profile tests/lens tests/estimate tests/recalibrate tests/selective tests/tools tests/conformance \
 	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
@@ -25,10 +27,10 @@ demo: $(STAMP)           ## train real classifiers, then measure how far to trus
 	$(BIN)/truecal demo
 
 test: $(STAMP)           ## every test, doctest and statistical check
-	$(BIN)/pytest -n auto $(ARGS)
+	$(ALONE) $(BIN)/pytest -n auto $(ARGS)
 
 quick: $(STAMP)          ## under two minutes: the river without simulations and pages
-	$(BIN)/pytest -n auto -m 'not slow' -k 'not estimator_checks' $(QUICK) $(ARGS)
+	$(ALONE) $(BIN)/pytest -n auto -m 'not slow' -k 'not estimator_checks' $(QUICK) $(ARGS)
 
 check: $(STAMP)          ## lint, format, types, the rules of the house
 	$(BIN)/ruff check .
@@ -62,7 +64,7 @@ test-lowest:             ## the quick tests with the lowest versions that pyproj
 	.venv-lowest/$(SCRIPTS)/pytest -n auto -m 'not slow' $(QUICK) $(ARGS)
 
 coverage: $(STAMP)       ## lines and branches of src that the tests run; fails below the goal in pyproject.toml
-	$(BIN)/pytest -n auto --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage $(ARGS)
+	$(ALONE) $(BIN)/pytest -n auto --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage $(ARGS)
 
 docs: $(STAMP)           ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
