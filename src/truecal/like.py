@@ -96,7 +96,7 @@ def like_for(preds: tc.Predictions, tool: str, **options: Any) -> Convention:
     """:func:`like` with the task that suits the predictions: binary for one probability, where the tool tells them apart."""
     if preds.binary and tool in _BINARY:
         options = {**_BINARY[tool], **options}
-    elif tool == "relplot":
+    elif tool == "relplot" and not preds.binary:
         options = {"task": "multiclass", **options}
     return like(tool, **options)
 

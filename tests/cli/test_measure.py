@@ -188,6 +188,20 @@ def test_another_tool_s_number_stands_beside_ours_with_the_reasons(truecal, tmp_
     assert "leave out --max-error" in refused.err
 
 
+def test_another_tool_s_number_says_what_it_is_about(truecal, binary_csv):
+    """relplot judges the probability of the positive class as we do, HELM the predicted class."""
+
+    def lens_and_reason(tool):
+        theirs = json.loads(truecal("measure", binary_csv, "--like", tool, "--json").out)["results"][1]
+        return theirs["lens"], theirs["warnings"][0]
+
+    assert lens_and_reason("relplot")[0] == "positive class"
+    assert lens_and_reason("helm") == (
+        "top label",
+        "as helm computes it: it is about the top label, ours about the positive class",
+    )
+
+
 def test_cited_errors_have_words_and_names_of_their_own(truecal, binary_csv):
     assert "cutoff calibration error" in truecal("measure", binary_csv, "--estimator", "cutoff").out
     assert "smooth calibration error (smCE)" in truecal("measure", binary_csv, "--estimator", "lipschitz").out

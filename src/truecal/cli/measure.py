@@ -143,17 +143,20 @@ def _in_memory(
         if like is not None:
             if loaded.select is not None:
                 groups = {group: loaded.select(rows) for group, rows in groups.items()}
-            estimates += [(group, _foreign(rows, like, level, seed)) for group, rows in groups.items()]
+            estimates += [
+                (group, _foreign(rows, like, level, seed, estimates[0][1].lens)) for group, rows in groups.items()
+            ]
     return [(group, estimate.but(warnings=(*loaded.notes, *estimate.warnings))) for group, estimate in estimates]
 
 
-def _foreign(preds: "tc.Predictions", tool: str, level: float, seed: int) -> "tc.Estimate":
-    """What another tool would say, with the reasons why it differs among the warnings."""
+def _foreign(preds: "tc.Predictions", tool: str, level: float, seed: int, ours: str) -> "tc.Estimate":
+    """What another tool would say, with the reasons why it differs among the warnings; `ours` is what we judge."""
     from truecal.like import like_for
 
     convention = like_for(preds, tool)
     estimate = convention.measure(preds, level=level, rng=seed)
-    reasons = tuple(f"as {tool} computes it: {reason}" for reason in convention.differs)
+    other = () if estimate.lens == ours else (f"it is about the {estimate.lens}, ours about the {ours}",)
+    reasons = tuple(f"as {tool} computes it: {reason}" for reason in (*other, *convention.differs))
     return estimate.but(warnings=(*reasons, *estimate.warnings))
 
 
