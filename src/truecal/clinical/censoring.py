@@ -74,7 +74,7 @@ def censoring_weights(
     (1, [1, 0, 1, 0], [1.0, 0.0, 1.5, 1.5])
     """
     times, happened = _follow_up(time, event)
-    if not (isinstance(horizon, (int, float, np.integer, np.floating)) and np.isfinite(horizon) and horizon > 0):
+    if not (isinstance(horizon, (int, float, np.integer, np.floating)) and 0 < horizon < np.inf):
         raise InputError(f"horizon must be a time above 0, not {horizon!r}")
     if times.max() < horizon:
         raise InputError(

@@ -29,6 +29,8 @@ def is_path(source: object) -> bool:
 def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
     """The files behind paths and patterns, in order. Addresses with a scheme (s3://...) are left to the engine."""
     found: list[str] = []
+    if not isinstance(source, (str, Path)) and len(source) == 0:
+        raise FileError("no file is named: give a path, a pattern or a list of them")
     for part in [source] if isinstance(source, (str, Path)) else source:
         path = str(part)
         if "://" in path:

@@ -75,7 +75,7 @@ class Mixup(Module):  # type: ignore[misc]
         super().__init__()
         _check(alpha, classes)
         self.alpha, self.classes = alpha, classes
-        checks.whole(seed, "seed", 0)
+        checks.whole(seed, "seed", 0, 2**63 - 1)
         self.generator = torch.Generator().manual_seed(int(seed))
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

@@ -112,7 +112,7 @@ def compare(
     >>> found.p_value < 0.01, found.interval.low > 0
     (True, True)
     """
-    if len(names) != 2 or names[0] == names[1]:
+    if len(names) != 2 or not all(isinstance(name, str) for name in names) or names[0] == names[1]:
         raise InputError(f"names must be two different texts, one for each model, not {names!r}")
     if isinstance(y_true, Predictions | Sketch):
         if not isinstance(prob_a, Predictions | Sketch) or prob_b is not None:

@@ -105,7 +105,10 @@ def net_benefit(
 def _checked(thresholds: ArrayLike | None) -> Float64s:
     if thresholds is None:
         return np.arange(1, 100) / 100
-    at = np.atleast_1d(np.asarray(list(thresholds) if isinstance(thresholds, Iterable) else thresholds, np.float64))
+    if isinstance(thresholds, np.ndarray) or not isinstance(thresholds, Iterable):
+        at = np.atleast_1d(np.asarray(thresholds, np.float64))
+    else:
+        at = np.asarray(list(thresholds), np.float64)
     if at.ndim != 1 or not len(at):
         raise InputError("thresholds must be a list of numbers strictly between 0 and 1, such as [0.05, 0.1, 0.2]")
     wrong = np.flatnonzero(~((at > 0) & (at < 1)))

@@ -70,7 +70,7 @@ def coverage_atlas(
     run = run or Run()
     checks.whole(m, "m")
     checks.whole(rng, "rng", 0)
-    if not n or min(n) < 2 or not doors:
+    if len(n) == 0 or min(n) < 2 or len(doors) == 0:
         raise InputError("an atlas needs sizes of 2 rows or more and a door")
     known = worlds is None and all(door in DOORS for door in doors)
     if not known and (run.workers > 1 or run.cache is not None):

@@ -161,6 +161,7 @@ def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
     for cell in cells:
         if cell.n < 1 or cell.m < 2:
             raise InputError(f"a trial needs n >= 1 rows and m >= 2 datasets, not n={cell.n}, m={cell.m}")
+        checks.resamples(cell.m, "m", 2)
         parts = (cell.world, *cell.measures)
         if run.cache is not None and any(digest(part) is None for part in parts):
             raise InputError(

@@ -10,6 +10,7 @@ from truecal.lazy import lazy_names
 if TYPE_CHECKING:
     from truecal.predictions.readers.columns import choose as choose
     from truecal.predictions.readers.columns import choose_predictions as choose_predictions
+    from truecal.predictions.readers.files import DAMAGED_ZIP as DAMAGED_ZIP
     from truecal.predictions.readers.files import FRAME_FORMATS as FRAME_FORMATS
     from truecal.predictions.readers.files import existing as existing
     from truecal.predictions.readers.files import kind_of as kind_of
@@ -23,7 +24,7 @@ __getattr__, __all__ = lazy_names(
     __name__,
     {
         "truecal.predictions.readers.columns": "choose choose_predictions",
-        "truecal.predictions.readers.files": "FRAME_FORMATS existing kind_of read_arrays read_frame",
+        "truecal.predictions.readers.files": "DAMAGED_ZIP FRAME_FORMATS existing kind_of read_arrays read_frame",
         "truecal.predictions.readers.frames": "matching",
         "truecal.predictions.readers.read": "Wanted read_file",
     },

@@ -29,6 +29,9 @@ _KINDS = {**FRAME_FORMATS, ".json": "json", ".npz": "npz", ".eval": "eval"}
 _PACKED = {".gz": "gz", ".zst": "zst"}
 _MAGIC = ((b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"PAR1", "parquet"))
 _SEPARATORS = (",", ";", "\t", "|")
+# What reading a damaged npz file or another zip archive ends in. AttributeError: a lone .npy array; RuntimeError: a
+# password, a way of packing that Python lacks.
+DAMAGED_ZIP = (BadZipFile, OSError, EOFError, ValueError, AttributeError, RecursionError, RuntimeError, zlib.error)
 
 
 def existing(path: str | Path) -> Path:
@@ -36,6 +39,14 @@ def existing(path: str | Path) -> Path:
     if not str(path):
         raise FileError("the name of the file is empty (is a shell variable unset?)")
     file = Path(path)
+    try:
+        file.stat()
+    except FileNotFoundError:
+        pass  # said below, with the names beside it
+    except (OSError, ValueError) as error:  # a name too long, a NUL in it
+        raise FileError(
+            f"there is no file {str(file)[:100]!r}: {error.strerror if isinstance(error, OSError) else error}"
+        ) from error
     if file.is_dir():
         raise FileError(f"{file} is a folder; name a file in it, or scan it with tc.scan")
     if not file.is_file():
@@ -105,6 +116,7 @@ def read_frame(file: Path) -> Any:
         return pl.DataFrame(_records(file), infer_schema_length=None, strict=False).cast(dict.fromkeys(wide, pl.String))
     except (
         pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,  # of a damaged parquet file
         OSError,
         EOFError,
         ValueError,
@@ -124,8 +136,7 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     try:
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as held:
             return {name: held[name] for name in held.files}
-    except (BadZipFile, OSError, EOFError, ValueError, AttributeError, RecursionError) as error:
-        # AttributeError: a lone .npy array
+    except DAMAGED_ZIP as error:
         raise FileError(f"{file} is damaged or not an npz file") from error
 
 

@@ -69,6 +69,8 @@ def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | 
 def _from_lists(rows: list[Any], name: str) -> NDArray[Any]:
     width = len(rows[0])
     for i, row in enumerate(rows):
+        if not isinstance(row, list | tuple | np.ndarray):
+            raise InputError(f"column {name!r} holds lists, but row {i} is {row!r}")
         if len(row) != width:
             raise InputError(
                 f"column {name!r} holds lists of different lengths: row 0 has {width} values and row {i} has {len(row)}"
@@ -79,6 +81,8 @@ def _from_lists(rows: list[Any], name: str) -> NDArray[Any]:
 def _from_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]]:
     classes = list(rows[0])
     for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(f"column {name!r} holds mappings, but row {i} is {row!r}")
         if set(row) != set(classes):
             odd = sorted(set(row) ^ set(classes))
             raise InputError(f"column {name!r}: row {i} differs from row 0 in the class {odd[0]!r}")

@@ -26,7 +26,7 @@ def read(text: str) -> dict[str, Any]:
     """The document of a JSON text, its format and version checked."""
     try:
         content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise FileError(f"not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise FileError(f'this JSON is no recalibrator: "format" must be "{_FORMAT}"')

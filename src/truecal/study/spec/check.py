@@ -243,8 +243,6 @@ def _labels(source: Source, columns: Columns) -> tuple[Indices, int, tuple[objec
 
 def _peek_npz(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, ...], None, list[str]]:
     """Labels, and the shape of the predictions from the head of their array."""
-    from zipfile import BadZipFile
-
     if not isinstance(columns.outputs, str):
         raise InputError("an npz file keeps its predictions in one array; name that, not a list of columns")
     try:
@@ -259,7 +257,7 @@ def _peek_npz(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, ..
             return held[columns.label], shape, None, held.files
     except InputError:
         raise
-    except (BadZipFile, OSError, EOFError, ValueError, AttributeError) as error:
+    except readers.DAMAGED_ZIP as error:
         raise FileError("it is damaged or not an npz file") from error
 
 

@@ -8,11 +8,11 @@ import json
 import struct
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import ZipFile, ZipInfo
 
 from truecal.errors import FileError
 from truecal.predictions.readers.evals.answers import CONFIDENCE_KEYS, Answer, EvalLog, truth_of
-from truecal.predictions.readers.files import unpacked
+from truecal.predictions.readers.files import DAMAGED_ZIP, unpacked
 
 _ZSTD = 93  # compression method of the zip format that the standard library reads only from Python 3.14 on
 _LOCAL_HEADER = struct.Struct("<26xHH")  # ... length of the name, length of the extra field
@@ -34,7 +34,7 @@ def inspect_archive(file: Path) -> EvalLog:
                 raise FileError(f"{file} is not an Inspect log: it holds no samples")
             evaluation = json.loads(_member(file, archive, header))["eval"]
             values = [json.loads(_member(file, archive, info)) for info in samples]
-    except (BadZipFile, KeyError, ValueError, OSError) as error:
+    except (KeyError, *DAMAGED_ZIP) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{file} is damaged or not an Inspect log") from error

@@ -40,7 +40,9 @@ class MatrixMap(Recalibrator):
     def check_params(self) -> None:
         super().check_params()
         for name, value in vars(self.penalty()).items():
-            if value is not None and not (isinstance(value, int | float) and 0 <= value < np.inf):
+            if not (value is None and name == "off_diagonal") and not (
+                isinstance(value, int | float) and 0 <= value < np.inf
+            ):
                 raise InputError(f"{name} must be a number of at least 0, not {value!r}")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
