@@ -215,7 +215,7 @@ class Store:
         if not parts:
             return _table([], columns)
         paths = [self.folder / kind / f"{job}.{part}.parquet" for job, part in parts]
-        wrong = (pl.exceptions.PolarsError, OSError)
+        wrong = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
         try:
             table = pl.read_parquet(paths, glob=False)
         except wrong as error:

@@ -25,7 +25,7 @@ def read_table(path: str | os.PathLike[str]) -> Any:
                 if len(names) != 1:
                     raise InputError(f"{file} must hold one CSV file; it holds {', '.join(names) or 'none'}")
                 return pl.read_csv(held.read(names[0]), infer_schema_length=None)
-    except (pl.exceptions.PolarsError, OSError, zipfile.BadZipFile) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, zipfile.BadZipFile) as error:
         raise FileError(f"cannot read {file}: {str(error).splitlines()[0]}") from error
     raise InputError(f"{file.name} is not of a known kind; give .csv, .csv.gz, .zip (of one CSV file) or .parquet")
 

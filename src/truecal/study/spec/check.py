@@ -273,7 +273,7 @@ def _peek_table(
         names, stars = readers.matching(held, columns.outputs, "predictions")
         readers.matching(held, [columns.label], "the label")
         labels = scan.select(columns.label).collect()[columns.label]
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(f"it is not a readable {kind} file: {str(error).splitlines()[0]}") from error
     if labels.null_count():
         raise InputError(f"column {columns.label!r} has {labels.null_count()} missing values; drop or fill those rows")
