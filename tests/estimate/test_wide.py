@@ -115,3 +115,21 @@ def test_bins_of_equal_mass_without_a_sort_are_those_of_the_sorted_rows(kind, dt
         expected = np.empty(n, int)
         expected[np.argsort(np.abs(scores), kind="stable")] = np.repeat(np.arange(bins), np.diff(cuts))
         np.testing.assert_array_equal(mass_bins(scores, bins), expected)
+
+
+@pytest.mark.parametrize("estimator", [tc.BinnedECE(), tc.BinnedECE(scheme="mass"), tc.RankSeries()])
+def test_rows_sorted_by_label_say_the_same(always, estimator):
+    """Neighbours in a sorted file are of one class; groups of neighbours found nothing in them (p = 0.94 instead of 0.005)."""
+    rng = np.random.default_rng(1)
+    probs = rng.dirichlet(np.full(10, 0.3), 8000)
+    rates = probs**0.7 / (probs**0.7).sum(axis=1, keepdims=True)
+    labels = (rng.random((8000, 1)) > rates.cumsum(axis=1)).sum(axis=1).clip(0, 9)
+    order = np.argsort(labels, kind="stable")
+    drawn, ordered = (
+        tc.measure(tc.Predictions.from_probs(probs[i], labels[i]), lens=tc.ClassWise(), estimator=estimator)
+        for i in (np.arange(8000), order)
+    )
+    assert ordered.value == pytest.approx(drawn.value, abs=1e-12)
+    assert drawn.p_value == ordered.p_value == 0.005
+    length = drawn.interval.high - drawn.interval.low
+    assert ordered.interval.high - ordered.interval.low == pytest.approx(length, rel=0.25)

@@ -1,6 +1,6 @@
 r"""The class-wise rank series of very many probabilities: interval and test without a bootstrap of rows for every class.
 
-Rows are taken in 256 groups as they come (see `resampling.wide`). Every class leaves, for every group, rows, scores and ones in
+Rows are put in 256 groups at random (see `resampling.wide`). Every class leaves, for every group, rows, scores and ones in
 32 cells of equal mass. Drawing groups with replacement gives resamples of all classes together; each is estimated on the cells,
 those of several classes as one batch. Turning the signs of whole groups, in all classes at once, gives the test.
 """

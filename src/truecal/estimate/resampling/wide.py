@@ -1,6 +1,6 @@
 r"""Errors in fixed bins over many classes, with interval and test, from one pass over the matrix of probabilities.
 
-Rows are taken in 256 groups as they come. One pass leaves, for every group, the rows and the sum of residuals y - c in every bin of
+Rows are put in 256 groups at random. One pass leaves, for every group, the rows and the sum of residuals y - c in every bin of
 every class. All else is a product of matrices: drawing groups with replacement gives resamples of all classes together (rows are
 independent, so drawing groups leaves the distribution of sums as it is; 256 of them know its spread to 4 %), and turning the
 signs of whole groups gives the test. Its statistic is the mean over classes of sum_b R_b^2 / (V_b + 1), with R_b the sum of
@@ -29,6 +29,7 @@ from truecal.types import Float64s, Floats, Indices
 _LEAST_ROWS = 4096  # fewer rows make groups too small for their sums to be symmetric
 _LEAST_WORK = 5_000_000  # fewer probabilities are quickly judged class by class
 _MOST_CELLS = 1 << 16  # bins of all classes, of which every group has its own
+_SEED = 256
 GROUPS = 256
 _BLOCK = 1 << 17  # probabilities counted at a time
 _CLASSES = 256  # classes counted at a time
@@ -50,8 +51,8 @@ def fits(preds: Predictions, binning: Binning) -> bool:
 
 
 def group_of_row(n: int) -> Indices:
-    """Rows as they come, in groups of equal size."""
-    return np.repeat(np.arange(GROUPS), np.diff(np.arange(GROUPS + 1) * n // GROUPS))
+    """Groups of equal size, drawn at random: rows are often sorted by label, and then neighbours are not like any others."""
+    return np.random.default_rng(_SEED).permutation(n) % GROUPS
 
 
 @dataclass(frozen=True)
@@ -87,22 +88,23 @@ class Groups:
         """One pass over the rows, some classes at a time so that their tables stay in cache."""
         (n, classes), bins = probs.shape, binning.bins
         size = classes * bins
-        limits = (np.arange(GROUPS + 1) * n // GROUPS).tolist()
+        group_of = group_of_row(n)
+        members = np.split(np.argsort(group_of, kind="stable"), np.cumsum(np.bincount(group_of, minlength=GROUPS))[:-1])
         count, score = np.zeros((GROUPS, size)), np.zeros((GROUPS, size))
         edges = width.Edges(probs.dtype, bins, binning.closed, _BLOCK)
         first = np.arange(_CLASSES, dtype=np.int32) * np.int32(bins)
         step = _BLOCK // _CLASSES
         for group, low in product(range(GROUPS), range(0, classes, _CLASSES)):
             here = slice(low * bins, min(low + _CLASSES, classes) * bins)
-            for start in range(limits[group], limits[group + 1], step):
-                block = np.ascontiguousarray(probs[start : min(start + step, limits[group + 1]), low : low + _CLASSES])
+            for start in range(0, len(members[group]), step):
+                block = np.ascontiguousarray(probs[members[group][start : start + step], low : low + _CLASSES])
                 code = edges.of(block.ravel()).reshape(block.shape)
                 code += first[: block.shape[1]]
                 place = code.astype(np.intp).ravel()
                 count[group, here] += np.bincount(place, None, here.stop - here.start)
                 score[group, here] += np.bincount(place, block.ravel(), here.stop - here.start)
         own = width.Edges(probs.dtype, bins, binning.closed, n).of(probs[np.arange(n), labels])
-        hit = group_of_row(n) * size + labels.astype(np.intp) * bins + own
+        hit = group_of * size + labels.astype(np.intp) * bins + own
         return cls(
             count, score, np.bincount(hit, None, GROUPS * size).reshape(GROUPS, size).astype(np.float64), classes
         )

@@ -3,12 +3,10 @@
 import numpy as np
 
 from truecal import checks
-from truecal.estimate import resampling
+from truecal.estimate import Binning, resampling
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test, verdict_of
-
-_MOST_BINS = 1_000_000
 
 
 @checks.checked
@@ -58,7 +56,7 @@ def hosmer_lemeshow(
     >>> round(verdict.statistic, 6), round(verdict.p_value, 4)
     (5.0, 0.0821)
     """
-    checks.whole(bins, "bins", 1, _MOST_BINS)
+    Binning(bins, "mass").check()
     method = f"Hosmer-Lemeshow test, {bins} bins"
     if resamples is not None:
         return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
