@@ -3,7 +3,8 @@
 import numpy as np
 
 from truecal import checks
-from truecal.estimate import Binning, resampling
+from truecal import estimate as estimators
+from truecal.estimate import resampling
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test, verdict_of
@@ -56,7 +57,7 @@ def hosmer_lemeshow(
     >>> round(verdict.statistic, 6), round(verdict.p_value, 4)
     (5.0, 0.0821)
     """
-    Binning(bins, "mass").check()
+    estimators.Binning(bins, "mass").check()
     method = f"Hosmer-Lemeshow test, {bins} bins"
     if resamples is not None:
         return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
