@@ -54,14 +54,14 @@ def test_rows_of_one_key_are_drawn_together():
     alone = tc.compare(a, b)
     together = tc.compare(*copies, key="q")
     width = together.interval.high - together.interval.low
-    assert together.interval.method == "paired bootstrap of clusters"
+    assert together.interval.method == "paired rank series of clusters"
     assert width == pytest.approx(alone.interval.high - alone.interval.low, rel=0.25)  # copies add nothing
 
 
 def test_unpaired_models_may_have_any_number_of_rows():
     a, b = answers(1500, 1.0, 0), answers(900, 3.0, 1)
     found = tc.compare(a, b, paired=False)
-    assert found.interval.method == "bootstrap of rows, unpaired"
+    assert found.interval.method == "rank series of rows, unpaired"
     assert found.interval.high < 0
     assert found.n == 900
 

@@ -18,11 +18,13 @@ from truecal.estimate.bins import Bins
 from truecal.estimate.combine import root
 from truecal.estimate.estimate import Curve, Estimate, Interval
 from truecal.estimate.rank_series.clustered import ClusteredSeries
+from truecal.estimate.rank_series.paired import Side
 from truecal.estimate.resampling import (
     FEW_RESAMPLES,
     Bootstrap,
     Method,
     Redrawn,
+    Units,
     against_redraws,
     bootstrap_cells,
     in_fixed_bins,
@@ -248,6 +250,10 @@ class Estimator(ABC):
 
     def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval] | None:
         """Value, power and interval that count clusters, from the rank series of them; None: clusters are resampled."""
+        return None
+
+    def side(self, data: Sample | Profile, units: Units | None = None) -> Side | None:
+        """What a comparison of two models needs of one, on rows drawn as `units` say; None: they are resampled."""
         return None
 
     # ------------------------------------------------------------------ sketches

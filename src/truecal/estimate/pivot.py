@@ -54,6 +54,13 @@ class Pivot:
         at = np.arange(len(times))
         return self.enlarged[place, at] * (1 - part) + self.enlarged[place + 1, at] * part
 
+    def noise_along(self, theta: Float64s) -> Float64s:
+        """The same of a single dataset at many thetas."""
+        if self.fitted is None or self.enlarged is None:
+            return np.full_like(theta, float(self.noise[0]))
+        times = np.sqrt(theta / (self.fitted[0] if self.fitted[0] > _LEAST_FITTED else np.inf))
+        return np.interp(times, ENLARGED, self.enlarged[:, 0])
+
     def interval(self, level: float) -> tuple[Float64s, Float64s]:
         """Roots of the ends of {theta >= 0: (X - theta)^2 <= z^2 (a + b theta + e theta^2)}; X below 0 counts as 0."""
         from statistics import NormalDist

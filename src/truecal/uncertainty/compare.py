@@ -1,7 +1,7 @@
 """Which model is better calibrated? Differences on the same rows, with interval and test."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
 from typing import Any
@@ -18,7 +18,6 @@ from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Sketch
 from truecal.select import column
-from truecal.types import Float64s
 from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context, limits
 from truecal.uncertainty.multiplicity import holm
 
@@ -27,8 +26,8 @@ from truecal.uncertainty.multiplicity import holm
 class Comparison(Tabular):
     """Error of model `a` minus error of model `b` on the same rows; positive means that b is better calibrated.
 
-    `differences` is the resampled distribution, already on the scale of the true difference; `p_value` is two-sided, for no
-    difference, and agrees with the interval; `adjusted_p` is corrected for the number of comparisons made together.
+    `p_value` is two-sided, for no difference, and agrees with the interval; `adjusted_p` is corrected for the number of comparisons
+    made together.
     """
 
     a: str
@@ -38,7 +37,6 @@ class Comparison(Tabular):
     interval: Interval
     p_value: float
     adjusted_p: float
-    differences: Float64s = field(repr=False)
     estimator: Estimator
     lens: str
     n: int
@@ -64,7 +62,7 @@ class Comparison(Tabular):
         return Frame.from_records([{**self.row(), "value_a": self.value_a, "value_b": self.value_b, "n": self.n}])
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, without the resampled distribution."""
+        """The fields as plain values."""
         return {**super().to_dict(), "difference": self.difference, "estimator": repr(self.estimator)}
 
     def __str__(self) -> str:
@@ -95,9 +93,10 @@ def compare(
 ) -> Comparison:
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    The interval is made of those of both errors and of the correlation of their estimates (Zou and Donner 2008; see `compared.py`),
-    which is that over rows (or whole clusters) drawn with replacement, the same for both models: what the models have in common
-    cancels. The p-value agrees with the interval.
+    What the models have in common cancels. Of the rank series both estimates are judged together, by formula
+    (docs/methods/comparisons.md). Of other estimators the interval is made of those of both errors and of the correlation of their
+    estimates (Zou and Donner 2008; see `compared.py`), which is that over rows (or whole clusters) drawn with replacement, the same
+    for both models. The p-value agrees with the interval.
 
     compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
     belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
@@ -243,7 +242,8 @@ def _compare_all(
     models = judge(estimator, all_preds, lenses, Drawing(units, draws, chosen.paired, level, generator))
     first = next(iter(all_preds))
     kind = units[first].kind
-    method = f"paired bootstrap of {kind}" if chosen.paired else f"bootstrap of {kind}, unpaired"
+    how = "rank series" if models[first].side is not None else "bootstrap"
+    method = f"paired {how} of {kind}" if chosen.paired else f"{how} of {kind}, unpaired"
     described, n = lenses[first].describe(all_preds[first]), min(map(len, all_preds.values()))
     stated = _Stated(level, method, estimator, described, n, chosen.paired)
     return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
@@ -260,7 +260,7 @@ def _compare_sketches(
     generator = checks.generator(rng)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
     models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}
-    n, method = min(s.rows for s in sketches.values()), "bootstrap of rows, unpaired, and what the sketches leave open"
+    n, method = min(s.rows for s in sketches.values()), "rows, unpaired, and what the sketches leave open"
     stated = _Stated(level, method, estimator, "scores", n, paired=False)
     return _adjusted([_pair(a, b, models, stated) for a, b in pairs])
 
@@ -355,8 +355,7 @@ def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Compa
     difference, unseen = one.value - other.value, one.unseen + other.unseen
     low, high, p = limits(one, other, stated.level, paired=stated.paired)
     interval = Interval(min(low, difference) - unseen, max(high, difference) + unseen, stated.level, stated.method)
-    d = one.drawn - other.drawn
-    return Comparison(a, b, one.value, other.value, interval, p, p, d, stated.estimator, stated.lens, stated.n)
+    return Comparison(a, b, one.value, other.value, interval, p, p, stated.estimator, stated.lens, stated.n)
 
 
 def _p_text(p: float) -> str:

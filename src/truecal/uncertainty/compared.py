@@ -20,11 +20,12 @@ class Model:
     """What a comparison needs of one model."""
 
     value: float
-    drawn: Float64s  # where its true error may be, resample by resample
-    calibrated: bool  # whether it may be perfectly calibrated
+    drawn: Float64s | None = None  # where its true error may be, resample by resample
+    calibrated: bool = False  # whether it may be perfectly calibrated
     unseen: float = 0.0  # how far a sketch may be from the value of all rows
     interval: tuple[float, float] | None = None  # its own, where the value is free of bias
     unselected: Float64s | None = None  # powers of the resamples before anything was chosen from the data
+    side: rank_series.Side | None = None  # of an estimator that needs no resamples
 
     @classmethod
     def of(cls, joint: jointly.Joint, estimator: Estimator, level: float, interval: Interval | None) -> "Model":
@@ -40,6 +41,9 @@ class Model:
     ) -> "Model":
         """From the cells of a sketch, which are drawn like the rows in them."""
         estimate = measure(sketch, estimator=estimator, level=level, rng=rng)
+        side = estimator.side(sketch.to_profile())
+        if side is not None:
+            return cls(float(estimate), unseen=estimate.sketch_error or 0.0, side=side)
         found = estimator.resampled(sketch.to_profile(), resamples=resamples, level=level, rng=rng)
         drawn = np.minimum(estimator.root(found.power - found.deviations), 1.0)
         p = 0.0 if estimate.p_value is None else float(estimate.p_value)
@@ -63,8 +67,13 @@ class Drawing:
 def by_counts(
     estimator: Estimator, all_preds: Mapping[str, Predictions], lenses: Mapping[str, Lens], drawing: Drawing
 ) -> dict[str, Model]:
-    """Errors of one probability: resamples are counts of units, which serve all models."""
+    """Errors of one probability: by formula where the estimator has one, else resamples are counts of units, for all models."""
     units, rng = drawing.units, drawing.rng
+    if all(lenses[name].shares(preds) is None for name, preds in all_preds.items()):
+        sides = {name: estimator.side(lenses[name].sample(preds), units[name]) for name, preds in all_preds.items()}
+        known = {name: Model(side.value, side=side) for name, side in sides.items() if side is not None}
+        if len(known) == len(sides):
+            return known
     counts = next(iter(units.values())).draws(drawing.resamples, rng)
     models = {}
     for name, preds in all_preds.items():
@@ -112,15 +121,18 @@ def limits(one: Model, other: Model, level: float, *, paired: bool) -> tuple[flo
     Zou and Donner (2008): where l and u are the distances from a value to the ends of its interval, the lower end of a - b lies
     sqrt(l_a^2 + u_b^2 - 2 rho l_a u_b) below the difference of the values, the upper end sqrt(u_a^2 + l_b^2 - 2 rho u_a l_b) above
     it, rho the correlation of the estimates. The errors' own intervals hold near zero and away from it, so those of the difference
-    do. Values that are biased are compared by the quantiles of resampled differences instead.
+    do. Values that are biased are compared by the quantiles of resampled differences instead; those of the rank series by what is
+    known of both estimates together (:meth:`rank_series.Side.limits`).
     """
+    if one.side is not None and other.side is not None:
+        return one.side.limits(other.side, level, paired=paired)
     if one.interval is None or other.interval is None:
         return _by_quantiles(one, other, level)
     difference = one.value - other.value
     rho = _correlation(one.unselected, other.unselected) if paired else 0.0
     down = _reach(one.value - one.interval[0], other.interval[1] - other.value, rho)
     up = _reach(one.interval[1] - one.value, other.value - other.interval[0], rho)
-    if paired and np.array_equal(one.drawn, other.drawn):
+    if paired and np.array_equal(_drawn(one), _drawn(other)):
         down = up = 0.0  # the same model twice
     normal = NormalDist()
     away, reach = abs(difference), down if difference > 0 else up
@@ -141,12 +153,17 @@ def _reach(one: float, other: float, rho: float) -> float:
     return float(np.sqrt(max(one**2 + other**2 - 2 * rho * one * other, 0.0)))
 
 
+def _drawn(model: Model) -> Float64s:
+    assert model.drawn is not None
+    return model.drawn
+
+
 def _by_quantiles(one: Model, other: Model, level: float) -> tuple[float, float, float]:
-    d = one.drawn - other.drawn
+    d = _drawn(one) - _drawn(other)
     low, high = np.quantile(d, [(1 - level) / 2, (1 + level) / 2])
     if other.calibrated and not one.calibrated:  # then all of the one error may be the difference
-        high = max(high, np.quantile(one.drawn, (1 + level) / 2))
+        high = max(high, np.quantile(_drawn(one), (1 + level) / 2))
     if one.calibrated and not other.calibrated:
-        low = min(low, -np.quantile(other.drawn, (1 + level) / 2))
+        low = min(low, -np.quantile(_drawn(other), (1 + level) / 2))
     tail = int(min(np.count_nonzero(d <= 0), np.count_nonzero(d >= 0)))
     return float(low), float(high), min(1.0, 2 * (1 + tail) / (1 + len(d)))

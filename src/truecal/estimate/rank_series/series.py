@@ -13,8 +13,11 @@ from truecal.estimate.rank_series.basis import largest_sum
 from truecal.estimate.rank_series.clustered import ClusteredSeries
 from truecal.estimate.rank_series.fit import Fit, covariance_of, fits, pivot_of, safe, shape_of, value_of
 from truecal.estimate.rank_series.null import Null
+from truecal.estimate.rank_series.paired import Side
+from truecal.estimate.rank_series.sides import side_of
 from truecal.estimate.rank_series.sketched import largest_move
-from truecal.estimate.resampling import Redrawn
+from truecal.estimate.resampling import Redrawn, Units
+from truecal.lens import Sample
 from truecal.profile import CellProfile, Profile
 from truecal.types import Float64s
 
@@ -122,6 +125,9 @@ class RankSeries(Estimator):
 
     def of_clusters(self, series: ClusteredSeries, level: float) -> tuple[float, float, Interval]:
         return (*series.estimate(self.norm), series.interval(level, self.norm))
+
+    def side(self, data: Sample | Profile, units: Units | None = None) -> Side | None:
+        return side_of(data, units) if self.norm == 2 else None
 
     def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
         range_ = super().sketch_range(cells, estimate)

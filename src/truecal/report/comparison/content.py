@@ -105,7 +105,7 @@ def gather_comparison(
     rows = [_model(name, estimates[name], rows_of.get(name), abstention.get(name)) for name in models]
     pairs = tuple(PairRow.of(comparison) for comparison in comparisons)
     described = "scores" if first is None or judged is None else judged.describe(first)
-    options = {"level": level, "lens": described, "resamples": len(comparisons[0].differences), "rng": rng}
+    options = {"level": level, "lens": described, "resamples": setting.pairing.resamples, "rng": rng}
     prints = {name: fingerprint((preds.probs, preds.labels, preds.weights)) for name, preds in rows_of.items()}
     return ComparisonContent(
         title=setting.title,
