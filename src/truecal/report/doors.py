@@ -93,7 +93,7 @@ def report_comparison(
     key, paired : rows belong together by their place, by the column `key`, or (paired=False) not at all.
     reference : compare every model with this one only, instead of every pair.
     lens, level, title, command, rng : as in :func:`report`.
-    resamples : of the paired bootstrap, at least; more are drawn where the number of pairs needs them.
+    resamples : of a paired bootstrap, at least; more are drawn where the number of pairs needs them. The rank series needs none.
 
     >>> import tempfile, truecal as tc
     >>> from truecal.report import report_comparison
