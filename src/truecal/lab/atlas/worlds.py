@@ -111,9 +111,6 @@ def _softmax(logits: Array) -> Array:
     return power / power.sum(axis=1, keepdims=True)
 
 
-CLASS_GROUPS = ("classes, calibrated", "classes, tempered")
-
-
 def class_worlds() -> dict[str, dict[str, ClassWorld]]:
     """Worlds of 2, 10, 50 and 100 classes, calibrated and overconfident."""
     numbers = (2, 10, 50, 100)

@@ -11,7 +11,6 @@ DEBIASED = tc.DebiasedECE(bins=15, norm=2, ties="split")
 EM_SWEEP = tc.SweepECE(scheme="mass", norm=2, ties="split")
 EW_SWEEP = tc.SweepECE(scheme="width", norm=2)
 KDE = tc.KernelDensityECE(norm=2)
-KDE_CORRECT = tc.KernelDensityECE(norm=2, bandwidth="correct")  # as the authors of R computed it
 RANK_SERIES = tc.RankSeries(norm=2)
 
 
