@@ -94,7 +94,7 @@ def compare(
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
     What the models have in common cancels. Of the rank series both estimates are judged together, by formula
-    (docs/methods/rank-series.md, 21 and 22). Of other estimators the interval is made of those of both errors and of the correlation
+    (docs/methods/rank-series.md, 21 and 22). Of other estimators the interval is made of those of both errors and the correlation
     of their estimates (Zou and Donner 2008; see `compared.py`), which is that over rows (or whole clusters) drawn with replacement,
     the same for both models. The p-value agrees with the interval.
 
