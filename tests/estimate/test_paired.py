@@ -91,6 +91,16 @@ def test_the_same_model_does_not_differ_and_few_clusters_are_less_sure():
     assert few[2] > many[2]
 
 
+def test_short_series_of_clusters_may_leave_out_different_things():
+    """Runs show more of both models: only in the box may that be true of the second alone."""
+
+    def lower(clusters):
+        sure = {"floor": 1e-8, "noise": 1e-5, "spread": 1e-6, "clusters": clusters}
+        return side(0.01, most=0.012, **sure).limits(side(0.01, most=0.013, **sure), 0.9, paired=False)[0]
+
+    assert lower(10_000) < lower(None) - 0.005
+
+
 def test_two_recalibrations_of_one_score_differ_by_what_is_known():
     """Then D is 4 E[v (a - b)^2] / n, whatever the outcomes say of either."""
     rng = np.random.default_rng(4)

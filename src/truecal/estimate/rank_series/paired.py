@@ -11,7 +11,9 @@ themselves, how far each is off, cancels in D: on the same outcomes beta_1 - bet
 A difference d of the errors is kept if some (theta_1, theta_2) with this difference is about as likely as the likeliest pair:
 the least (X - theta)' Cov^-1 (X - theta) on sqrt(theta_1) - sqrt(theta_2) = d may exceed the least of all by z^2. So nothing has
 to be decided about how far either model is off, which a difference of roots depends on near zero. Where runs of neighbours show
-more than the estimates, X may lie anywhere between what both estimates say and what the runs say of both (`Pivot.most`).
+more than the estimates (`Pivot.most`), X may lie anywhere on the line between what both estimates say and what the runs say of
+both: two curves of the same rows have their jumps in common. The series of clusters are too short for that, and each may leave
+out what the other does not: there X may lie anywhere in the box.
 """
 
 from dataclasses import dataclass
@@ -104,6 +106,7 @@ class _Pair:
 
     def __init__(self, one: Side, other: Side, *, paired: bool) -> None:
         self._pivots = one.pivot, other.pivot
+        self._apart = one.units is not None or other.units is not None
         self._common = _Common.of(one.noise, other.noise) if paired else _Common(0.0, None, 0.0)
         centres = [float(p.centre[0]) for p in self._pivots]
         self._centre = centres
@@ -135,9 +138,12 @@ class _Pair:
 
         off = theta[0] - self._centre[0], theta[1] - self._centre[1]
         ahead = self._beyond[0], self._beyond[1]
-        length = product(ahead, ahead)
-        part = np.clip(product(off, ahead) / np.where(length > 0, length, np.inf), 0.0, 1.0)
-        left = off[0] - part * ahead[0], off[1] - part * ahead[1]
+        if self._apart:
+            left = off[0] - np.clip(off[0], 0.0, ahead[0]), off[1] - np.clip(off[1], 0.0, ahead[1])
+        else:
+            length = product(ahead, ahead)
+            part = np.clip(product(off, ahead) / np.where(length > 0, length, np.inf), 0.0, 1.0)
+            left = off[0] - part * ahead[0], off[1] - part * ahead[1]
         return product(left, left) / (variance[0] * variance[1] - shared * shared)
 
     def ranges(self) -> list[tuple[float, float]]:
