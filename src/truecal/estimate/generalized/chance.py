@@ -138,13 +138,14 @@ def _flipped(
     assert sample.units is not None
     b, d = partition.count, sample.dimension
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    pair, row_pair = np.unique(partition.bin_of * (int(sample.units.max()) + 1) + sample.units, return_inverse=True)
-    bin_of, unit = np.divmod(pair, int(sample.units.max()) + 1)
+    present, units = np.unique(sample.units, return_inverse=True)
+    pair, row_pair = np.unique(partition.bin_of * len(present) + units, return_inverse=True)
+    bin_of, unit = np.divmod(pair, len(present))
     surplus = -np.stack([np.bincount(row_pair, weight * column, len(pair)) for column in columns], axis=1)
     surplus += np.bincount(row_pair * d + sample.labels, weight, len(pair) * d).reshape(-1, d)
     filled, first = np.unique(bin_of, return_index=True)  # pairs are in the order of their bins
     for _ in range(redraws_of(len(pair) * d)):
-        signs = rng.integers(0, 2, int(unit.max()) + 1) * 2.0 - 1.0
+        signs = rng.integers(0, 2, len(present)) * 2.0 - 1.0
         gap = np.zeros((1, b, d))
         gap[0, filled] = np.add.reduceat(signs[unit, None] * surplus, first, axis=0)
         yield gap / bins.safe

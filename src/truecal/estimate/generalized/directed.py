@@ -39,12 +39,9 @@ class Directed:
         """`fitted` : better outputs, shape (d, n); the noise of labels is theirs."""
         at = partition.bin_of
         weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-        expected, variance = np.empty_like(bins.output_sum), np.empty_like(bins.output_sum)
-        for k, q in enumerate(fitted):
-            expected[:, k] = np.bincount(at, weight * q, partition.count)
-            variance[:, k] = np.bincount(at, weight**2 * q * (1 - q), partition.count)
+        expected = np.stack([np.bincount(at, weight * q, partition.count) for q in fitted], axis=1)
         surplus = bins.outcome_sum - expected
-        beyond = beyond_chance(surplus, variance, float(weight.max()))
+        beyond = beyond_chance(surplus, fitted, weight, at, sample.units)
         gap = (expected - bins.output_sum + np.where(beyond, surplus, 0.0)) / bins.safe
         slope = slopes(gap, bins, distance, norm, sample.judged)
         value = float(bins.share @ (slope * bins.gap).sum(axis=1))

@@ -26,11 +26,13 @@ def fitted_outputs(sample: Sample) -> Float64s:
     columns = sample.columns.astype(np.float64)
     logs = np.log(np.maximum(columns, _LEAST_OUTPUT))
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    weight = weight * (weight.sum() / (weight @ weight))  # as many as the rows they are worth
     some = slice(None, None, max(1, -(-columns.size // _NUMBERS)))
     free = np.zeros(len(logs), bool)
     if sample.implied is not None:
         free[sample.implied] = True
-    fit = _Fit(logs[:, some], sample.labels[some], weight[some])
+    units = None if sample.units is None else sample.units[some]
+    fit = _Fit(logs[:, some], sample.labels[some], weight[some], units)
     exponent, offset = fit.newton(free, 1.0, np.zeros(len(logs)))
     standing = fit.standing(exponent, offset) & ~free
     if standing.any():
@@ -39,8 +41,8 @@ def fitted_outputs(sample: Sample) -> Float64s:
 
 
 class _Fit:
-    def __init__(self, logs: Float64s, labels: Indices, weight: Float64s) -> None:
-        self.logs, self.weight = logs, weight
+    def __init__(self, logs: Float64s, labels: Indices, weight: Float64s, units: Indices | None) -> None:
+        self.logs, self.weight, self.units = logs, weight, units
         self.own = float(weight @ logs[labels, np.arange(len(labels))])
         self.seen = np.bincount(labels, weight, len(logs))
 
@@ -66,13 +68,32 @@ class _Fit:
     def standing(self, exponent: float, offset: Float64s) -> NDArray[np.bool_]:
         """Events seen so often or so rarely that chance does not explain it."""
         q = _softmax(exponent * self.logs + offset[:, None])
-        return beyond_chance(self.seen - q @ self.weight, (q * (1 - q)) @ self.weight**2, float(self.weight.max()))
+        surplus = (self.seen - q @ self.weight)[None]
+        return beyond_chance(surplus, q, self.weight, np.zeros(q.shape[1], np.intp), self.units)[0]
 
 
-def beyond_chance(surplus: Float64s, variance: Float64s, heaviest: float) -> NDArray[np.bool_]:
-    """Which of many surpluses chance does not explain: P(any) <= 5 % by Bernstein's inequality with normal quantiles."""
+def beyond_chance(
+    surplus: Float64s, outputs: Float64s, weight: Float64s, at: Indices, units: Indices | None
+) -> NDArray[np.bool_]:
+    """Which surpluses (b, d) of labels over outputs (d, n) chance does not explain, for rows in the bins `at`.
+
+    By Bernstein's inequality with normal quantiles, P(any) <= 5 %. Labels of one unit are taken to be as correlated as they can be.
+    """
     from scipy.special import ndtri
 
+    b, heaviest = len(surplus), float(weight.max())
+    pair, first = at, None
+    if units is not None:
+        present, unit = np.unique(units, return_inverse=True)
+        found, pair = np.unique(at * len(present) + unit, return_inverse=True)
+        first = found // len(present)
+        heaviest = float(np.bincount(pair, weight).max())
+    variance = np.empty_like(surplus)
+    for k, q in enumerate(outputs):
+        if first is None:
+            variance[:, k] = np.bincount(at, weight**2 * q * (1 - q), b)
+        else:
+            variance[:, k] = np.bincount(first, np.bincount(pair, weight * np.sqrt(q * (1 - q))) ** 2, b)
     z = float(-ndtri(_FALSE / 2 / max(surplus.size, 1)))
     return np.abs(surplus) > z * np.sqrt(variance) + z * z / 3 * heaviest
 

@@ -15,7 +15,7 @@ The value is biased upwards, most of all with many events, so the upper end miss
 level allows the lower end takes 7 in 10.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from truecal.lens import Sample
 from truecal.types import Float64s
 
 _LOWER = 0.7  # of the misses allowed, those of the lower end
+_MOST_ROWS = 2_000_000  # that counts are written out to; beyond, a row counts as one draw of that weight, which has more noise
 _GRID = np.linspace(0.0, 6.0, 601)  # beyond, m(x) is x to nine digits
 
 
@@ -43,12 +44,22 @@ class Binned:
     norm: float
     value: float
 
+    def written_out(self) -> "Binned":
+        """With one row for every row that a whole-number weight stands for."""
+        weights = self.sample.weights
+        if weights is None or (weights == 1).all() or (weights != np.rint(weights)).any() or weights.sum() > _MOST_ROWS:
+            return self
+        rows = np.repeat(np.arange(len(weights)), weights.astype(np.int64))
+        plain = replace(self.sample.take(rows), weights=None)
+        return replace(self, sample=plain, partition=replace(self.partition, bin_of=self.partition.bin_of[rows]))
+
     def directed(self, fitted: Float64s) -> Directed:
         return Directed.of(self.sample, self.partition, self.bins, self.distance, self.norm, fitted)
 
     def debiased(self) -> float:
         """The error along the fitted direction: not above the value, not below 0."""
-        return float(np.clip(self.directed(fitted_outputs(self.sample)).value, 0.0, self.value))
+        full = self.written_out()
+        return float(np.clip(full.directed(fitted_outputs(full.sample)).value, 0.0, self.value))
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,7 @@ class Inference:
     def of(cls, binned: Binned, level: float, rng: np.random.Generator, *, debiased: bool) -> "Inference":
         from scipy.special import ndtri
 
+        binned = binned.written_out()
         given = (binned.sample, binned.partition, binned.bins, binned.distance, binned.norm)
         value, norm = binned.value, binned.norm
         chance = Chance.of(*given, rng)
