@@ -24,6 +24,8 @@ from truecal.estimate.generalized.fitted import beyond_chance
 from truecal.lens import Sample
 from truecal.types import Float64s
 
+_MORE = 2  # units
+
 
 @dataclass(frozen=True)
 class Directed:
@@ -54,16 +56,20 @@ def slopes(gap: Float64s, bins: VectorBins, distance: Distance, norm: float, jud
 
 
 def deviation(sample: Sample, partition: Partition, bins: VectorBins, slope: Float64s, fitted: Float64s) -> float:
-    """Standard error of sum_B |B|/n slope_B . gap_B over labels: of whole units, where rows belong together."""
+    """Standard error of sum_B |B|/n slope_B . gap_B over labels: of whole units, where rows belong together.
+
+    Two units more of even odds are added, the heaviest there are, so that labels which are all alike are not taken for certain.
+    """
     at, mean = partition.bin_of, np.zeros(len(sample))
     for k, q in enumerate(fitted):
         mean += slope[at, k] * q
     noise = slope[at, sample.labels] - mean
-    if sample.weights is not None:
-        noise *= sample.weights
+    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    noise *= weight
     if sample.units is not None:
-        noise = np.bincount(sample.units, noise)
-    return float(np.sqrt(noise @ noise)) / float(bins.weight.sum())
+        noise, weight = np.bincount(sample.units, noise), np.bincount(sample.units, weight)
+    even = float(weight.max()) * float(np.ptp(slope, axis=1) @ bins.share) / 2
+    return float(np.sqrt(noise @ noise + _MORE * even**2)) / float(bins.weight.sum())
 
 
 def _dual(distances: Float64s, share: Float64s, norm: float) -> Float64s:
