@@ -225,7 +225,7 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
         return _labels_by_name(y, classes)
     if y.dtype.kind not in "iubf":
         raise InputError(
-            f"labels are {y.dtype.name} (first {y.flat[0]!r}); pass classes=[...] in the order of the columns"
+            f"labels are {y.dtype.name} (first {shown(y.flat[0])}); pass classes=[...] in the order of the columns"
         )
     if y.dtype.kind == "f":
         wrong = ~(y == np.floor(y)) | ~np.isfinite(y)
