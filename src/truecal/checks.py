@@ -209,6 +209,8 @@ def _fits(value: Any, kind: Any, *, deep: bool) -> bool:
         array = np.ndim(value) > 0 if isinstance(value, np.ndarray) else hasattr(value, "to_numpy")
         if not array and (not isinstance(value, Sequence) or isinstance(value, (str, bytes))):
             return False
+        if inner and inner[0] is str:  # names are looked up, in ways of their own: never a number among them
+            return not isinstance(value, memoryview) and all(isinstance(part, str) for part in value)
         return not deep or not inner or all(_of(part, inner[0], deep=deep) for part in np.asarray(value, object))
     if outer is Callable:
         return callable(value)
