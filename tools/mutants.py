@@ -30,7 +30,7 @@ _READERS = ("columns", "files", "frames", "read", "values", "evals/answers", "ev
 GROUPS = {
     "border": (
         ("predictions/border.py", "predictions/arrays.py"),
-        ("tests/predictions/test_border.py", "tests/predictions/test_predictions.py"),
+        ("tests/predictions/test_border_edges.py", "tests/predictions/test_border.py", "tests/predictions/test_predictions.py"),
     ),
     "cut": (("profile/cut.py",), ("tests/profile/test_cut.py", "tests/profile/test_profile.py")),
     "verify": (

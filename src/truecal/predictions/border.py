@@ -303,7 +303,9 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
 
 def check_finite(logits: Floats) -> None:
     """Logits may have any size but not be NaN or infinite (-inf is allowed: a class ruled out)."""
-    if logits.size == 0 or np.isfinite(logits.sum(dtype=np.float64)):
+    with np.errstate(over="ignore", invalid="ignore"):  # inf and nan ask for a closer look
+        total = logits.sum(dtype=np.float64)
+    if np.isfinite(total):
         return
     wrong = np.isnan(logits) | (logits == np.inf)
     if wrong.any():
