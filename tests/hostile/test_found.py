@@ -73,3 +73,20 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
 def test_arguments_no_one_expects_are_refused(call, words):
     with pytest.raises(TruecalError, match=words):
         call()
+
+
+def test_a_local_regression_reaches_rows_that_are_all_equally_far():
+    """Every score 0 or 1: between them the rows within reach lie at its very end, where the kernel vanishes."""
+    p = np.repeat([0.0, 1.0], [15, 5])
+    y = np.arange(20) % 5 == 0
+    curve = tc.flexible_curve(tc.Predictions.from_probs(p, y), kind="loess", at=[0.0, 0.2, 0.5])
+    assert curve.outcome[:2].tolist() == pytest.approx([3 / 15, 3 / 15])
+    assert np.isfinite(curve.outcome).all()
+
+
+def test_an_array_for_a_number_of_a_study_is_refused(tmp_path):
+    from tools.hostile.kills import make_study
+
+    store = tc.study.Study.read(make_study(tmp_path, 1)).run(tmp_path / "store", workers=1)
+    with pytest.raises(TruecalError, match="severity must be a number"):
+        tc.study.predictions_of(store, "m0", "d", severity=P)
