@@ -43,7 +43,10 @@ OFFSETS = _both([0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
 SLOPES = _both([0.05, 0.1, 0.2, 0.4])
 LOCAL = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
 MEMORY = np.array([0.8, 0.97])  # share of the learned weights that a batch leaves
-_LARGE_SHIFT, _LARGE_OFFSET = 0.1, 0.5  # 300 uniform scores show such a change at once: it carries 9 of evidence (log 1000 is 7)
+_LARGE_SHIFT, _LARGE_OFFSET = (
+    0.1,
+    0.5,
+)  # 300 uniform scores show such a change at once: it carries 9 of evidence (log 1000 is 7)
 _GLOBAL = len(SHIFTS) + len(OFFSETS) + len(SLOPES)
 
 

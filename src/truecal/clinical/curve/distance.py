@@ -1,7 +1,7 @@
 """Distances of the flexible curve from the diagonal (ICI, E50, E90, Emax), with intervals that allow for noise in the curve."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -66,10 +66,10 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     A noisy curve lies off the diagonal even where the true one does not, so an interval that scatters about the value misses
     a calibrated model always. Here truths are tried: the diagonal, and for growing distances the parameters nearest to the fitted
     ones that have that distance (the constrained estimate, found among many tried). Around each, curves are drawn with the
-    covariance that the fit would have there, and a truth is kept unless a test of size 1 - level rejects it: the value lies too low or too high among
-    the distances drawn. At the diagonal itself a distance can only be too large, so the whole 1 - level is spent above; with
-    growing distance both sides have half of it. The interval is the range of the distances of the truths kept, and holds the
-    value.
+    covariance that the fit would have there, and a truth is kept unless a test of size 1 - level rejects it: the value lies too
+    low or too high among the distances drawn. At the diagonal itself a distance can only be too large, so the whole 1 - level is
+    spent above; with growing distance both sides have half of it. The interval is the range of the distances of the truths kept,
+    and holds the value.
     """
     value = distances(curve.at(cohort.scores) - cohort.scores, cohort.weights)
     if not curve.converged:
@@ -77,26 +77,24 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
         return CurveDistance(*(Quantity(float(v), 0.0, 1.0, level, None, method) for v in value))
     points = _points(cohort)
     covariance = _covariance(cohort, curve)
-    # Scatter between clusters is known k times as well over all k directions, which a mean or a percentile takes in, as in that of
-    # the largest distance alone.
-    one = np.inf if cohort.units is None else curve.effective_df
-    several, single = (
-        _errors(curve, points, _noise(covariance, df, rng)) for df in (one * len(covariance), one)
-    )
-    gap = (curve.at(points) - points)[None]
+    errors = _errors(curve, points, _noise(covariance, rng))
+    chance = rng.random(_DRAWS)
     tried, far = _tried(curve, covariance, rng)
-    gaps = curve.drawn(points, tried) - points
+    gaps, gap = curve.drawn(points, tried) - points, (curve.at(points) - points)[None]
     found = []
-    for v, quick, errors in zip(value, _QUICK, (several, several, several, single), strict=True):
+    for v, quick in zip(value, _QUICK, strict=True):
         exact, place = _nearest(quick(gaps), far)
         truths = np.vstack([curve.calibrated, tried[place]])
 
         @cache
-        def drawn(i: int, quick: Quick = quick, truths: Float64s = truths, errors: Errors = errors) -> Float64s:
-            return quick(curve.drawn(points, truths[i] + errors(truths[i])) - points)
+        def drawn(i: int, near: float, quick: Quick = quick, truths: Float64s = truths) -> Float64s:
+            heavier = 1.0 if cohort.units is None else _heavier(chance, curve, near)
+            return quick(curve.drawn(points, truths[i] + heavier * errors(truths[i])) - points)
 
         found.append(_invert(float(v), float(quick(gap)[0]), exact, drawn, level))
-    return CurveDistance(*found)
+    ici, e50, e90, emax = found
+    # the largest distance is not below the 90th percentile
+    return CurveDistance(ici, e50, e90, replace(emax, low=min(max(emax.low, e90.low), emax.value)))
 
 
 def _tried(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
@@ -137,24 +135,29 @@ def _points(cohort: Cohort) -> Float64s:
 
 
 def _covariance(cohort: Cohort, curve: SplineCurve) -> Float64s:
-    """Of the parameters. That of the coefficients is binomial for independent rows. For clusters it is the sandwich's, in every
-    direction not below the binomial one: few events in a tail say little about their own scatter."""
+    """Of the parameters: that of the coefficients is binomial for independent rows, and the sandwich's for clusters."""
     covariance, count = curve.covariance.copy(), len(curve.coefficients)
-    if count:
-        root = np.linalg.cholesky(curve.binomial[:count, :count])
-        values, vectors = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, covariance[:count, :count]).T))
-        effect = np.ones(count) if cohort.units is None else np.maximum(values, 1.0)
-        along = root @ vectors
-        covariance[:count, :count] = (along * effect) @ along.T
+    if cohort.units is None:
+        covariance[:count, :count] = curve.binomial[:count, :count]
     return covariance
 
 
-def _noise(covariance: Float64s, df: float, rng: np.random.Generator) -> Float64s:
-    """Errors of the parameters, drawn from Student's distribution."""
+def _noise(covariance: Float64s, rng: np.random.Generator) -> Float64s:
+    """Errors of the parameters, drawn from the normal distribution."""
     values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normal = rng.standard_normal((_DRAWS, len(values))) @ root.T
-    return normal / np.sqrt(rng.chisquare(df, _DRAWS) / df)[:, None] if np.isfinite(df) else normal
+    return rng.standard_normal((_DRAWS, len(values))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+
+
+def _heavier(chance: Float64s, curve: SplineCurve, near: float) -> Float64s:
+    """Factors (draws, 1) that make normal errors Student's, because the scatter between clusters is itself uncertain.
+
+    Far from the diagonal a distance moves with one direction of the parameters. On it (`near` is 1) it is a length over all k of
+    them, whose scatter together is known k times as well.
+    """
+    from scipy.special import chdtri
+
+    df = curve.effective_df * (1 + (len(curve.parameters) - 1) * near)
+    return np.sqrt(df / chdtri(df, chance))[:, None]
 
 
 def _errors(curve: SplineCurve, points: Float64s, noise: Float64s) -> Errors:
@@ -183,21 +186,20 @@ def _errors(curve: SplineCurve, points: Float64s, noise: Float64s) -> Errors:
     return errors
 
 
-def _invert(value: float, observed: float, exact: Float64s, drawn: Callable[[int], Float64s], level: float) -> Quantity:
+def _invert(
+    value: float, observed: float, exact: Float64s, drawn: Callable[[int, float], Float64s], level: float
+) -> Quantity:
     """The range of the true distances (among `exact`, growing) that the observed one does not contradict; `drawn` gives the
-    distances of curves drawn about the i-th."""
+    distances of curves drawn about the i-th, of which `near` says how close to the diagonal it is (1: on it)."""
     half = (1 - level) / 2
-    scale = max(float(np.median(drawn(0))), 1e-300)  # what noise alone looks like
-
-    def moved(i: int) -> float:
-        """The part of the lower half that is spent above."""
-        return half * float(np.exp(-exact[i] / scale))
+    scale = max(float(np.median(drawn(0, 1.0))), 1e-300)  # what noise alone looks like
+    near = [float(np.exp(-e / scale)) for e in exact]
 
     def above(i: int) -> float:
-        return float(np.quantile(drawn(i), 1 - half - moved(i))) - observed
+        return float(np.quantile(drawn(i, near[i]), 1 - half - half * near[i])) - observed
 
     def below(i: int) -> float:
-        return float(np.quantile(drawn(i), half - moved(i))) - observed if i else -observed
+        return float(np.quantile(drawn(i, near[i]), half - half * near[i])) - observed if i else -observed
 
     low, high = _crossing(exact, above), _crossing(exact, below)
     ratio = value / observed if observed > 0 else 1.0
