@@ -98,8 +98,8 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
 
 
 def _tried(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
-    """Parameters between the diagonal and beyond the fitted ones, in all directions, and how far each is from the fitted ones
-    (squared, by the covariance)."""
+    """Parameters around the fitted ones and the line from there towards the diagonal and beyond, in all directions, and how far each
+    is from the fitted ones (squared, by the covariance)."""
     step = curve.parameters - curve.calibrated
     values, vectors = np.linalg.eigh(covariance)
     kept = values > values.max() * 1e-12
@@ -107,19 +107,21 @@ def _tried(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -
     direction = rng.standard_normal((_TRIED, root.shape[1]))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     size = rng.uniform(0, _FARTHEST, _TRIED) * (rng.random(_TRIED) < 0.9)
-    along = rng.uniform(0, 1.5, _TRIED)
+    standard = vectors[:, kept] / np.sqrt(values[kept])
+    reach = _FARTHEST / max(float(np.linalg.norm(step @ standard)), 1e-9)
+    along = rng.uniform(max(1 - reach, 0.0), 1 + reach, _TRIED)
     tried = curve.calibrated + along[:, None] * step + (size[:, None] * direction) @ root.T
-    off = (tried - curve.parameters) @ (vectors[:, kept] / np.sqrt(values[kept]))
+    off = (tried - curve.parameters) @ standard
     return tried, np.einsum("ij,ij->i", off, off)
 
 
 def _nearest(distance: Float64s, far: Float64s) -> tuple[Float64s, Indices]:
     """Growing distances, from 0 (the diagonal) on, and the places of the tried parameters that have about each of the others and
     are the nearest to the fitted ones."""
-    near = far <= _FARTHEST**2
-    top = max(distance[near].max(), 1e-12) if near.any() else 1e-12
-    bins = np.minimum((np.sqrt(distance / top) * _TRUTHS).astype(int), _TRUTHS)
-    best = [np.flatnonzero(bins == j)[np.argmin(far[bins == j])] for j in range(_TRUTHS) if (bins == j).any()]
+    near = distance[far <= _FARTHEST**2]
+    edges = np.linspace(near.min() ** 0.5, near.max() ** 0.5, _TRUTHS + 1) ** 2
+    bins = np.searchsorted(edges, distance, side="right")
+    best = [np.flatnonzero(bins == j)[np.argmin(far[bins == j])] for j in range(1, _TRUTHS + 2) if (bins == j).any()]
     place = np.array(sorted(best, key=lambda i: distance[i]), np.intp)
     return np.concatenate([[0.0], distance[place]]), place
 
