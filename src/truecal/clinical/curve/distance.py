@@ -98,8 +98,8 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
 
 
 def _tried(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
-    """Parameters around the fitted ones and the line from there towards the diagonal and beyond, in all directions, and how far each
-    is from the fitted ones (squared, by the covariance)."""
+    """Parameters around the fitted ones and around the line from there to the diagonal and beyond, and how far each is from the
+    fitted ones (squared, by the covariance)."""
     step = curve.parameters - curve.calibrated
     values, vectors = np.linalg.eigh(covariance)
     kept = values > values.max() * 1e-12
