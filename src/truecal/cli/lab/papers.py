@@ -45,7 +45,12 @@ def paper(
 
 @lab.command()
 @click.option("--full/--quick", default=False, show_default=True, help="As many simulations as the papers, or few.")
-@click.option("--m", type=click.IntRange(1), help="This many simulated datasets or resamples instead.")
+@click.option(
+    "--part",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    help="Do this part of the simulations. [default: 1]",
+)
 @click.option(
     "--out",
     metavar="FILE",
@@ -56,17 +61,18 @@ def paper(
 @data_option
 @running_options
 @column_options
-def papers(source: Source, full: bool, m: int | None, out: str, data: tuple[str, ...], running: Running) -> None:
+def papers(source: Source, full: bool, part: float, out: str, data: tuple[str, ...], running: Running) -> None:
     """Do every experiment of the papers again and write one page: each numbered item, our number, the printed one, a verdict."""
     from truecal.lab.papers import page as whole
     from truecal.writing import write_whole
 
-    made = whole.run_items(_given(data, source), full=full, m=m, rng=running.seed, run=running.run)
+    made = whole.run_items(_given(data, source), full=full, part=part, rng=running.seed, run=running.run)
     if not out.endswith(".md"):
         for (_, file), experiment in made.items():
             experiment.write(Path(out) / file.partition("=")[0])
         out = f"{out}.md"
-    click.echo(f"written: {write_whole(out, whole.page(made))}")
+    effort = ("--full" if full else "--quick") + ("" if part == 1 else f" --part {part:g}")
+    click.echo(f"written: {write_whole(out, whole.page(made, effort))}")
 
 
 def _given(data: tuple[str, ...], source: Source) -> "dict[str, inputs.Network]":

@@ -1,6 +1,7 @@
 """docs/papers.md: the index of every numbered item with our number, the printed one and a verdict, and the small tables."""
 
 from collections.abc import Mapping
+from math import ceil
 
 from truecal import parallel
 from truecal.frame import Frame
@@ -29,12 +30,13 @@ _OPENING = """# The papers' experiments, done again
 Each numbered item of four papers is one command, `truecal lab paper NAME`; it writes a tidy table and a figure, `--full` with as
 many simulations as the paper. This page is written by
 
-    truecal lab papers --full --out docs/papers --cache FOLDER --data {data}
+    truecal lab papers {effort} --out docs/papers --cache FOLDER --data {data}
 
-which takes about half an hour of one core; simulations are kept in FOLDER, so that a run that was interrupted need not do them
-again. Numbers are percent unless said otherwise, seed 0; `+-` is the Monte-Carlo standard error and m the number of simulated
-datasets or resamples, as many as in the papers but for G's Figures 7 to 9 (200 for 1000). The worlds are those printed in the
-papers, with the parameters as rounded there. "holds" means that what the paper states of the item is true of our numbers.
+Simulations are kept in FOLDER, so that a run that was interrupted need not do them again. Numbers are percent unless said
+otherwise, seed 0; `+-` is the Monte-Carlo standard error and m the number of simulated datasets or resamples. Without `--part`,
+`--full` takes as many as the papers (1000 in most figures of R and K, 250 in P; 200 for 1000 in G's Figures 7 to 9), which is about
+half an hour of one core. The worlds are those printed in the papers, with the parameters as rounded there. "holds" means that
+what the paper states of the item is true of our numbers.
 
 Two readings are given where the papers' own numbers come from a detail of their code. The top scores behind Table 1 of R were
 computed in float32, where 48 % of them are exactly 1: the printed Beta is that of this rounding. Table 2 drops those rows and
@@ -54,11 +56,14 @@ def run_items(
     data: Mapping[str, Network],
     *,
     full: bool = False,
-    m: int | None = None,
+    part: float = 1.0,
     rng: Seed = 0,
     run: Run | None = None,
 ) -> dict[tuple[str, str], Experiment]:
-    """The experiments behind all items, by experiment and the data of its command; items whose data is not given are left out."""
+    """The experiments behind all items, by experiment and the data of its command; items whose data is not given are left out.
+
+    `part` of the simulations of a quick or of a full run are done.
+    """
     wanted: dict[tuple[str, str], None] = {}
     for item in ITEMS:
         if item.experiment and (not item.data or item.data.partition("=")[0] in data):
@@ -69,7 +74,8 @@ def run_items(
             progress(parallel.Step(f"papers: {name}", place, len(wanted)))
             network = file.partition("=")[0]
             given = {network: data[network]} if network else {}
-            made[name, file] = paper(name, full=full, m=m, data=given, rng=rng, run=kept)
+            count = PAPERS[name].full if full else PAPERS[name].quick
+            made[name, file] = paper(name, m=max(min(count, 2), ceil(part * count)), data=given, rng=rng, run=kept)
     return made
 
 
@@ -106,10 +112,10 @@ def _count(words: str, table: Frame) -> str:
     return ""
 
 
-def page(made: Mapping[tuple[str, str], Experiment]) -> str:
-    """The whole page in Markdown."""
+def page(made: Mapping[tuple[str, str], Experiment], effort: str) -> str:
+    """The whole page in Markdown; `effort` are the options that say how many simulations there are."""
     files = " --data ".join(dict.fromkeys(item.data for item in ITEMS if item.data))
-    parts = [_OPENING.format(data=files)]
+    parts = [_OPENING.format(data=files, effort=effort)]
     for letter, name in NAMES.items():
         parts += [f"## {name}\n", index(tuple(item for item in ITEMS if item.paper == letter), made).to_markdown(), ""]
     parts.append("## Tables\n")
