@@ -44,9 +44,7 @@ class Binning:
         return self.cuts(profile, self.bins)
 
     def bins_of(self, profile: Profile) -> Bins:
-        """What the bins hold; made once of a single dataset, for all estimators that look at the same bins."""
-        if not profile.single:
-            return Bins.of(profile, self.cut(profile))
+        """What the bins hold; made once, for all estimators that look at the same bins."""
         return profile.once(f"{self}", lambda rows: Bins.of(rows, self.cut(rows)))
 
     def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:

@@ -20,7 +20,7 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens
 from truecal.select import small_selection
-from truecal.study.metrics.measured import Found, diagram, measure_lens
+from truecal.study.metrics.measured import Found, as_rows, diagram, measure_lens
 from truecal.study.metrics.names import Metric, metrics_of, parse_metric
 from truecal.study.metrics.paired import Drawn, Draws, can_be_paired
 from truecal.study.metrics.scores import measure_scores, row_scores
@@ -228,7 +228,7 @@ def _measured(preds: tc.Predictions | None, job: Job, *, paired: bool) -> Iterat
         if not metrics:
             continue
         lens = make_lens(name, preds)
-        sample = top if name == "top-label" else lens.sample(preds) if lens.shares(preds) is None else None
+        sample = top if name == "top-label" else as_rows(lens.sample(preds)) if lens.shares(preds) is None else None
         numbers = measure_lens(preds, lens, metrics, sample=sample, intervals=options.intervals, level=options.level)
         errors = [metric for metric in metrics if can_be_paired(metric)] if paired and options.intervals else []
         drawn = [] if sample is None or sample.pooled else _drawn(sample, errors, options.level)
