@@ -113,10 +113,7 @@ def scored(preds, metrics, *, level=0.95):
 
 def test_scores():
     preds = preds_of(n=500)
-    found = {
-        one.metric.name: one
-        for one in scored(preds, metrics_of((GRID,), ""), level=0.9)
-    }
+    found = {one.metric.name: one for one in scored(preds, metrics_of((GRID,), ""), level=0.9)}
     assert found["nll"].value == pytest.approx(tc.scores.log_loss(preds), abs=1e-12)
     assert found["brier"].value == pytest.approx(tc.scores.brier(preds), abs=1e-12)
     direct = tc.scores.decompose(tc.TopLabel()(preds))

@@ -45,7 +45,9 @@ class Binning:
 
     def bins_of(self, profile: Profile) -> Bins:
         """What the bins hold; made once, for all estimators that look at the same bins."""
-        return profile.once(f"{self}", lambda rows: Bins.of(rows, self.cut(rows)))
+        return profile.once(
+            f"{self.bins} {self.scheme} {self.ties} {self.closed}", lambda rows: Bins.of(rows, self.cut(rows))
+        )
 
     def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
         """The cuts for other numbers of bins by the same rule: one after the other, or a column of one for each dataset."""

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from truecal.errors import InputError
 from truecal.types import Floats
 
-
 # Tensors that numpy reads as they are.
 _SHARED = {(f"torch.{kind}", "torch.strided") for kind in ("float32", "float64", "int64", "int32", "bool", "uint8")}
 
@@ -23,7 +22,9 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
     if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.dtype.isnative:
         return values
-    if isinstance(values, (set, frozenset, dict)) and not hasattr(values, "toarray"):  # scipy's dok_matrix is a dict, too
+    if isinstance(values, (set, frozenset, dict)) and not hasattr(
+        values, "toarray"
+    ):  # scipy's dok_matrix is a dict, too
         raise InputError(f"{what} are a {type(values).__name__}, which has no rows in order; give a list or an array")
     try:
         plain = _plain(values, what)

@@ -16,7 +16,11 @@ from truecal.types import Float64s, Floats
 
 _MOST_BINS = 1024  # beyond, tables no longer stay in cache and a sort is no slower
 _UNSURE = 2  # steps
-_STEPS = {2: 10, 4: 23, 8: 29}  # bits of the number of steps from 0 to 1, by the bytes of a score: exact, and below 2^31
+_STEPS = {
+    2: 10,
+    4: 23,
+    8: 29,
+}  # bits of the number of steps from 0 to 1, by the bytes of a score: exact, and below 2^31
 _FEWEST = 4  # bits of the number of steps in a bin, at least
 _BLOCK = 1 << 15  # rows counted at a time: what stays in cache
 _LANES = 4  # neighbouring rows are counted in tables of their own, so that equal scores do not wait for each other

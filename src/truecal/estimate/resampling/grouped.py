@@ -106,4 +106,3 @@ def _chance(estimator: _Binned, sums: GroupSums, turns: Float64s, power: float) 
     calibrated = Bins(np.broadcast_to(count, residual.shape), score, score + residual, count, single=False)
     reached = np.count_nonzero(estimator.of_bins(calibrated) >= power * (1 - 1e-12))
     return float(1 + reached) / (1 + len(turns))
-

@@ -12,7 +12,7 @@ import numpy as np
 import truecal as tc
 from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Bins, combined
+from truecal.estimate import Bins, Interval, combined
 from truecal.lens import Lens
 from truecal.study.metrics.names import Metric
 from truecal.types import Float64s
@@ -65,8 +65,7 @@ def measure_lens(
     for part in lens.profiles(preds):
         n = _rows(_sorted(part))
         for metric in metrics:
-            estimate, reasons = _estimate(part, metric, level)
-            power = np.full(part.batch, np.nan) if estimate is None else np.atleast_1d(estimate.power)
+            power, _, reasons = _found(part, metric, level)
             powers[metric].append(power)
             notes[metric] += [text for text in reasons if text not in notes[metric]]
     found = []
@@ -90,15 +89,16 @@ def _sorted(profile: tc.Profile) -> tc.Profile:
 
 def _alone(profile: tc.Profile, metric: Metric, intervals: Intervals, level: float) -> Found:
     """A metric of one dataset, with its interval."""
-    estimate, notes = _estimate(profile, metric, level)
-    if estimate is None:
+    power, interval, notes = _found(profile, metric, level)
+    if np.isnan(power[0]):
         return Found(metric, float("nan"), _rows(profile), warnings=notes)
     low, high = None, None
-    if intervals and estimate.interval is not None:
-        low, high = float(estimate.interval.low), float(estimate.interval.high)
+    if intervals and interval is not None:
+        low, high = float(interval.low), float(interval.high)
     elif intervals == "bootstrap":
         low, high = _bootstrapped(profile, metric, level)
-    return Found(metric, float(estimate.value), _rows(profile), low, high, notes)
+    value = float(metric.estimator(level).root(power)[0])
+    return Found(metric, value, _rows(profile), low, high, notes)
 
 
 def _clustered(
@@ -116,13 +116,17 @@ def _clustered(
     return Found(metric, float(estimate.value), estimate.n, low, high, estimate.warnings)
 
 
-def _estimate(profile: tc.Profile, metric: Metric, level: float) -> tuple[tc.Estimate | None, tuple[str, ...]]:
-    """The estimate, or None; and its warnings, or why there is none."""
+def _found(profile: tc.Profile, metric: Metric, level: float) -> tuple[Float64s, Interval | None, tuple[str, ...]]:
+    """Powers of all datasets (nan where there are none), the interval where there is a formula, and warnings or the reason."""
+    estimator = metric.estimator(level)
     try:
-        estimate = metric.estimator(level).complete(profile)
+        if metric.by_formula:
+            estimate = estimator.complete(profile)
+            return np.atleast_1d(estimate.power), estimate.interval, estimate.warnings
+        findings = estimator.found(profile)
     except InputError as error:
-        return None, (str(error),)
-    return estimate, estimate.warnings
+        return np.full(profile.batch, np.nan), None, (str(error),)
+    return findings.power, None, findings.warnings
 
 
 def _rows(profile: tc.Profile) -> int:

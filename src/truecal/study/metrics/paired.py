@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal.errors import InputError
 from truecal.estimate import jointly, resampling
 from truecal.study.metrics.names import Metric
 from truecal.types import Float64s
@@ -46,7 +45,7 @@ class Draws:
         return _draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes())
 
     def of_estimator(self, metric: Metric, sample: tc.Sample, level: float) -> Drawn:
-        """A calibration error; of rows in clusters, and where groups do not tell, resampled as :func:`truecal.bootstrap` does it."""
+        """A calibration error; clusters, and what groups do not tell, are resampled as :func:`truecal.bootstrap` does it."""
         estimator, units = metric.estimator(level), self.groups.units
         drawn = estimator.in_groups(sample, self.groups, level) if sample.independent else None
         if drawn is None:

@@ -221,7 +221,9 @@ def _measured(preds: tc.Predictions | None, job: Job, *, paired: bool) -> Iterat
     if scores:
         rows = {metric: row_scores(metric, preds, top) for metric in scores if metric.kind == "score"}
         numbers = measure_scores(preds, rows, scores, intervals=bool(options.intervals), level=options.level)
-        means = {metric: rows[metric] for metric in scores if can_be_paired(metric)} if paired and options.intervals else {}
+        means = (
+            {metric: rows[metric] for metric in scores if can_be_paired(metric)} if paired and options.intervals else {}
+        )
         yield "", numbers, [], _drawn_means(top, means, options.level)
     for name in options.lenses:
         metrics = job.metrics(name)
