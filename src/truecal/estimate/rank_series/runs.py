@@ -67,23 +67,36 @@ def _seen(cells: Cells, terms: int) -> Iterator[tuple[int, Float64s, Float64s]]:
         yield times, np.where(long, found / cells.n, -np.inf), variance / cells.n**2
 
 
-def between_clusters(cells: Cells, incidence: Any, residual: Float64s, terms: int) -> list[float]:
-    """The squared error that runs of neighbours show of one dataset when only products of different clusters are taken.
+def between_clusters(
+    cells: Cells, incidence: Any, residual: Float64s, centre: float, floor: float, terms: int
+) -> float:
+    """The centre for the upper end of the interval of one dataset when only products of different clusters are taken.
 
-    `incidence` holds the weights of zeros, then of ones, of every cell (lines) and cluster (columns), `residual` theirs.
+    `incidence` holds the weights of zeros, then of ones, of every cell (lines) and cluster (columns), `residual` theirs. `centre`
+    and `floor` are those of the series; products in G runs vary about G / K times as much under calibration.
     """
-    shown = []
-    for times in _FREE:
-        place = _places(cells.rank, np.arange(1, times * terms) / (times * terms))[0]
-        run = np.repeat(np.arange(len(place) - 1), np.diff(place))
-        inside = np.concatenate([run, run]) == np.arange(times * terms)[:, None]
-        rows, sums = (np.asarray((inside * values) @ incidence) for values in (np.ones_like(residual), residual))
-        total = rows.sum(axis=1)
-        pairs = total**2 - (rows**2).sum(axis=1)
-        products = sums.sum(axis=1) ** 2 - (sums**2).sum(axis=1)
+    from scipy.sparse import csr_array
+
+    most, places = centre, np.arange(len(residual))
+    for times in (*_FREE, *_GATED):
+        runs = times * terms
+        gated = times in _GATED
+        if gated and runs * _LEAST_ROWS > float(cells.n[0]):
+            break
+        place = _places(cells.rank, np.arange(1, runs) / runs)[0]
+        run = np.tile(np.repeat(np.arange(runs), np.diff(place)), 2)
+        rows, sums = (
+            csr_array((values, (run, places)), shape=(runs, len(places))) @ incidence
+            for values in (np.ones(len(residual)), residual)
+        )
+        total, both = (np.asarray(each.sum(axis=1)).ravel() for each in (rows, sums))
+        pairs = total**2 - np.asarray(rows.power(2).sum(axis=1)).ravel()
+        products = both**2 - np.asarray(sums.power(2).sum(axis=1)).ravel()
         mean = np.where(pairs > 0, products / np.where(pairs > 0, pairs, 1.0), 0.0)
-        shown.append(float(mean @ total / total.sum()))
-    return shown
+        shown = float(mean @ total / total.sum())
+        if not gated or shown - centre > _STANDS_OUT * np.sqrt(times * floor):
+            most = max(most, shown)
+    return most
 
 
 def _places(rank: Float64s, edges: Float64s) -> Indices:
