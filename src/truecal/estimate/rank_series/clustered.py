@@ -99,7 +99,7 @@ class ClusteredSeries:
         value = np.sqrt(max(power, 0.0))
         if power > _GATE * np.sqrt(2 * (covariance[kept, kept] ** 2).sum()):
             value *= 1 + min((noise / power + spread) / 8, _MOST_JENSEN)
-        most = between_clusters(ranks, matrix, residual, float(theta[-1]), _floor(covariance, least), len(phi))
+        most = between_clusters(ranks, matrix, residual, float(theta[-1]), 2 * float((covariance**2).sum()), len(phi))
         return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance, least, most)
 
     @property
@@ -117,7 +117,7 @@ class ClusteredSeries:
 
     @property
     def pivot(self) -> Pivot:
-        floor = _floor(self.covariance, self.least)
+        floor = 2 * max(float((v**2).sum()) for v in (self.covariance, self.least))
         return Pivot(*(np.array([x]) for x in (float(self.theta[-1]), floor, self.noise, self.spread, self.most)))
 
     def interval(self, level: float, norm: float = 2) -> Interval:
@@ -154,11 +154,6 @@ class ClusteredSeries:
             turned = largest_sum(signs @ self.sums, squares)
             reached += int(np.count_nonzero(turned >= statistic - 1e-12 * abs(statistic)))
         return statistic, (1 + reached) / (1 + resamples)
-
-
-def _floor(covariance: Float64s, least: Float64s) -> float:
-    """The variance of the estimate with all terms if there is no error, by the larger of two covariances of beta."""
-    return 2 * max(float((v**2).sum()) for v in (covariance, least))
 
 
 def terms_of(clusters: int) -> int:

@@ -73,15 +73,15 @@ def between_clusters(
     """The centre for the upper end of the interval of one dataset when only products of different clusters are taken.
 
     `incidence` holds the weights of zeros, then of ones, of every cell (lines) and cluster (columns), `residual` theirs. `centre`
-    and `floor` are those of the series; products in G runs vary about G / K times as much under calibration.
+    is the estimate of the series and `floor` its variance if there is no error. The smooth terms are all but sums over runs, so
+    what runs add to them has the variance of their products less `floor`: what clusters have in common everywhere cancels.
     """
     from scipy.sparse import csr_array
 
     most, places = centre, np.arange(len(residual))
     for times in (*_FREE, *_GATED):
         runs = times * terms
-        gated = times in _GATED
-        if gated and runs * _LEAST_ROWS > float(cells.n[0]):
+        if times in _GATED and runs * _LEAST_ROWS > float(cells.n[0]):
             break
         place = _places(cells.rank, np.arange(1, runs) / runs)[0]
         run = np.tile(np.repeat(np.arange(runs), np.diff(place)), 2)
@@ -91,11 +91,16 @@ def between_clusters(
         )
         total, both = (np.asarray(each.sum(axis=1)).ravel() for each in (rows, sums))
         pairs = total**2 - np.asarray(rows.power(2).sum(axis=1)).ravel()
-        products = both**2 - np.asarray(sums.power(2).sum(axis=1)).ravel()
-        mean = np.where(pairs > 0, products / np.where(pairs > 0, pairs, 1.0), 0.0)
-        shown = float(mean @ total / total.sum())
-        if not gated or shown - centre > _STANDS_OUT * np.sqrt(times * floor):
-            most = max(most, shown)
+        weight = np.where(pairs > 0, total / total.sum() / np.where(pairs > 0, pairs, 1.0), 0.0)
+        shown = float(weight @ (both**2 - np.asarray(sums.power(2).sum(axis=1)).ravel()))
+        if times in _GATED:
+            mean = both / np.where(total > 0, total, 1.0)
+            about = sums - csr_array((mean, (np.arange(runs), np.arange(runs))), shape=(runs, runs)) @ rows
+            alike = (about @ about.T).power(2)  # squared covariances of runs over clusters
+            variance = 2 * float(weight @ (alike @ weight))
+            if shown - centre <= _STANDS_OUT * np.sqrt(max(variance - floor, 0.0)):
+                continue
+        most = max(most, shown)
     return most
 
 
