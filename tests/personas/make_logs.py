@@ -75,7 +75,9 @@ def inspect_logs(folder: Path) -> None:
             name="stated",
         )
         model = get_model("mockllm/model", custom_outputs=outputs)
-        run(task, model=model, log_dir=str(folder / f"inspect-{name}"), display="none", max_samples=1, max_connections=1)
+        run(
+            task, model=model, log_dir=str(folder / f"inspect-{name}"), display="none", max_samples=1, max_connections=1
+        )
         (written,) = (folder / f"inspect-{name}").glob("*.eval")
         shutil.copy(written, LOGS / f"inspect_{name}.eval")
 

@@ -194,7 +194,16 @@ GOOD: dict[str, tuple[str, ...]] = {
 _RESULTS = {"frame": "results", "source": "results", "metric": "'ece-width-15-l1'", "metrics": "['ece-width-15-l1', 'error']",
             "lens": "'top-label'", "recalibrator": "'none'", "selection": "'all'", "reference": "", "datasets": "", "dataset": "",
             "covariate": "'size'", "by": "'model'", "key": "", "groups": ""}  # fmt: skip
-_FRAME = {"frame": "frame", "source": "rows", "label": "'y'", "weights": "'w'", "clusters": "", "classes": "", "logits": "", "by": ""}
+_FRAME = {
+    "frame": "frame",
+    "source": "rows",
+    "label": "'y'",
+    "weights": "'w'",
+    "clusters": "",
+    "classes": "",
+    "logits": "",
+    "by": "",
+}
 _TENSORS = {"logits": "tensor(Z)", "targets": "tensor(Y)", "weight": ""}
 _SCORES = {"scores": "tc.lab.Beta(2.0, 1.0)", "curve": "tc.lab.Power(0.2)", "recalibration": ""}
 # What goes together, by the path of the function; "" is left out. One of them is drawn for a call.

@@ -100,7 +100,10 @@ def _tempering(sample: Sample, columns: Float64s, partition: Partition) -> Float
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
     logs = np.log(np.maximum(columns, 1e-12))
     mean = (columns * logs).sum(axis=0)
-    moves = [np.bincount(partition.bin_of, weight * p * (log - mean), partition.count) for p, log in zip(columns, logs, strict=True)]
+    moves = [
+        np.bincount(partition.bin_of, weight * p * (log - mean), partition.count)
+        for p, log in zip(columns, logs, strict=True)
+    ]
     return np.stack(moves, axis=1)
 
 

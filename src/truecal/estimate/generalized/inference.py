@@ -29,7 +29,9 @@ from truecal.lens import Sample
 from truecal.types import Float64s
 
 _LOWER = 0.7  # of the misses allowed, those of the lower end
-_MOST_ROWS = 2_000_000  # that counts are written out to; beyond, a row counts as one draw of that weight, which has more noise
+_MOST_ROWS = (
+    2_000_000  # that counts are written out to; beyond, a row counts as one draw of that weight, which has more noise
+)
 _GRID = np.linspace(0.0, 6.0, 601)  # beyond, m(x) is x to nine digits
 
 
@@ -89,7 +91,9 @@ class Inference:
         if p <= below:
             sample, *rest = given
             noise = root(noise_powers(sample, fitted, *rest, rng), norm)
-            low = max(along.value + float(ndtri(below)) * along.deviation, value - float(np.quantile(noise, 1 - below)), 0.0)
+            low = max(
+                along.value + float(ndtri(below)) * along.deviation, value - float(np.quantile(noise, 1 - below)), 0.0
+            )
             noise_level = min(expected, float(noise.mean()))
         steep = slopes(binned.bins.gap, binned.bins, binned.distance, norm, binned.sample.judged)
         high = value - float(ndtri(above)) * deviation(binned.sample, binned.partition, binned.bins, steep, fitted)

@@ -69,7 +69,9 @@ class Null:
             mean, variance = (float(each.sum() - each[j]) for each in self._moments)
             return self._normal(mean + own_mean, variance + own_variance)
         (ones, p_ones), (zeros, p_zeros) = _poisson(share * rate), _poisson(share * (1 - rate))
-        own = self.weight[j] * terms(self.s[j], ones[:, None] + zeros, np.broadcast_to(ones[:, None], (len(ones), len(zeros))))
+        own = self.weight[j] * terms(
+            self.s[j], ones[:, None] + zeros, np.broadcast_to(ones[:, None], (len(ones), len(zeros)))
+        )
         mass = p_ones[:, None] * p_zeros
         others = self._before[j] * self._after[j]
         mean = float(self._moments[0].sum() - self._moments[0][j] + (own * mass).sum())
