@@ -188,13 +188,14 @@ def test_fallen_doors_are_found():
 _PLACES = (("papers", "resnet110_c10"), ("papers, recalibrated", "resnet152_imgnet"), ("others", "kink"))
 _REDUCED = {group: {name: atlas_worlds()[group][name]} for group, name in _PLACES}
 _CLASSES = {group: {"10 classes": worlds["10 classes"]} for group, worlds in class_worlds().items()}
+_SMALLER = {atlas_worlds: _REDUCED, class_worlds: _CLASSES}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("door", [door for door in DOORS if door.name != "sweep"], ids=lambda door: door.name)
 def test_no_door_falls_below_what_it_states(door):
     """30 datasets and more of 300 or 1000 rows in each of two or three worlds, together: a binomial test at 0.1 %."""
-    worlds = _CLASSES if door.classes else _REDUCED
+    worlds = _SMALLER.get(door.worlds)
     cells = coverage_atlas(
         n=[max(300, door.least_rows)], m=round(30 / min(door.share, 0.3)), doors=[door], worlds=worlds
     )

@@ -13,7 +13,7 @@ from truecal.lab.atlas.one_score import cluster_rows, profiles
 from truecal.lab.worlds.world import World
 
 ALPHA = 0.05
-_JUST_BELOW = 0.995  # times the true error: the threshold that must not be promised
+JUST_BELOW = 0.995  # times the true error: the threshold that must not be promised
 _LEAST_ERROR = 0.002  # an error below this is none that anybody would make a promise about
 _REDRAWS = 199
 _GROUPS = 12
@@ -67,7 +67,7 @@ def _verify(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | 
     false = []
     for _ in range(m):
         preds = tc.Predictions.from_probs(*_one(world, n, rng))
-        verdict = tc.uncertainty.verify(preds, threshold=_JUST_BELOW * truth).verdict
+        verdict = tc.uncertainty.verify(preds, threshold=JUST_BELOW * truth).verdict
         false.append(verdict in ("promised", "supported"))
     return Trials.of_verdicts(false, truth)
 
@@ -76,7 +76,7 @@ def _below(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | N
     truth = world.true_error(2)
     if truth < _LEAST_ERROR:
         return None
-    p = [tc.uncertainty.below(profile, _JUST_BELOW * truth).p_value for profile in profiles(world, n, m, rng)]
+    p = [tc.uncertainty.below(profile, JUST_BELOW * truth).p_value for profile in profiles(world, n, m, rng)]
     return Trials.of_verdicts(np.concatenate([np.atleast_1d(each) for each in p]) <= ALPHA, truth)
 
 
