@@ -1,7 +1,7 @@
 """What a calibrated model would show: labels redrawn from the outputs of their rows, bins kept.
 
-Labels of a cluster are not independent of each other, so they cannot be redrawn; there what each cluster shows beyond its outputs gets
-a random sign instead.
+Labels of a cluster are not independent of each other, so they cannot be redrawn; there what each cluster shows beyond its
+outputs gets a random sign instead.
 """
 
 from collections.abc import Iterator
@@ -100,7 +100,10 @@ def _tempering(sample: Sample, columns: Float64s, partition: Partition) -> Float
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
     logs = np.log(np.maximum(columns, 1e-12))
     mean = (columns * logs).sum(axis=0)
-    moves = [np.bincount(partition.bin_of, weight * p * (log - mean), partition.count) for p, log in zip(columns, logs, strict=True)]
+    moves = [
+        np.bincount(partition.bin_of, weight * p * (log - mean), partition.count)
+        for p, log in zip(columns, logs, strict=True)
+    ]
     return np.stack(moves, axis=1)
 
 

@@ -101,7 +101,13 @@ def sweep_granularity(
         bins, chance = judged.bins, judged.estimate.chance
         points = bins.count[bins.weight > 0]
         drawn = resample(
-            vector, partition, bins, distance=judge.distance, norm=norm, replicates=replicates, rng=checks.generator(rng)
+            vector,
+            partition,
+            bins,
+            distance=judge.distance,
+            norm=norm,
+            replicates=replicates,
+            rng=checks.generator(rng),
         )
         spread = drawn.values.std(ddof=1)
         rows.append((judged.estimate.value, spread, chance, bins.filled, points.min(), np.median(points), points.max()))

@@ -2,17 +2,19 @@ r"""How sure a binned error of vectors is: test of calibration, chance level, in
 
 What the interval is for: the error of the bins at hand, mean outputs against mean *true rates* of their rows.
 
-Lower end. Truth 0 is in the interval unless the test of calibration rejects it. Otherwise the end is the larger of two limits: the error
-along a fitted direction minus its deviation (`directed.py`), and the value minus the noise of labels (the triangle inequality).
+Lower end. Truth 0 is in the interval unless the test of calibration rejects it. Otherwise the end is the larger of two limits:
+the error along a fitted direction minus its deviation (`directed.py`), and the value minus the noise of labels (the triangle
+inequality).
 
-Upper end. The value has a mean of at least the true error, so value + deviation is a limit. For norm 1 credit is given for the bias that
-every truth of this size has at least. With noise of standard deviation s_c in cell c, a gap of x s_c shows |x + normal| s_c, with mean
-m(x) s_c, m(x) = sqrt(2/pi) exp(-x^2/2) + x (1 - 2 Phi(-x)), which is convex. So by Jensen's inequality the mean of the value is at least
-S m(error / S), where S m(0) is the chance level: gaps in proportion to their noise show least. The end is the error at which that is
-value + deviation; and it is at least the value told (with or without bias), which an interval has to hold.
+Upper end. The value has a mean of at least the true error, so value + deviation is a limit. For norm 1 credit is given for the
+bias that every truth of this size has at least. With noise of standard deviation s_c in cell c, a gap of x s_c shows |x +
+normal| s_c, with mean m(x) s_c, m(x) = sqrt(2/pi) exp(-x^2/2) + x (1 - 2 Phi(-x)), which is convex. So by Jensen's inequality
+the mean of the value is at least S m(error / S), where S m(0) is the chance level: gaps in proportion to their noise show
+least. The end is the error at which that is value + deviation; and it is at least the value told (with or without bias), which
+an interval has to hold.
 
-The value is biased upwards, most of all with many events, so the upper end misses less often than the lower one. Of the misses that a
-level allows the lower end takes 7 in 10.
+The value is biased upwards, most of all with many events, so the upper end misses less often than the lower one. Of the misses
+that a level allows the lower end takes 7 in 10.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +31,9 @@ from truecal.lens import Sample
 from truecal.types import Float64s
 
 _LOWER = 0.7  # of the misses allowed, those of the lower end
-_MOST_ROWS = 2_000_000  # that counts are written out to; beyond, a row counts as one draw of that weight, which has more noise
+_MOST_ROWS = (
+    2_000_000  # that counts are written out to; beyond, a row counts as one draw of that weight, which has more noise
+)
 _GRID = np.linspace(0.0, 6.0, 601)  # beyond, m(x) is x to nine digits
 
 
@@ -89,7 +93,9 @@ class Inference:
         if p <= below:
             sample, *rest = given
             noise = root(noise_powers(sample, fitted, *rest, rng), norm)
-            low = max(along.value + float(ndtri(below)) * along.deviation, value - float(np.quantile(noise, 1 - below)), 0.0)
+            low = max(
+                along.value + float(ndtri(below)) * along.deviation, value - float(np.quantile(noise, 1 - below)), 0.0
+            )
             noise_level = min(expected, float(noise.mean()))
         steep = slopes(binned.bins.gap, binned.bins, binned.distance, norm, binned.sample.judged)
         high = value - float(ndtri(above)) * deviation(binned.sample, binned.partition, binned.bins, steep, fitted)

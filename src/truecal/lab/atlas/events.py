@@ -135,7 +135,15 @@ EVENT_DOORS: tuple[Door, ...] = (
         for seen in ("canonical", "grouping", "top-5")
     ),
     Door(
-        "test of the generalized error", "test", ALPHA, _generalized_test, 0.5, 5000, 150, worlds=class_worlds, promised=0.07
+        "test of the generalized error",
+        "test",
+        ALPHA,
+        _generalized_test,
+        0.5,
+        5000,
+        150,
+        worlds=class_worlds,
+        promised=0.07,
     ),
     Door("class-wise test", "test", ALPHA, _class_wise_test, 0.1, 5000, 150, worlds=class_worlds, promised=0.07),
 )
