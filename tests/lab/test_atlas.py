@@ -133,8 +133,8 @@ def test_tables_have_the_mean_the_worst_world_and_the_counts(tmp_path):
         ("alarm", 60, 0.5),
     ]
     text = markdown(cells)
-    assert "| always | 1.00 (1.00 uniform), 1.000 [4] | 1.00 (1.00 uniform), 1.000 [4] |" in text
-    assert "| alarm | 0.50 (0.50 uniform) [4] | 0.50 (0.50 uniform) [4] |" in text
+    assert "| always | 1.00 (1.00 calibrated), 1.000 [4] | 1.00 (1.00 calibrated), 1.000 [4] |" in text
+    assert "| alarm | 0.50 (0.50 calibrated) [4] | 0.50 (0.50 calibrated) [4] |" in text
     assert len(summary(cells)) == len(cell_table(cells)) == 4
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- atlas: written by truecal lab coverage -->\nold\n<!-- end of atlas -->\nafter\n")
@@ -147,6 +147,26 @@ def test_tables_have_the_mean_the_worst_world_and_the_counts(tmp_path):
     page.write_text("no marks")
     with pytest.raises(FileError, match="no lines"):
         write_into(page, cells, "truecal")
+
+
+def test_the_worst_is_a_world_where_it_has_datasets_enough_and_else_a_group():
+    def cell(group, world, rate, m):
+        return AtlasCell("d", "interval", 0.9, group, world, 50, m, 0.1, rate, 0.0, 1 - rate, 0.2)
+
+    few = [cell("a", "x", 0.5, 4), cell("a", "y", 1.0, 12), cell("b", "z", 0.8, 4)]
+    (line,) = lines(few)
+    assert (line.worst, line.where) == (0.8, "b")  # of a: 0.875
+    (line,) = lines([cell("a", "x", 0.5, 30), cell("a", "y", 1.0, 30)])
+    assert (line.worst, line.where) == (0.5, "a: x")
+    assert "(0.50 x)" in markdown([cell("a", "x", 0.5, 30)])
+
+
+def test_debiased_errors_are_held_to_the_bins_at_hand():
+    """On a staircase whose jumps are the edges of equal-mass bins, edges that moved lie on both sides of a jump."""
+    (door,) = (door for door in DOORS if door.name == "debiased, 15 bins")
+    (cell,) = coverage_atlas(n=[3000], m=60, doors=[door], worlds={"hard": {"x": atlas_worlds()["hard"]["staircase"]}})
+    assert 0.02 < cell.truth < 0.0539  # the error of bins that end at the jumps
+    assert not fallen([cell])
 
 
 def test_the_page_colours_what_falls_short():

@@ -173,8 +173,10 @@ class _LargeBins:
             for m in range(k + 1):
                 values = squares * columns[k] * ((k == m) - columns[m])
                 covariance[:, k, m] = covariance[:, m, k] = np.bincount(partition.bin_of, values, b)
-        heaviest = np.zeros(b)
-        np.maximum.at(heaviest, partition.bin_of, squares)
+        alike = bool((squares == squares[0]).all())
+        heaviest = np.full(b, float(squares[0])) if alike else np.zeros(b)
+        if not alike:
+            np.maximum.at(heaviest, partition.bin_of, squares)
         variance = covariance.diagonal(axis1=1, axis2=2)
         member = np.asarray((variance > _NORMAL_FROM * heaviest[:, None]).all(axis=1))
         size, direction = np.linalg.eigh(covariance[member])

@@ -119,14 +119,14 @@ def _class_wise_test(world: ClassWorld, n: int, m: int, rng: np.random.Generator
 
 
 EVENT_DOORS: tuple[Door, ...] = (
-    Door("class-wise", "interval", LEVEL, _class_wise, 0.1, 5000, 150, worlds=class_worlds),
+    Door("class-wise", "interval", LEVEL, _class_wise, 0.05, 5000, 150, worlds=class_worlds),
     *(
         Door(
             f"generalized, {seen}",
             "interval",
             LEVEL,
             partial(_generalized, seen),
-            0.2,
+            0.1,
             10_000,
             150,
             worlds=class_worlds,
@@ -139,11 +139,11 @@ EVENT_DOORS: tuple[Door, ...] = (
         "test",
         ALPHA,
         _generalized_test,
-        0.5,
+        0.25,
         5000,
         150,
         worlds=class_worlds,
         promised=0.07,
     ),
-    Door("class-wise test", "test", ALPHA, _class_wise_test, 0.1, 5000, 150, worlds=class_worlds, promised=0.07),
+    Door("class-wise test", "test", ALPHA, _class_wise_test, 0.05, 5000, 150, worlds=class_worlds, promised=0.07),
 )

@@ -94,9 +94,9 @@ def _needs(judge: Callable[..., Trials | None], *given: Any) -> Trials | None:
 
 VERDICT_DOORS: tuple[Door, ...] = (
     Door("test of the rank series", "test", ALPHA, partial(_test, _consistency), 0.5, 20_000),
-    Door("Kuiper", "test", ALPHA, partial(_test, tc.uncertainty.kuiper), 0.25, 5000),
-    Door("Hosmer-Lemeshow", "test", ALPHA, partial(_test, tc.uncertainty.hosmer_lemeshow), 0.25, 5000),
-    Door("Spiegelhalter", "test", ALPHA, partial(_test, tc.uncertainty.spiegelhalter), 0.25, 5000),
+    Door("Kuiper", "test", ALPHA, partial(_test, tc.uncertainty.kuiper), 0.1, 5000),
+    Door("Hosmer-Lemeshow", "test", ALPHA, partial(_test, tc.uncertainty.hosmer_lemeshow), 0.1, 5000),
+    Door("Spiegelhalter", "test", ALPHA, partial(_test, tc.uncertainty.spiegelhalter), 0.1, 5000),
     Door(
         "test of the rank series, clusters",
         "test",
@@ -115,7 +115,7 @@ VERDICT_DOORS: tuple[Door, ...] = (
         5000,
         200,
     ),
-    Door("any of 12 subgroups", "test", ALPHA, _grouped, 0.1, 20_000, 1000),
+    Door("any of 12 subgroups", "test", ALPHA, _grouped, 0.05, 20_000, 1000),
     Door("any segment of an audit", "test", ALPHA, _audit, 0.05, 20_000, 1000),
     Door("below", "promise", ALPHA, _below, promised=0.07),
     Door("verify", "promise", ALPHA, partial(_needs, _verify), 0.1, 5000, promised=0.07),
