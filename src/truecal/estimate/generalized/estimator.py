@@ -53,7 +53,7 @@ class GeneralizedECE(Estimator):
     level : of the interval; None for no interval.
     replicates, rng : of the bootstrap that class-wise errors, comparisons and :class:`InterInterval` use.
     debiased : whether the value is freed of its upward bias: the error along the fitted direction. With 2 to 100 classes and 150 to
-        1000 rows, over- and underconfident, the plug-in was 0.00 to 0.62 too high, this within 0.01 of the truth on average. Its
+        1000 rows, over- and underconfident, the plug-in was 0.00 to 0.62 too high, this within 0.02 of the truth on average. Its
         interval need not reach up to the plug-in value.
 
     >>> import numpy as np, truecal as tc
