@@ -36,6 +36,15 @@ def test_the_worst_group_is_named_on_fail(truecal, grouped_csv):
     assert (gate["worst"], gate["passed"]) == ("bad", False)
 
 
+def test_a_group_that_may_be_above_is_not_said_to_be(truecal, grouped_csv):
+    """The calibrated site cannot be shown to be below 0.01 with 1000 rows, which is not an error above 0.01."""
+    ran = truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.01", "-q")
+    assert ran.code == 1
+    assert ran.out.splitlines()[-1].endswith(
+        "the error is above 0.01 in 1 of 2 groups, most in bad; it may be in 1 more"
+    )
+
+
 def test_markdown_is_a_table(truecal, grouped_csv):
     out = truecal("measure", grouped_csv, "--by", "site", "--max-error", "0.2", "--format", "markdown", "-q").out
     lines = out.splitlines()

@@ -37,6 +37,7 @@ def test_verify(truecal, binary_csv):
     assert (content["schema"], content["version"], content["passed"]) == ("truecal.verify", 1, True)
     assert (content["high"], content["verdict"]) == (expected.high, "supported")
     assert truecal("verify", binary_csv, "--max-error", "0.3").code == 1  # continuous outputs cannot be promised
+    assert truecal("verify", binary_csv, "--threshold", "0.3", "--assume-smooth", "--json").out == ran.out
     ran = truecal("verify", binary_csv, "--max-error", "0.001")
     assert ran.code == 1
     assert "0.001" in ran.out

@@ -4,7 +4,7 @@ from truecal.breakdown.audit import audit
 from truecal.breakdown.beyond_top import BeyondTop, beyond_top, entropy, group_confidence
 from truecal.breakdown.findings import Audit, Segment
 from truecal.breakdown.likert import SCALE, Category, LikertReport, checked_scale, likert
-from truecal.breakdown.segments.levels import Level
+from truecal.breakdown.segments.levels import Level, rows_within
 from truecal.breakdown.subgroups import Subgroups, subgroups
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "entropy",
     "group_confidence",
     "likert",
+    "rows_within",
     "subgroups",
 ]

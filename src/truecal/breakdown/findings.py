@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal.breakdown.segments.levels import Level
-from truecal.errors import InputError
+from truecal.breakdown.segments.levels import Level, rows_within
 from truecal.frame import Frame, Tabular
 
 _COLUMNS = (
@@ -73,12 +72,7 @@ class Segment:
 
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
         """The rows of any predictions that belong to this segment."""
-        inside = np.ones(len(preds), bool)
-        for level in self.levels:
-            if level.column not in preds.columns:
-                raise InputError(f"there is no column {level.column!r}, which segment {self.name!r} is made of")
-            inside &= level.holds(preds.columns[level.column])
-        return inside
+        return rows_within(self.levels, preds.columns, len(preds))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -245,10 +245,16 @@ def _gate_line(record: MeasureRecord, gate: GateRecord) -> str:
     if gate.passed:
         return f"PASS: at {sure} the error is at most {gate.upper:.4f}, below {most}"
     failed = [result for result in record.results if _upper(result) > gate.max_error]
-    among = "" if gate.worst is None else f" in {len(failed)} of {len(record.results)} groups, most in {gate.worst}"
-    if any(result.interval is not None and result.interval.low > gate.max_error for result in record.results):
-        return f"FAIL: at {sure} the error is above {most}{among}"
-    return f"FAIL: the error may be as large as {gate.upper:.4f}, so at {sure} it cannot be promised to be below {most}{among}"
+    above = {r.group: r.interval.low for r in failed if r.interval is not None and r.interval.low > gate.max_error}
+    if gate.worst is None:
+        where, others = "", ""
+    else:
+        worst = max(above, key=lambda group: above[group]) if above else gate.worst
+        where = f" in {len(above or failed)} of {len(record.results)} groups, most in {worst}"
+        others = f"; it may be in {len(failed) - len(above)} more" if len(failed) > len(above) else ""
+    if above:
+        return f"FAIL: at {sure} the error is above {most}{where}{others}"
+    return f"FAIL: the error may be as large as {gate.upper:.4f}, so at {sure} it cannot be promised to be below {most}{where}"
 
 
 def _one(result: records.EstimateRecord) -> str:

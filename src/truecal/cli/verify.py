@@ -12,7 +12,14 @@ from truecal.cli.source import Source, load, scan_options
 
 
 @click.command()
-@click.option("--max-error", type=Share(0, 1), default=0.02, show_default=True, help="The error to be promised.")
+@click.option(
+    "--max-error",
+    "--threshold",
+    type=Share(0, 1),
+    default=0.02,
+    show_default=True,
+    help="The error to be promised: the `threshold` of tc.verify.",
+)
 @click.option(
     "--level",
     type=Share(0.5, 1, min_open=True, max_open=True),

@@ -4,7 +4,7 @@ Text and whole numbers with few values are taken as they are, other numbers and 
 level of their own. Values too rare to be judged, and those beyond the 50 most frequent, form one level together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, get_args
@@ -74,6 +74,20 @@ class Level:
             raise FileError(f"this is no level of a column: {content!r}")
         low, high = -np.inf if ends[0] is None else float(ends[0]), np.inf if ends[1] is None else float(ends[1])
         return cls(content["column"], content["text"], content["kind"], tuple(values), low, high)
+
+
+def rows_within(levels: Sequence[Level], columns: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.bool_]:
+    """Which of n rows have all of these levels.
+
+    >>> rows_within([Level("site", "a", "value", ("a",))], {"site": np.array(["a", "b"])}, 2)
+    array([ True, False])
+    """
+    inside = np.ones(n, bool)
+    for level in levels:
+        if level.column not in columns:
+            raise InputError(f"there is no column {level.column!r}, which a segment is made of")
+        inside &= level.holds(columns[level.column])
+    return inside
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,6 +77,8 @@ def _pull(cohort: Cohort, at: Float64s, span: float, degree: int) -> Float64s:
     reach = distance[rows, order[rows, farthest]]
     scale = np.where(reach > 0, reach, 1.0)
     near = np.where(reach[:, None] > 0, np.maximum(1 - (distance / scale[:, None]) ** 3, 0.0) ** 3, distance == 0)
+    # where all rows within reach are as far away as it reaches, they count alike, as with any wider reach
+    near = np.where((near * weight).any(axis=1, keepdims=True), near, distance <= reach[:, None])
     kernel = near * weight
     u = (x - at[:, None]) / scale[:, None]
     pull = kernel / kernel.sum(axis=1, keepdims=True)  # a local mean where nothing more can be fitted

@@ -119,7 +119,7 @@ class Bootstrap:
           from 0; for a plug-in near 0, where almost all d are positive, it cannot reach far enough down.
 
         Each is extended to hold the estimate where a large bias would leave it outside, and down to 0 unless calibration is
-        rejected at 1 - level: drawn rows carry the luck of the sample with them, so they show only part of the bias of a
+        rejected at 1 - level: resamples repeat the noise of the sample, so they show only part of the bias of a
         mean absolute error near zero, and the test shows all of it. Where some gaps are zero and others are not, neither shows it,
         so a mean absolute error is also held to what left-out signs say (see :mod:`truecal.estimate.signs`).
         """

@@ -31,12 +31,7 @@ class Offset:
 
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
         """The rows of the segment."""
-        inside = np.ones(len(preds), bool)
-        for level in self.levels:
-            if level.column not in preds.columns:
-                raise InputError(f"there is no column {level.column!r}, which this recalibrator needs")
-            inside &= level.holds(preds.columns[level.column])
-        return inside
+        return breakdown.rows_within(self.levels, preds.columns, len(preds))
 
 
 @checks.checked

@@ -190,7 +190,7 @@ def _diagram(content: Content) -> str:
     without = element(
         "noscript", element("p", "The diagram needs JavaScript; every number outside it is in the page itself.")
     )
-    return _controls(content) + live + without + _charts() + numbers
+    return _controls(content) + live + without + _charts(content) + numbers
 
 
 def _controls(content: Content) -> str:
@@ -224,7 +224,8 @@ def _controls(content: Content) -> str:
     )
 
 
-def _charts() -> str:
+def _charts(content: Content) -> str:
+    high = names.tendency(content.judged, 1.0)
     return element(
         "div",
         element(
@@ -233,8 +234,8 @@ def _charts() -> str:
             element("div", "", id="histogram", class_="chart"),
             element(
                 "figcaption",
-                "On the dashed line, confidence equals reality; below it, the model is too confident. Dot size grows with the "
-                "number of predictions. Beneath: where the confidences lie.",
+                f"On the dashed line, confidence equals reality; below it, the model is {high}. "
+                "Dot size grows with the number of predictions. Beneath: where the confidences lie.",
             ),
         ),
         element(
