@@ -178,7 +178,7 @@ def _errors(curve: SplineCurve, points: Float64s, noise: Float64s) -> Errors:
     def root(parameters: Float64s) -> Float64s:
         rate = sigmoid(design @ parameters[:count])
         information = (design * np.maximum(rate * (1 - rate), 1e-12)[:, None]).T @ design
-        return np.linalg.cholesky(information + 1e-9 * np.diag(information.diagonal()))
+        return np.asarray(np.linalg.cholesky(information + 1e-9 * np.diag(information.diagonal())))
 
     standardised = noise[:, :count] @ root(curve.parameters)
 
