@@ -40,7 +40,8 @@ GROUPS = {
     ),
     "readers": (
         (*(f"predictions/readers/{name}.py" for name in _READERS), "profile/file.py"),
-        ("tests/predictions/readers", "tests/cli/test_hostile_files.py", "tests/hostile/test_found.py"),
+        ("tests/predictions/readers", "tests/cli/test_hostile_files.py", "tests/hostile/test_found.py", "tests/hostile/test_findings.py",
+         "tests/profile/test_profile.py"),
     ),
 }  # fmt: skip
 # Of processor time: tests that take longer are left out, and a change is given up after so many seconds of tests.
