@@ -62,7 +62,10 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         (lambda: tc.train.Mixup(classes=3, seed=10**30), "seed must be at most"),
         (lambda: tc.by_column("site", np.nan), "selected by a number or text, not nan; for missing values say where="),
         (lambda: tc.by_column("site", P), r"selected by a number or text, not array"),
-        (lambda: tc.sample_size_by_simulation(P * 1e-200, widths={"oe": 0.2}), "fewer than 20 events in 10,000,000 rows"),
+        (
+            lambda: tc.sample_size_by_simulation(P * 1e-200, widths={"oe": 0.2}),
+            "fewer than 20 events in 10,000,000 rows",
+        ),
         (lambda: tc.lab.World(tc.lab.Uniform()).true_error(norm="2"), "norm must be a number, not '2'"),
         (lambda: tc.lab.World(tc.lab.Uniform(), int), "the curve must turn an array of scores"),
         (lambda: tc.study.covariate_trend(P, "size"), "ndarray is not a data frame"),

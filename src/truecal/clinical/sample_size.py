@@ -149,7 +149,9 @@ def sample_size_by_simulation(
     with np.errstate(over="ignore"):
         q = 1 / (1 + np.exp(-(intercept + slope * (np.log(p) - np.log1p(-p)))))
     if q.mean() * _MOST < _EVENTS:
-        raise InputError(f"a mean risk of {q.mean():g} gives fewer than {_EVENTS} events in {_MOST:,} rows; check the risks")
+        raise InputError(
+            f"a mean risk of {q.mean():g} gives fewer than {_EVENTS} events in {_MOST:,} rows; check the risks"
+        )
     rows, before = max(64, int(_EVENTS / q.mean())), None
     answers: dict[str, int] = {}
     while len(answers) < len(widths):

@@ -249,7 +249,9 @@ def test_numeric_labels_are_positions_in_the_names(tmp_path):
 
 def test_rows_without_what_is_needed_are_left_out(tmp_path):
     path = tmp_path / "a.parquet"
-    pl.DataFrame({"y": [1, None, 0, 1], "p": [0.9, 0.1, None, float("nan")], "w": [1.0, 1.0, 1.0, 1.0]}).write_parquet(path)
+    pl.DataFrame({"y": [1, None, 0, 1], "p": [0.9, 0.1, None, float("nan")], "w": [1.0, 1.0, 1.0, 1.0]}).write_parquet(
+        path
+    )
     preds = tc.read(path, weights="w", drop_null=True)
     assert preds.probs.tolist() == [0.9]
     assert preds.labels.tolist() == [1]
