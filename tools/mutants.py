@@ -4,8 +4,8 @@
 Changed are comparisons, arithmetic, and/or, not, numbers and truth values; not the words of messages.
 
 pytest collects the tests once. A first child process runs each of them and remembers the statements it reached; then every change
-is planted in the memory of a child of its own, which runs the tests that reach the changed statement, quickest first, until one fails.
-Children are forked before any test has run: threads that a library starts (polars does) would not survive a fork.
+is planted in the memory of a child of its own, which runs the tests that reach the changed statement, quickest first, until one
+fails. Children are forked before any test has run: threads that a library starts (polars does) would not survive a fork.
 """
 
 import argparse
