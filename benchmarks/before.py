@@ -19,6 +19,9 @@ ROUNDS = 3
 NOISE = 1.1  # two runs of the same code differ by up to a tenth
 # What a default call may take beside the same call then.
 FASTER = {"1e+03": 4 / 7, "1e+04": 15 / 33, "1e+05": 35 / 71}
+# A study then had no intervals of binned errors and kept nothing to compare models in pairs by; of a file this small that takes
+# as long as all the numbers. The promise at full size is in benchmarks/study.py.
+SLOWER = {"study of two models, 5000 x 10": 2.5}
 HERE = Path(__file__).parent.parent
 
 _WORKS = """
@@ -106,7 +109,7 @@ def rows() -> list[Row]:
         subprocess.run(["tar", "-x", "-C", str(folder)], input=packed.stdout, check=True)
         found = []
         for what, (old, new) in _in_turns(folder, _USUAL, "", ROUNDS).items():
-            bound = next((goal for size, goal in FASTER.items() if f"n = {size}," in what), NOISE)
+            bound = next((goal for size, goal in FASTER.items() if f"n = {size}," in what), SLOWER.get(what, NOISE))
             found.append(Row(what, new, new / old, f"the same at {BASE}", round(bound, 3)))
         for setting, off in SORTS.items():
             old, new = _in_turns(folder, _LARGE, off, 1)["large"]

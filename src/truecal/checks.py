@@ -138,9 +138,8 @@ def refuse_misfits(
 
     `numbers`: also where a number or an array of numbers is asked for, and for what a list or mapping holds.
     """
-    kinds = _kinds(function)
-    names = list(kinds)
-    for name, value in (*zip(names, arguments, strict=False), *options.items()):
+    kinds = _kinds(function) if numbers else _without_arrays(function)
+    for name, value in (*zip(kinds, arguments, strict=False), *options.items()):
         wanted = kinds.get(name, ())
         if not wanted or any(_fits(value, kind, deep=numbers) for kind in wanted):
             continue
@@ -168,6 +167,12 @@ def _kinds(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
         several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         found[name] = () if several or parameter.annotation is parameter.empty or None in kinds else kinds
     return found
+
+
+@cache
+def _without_arrays(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
+    """The same without those of arrays, which have checks of their own."""
+    return {name: () if _ARRAY in kinds else kinds for name, kinds in _kinds(function).items()}
 
 
 def _alternatives(annotation: Any) -> Iterator[Any]:

@@ -72,7 +72,8 @@ def test_a_selection_finds_what_a_sort_finds(shape, dtype):
 @pytest.mark.parametrize("shape", ["uniform", "near 1", "two digits"])
 def test_estimates_do_not_depend_on_whether_rows_were_sorted(monkeypatch, shape, slow):
     monkeypatch.setattr(unsorted, "sorts_slowly", lambda: slow)
-    monkeypatch.setattr(unsorted, "_SELECTED_FROM", N)
+    monkeypatch.setattr(unsorted, "_SLOW_FROM", N)
+    monkeypatch.setattr(unsorted, "_QUICK_FROM", N)
     c = SHAPES[shape]
     y = RNG.random(N) < c**1.2
     whole = tc.Profile.from_arrays(c, y)
@@ -104,11 +105,27 @@ def test_bins_of_equal_width_need_no_sort(monkeypatch):
 def test_ranks_need_no_sort_where_sorts_are_slow(monkeypatch):
     monkeypatch.setattr(unsorted, "packed_sort", None)
     monkeypatch.setattr(unsorted, "sorts_slowly", lambda: True)
-    monkeypatch.setattr(unsorted, "_SELECTED_FROM", N)
+    monkeypatch.setattr(unsorted, "_SLOW_FROM", N)
     profile = tc.Profile.from_arrays(SHAPES["uniform"], RNG.random(N) < 0.5)
     assert tc.BinnedECE(scheme="mass")(profile).value > 0.1
     assert tc.RankSeries()(profile).value > 0.1
     assert sorts_slowly() in (True, False)
+
+
+def test_a_quick_sort_is_put_off_until_a_second_question(monkeypatch):
+    monkeypatch.setattr(unsorted, "sorts_slowly", lambda: False)
+    monkeypatch.setattr(unsorted, "_SLOW_FROM", N)
+    monkeypatch.setattr(unsorted, "_QUICK_FROM", N)
+    sorts = []
+    sort = unsorted.packed_sort
+    monkeypatch.setattr(unsorted, "packed_sort", lambda c, y: sorts.append(c.dtype) or sort(c, y))
+    for dtype, first, second in ((np.float64, 0, 1), (np.float32, 1, 1)):
+        sorts.clear()
+        profile = tc.Profile.from_arrays(SHAPES["uniform"].astype(dtype), RNG.random(N) < 0.5)
+        tc.BinnedECE(scheme="mass")(profile)
+        assert len(sorts) == first
+        tc.BinnedECE(bins=20, scheme="mass")(profile)
+        assert len(sorts) == second
 
 
 def test_arrays_changed_behind_a_profile_are_noticed():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import truecal as tc
 from truecal.study.metrics.measured import diagram, measure_lens
 from truecal.study.metrics.names import GRID, GRID_BINS, metrics_of, parse_metric
-from truecal.study.metrics.scores import measure_scores
+from truecal.study.metrics.scores import measure_scores, row_scores
 
 LENSES = {
     "top-label": tc.TopLabel(),
@@ -105,14 +105,15 @@ def test_bootstrap_intervals_are_those_of_the_bootstrap():
         assert (one.low, one.high) == pytest.approx((direct.low, direct.high), abs=1e-12)
 
 
+def scored(preds, metrics, *, level=0.95):
+    top = tc.TopLabel().sample(preds)
+    rows = {metric: row_scores(metric, preds, top) for metric in metrics}
+    return measure_scores(preds, rows, metrics, intervals=True, level=level)
+
+
 def test_scores():
     preds = preds_of(n=500)
-    found = {
-        one.metric.name: one
-        for one in measure_scores(
-            preds, tc.TopLabel().sample(preds), metrics_of((GRID,), ""), intervals=True, level=0.9
-        )
-    }
+    found = {one.metric.name: one for one in scored(preds, metrics_of((GRID,), ""), level=0.9)}
     assert found["nll"].value == pytest.approx(tc.scores.log_loss(preds), abs=1e-12)
     assert found["brier"].value == pytest.approx(tc.scores.brier(preds), abs=1e-12)
     direct = tc.scores.decompose(tc.TopLabel()(preds))
@@ -136,14 +137,14 @@ def test_wilson_interval_of_the_error_covers():
     for _ in range(400):
         preds = tc.Predictions.from_probs(np.full(200, 0.9), (rng.random(200) < 0.95).astype(int))
         metric = parse_metric("error")
-        (found,) = measure_scores(preds, tc.TopLabel().sample(preds), [metric], intervals=True, level=0.9)
+        (found,) = scored(preds, [metric], level=0.9)
         covered += found.low <= 0.05 <= found.high
     assert 0.85 <= covered / 400 <= 0.95
 
 
 def test_a_label_of_probability_zero_has_infinite_loss_and_no_interval():
     preds = tc.Predictions.from_probs([[1.0, 0.0], [0.5, 0.5]], [1, 0])
-    (found,) = measure_scores(preds, tc.TopLabel().sample(preds), [parse_metric("nll")], intervals=True, level=0.95)
+    (found,) = scored(preds, [parse_metric("nll")])
     assert found.value == np.inf
     assert found.low is None
     assert found.warnings == ("a label was given probability 0",)

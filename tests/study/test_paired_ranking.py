@@ -13,6 +13,7 @@ from tests.study.studies import write_files, write_study
 from truecal.study.analyses.rankings.paired import compare_pairs
 from truecal.study.metrics.names import parse_metric
 from truecal.study.metrics.paired import Draws
+from truecal.study.metrics.scores import row_scores
 
 matplotlib.use("Agg")
 
@@ -36,7 +37,7 @@ def pairs_of(models, name):
     for model, preds in models.items():
         sample = lens.sample(preds)
         if metric.kind == "score":
-            drawn = Draws.of(sample).of_mean(metric, preds, sample, 0.95)
+            (drawn,) = Draws.of(sample).of_means({metric: row_scores(metric, preds, sample)}, None, 0.95)
             values[model] = tc.scores.brier(preds)
         else:
             drawn = Draws.of(sample).of_estimator(metric, sample, 0.95)

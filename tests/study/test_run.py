@@ -240,7 +240,7 @@ def test_another_model_or_metric_costs_only_itself(tmp_path, monkeypatch):
         jobs, "measure_lens", lambda p, lens, m, **o: computed.extend(x.name for x in m) or measure(p, lens, m, **o)
     )
     monkeypatch.setattr(
-        jobs, "measure_scores", lambda p, top, m, **o: computed.extend(x.name for x in m) or scores(p, top, m, **o)
+        jobs, "measure_scores", lambda p, rows, m, **o: computed.extend(x.name for x in m) or scores(p, rows, m, **o)
     )
     store = run(tmp_path, "metrics: [ece-width-15-l1, error, nll, debiased-15-l2]\n")
     assert sorted(computed) == ["debiased-15-l2"] * 3 + ["nll"] * 3

@@ -177,10 +177,16 @@ def _measured(
     replicates: int,
     rng: int,
 ) -> Category:
+    sample = lens.sample(judged).weighing()
+    partition = binning.partition(sample)
+
     def error(distance: generalized.InterInterval | generalized.TotalVariation) -> tc.Estimate:
-        return tc.GeneralizedECE(
+        """As the estimator says it of these rows; both distances are seen in the same bins."""
+        estimator = tc.GeneralizedECE(
             lens=lens, distance=distance, binning=binning, level=level, replicates=replicates, rng=rng
-        )(judged)
+        )
+        found = estimator.judged(sample, checks.generator(rng), partition).estimate
+        return found.but(lens=lens.describe(judged))
 
     within = error(generalized.TotalVariation())
     seen = within.bins
@@ -189,7 +195,6 @@ def _measured(
         a.sum(axis=1, keepdims=True) for a in (seen.weight, seen.score_sum, seen.outcome_sum, seen.count)
     )
     whole = Bins(weight, score, outcome, count, single=True)
-    sample = lens.sample(judged).weighing()
     if sample.independent:
         low, high = (float(end[0]) for end in whole.interval(level))
     else:

@@ -83,7 +83,7 @@ class BinnedECE(BinnedEstimator):
         return power_mean(bins.gap, bins.share, self.norm)
 
     def find(self, profile: Profile) -> Findings:
-        bins = Bins.of(profile, self.fixed_cut(profile))
+        bins = self.binning.bins_of(profile)
         return Findings(self.of_bins(bins), bins)
 
     def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from truecal import checks
+from truecal.estimate.bins import Bins
 from truecal.profile import Cut, Profile
 from truecal.types import Indices
 
@@ -41,6 +42,12 @@ class Binning:
 
     def cut(self, profile: Profile) -> Cut:
         return self.cuts(profile, self.bins)
+
+    def bins_of(self, profile: Profile) -> Bins:
+        """What the bins hold; made once, for all estimators that look at the same bins."""
+        return profile.once(
+            f"{self.bins} {self.scheme} {self.ties} {self.closed}", lambda rows: Bins.of(rows, self.cut(rows))
+        )
 
     def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
         """The cuts for other numbers of bins by the same rule: one after the other, or a column of one for each dataset."""

@@ -88,6 +88,11 @@ class DebiasedECE(Estimator):
     def _cut(self, profile: Profile) -> Cut:
         return distinct_cut(profile) if self.bins is None else self.binning(self.used(profile)).cut(profile)
 
+    def _bins(self, profile: Profile) -> Bins:
+        if self.bins is None:
+            return Bins.of(profile, distinct_cut(profile))
+        return self.binning(self.used(profile)).bins_of(profile)
+
     def _by_bins(self) -> bool:
         """Whether bins alone are enough: the exact correction looks at the spread of y - c within them."""
         return self.correction == "kumar" or self.norm != 2
@@ -105,11 +110,11 @@ class DebiasedECE(Estimator):
         return bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
 
     def find(self, profile: Profile) -> Findings:
-        cut = self._cut(profile)
-        bins = Bins.of(profile, cut)
+        bins = self._bins(profile)
         if self._by_bins():
             terms = self._terms(bins)
         else:
+            cut = self._cut(profile)
             squares, products = (np.diff(profile.sums(name, cut), axis=1) for name in ("cc", "cy"))
             mean_square = (bins.outcome_sum - 2 * products + squares) / bins.safe  # of y - c; y*y is y
             several = np.where(bins.count >= 2, bins.count, 2.0)

@@ -22,12 +22,14 @@ from truecal.estimate.rank_series.paired import Side
 from truecal.estimate.resampling import (
     FEW_RESAMPLES,
     Bootstrap,
+    GroupDraws,
     Method,
     Redrawn,
     Units,
     against_redraws,
     bootstrap_cells,
     in_fixed_bins,
+    in_grouped_bins,
 )
 from truecal.lens import Lens, Sample
 from truecal.predictions import Predictions
@@ -243,6 +245,11 @@ class Estimator(ABC):
             return by_formula
         resamples = 1000 if self.fixed_cut(profile) is not None else FEW_RESAMPLES
         return self.resampled(profile, resamples=resamples, level=level, rng=checks.generator(rng)).interval()
+
+    def in_groups(self, sample: Sample, draws: GroupDraws, level: float) -> Bootstrap | None:
+        """The distribution over given draws of groups of independent rows; None: only :meth:`resampled` knows it."""
+        cut = self.fixed_cut(sample.profile)
+        return None if cut is None else in_grouped_bins(self, sample, cut, draws, level)
 
     def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Redrawn:
         """Is the estimate larger than for a calibrated model with these scores? (Consistency resampling.)"""

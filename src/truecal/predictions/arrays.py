@@ -4,6 +4,7 @@ Nothing is parsed: text is text, also where it spells a number. Mixed lists stay
 """
 
 from decimal import Decimal
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -13,11 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from truecal.errors import InputError
 from truecal.types import Floats
 
+# Tensors that numpy reads as they are.
+_SHARED = {(f"torch.{kind}", "torch.strided") for kind in ("float32", "float64", "int64", "int32", "bool", "uint8")}
+
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
-    sparse = hasattr(values, "toarray")  # scipy's dok_matrix is a dict, too
-    if not sparse and isinstance(values, (set, frozenset, dict)):
+    if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.dtype.isnative:
+        return values
+    if isinstance(values, (set, frozenset, dict)) and not hasattr(
+        values, "toarray"
+    ):  # scipy's dok_matrix is a dict, too
         raise InputError(f"{what} are a {type(values).__name__}, which has no rows in order; give a list or an array")
     try:
         plain = _plain(values, what)
@@ -44,15 +51,17 @@ def _misread(values: Any) -> bool:
 def _plain(values: Any, what: str) -> Any:
     """What numpy can read itself: tensors off their device, series and Arrow columns out of their own memory."""
     if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
+        if getattr(values, "is_cpu", False) and (_spelled(values.dtype), _spelled(values.layout)) in _SHARED:
+            return (values.detach() if values.requires_grad else values).numpy()
         if values.device.type == "meta":
             raise InputError(
                 f"{what} are a tensor on the meta device, which holds no values; move the model to a real one"
             )
-        if getattr(values, "layout", None) is not None and "strided" not in str(values.layout):
+        if getattr(values, "layout", None) is not None and "strided" not in _spelled(values.layout):
             raise InputError(f"{what} are a sparse tensor; give {what}.to_dense()")
         tensor = values.dequantize() if values.is_quantized else values
         tensor = tensor.detach().cpu()
-        return tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.resolve_conj().numpy()
+        return tensor.float().numpy() if _spelled(tensor.dtype) == "torch.bfloat16" else tensor.resolve_conj().numpy()
     if hasattr(values, "toarray"):  # a scipy.sparse matrix, which numpy would wrap whole in one object
         raise InputError(f"{what} are a sparse matrix; give {what}.toarray()")
     if isinstance(values, np.ndarray) or not hasattr(values, "to_numpy"):
@@ -60,6 +69,12 @@ def _plain(values: Any, what: str) -> Any:
     if type(values).__module__.startswith("pyarrow"):  # nulls, booleans and text cannot be lent without a copy
         return np.asarray(values.to_pylist(), object) if values.null_count else values.to_numpy(zero_copy_only=False)
     return values.to_numpy()
+
+
+@lru_cache(64)
+def _spelled(kind: object) -> str:
+    """A type or layout of torch in words; to spell it takes longer than all the rest."""
+    return str(kind)
 
 
 def as_floats(values: ArrayLike, what: str) -> Floats:

@@ -12,11 +12,12 @@ from truecal.estimate.rank_series.absolute import absolute_interval
 from truecal.estimate.rank_series.basis import largest_sum
 from truecal.estimate.rank_series.clustered import ClusteredSeries
 from truecal.estimate.rank_series.fit import Fit, covariance_of, fits, pivot_of, safe, shape_of, value_of
+from truecal.estimate.rank_series.grouped import deviations_in_groups
 from truecal.estimate.rank_series.null import Null
 from truecal.estimate.rank_series.paired import Side
 from truecal.estimate.rank_series.sides import side_of
 from truecal.estimate.rank_series.sketched import largest_move
-from truecal.estimate.resampling import Redrawn, Units
+from truecal.estimate.resampling import Bootstrap, GroupDraws, Redrawn, Units
 from truecal.lens import Sample
 from truecal.profile import CellProfile, Profile
 from truecal.types import Float64s
@@ -75,11 +76,7 @@ class RankSeries(Estimator):
         for fit in fits(profile):
             shape = shape_of(fit, self.norm)
             value = fit.value * shape
-            bottom, top = pivot_of(fit).interval(self.level)
-            if self.norm == 1:
-                least, most = absolute_interval(fit, self.level)
-                # Near calibration V is less certain than its standard error says: there the test inside the pivot decides.
-                bottom, top = np.where(bottom > 0, least, 0.0), np.maximum(most, top * shape)
+            bottom, top = absolute_interval(fit, self.level) if self.norm == 1 else pivot_of(fit).interval(self.level)
             power.append(self._power(fit))
             low.append(np.minimum(bottom, value))
             high.append(np.minimum(np.maximum(top, value), 1.0))
@@ -128,6 +125,12 @@ class RankSeries(Estimator):
 
     def side(self, data: Sample | Profile, units: Units | None = None) -> Side | None:
         return side_of(data, units) if self.norm == 2 else None
+
+    def in_groups(self, sample: Sample, draws: GroupDraws, level: float) -> Bootstrap | None:
+        if self.norm != 2:
+            return None
+        power, moved = float(self.found(sample.profile).power[0]), deviations_in_groups(sample, draws)
+        return Bootstrap(self, power, power + moved, moved, level, "percentile", "rows", 0.0)
 
     def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
         range_ = super().sketch_range(cells, estimate)

@@ -13,6 +13,7 @@ from truecal.estimate.resampling.cells import (
 )
 from truecal.estimate.resampling.draws import check_block, multinomial, unit_counts
 from truecal.estimate.resampling.fixed_bins import in_fixed_bins
+from truecal.estimate.resampling.grouped import GroupDraws, in_grouped_bins
 from truecal.estimate.resampling.redraw import (
     REDRAWS,
     Redrawn,
@@ -30,6 +31,7 @@ __all__ = [
     "METHODS",
     "REDRAWS",
     "Bootstrap",
+    "GroupDraws",
     "Method",
     "Redrawn",
     "Statistic",
@@ -42,6 +44,7 @@ __all__ = [
     "check_block",
     "collapse",
     "in_fixed_bins",
+    "in_grouped_bins",
     "in_parts",
     "multinomial",
     "profile_of",

@@ -12,6 +12,8 @@ from truecal.estimate.noise import folded_mean
 from truecal.estimate.signs import Signs, SignSums
 from truecal.types import Float64s
 
+_AT_ONCE = 1 << 15  # bins of resamples corrected at a time: what stays in cache
+
 
 class Folded:
     """Collects the bins of datasets one by one, then corrects the estimate and its resamples."""
@@ -49,14 +51,18 @@ class Folded:
         weight, variance = np.concatenate(self._weights), np.concatenate(self._variances)
         size = self._square - float(weight @ variance)  # mean square of the true gaps
         moved = self._squares - self._squares.mean()
-        found, *drawn = (_bias(s, weight, variance) for s in (size, *(size + moved)))
-        corrected = powers - np.array(drawn)
+        squares = np.concatenate([[size], size + moved])
+        step = max(1, _AT_ONCE // len(weight))
+        bias = [_bias(squares[i : i + step], weight, variance) for i in range(0, len(squares), step)]
+        found, drawn = bias[0][0], np.concatenate(bias)[1:]
+        corrected = powers - drawn
         return np.asarray(corrected - corrected.mean() + found)
 
 
-def _bias(square: float, weight: Float64s, variance: Float64s) -> float:
-    gap = np.full(len(variance), np.sqrt(max(square, 0.0) / weight.sum()))
-    return float(weight @ (folded_mean(gap, variance) - gap))
+def _bias(squares: Float64s, weight: Float64s, variance: Float64s) -> Float64s:
+    """Of a mean of absolute gaps whose mean square is each of these."""
+    gap = np.broadcast_to(np.sqrt(np.maximum(squares, 0.0) / weight.sum())[:, None], (len(squares), len(weight)))
+    return np.vecdot(folded_mean(gap, variance) - gap, weight)
 
 
 def _shared(weight: Float64s, variance: Float64s, filled: object, drawn: list[Bins]) -> float:

@@ -9,7 +9,9 @@ from truecal import logistic
 from truecal.recalibrate.solvers.likelihood import LabelledLogits, temperature_terms
 from truecal.types import Float64s
 
-_SAMPLE = 2000  # rows of the first, cheap search
+_SAMPLE = 2000  # rows of the first, cheap search, at most ...
+_TENTH = 10  # ... and one in so many
+_MANY = 8 * _SAMPLE  # numbers from which reading them all once more costs more than the search
 _STEP = 1e-6  # Newton's error is the square of its last step: 1e-12 in log T, about what rounding leaves of the sums
 _COARSE = 1e-3  # step below which logits of single precision, whose rounding moves log T by 1e-8, are read in double
 _WIDEST = 700.0  # log of the largest ratio of inverse temperatures that is tried
@@ -41,8 +43,8 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
     if not data.label_gap().any():
         return InverseTemperature(_where_confidence_is_earned(data, lowest), "separable")
     start = max(1.0 / spread, lowest)
-    if len(data.labels) > 4 * _SAMPLE:
-        sample = data.sample(_SAMPLE)
+    if data.logits.size > _MANY:
+        sample = data.sample(min(_SAMPLE, -(-len(data.labels) // _TENTH)))
         if sample.label_gap().any():
             start = _root(sample, lowest, start)
     value = _root(data, lowest, start)

@@ -4,7 +4,7 @@ The numbers are those of the estimators called one by one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 import truecal as tc
 from truecal import estimate as estimators
 from truecal.errors import InputError
-from truecal.estimate import Bins, combined
+from truecal.estimate import Bins, Interval, combined
 from truecal.lens import Lens
 from truecal.study.metrics.names import Metric
 from truecal.types import Float64s
@@ -54,18 +54,18 @@ def measure_lens(
         return []
     shares = lens.shares(preds)
     if shares is None:
-        only = lens.sample(preds) if sample is None else sample
+        only = as_rows(lens.sample(preds)) if sample is None else sample
         if only.unit == "clusters" and intervals:
             return [_clustered(preds, lens, only, metric, intervals, level) for metric in metrics]
-        return [_alone(only.profile, metric, only.independent and intervals, level) for metric in metrics]
+        told = only.independent and not only.pooled and intervals
+        return [_alone(_sorted(only.profile), metric, told, level) for metric in metrics]
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
     notes: dict[Metric, list[str]] = {metric: [] for metric in metrics}
     n = 0
     for part in lens.profiles(preds):
-        n = _rows(part)
+        n = _rows(_sorted(part))
         for metric in metrics:
-            estimate, reasons = _estimate(part, metric, level)
-            power = np.full(part.batch, np.nan) if estimate is None else np.atleast_1d(estimate.power)
+            power, _, reasons = _found(part, metric, level)
             powers[metric].append(power)
             notes[metric] += [text for text in reasons if text not in notes[metric]]
     found = []
@@ -76,17 +76,29 @@ def measure_lens(
     return found
 
 
+def as_rows(sample: tc.Sample) -> tc.Sample:
+    """Pairs of a row and a class as rows of their own: a value does not ask which of them belong together."""
+    return replace(sample, units=None) if sample.pooled and sample.unit == "rows" else sample
+
+
+def _sorted(profile: tc.Profile) -> tc.Profile:
+    """The same, sorted now: with many metrics one sort is quicker than a pass for each."""
+    profile.scores  # noqa: B018 (the order is made on first need)
+    return profile
+
+
 def _alone(profile: tc.Profile, metric: Metric, intervals: Intervals, level: float) -> Found:
     """A metric of one dataset, with its interval."""
-    estimate, notes = _estimate(profile, metric, level)
-    if estimate is None:
+    power, interval, notes = _found(profile, metric, level)
+    if np.isnan(power[0]):
         return Found(metric, float("nan"), _rows(profile), warnings=notes)
     low, high = None, None
-    if intervals and estimate.interval is not None:
-        low, high = float(estimate.interval.low), float(estimate.interval.high)
+    if intervals and interval is not None:
+        low, high = float(interval.low), float(interval.high)
     elif intervals == "bootstrap":
         low, high = _bootstrapped(profile, metric, level)
-    return Found(metric, float(estimate.value), _rows(profile), low, high, notes)
+    value = float(metric.estimator(level).root(power)[0])
+    return Found(metric, value, _rows(profile), low, high, notes)
 
 
 def _clustered(
@@ -104,13 +116,17 @@ def _clustered(
     return Found(metric, float(estimate.value), estimate.n, low, high, estimate.warnings)
 
 
-def _estimate(profile: tc.Profile, metric: Metric, level: float) -> tuple[tc.Estimate | None, tuple[str, ...]]:
-    """The estimate, or None; and its warnings, or why there is none."""
+def _found(profile: tc.Profile, metric: Metric, level: float) -> tuple[Float64s, Interval | None, tuple[str, ...]]:
+    """Powers of all datasets (nan where there are none), the interval where there is a formula, and warnings or the reason."""
+    estimator = metric.estimator(level)
     try:
-        estimate = metric.estimator(level).complete(profile)
+        if metric.by_formula:
+            estimate = estimator.complete(profile)
+            return np.atleast_1d(estimate.power), estimate.interval, estimate.warnings
+        findings = estimator.found(profile)
     except InputError as error:
-        return None, (str(error),)
-    return estimate, estimate.warnings
+        return np.full(profile.batch, np.nan), None, (str(error),)
+    return findings.power, None, findings.warnings
 
 
 def _rows(profile: tc.Profile) -> int:

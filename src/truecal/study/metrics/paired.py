@@ -1,9 +1,11 @@
 """Resamples that are the same for all models on the same rows, so that two models can be compared in pairs later.
 
-Every job draws rows (or clusters) by the same random numbers. What is kept of a metric are its values on these resamples: the
-spread of a difference of two models is that of the difference of their values, and what the models have in common cancels.
+Rows are put in 256 groups at random, the same for all models, and whole groups are drawn: rows are independent, so that leaves the
+distribution of sums as it is, and 256 groups know its spread to 4 %. What is kept of a metric are its values on these resamples:
+the spread of a difference of two models is that of the difference of their values, and what the models have in common cancels.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal.errors import InputError
 from truecal.estimate import jointly, resampling
 from truecal.study.metrics.names import Metric
-from truecal.study.metrics.scores import row_scores
 from truecal.types import Float64s
 
 RESAMPLES = 200  # the standard error of a difference is known to 5 % from as many
+_GROUPS = 256
 _SEED = 20210615
 
 
@@ -35,46 +36,57 @@ class Drawn:
 class Draws:
     """The resamples of the rows of one dataset."""
 
-    units: resampling.Units
+    groups: resampling.GroupDraws
     counts: NDArray[np.uint16]
 
     @classmethod
     def of(cls, sample: tc.Sample) -> "Draws":
         """Those of the rows of a sample: the same for all models."""
-        return cls(*_draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes()))
+        return _draws(len(sample), sample.unit, None if sample.units is None else sample.units.tobytes())
 
     def of_estimator(self, metric: Metric, sample: tc.Sample, level: float) -> Drawn:
-        """A calibration error: resampled as :func:`truecal.compare` does it."""
-        estimator = metric.estimator(level)
-        rng = np.random.default_rng(_SEED)
-        joint = jointly.resampled_jointly(estimator, [sample], None, self.units, self.counts, rng)
-        interval = resampling.Bootstrap.of(estimator, joint, level, self.units.kind).interval()
-        values = np.minimum(estimator.root(joint.power - joint.deviations), 1.0)
+        """A calibration error; clusters, and what groups do not tell, are resampled as :func:`truecal.bootstrap` does it."""
+        estimator, units = metric.estimator(level), self.groups.units
+        drawn = estimator.in_groups(sample, self.groups, level) if sample.independent else None
+        if drawn is None:
+            rng = np.random.default_rng(_SEED)
+            joint = jointly.resampled_jointly(estimator, [sample], None, units, self.counts, rng)
+            drawn = resampling.Bootstrap.of(estimator, joint, level, units.kind)
+        interval = drawn.interval()
+        values = np.minimum(estimator.root(drawn.power - drawn.deviations), 1.0)
         return Drawn(metric, values, float(interval.low), float(interval.high))
 
-    def of_mean(self, metric: Metric, preds: tc.Predictions, top: tc.Sample, level: float) -> Drawn:
-        """A mean over rows: twice the mean less that of every resample."""
-        rows = row_scores(metric, preds, top)
-        weights = np.ones(len(rows)) if preds.weights is None else preds.weights
-        value = float(np.average(rows, weights=weights))
-        if not np.isfinite(value):
-            raise InputError("an infinite score cannot be compared")
-        drawn = self.counts[:-2].T.astype(np.float64)
-        sums, sizes = (
-            drawn @ np.bincount(self.units.of_row, weights=part, minlength=self.units.count)
-            for part in (weights * rows, weights)
-        )
-        values = 2 * value - sums / np.where(sizes > 0, sizes, 1.0)
-        low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-        return Drawn(metric, values, float(low), float(high))
+    def of_means(self, scores: Mapping[Metric, Float64s], weights: Float64s | None, level: float) -> list[Drawn]:
+        """Means over rows: twice the mean less that of every resample. An infinite score cannot be compared."""
+        units = self.groups.units
+        sizes = np.bincount(units.of_row, weights, units.count)
+        values = {metric: float(np.average(rows, weights=weights)) for metric, rows in scores.items()}
+        finite = [metric for metric in scores if np.isfinite(values[metric])]
+        sums = [
+            np.bincount(units.of_row, scores[metric] if weights is None else weights * scores[metric], units.count)
+            for metric in finite
+        ]
+        drawn = self.groups.times[:, :-2] @ np.column_stack([sizes, *sums])
+        means = drawn[:, 1:] / np.where(drawn[:, :1] > 0, drawn[:, :1], 1.0)
+        found = []
+        for metric, mean in zip(finite, means.T, strict=True):
+            moved = 2 * values[metric] - mean
+            low, high = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2])
+            found.append(Drawn(metric, moved, float(low), float(high)))
+        return found
 
 
 @lru_cache(2)  # one file after the other has the same rows
-def _draws(rows: int, unit: str, units: bytes | None) -> tuple[resampling.Units, NDArray[np.uint16]]:
+def _draws(rows: int, unit: str, units: bytes | None) -> Draws:
     rng = np.random.default_rng(_SEED)
     of_row = None if units is None else np.frombuffer(units, np.intp)
-    drawn = resampling.Units.of(tc.Sample(np.zeros(rows), np.zeros(rows), None, of_row, unit), rng)
-    return drawn, drawn.draws(RESAMPLES, rng)
+    if of_row is None and rows > _GROUPS:
+        drawn = resampling.Units(rng.permutation(rows) % _GROUPS, _GROUPS, unit)
+    else:
+        drawn = resampling.Units.of(tc.Sample(np.zeros(rows), np.zeros(rows), None, of_row, unit), rng)
+    counts = drawn.draws(RESAMPLES, rng)
+    turns = rng.integers(0, 2, (resampling.REDRAWS, drawn.count)) * 2.0 - 1
+    return Draws(resampling.GroupDraws(drawn, counts.T.astype(np.float64), turns), counts)
 
 
 def can_be_paired(metric: Metric) -> bool:

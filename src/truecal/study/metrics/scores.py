@@ -1,6 +1,6 @@
 """Scores of whole predictions: log loss, Brier scores, error and confidence, and what abstaining costs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,14 @@ _RESAMPLES = 200
 
 
 def measure_scores(
-    preds: tc.Predictions, top: tc.Sample, metrics: Sequence[Metric], *, intervals: bool, level: float
+    preds: tc.Predictions,
+    rows: Mapping[Metric, Float64s],
+    metrics: Sequence[Metric],
+    *,
+    intervals: bool,
+    level: float,
 ) -> list[Found]:
-    """The scores asked for. `top` is what the top-label lens sees.
+    """The scores asked for. `rows` are those of :func:`row_scores` for the means among them.
 
     Intervals: normal for means of unbounded or real values, Wilson's for the error, resampled for the costs of abstaining. Where
     rows come in clusters, means of clusters scatter, not rows.
@@ -30,12 +35,12 @@ def measure_scores(
         if metric.kind == "abstaining":
             found.append(_abstaining(metric, preds, level, intervals=intervals))
         else:
-            found.append(_mean(metric, row_scores(metric, preds, top), preds, z))
+            found.append(_mean(metric, rows[metric], preds, z))
     return found
 
 
 def row_scores(metric: Metric, preds: tc.Predictions, top: tc.Sample) -> Float64s:
-    """The score of every row, of which the metric is the mean."""
+    """The score of every row, of which the metric is the mean. `top` is what the top-label lens sees."""
     if metric.name == "nll":
         return tc.scores.log_losses(preds)
     if metric.name == "brier":

@@ -20,16 +20,17 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens
 from truecal.select import small_selection
-from truecal.study.metrics.measured import Found, diagram, measure_lens
+from truecal.study.metrics.measured import Found, as_rows, diagram, measure_lens
 from truecal.study.metrics.names import Metric, metrics_of, parse_metric
 from truecal.study.metrics.paired import Drawn, Draws, can_be_paired
-from truecal.study.metrics.scores import measure_scores
+from truecal.study.metrics.scores import measure_scores, row_scores
 from truecal.study.run.fit import Fit, fit_name, learn, read_fit
 from truecal.study.spec.files import Source
 from truecal.study.spec.rows import Rows, class_named, load_rows, make_selection
 from truecal.study.spec.spec import Options, Spec
 from truecal.study.spec.split import held_out, labels_digest
 from truecal.study.store import VERSION, Wanted
+from truecal.types import Float64s
 
 Records = list[dict[str, Any]]
 
@@ -218,36 +219,38 @@ def _measured(preds: tc.Predictions | None, job: Job, *, paired: bool) -> Iterat
     top = tc.TopLabel().sample(preds)
     scores = job.metrics("")
     if scores:
-        numbers = measure_scores(preds, top, scores, intervals=bool(options.intervals), level=options.level)
-        means = [metric for metric in scores if can_be_paired(metric)] if paired and options.intervals else []
-        yield "", numbers, [], _drawn(top, means, options.level, preds)
+        rows = {metric: row_scores(metric, preds, top) for metric in scores if metric.kind == "score"}
+        numbers = measure_scores(preds, rows, scores, intervals=bool(options.intervals), level=options.level)
+        means = (
+            {metric: rows[metric] for metric in scores if can_be_paired(metric)} if paired and options.intervals else {}
+        )
+        yield "", numbers, [], _drawn_means(top, means, options.level)
     for name in options.lenses:
         metrics = job.metrics(name)
         if not metrics:
             continue
         lens = make_lens(name, preds)
-        sample = top if name == "top-label" else lens.sample(preds) if lens.shares(preds) is None else None
+        sample = top if name == "top-label" else as_rows(lens.sample(preds)) if lens.shares(preds) is None else None
         numbers = measure_lens(preds, lens, metrics, sample=sample, intervals=options.intervals, level=options.level)
         errors = [metric for metric in metrics if can_be_paired(metric)] if paired and options.intervals else []
-        drawn = [] if sample is None or sample.pooled else _drawn(sample, errors, options.level, None)
+        drawn = [] if sample is None or sample.pooled else _drawn(sample, errors, options.level)
         yield name, _with_ends(numbers, drawn), [] if sample is None else diagram(sample.profile), drawn
 
 
-def _drawn(sample: tc.Sample, metrics: Sequence[Metric], level: float, preds: tc.Predictions | None) -> list[Drawn]:
-    """Metrics on the resamples that all models share; those that cannot be resampled are left out."""
-    if not metrics:
-        return []
-    found = []
+def _drawn_means(top: tc.Sample, means: dict[Metric, Float64s], level: float) -> list[Drawn]:
+    """Means of whole predictions on the resamples that all models share."""
     try:
-        draws = Draws.of(sample)
+        return Draws.of(top).of_means(means, top.weights, level) if means else []
     except InputError:
-        return []
+        return []  # a single unit cannot be resampled
+
+
+def _drawn(sample: tc.Sample, metrics: Sequence[Metric], level: float) -> list[Drawn]:
+    """Errors on the resamples that all models share; those that cannot be resampled are left out."""
+    found: list[Drawn] = []
     for metric in metrics:
         try:
-            if preds is None:
-                found.append(draws.of_estimator(metric, sample, level))
-            else:
-                found.append(draws.of_mean(metric, preds, sample, level))
+            found.append(Draws.of(sample).of_estimator(metric, sample, level))
         except InputError:
             continue
     return found
