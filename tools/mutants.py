@@ -3,9 +3,9 @@
 `python -m tools.mutants [--most N] [--seed S] [GROUP ...]` draws at most N changes per group and lists those that no test notices.
 Changed are comparisons, arithmetic, and/or, not, numbers and truth values; not the words of messages.
 
-pytest collects the tests once. A first child process runs each of them and remembers the statements it reached; then every change is
-planted in the memory of a child of its own, which runs the tests that reach the changed statement, quickest first, until one fails.
-Children are forked before any test has run: threads that a library starts (polars does) would not survive a fork.
+pytest collects the tests once. A first child process runs each of them and remembers the statements it reached; then every change
+is planted in the memory of a child of its own, which runs the tests that reach the changed statement, quickest first, until one
+fails. Children are forked before any test has run: threads that a library starts (polars does) would not survive a fork.
 """
 
 import argparse
@@ -40,7 +40,8 @@ GROUPS = {
     ),
     "readers": (
         (*(f"predictions/readers/{name}.py" for name in _READERS), "profile/file.py"),
-        ("tests/predictions/readers", "tests/cli/test_hostile_files.py", "tests/hostile/test_found.py"),
+        ("tests/predictions/readers", "tests/cli/test_hostile_files.py", "tests/hostile/test_found.py",
+         "tests/hostile/test_findings.py", "tests/profile/test_profile.py"),
     ),
 }  # fmt: skip
 # Of processor time: tests that take longer are left out, and a change is given up after so many seconds of tests.
@@ -193,7 +194,7 @@ class Loop:
             kept = Path(folder, "reached")
             if _in_child(lambda: self._walk(session.items, kept), 3600.0) != 0:
                 raise SystemExit("the tests fail without any change")
-            self.reached = pickle.loads(kept.read_bytes())  # noqa: S301 (written by the child above)
+            self.reached = pickle.loads(kept.read_bytes())
         quick = sorted((item for item in session.items if self._seconds(item) <= LONGEST), key=self._seconds)
         for group, drawn in self.changes.items():
             self._judge(group, drawn, quick)
@@ -211,10 +212,10 @@ class Loop:
 
             def line(frame: FrameType, event: str, _: Any, seen: set[tuple[str, int]] = seen) -> Any:
                 seen.add((names[frame.f_code.co_filename], frame.f_lineno))
-                return line  # noqa: B023 (of this test)
+                return line
 
             start = time.process_time()
-            sys.settrace(lambda frame, *_: line if frame.f_code.co_filename in names else None)  # noqa: B023
+            sys.settrace(lambda frame, *_: line if frame.f_code.co_filename in names else None)
             passes = _passes(item)
             sys.settrace(None)
             reached[item.nodeid] = time.process_time() - start, seen

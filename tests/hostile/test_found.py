@@ -67,6 +67,7 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
             "fewer than 20 events in 10,000,000 rows",
         ),
         (lambda: tc.lab.World(tc.lab.Uniform()).true_error(norm="2"), "norm must be a number, not '2'"),
+        (lambda: tc.lab.World(tc.lab.Uniform(), int), "the curve must turn an array of scores"),
         (lambda: tc.study.covariate_trend(P, "size"), "ndarray is not a data frame"),
         (lambda: tc.study.pareto(pd.DataFrame({"model": ["a"]}), metrics=P), "metrics must be a list of texts"),
         (lambda: tc.read("a.csv", logits=memoryview(np.eye(2))), "logits must be text or a list of texts"),
@@ -91,5 +92,13 @@ def test_an_array_for_a_number_of_a_study_is_refused(tmp_path):
     from tools.hostile.kills import make_study
 
     store = tc.study.Study.read(make_study(tmp_path, 1)).run(tmp_path / "store", workers=1)
+    assert str(tc.study.rank(store.frame(), severity=0)) == str(tc.study.rank(store.frame()))
     with pytest.raises(TruecalError, match="severity must be a number"):
         tc.study.predictions_of(store, "m0", "d", severity=P)
+
+
+def test_a_whole_number_beyond_64_bits_is_a_temperature():
+    torch = pytest.importorskip("torch")
+    logits, targets = torch.tensor(np.random.default_rng(0).normal(size=(20, 3))), torch.arange(20) % 3
+    whole, real = (tc.train.soft_binned_error(logits, targets, temperature=t) for t in (10**30, 1e30))
+    assert float(whole) == float(real)

@@ -117,8 +117,8 @@ def dataset(seed: int) -> dict[str, Any]:
     table = {"y": y, "p": p, "w": w, "g": g, "site": site, **{f"p_{i}": P[:, i] for i in range(k)}, "Y": Y}
     held = {
         "y": y, "p": p, "Y": Y, "P": P, "Z": Z, "w": w, "g": g, "site": site, "n": n, "k": k,
-        "binary": binary, "many": many, "rival": rival, "others": others, "Q": Q, "watched": _watched(), "results": _store().frame(),
-        "store": _store(), "profile": tc.Profile.from_arrays(p, y),
+        "binary": binary, "many": many, "rival": rival, "others": others, "Q": Q, "watched": _watched(),
+        "results": _store().frame(), "store": _store(), "profile": tc.Profile.from_arrays(p, y),
         "sketch": tc.Sketch().update(p, y), "frame": pd.DataFrame(table), "rows": pl.DataFrame(table),
     }  # fmt: skip
     return held | {"np": np, "tc": tc, "nan": float("nan"), "inf": float("inf")} | CONTAINERS
@@ -181,12 +181,14 @@ GOOD: dict[str, tuple[str, ...]] = {
     "low": ("0.1",), "high": ("0.9",), "p": ("2", "np.array([0.1, 0.02])"), "fit_share": ("0.6",), "folds": ("2", "None"),
     "prevalence": ("None", "0.2"), "time": ("p + 1",), "event": ("y",), "horizon": ("1.5",), "how": ("'drop'", "'weight'"),
     "risks": ("p",), "tool": ("'torchmetrics'", "'netcal'"), "rate": ("0.1",), "cost_ratio": ("0.3",), "path": ("'out.html'",),
-    "thresholds": ("None", "[0.1, 0.5]"), "widths": ("{'oe': 0.2}", "{'oe': 2.0}"), "of": ("None", "0"), "at": ("None", "[0.2, 0.5]"),
+    "thresholds": ("None", "[0.1, 0.5]"), "widths": ("{'oe': 0.2}", "{'oe': 2.0}"), "of": ("None", "0"),
+    "at": ("None", "[0.2, 0.5]"),
     "values": ("[0.2, 0.5]",), "world": ("tc.lab.World(tc.lab.Beta(2.0, 1.0), tc.lab.Power(0.1))",), "targets": ("Y",),
     "ks": ("(1, 2)",), "batch": ("binary",), "other": ("sketch",), "slope": ("1.0",), "intercept": ("0.0",), "row": ("[0]",),
     "datasets": ("[0]",), "event_": ("0",), "worlds": ("{'a': tc.lab.World(tc.lab.Uniform())}",), "error": ("0.02",),
     "cohorts": ("2",), "shares": ("(0.5, 1.0)",), "fractions": ("(0.5, 0.25)",), "matrix": ("np.eye(2)",), "cells": ("3",),
-    "output": ("P",), "outcome": ("np.eye(k)[Y]",), "c": ("p",), "b0": ("0.1",), "b1": ("0.8",), "beta": ("0.5", "2.0"), "d": ("0.2",),
+    "output": ("P",), "outcome": ("np.eye(k)[Y]",), "c": ("p",), "b0": ("0.1",), "b1": ("0.8",),
+    "beta": ("0.5", "2.0"), "d": ("0.2",),
     "edges": ("(0.3, 0.6)",), "strength": ("0.5",), "smoothing": ("0.1",), "gamma": ("2.0",), "inputs": ("tensor(Z)",),
     "c_statistic": ("None", "0.8"), "covariates": ("None", "np.column_stack([p, w])"), "rule": ("'torchmetrics'", "'width'"),
 }  # fmt: skip

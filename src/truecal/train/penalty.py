@@ -38,6 +38,7 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
     >>> error.backward(); bool(logits.grad[0, 0] > 0)  # going down means being less sure
     True
     """
+    temperature = float(temperature)  # torch divides by no whole number beyond 64 bits
     if bins < 1 or not temperature > 0:
         raise InputError(f"bins must be at least 1 and temperature above 0, not {bins!r} and {temperature!r}")
     confidence, right = _judged(logits, targets)

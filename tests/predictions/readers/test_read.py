@@ -214,3 +214,44 @@ def test_a_column_of_text_names_the_row_that_made_it_text(tmp_path):
     file.write_text("y,p\n1,0.9\n0,nan\n1,0.4\n")
     with pytest.raises(tc.InputError, match="row 1 is 'nan'"):
         tc.read(file, label="y", probs="p")
+
+
+def test_messages_about_numbered_columns_name_at_most_three(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p_1,p_2,p_3,p_4\n1,0.7,0.1,0.1,0.1\n")
+    with pytest.raises(tc.InputError, match=r"numbered 1, 2, 3, \.\.\., not from 0.*classes=\[1, 2, 3, \.\.\.\]"):
+        tc.read(path)
+    path.write_text("y,p_1,p_2,p_3\n1,0.8,0.1,0.1\n")
+    with pytest.raises(tc.InputError, match=r"numbered 1, 2, 3, not from 0"):
+        tc.read(path)
+
+
+def test_a_pattern_with_letters_after_its_star():
+    frame = pd.DataFrame({"y": ["b", "a"], "p_a_x": [0.25, 0.5], "p_b_x": [0.75, 0.5]})
+    preds = tc.Predictions.from_frame(frame, label="y", probs="p_*_x")
+    assert preds.classes == ("a", "b")
+    assert preds.labels.tolist() == [1, 0]
+
+
+def test_a_lazy_frame_is_not_a_frame_in_memory():
+    lazy = pl.LazyFrame({"y": [1, 0], "p": [0.5, 0.25]})
+    with pytest.raises(tc.InputError, match="is not a data frame that narwhals can read in memory"):
+        tc.Predictions.from_frame(lazy, label="y", probs="p")
+
+
+def test_numeric_labels_are_positions_in_the_names(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p_a,p_b,p_c\n0,0.8,0.1,0.1\n2,0.2,0.1,0.7\n")
+    preds = tc.read(path, classes=["a", "b", "c"])
+    assert preds.classes == ("a", "b", "c")
+    assert preds.labels.tolist() == [0, 2]
+
+
+def test_rows_without_what_is_needed_are_left_out(tmp_path):
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"y": [1, None, 0, 1], "p": [0.9, 0.1, None, float("nan")], "w": [1.0, 1.0, 1.0, 1.0]}).write_parquet(
+        path
+    )
+    preds = tc.read(path, weights="w", drop_null=True)
+    assert preds.probs.tolist() == [0.9]
+    assert preds.labels.tolist() == [1]

@@ -161,7 +161,10 @@ class AnyCurve(Curve):
     function: Callable[[Array], Array]
 
     def at(self, c: Array, rest: Array) -> Array:
-        values = np.asarray(self.function(c), dtype=np.float64)
+        try:
+            values = np.asarray(self.function(c), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the curve must turn an array of scores into one of probabilities: {error}") from error
         if values.shape != np.shape(c):
             raise InputError(f"the curve turned scores of shape {np.shape(c)} into shape {values.shape}")
         return values

@@ -84,6 +84,6 @@ def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[n
 
 
 def _between(low: Any, value: Float64s, high: Any, size: Any = None) -> NDArray[np.bool_]:
-    """low <= value <= high up to the rounding of long sums, whose terms add up to `size`, and of squares near the smallest float."""
+    """low <= value <= high up to the rounding of long sums, whose terms add up to `size`, and of squares that vanish."""
     slack = 1e-9 * np.maximum(high if size is None else size, value) + 1e-300
     return np.asarray((value >= low - slack) & (value <= high + slack))

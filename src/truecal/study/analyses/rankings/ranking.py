@@ -74,7 +74,9 @@ def rank(
     frame = source.frame() if hasattr(source, "draws") else source
     results(frame)  # refuses what is no frame of a store
     draws = PairedDraws.of(source) if selection == "all" else None
-    part = _part(frame, datasets, {"severity": severity, "recalibrator": recalibrator, "selection": selection}, lens)
+    part = _part(
+        frame, datasets, {"severity": float(severity), "recalibrator": recalibrator, "selection": selection}, lens
+    )
     there = part["metric"].unique().to_list()
     for name in metrics:
         if name not in there:
