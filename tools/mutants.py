@@ -1,8 +1,11 @@
 """Mutation testing: small changes inside functions, one at a time; tests that fail on a change have noticed it.
 
-`python -m tools.mutants [--most N] [--seed S] [GROUP ...]` draws at most N changes per group, runs the tests of the group on each
-in a process of its own (forked, so that nothing is imported twice), and lists the changes that no test notices.
+`python -m tools.mutants [--most N] [--seed S] [GROUP ...]` draws at most N changes per group and lists those that no test notices.
 Changed are comparisons, arithmetic, and/or, not, numbers and truth values; not the words of messages.
+
+pytest collects the tests once. A first child process runs each of them and remembers the statements it reached; then every change is
+planted in the memory of a child of its own, which runs the tests that reach the changed statement, quickest first, until one fails.
+Children are forked before any test has run: threads that a library starts (polars does) would not survive a fork.
 """
 
 import argparse
@@ -10,35 +13,40 @@ import ast
 import importlib
 import inspect
 import os
+import pickle
 import random
 import signal
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
+_READERS = ("columns", "files", "frames", "read", "values", "evals/answers", "evals/helm", "evals/inspect_ai", "evals/lm_eval",
+            "evals/log", "evals/presets")  # fmt: skip
 GROUPS = {
     "border": (
         ("predictions/border.py", "predictions/arrays.py"),
-        ("tests/predictions/test_border.py", "tests/predictions/test_predictions.py"),
+        ("tests/predictions/test_border_edges.py", "tests/predictions/test_border.py", "tests/predictions/test_predictions.py"),
     ),
-    "cut": (("profile/cut.py",), ("tests/profile/test_profile.py", "tests/profile/test_cut.py")),
+    "cut": (("profile/cut.py",), ("tests/profile/test_cut.py", "tests/profile/test_profile.py")),
     "verify": (
         ("uncertainty/verify/verify.py", "uncertainty/verify/limit.py", "uncertainty/verify/cells.py",
          "uncertainty/verify/bounds.py", "uncertainty/verify/binned_error.py"),
         ("tests/uncertainty/test_verify.py",),
     ),
     "readers": (
-        ("predictions/readers/columns.py", "predictions/readers/files.py", "predictions/readers/frames.py",
-         "predictions/readers/read.py", "predictions/readers/values.py"),
-        ("tests/predictions/readers", "tests/cli/test_hostile_files.py"),
+        (*(f"predictions/readers/{name}.py" for name in _READERS), "profile/file.py"),
+        ("tests/predictions/readers", "tests/cli/test_hostile_files.py", "tests/hostile/test_found.py"),
     ),
 }  # fmt: skip
-SECONDS = 120
-_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "-W",
-            "ignore::pytest.PytestAssertRewriteWarning")  # fmt: skip
+# Of processor time: tests that take longer are left out, and a change is given up after so many seconds of tests.
+LONGEST, BUDGET = 4.0, 20.0
+_OPTIONS = ("-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow")
+_NOT_PLANTED = 3
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot,
     ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div,
@@ -48,13 +56,14 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change at a line of a function: the n-th node of its tree that can be changed."""
+    """A change at a line of a function: the n-th node of its tree that can be changed, in a statement from line to line."""
 
     file: str
     function: str
     line: int
     place: int
     words: str
+    span: tuple[int, int]
 
 
 def mutants(file: str) -> list[Mutant]:
@@ -62,8 +71,8 @@ def mutants(file: str) -> list[Mutant]:
     tree = ast.parse(Path("src/truecal", file).read_text(encoding="utf-8"))
     found = []
     for name, function in _functions(tree):
-        for place, (node, words) in enumerate(_changeable(function)):
-            found.append(Mutant(file, name, getattr(node, "lineno", function.lineno), place, words))
+        for place, (node, words, span) in enumerate(_changeable(function)):
+            found.append(Mutant(file, name, getattr(node, "lineno", function.lineno), place, words, span))
     return found
 
 
@@ -75,25 +84,32 @@ def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.Funct
             yield from _functions(node, f"{prefix}{node.name}.")
 
 
-def _changeable(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, str]]:
+def _changeable(function: ast.FunctionDef) -> Iterator[tuple[Any, str, tuple[int, int]]]:
     """Nodes that can be changed, in a fixed order; nothing inside raise, defaults, annotations or nested functions."""
-    waiting: list[ast.AST] = list(function.body)
+    waiting: list[tuple[Any, tuple[int, int]]] = [(node, (0, 0)) for node in function.body]
     while waiting:
-        node = waiting.pop(0)
+        node, span = waiting.pop(0)
         if isinstance(node, (ast.Raise, ast.FunctionDef, ast.Lambda, ast.JoinedStr, ast.Import, ast.ImportFrom)):
             continue
+        if isinstance(node, ast.stmt) or span == (0, 0):
+            # The head of a statement with a body is as long as its expression, which sets the span when it is its turn.
+            span = (0, 0) if hasattr(node, "body") and isinstance(node, ast.stmt) else _lines(node)
         if isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
-            yield node, f"{type(node.ops[0]).__name__} -> {_SWAPS[type(node.ops[0])].__name__}"
+            yield node, f"{type(node.ops[0]).__name__} -> {_SWAPS[type(node.ops[0])].__name__}", span
         elif isinstance(node, (ast.BinOp, ast.BoolOp)) and type(node.op) in _SWAPS:
-            yield node, f"{type(node.op).__name__} -> {_SWAPS[type(node.op)].__name__}"
+            yield node, f"{type(node.op).__name__} -> {_SWAPS[type(node.op)].__name__}", span
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            yield node, "not removed"
+            yield node, "not removed", span
         elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-            yield node, f"{node.value} -> {_other(node.value)}"
+            yield node, f"{node.value} -> {_other(node.value)}", span
         children = [
             child for child in ast.iter_child_nodes(node) if not isinstance(node, ast.AnnAssign) or child is node.value
         ]
-        waiting = children + waiting
+        waiting = [(child, span) for child in children] + waiting
+
+
+def _lines(node: Any) -> tuple[int, int]:
+    return (node.lineno, node.end_lineno) if hasattr(node, "lineno") else (0, 0)
 
 
 def _other(value: Any) -> Any:
@@ -119,13 +135,17 @@ def _plant(mutant: Mutant) -> None:
     source = Path("src/truecal", mutant.file)
     tree = ast.parse(source.read_text(encoding="utf-8"))
     function = dict(_functions(tree))[mutant.function]
-    _change(next(node for i, (node, _) in enumerate(_changeable(function)) if i == mutant.place))
+    _change(next(node for i, (node, _, _) in enumerate(_changeable(function)) if i == mutant.place))
     changed = compile(ast.fix_missing_locations(tree), str(source.resolve()), "exec")
-    thing: Any = importlib.import_module("truecal." + mutant.file.removesuffix(".py").replace("/", "."))
+    thing: Any = _module(mutant.file)
     for part in mutant.function.split("."):
         thing = inspect.getattr_static(thing, part)
     thing = inspect.unwrap(getattr(thing, "__func__", getattr(thing, "func", getattr(thing, "fget", None))) or thing)
     thing.__code__ = _code(changed, mutant.function.split("."))
+
+
+def _module(file: str) -> Any:
+    return importlib.import_module("truecal." + file.removesuffix(".py").replace("/", "."))
 
 
 def _code(module: CodeType, path: list[str]) -> CodeType:
@@ -134,57 +154,141 @@ def _code(module: CodeType, path: list[str]) -> CodeType:
     return module
 
 
-def noticed(mutant: Mutant, tests: tuple[str, ...]) -> bool:
-    """Whether a test fails (or hangs) on the change."""
-    import pytest
-
+def _in_child(work: Callable[[], int], seconds: float) -> int:
+    """What the work returns in a forked process that is ended after so many seconds of processor time; 1 where it was."""
     child = os.fork()
     if child == 0:
-        signal.alarm(SECONDS)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.alarm(int(10 * seconds))
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
-        try:
-            _plant(mutant)
-            code = int(pytest.main([*_OPTIONS, *tests]))
-        except BaseException:  # noqa: BLE001 (a change that cannot be planted or breaks pytest itself is noticed)
-            code = 1
-        os._exit(code)
-    return os.waitpid(child, 0)[1] != 0
+        os._exit(work())
+    status = os.waitpid(child, 0)[1]
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+
+
+@dataclass
+class Loop:
+    """A plugin of pytest that runs the collected tests on every change instead of once."""
+
+    changes: dict[str, list[Mutant]]
+    files: tuple[str, ...]
+    out: Any
+    reached: dict[str, tuple[float, set[tuple[str, int]]]] = field(default_factory=dict)
+
+    def pytest_collection(self, session: Any) -> None:
+        """Failing examples of hypothesis are not made smaller: nobody reads them here."""
+        from hypothesis import Phase, settings
+
+        settings.register_profile("mutants", settings(), phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutants")
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        """All of the work."""
+        for file in self.files:
+            _module(file)
+        with tempfile.TemporaryDirectory() as folder:
+            kept = Path(folder, "reached")
+            if _in_child(lambda: self._walk(session.items, kept), 3600.0) != 0:
+                raise SystemExit("the tests fail without any change")
+            self.reached = pickle.loads(kept.read_bytes())  # noqa: S301 (written by the child above)
+        quick = sorted((item for item in session.items if self._seconds(item) <= LONGEST), key=self._seconds)
+        for group, drawn in self.changes.items():
+            self._judge(group, drawn, quick)
+        return True
+
+    def _seconds(self, item: Any) -> float:
+        return self.reached[item.nodeid][0]
+
+    def _walk(self, items: list[Any], kept: Path) -> int:
+        """Run every test once and remember what it reached."""
+        names = {str(Path("src/truecal", file).resolve()): file for file in self.files}
+        reached, failed = {}, False
+        for item in items:
+            seen: set[tuple[str, int]] = set()
+
+            def line(frame: FrameType, event: str, _: Any, seen: set[tuple[str, int]] = seen) -> Any:
+                seen.add((names[frame.f_code.co_filename], frame.f_lineno))
+                return line  # noqa: B023 (of this test)
+
+            start = time.process_time()
+            sys.settrace(lambda frame, *_: line if frame.f_code.co_filename in names else None)  # noqa: B023
+            passes = _passes(item)
+            sys.settrace(None)
+            reached[item.nodeid] = time.process_time() - start, seen
+            if not passes:
+                failed = True
+                self._say(f"{item.nodeid} fails without any change")
+        kept.write_bytes(pickle.dumps(reached))
+        return int(failed)
+
+    def _judge(self, group: str, drawn: list[Mutant], quick: list[Any]) -> None:
+        alive, tried, start = 0, 0, time.monotonic()
+        for mutant in drawn:
+            tests = [item for item in quick if self._reaches(item, mutant)]
+            ended = _in_child(lambda m=mutant, t=tests: _survives(m, t), 2 * BUDGET) if tests else 0  # type: ignore[misc]
+            tried += ended != _NOT_PLANTED
+            alive += ended == 0
+            if ended in (0, _NOT_PLANTED):
+                why = {0: f"not noticed by {len(tests)} tests", _NOT_PLANTED: "could not be planted"}[ended]
+                self._say(f"  {mutant.file}:{mutant.line} {mutant.function}: {mutant.words} ({why})")
+        minutes = (time.monotonic() - start) / 60
+        share = f"{1 - alive / tried:.1%}" if tried else "none"
+        self._say(f"{group}: {tried} changes, {tried - alive} noticed ({share}), {minutes:.1f} min")
+
+    def _reaches(self, item: Any, mutant: Mutant) -> bool:
+        lines = self.reached[item.nodeid][1]
+        return any((mutant.file, line) in lines for line in range(mutant.span[0], mutant.span[1] + 1))
+
+    def _say(self, words: str) -> None:
+        print(words, file=self.out, flush=True)
+
+
+def _survives(mutant: Mutant, tests: list[Any]) -> int:
+    """0 if no test fails, within the budget of time."""
+    try:
+        _plant(mutant)
+    except Exception:  # noqa: BLE001 (whatever it is, this change cannot be judged)
+        return _NOT_PLANTED
+    start = time.process_time()
+    for item in tests:
+        if not _passes(item):
+            return 1
+        if time.process_time() - start > BUDGET:
+            break
+    return 0
+
+
+def _passes(item: Any) -> bool:
+    from _pytest.runner import runtestprotocol
+
+    try:
+        return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+    except BaseException:  # noqa: BLE001 (a change that breaks pytest itself is noticed)
+        return False
 
 
 def main() -> int:
     """The command line."""
+    import pytest
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("groups", nargs="*", choices=[[], *GROUPS])
     parser.add_argument("--most", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
+    changes, tests = {}, set[str]()
     for group in asked.groups or GROUPS:
-        files, tests = GROUPS[group]
-        tests = tuple(test for test in tests if Path(test).exists())
-        every = [mutant for file in files for mutant in mutants(file)]
+        every = [mutant for file in GROUPS[group][0] for mutant in mutants(file)]
         drawn = random.Random(asked.seed).sample(every, min(asked.most, len(every)))
-        for file in files:
-            importlib.import_module("truecal." + file.removesuffix(".py").replace("/", "."))
-        _warm(tests)
-        alive = 0
-        for tried, mutant in enumerate(drawn, start=1):
-            if not noticed(mutant, tests):
-                alive += 1
-                place = f"{mutant.file}:{mutant.line} {mutant.function}"
-                print(f"  {place}: {mutant.words} (not noticed, {alive} of {tried})", flush=True)
-        share = 1 - alive / len(drawn)
-        print(f"{group}: {len(drawn)} of {len(every)} changes, {len(drawn) - alive} noticed ({share:.0%})", flush=True)
-    return 0
-
-
-def _warm(tests: tuple[str, ...]) -> None:
-    """Import what the tests import, once; the tests must pass as they are."""
-    import pytest
-
-    if pytest.main([*_OPTIONS, *tests]) != 0:
-        raise SystemExit(f"the tests {tests} fail without any change")
+        changes[group] = sorted(drawn, key=lambda mutant: (mutant.file, mutant.line, mutant.place))
+        tests |= {*GROUPS[group][1], *(f"src/truecal/{file}" for file in GROUPS[group][0])}
+    files = tuple({mutant.file for drawn in changes.values() for mutant in drawn})
+    with tempfile.TemporaryDirectory() as folder, os.fdopen(os.dup(1), "w") as out:
+        loop = Loop(changes, files, out)
+        return int(pytest.main([*_OPTIONS, f"--basetemp={folder}/tests", *sorted(tests)], plugins=[loop]))
 
 
 if __name__ == "__main__":

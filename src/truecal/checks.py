@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.errors import InputError
+from truecal.errors import InputError, TruecalError
 
 _LARGEST_NORM = 20  # the power of a gap of 1e-15 is still a number
 
@@ -70,7 +70,6 @@ def generator(rng: Any) -> np.random.Generator:
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 _NUMBERS = (int, float)
 _ARRAY = "array"  # stands for ArrayLike, which is a union of everything
-_FOREIGN = (TypeError, ValueError, AttributeError, KeyError, IndexError, OverflowError, NotImplementedError)
 _REMEDIES = {
     "Predictions": ("Predictions", "build them with tc.Predictions.from_probs(probs, labels)"),
     "Profile": ("a Profile", "a lens such as tc.TopLabel() makes one of Predictions"),
@@ -108,9 +107,9 @@ def checked(thing: Thing) -> Thing:
         refuse_misfits(inner, arguments, options, numbers=False)
         try:
             return inner(*arguments, **options)
-        except InputError:
+        except TruecalError:
             raise
-        except _FOREIGN:
+        except Exception:  # of any library: they differ in what they raise for an argument that is no number
             refuse_misfits(inner, arguments, options, numbers=True)
             raise
 
@@ -125,9 +124,9 @@ def settings(init: Callable[..., Any], settings: Mapping[str, Any], check: Calla
     refuse_misfits(init, (), settings, numbers=False)
     try:
         check()
-    except InputError:
+    except TruecalError:
         raise
-    except _FOREIGN:
+    except Exception:
         refuse_misfits(init, (), settings, numbers=True)
         raise
 
@@ -214,6 +213,8 @@ def _fits(value: Any, kind: Any, *, deep: bool) -> bool:
         array = np.ndim(value) > 0 if isinstance(value, np.ndarray) else hasattr(value, "to_numpy")
         if not array and (not isinstance(value, Sequence) or isinstance(value, (str, bytes))):
             return False
+        if inner and inner[0] is str:  # names are looked up, in ways of their own: never a number among them
+            return not isinstance(value, memoryview) and all(isinstance(part, str) for part in value)
         return not deep or not inner or all(_of(part, inner[0], deep=deep) for part in np.asarray(value, object))
     if outer is Callable:
         return callable(value)

@@ -351,6 +351,12 @@ def by_column(
     ranged = low is not None or high is not None
     if bool(values) + ranged + (where is not None) != 1:
         raise InputError(f"say which rows of column {name!r}: values, or low= / high=, or where=, one of the three")
+    for value in values:
+        if value is not None and arrays.is_missing(value):  # nothing equals NaN, and an array equals no single value
+            raise InputError(
+                f"column {name!r}: rows are selected by a number or text, not {arrays.shown(value)}; for missing values say "
+                "where=lambda column: column != column"
+            )
     if values:
         return ByValues(name, values)
     if where is not None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import truecal as tc
 from tests.clinical.coverage import band_coverage, benefit_coverage, numbers_coverage
 from tests.clinical.worlds import WORLDS
 
@@ -25,10 +26,18 @@ def test_bands_and_net_benefit_hold_the_truth(size):
     assert min(benefit_coverage(WORLDS[1], COHORTS, 800, size).values()) >= 0.865
 
 
+def test_distances_of_many_rows_are_held_from_both_sides():
+    """At 20,000 rows the interval is a small part of the distance itself: truths are tried near the fit, not from 0 on."""
+    world, truth, hits = WORLDS[1], WORLDS[1].numbers()["ici"], 0
+    for r in range(20):
+        found = tc.clinical(world.preds(np.random.default_rng([r, 20_000]), 20_000)).ici
+        assert 0 < found.low < found.value < found.high < 1.5 * found.value
+        hits += truth in found
+    assert hits >= 16  # 0.95 less 3.1 standard errors; half of them with truths on a grid from 0
+
+
 @pytest.mark.slow
 def test_rows_taken_for_patients_do_not_cover():
-    import truecal as tc
-
     world, truth, hits = WORLDS[1], WORLDS[1].numbers()["oe"], 0
     for r in range(COHORTS):
         p, y, _ = world.draw(np.random.default_rng(r), 800, 8)

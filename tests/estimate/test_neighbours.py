@@ -59,3 +59,66 @@ def test_label_binned_errors_of_any_norm_by_hand(scheme):
         by_hand = np.mean(np.abs(c - rate[bin_of]) ** norm) ** (1 / norm)
         ours = tc.LabelBinnedECE(bins=8, scheme=scheme, norm=norm)(profile).value
         assert ours == pytest.approx(by_hand, abs=1e-12)
+
+
+def left_out(c, y, k, score):
+    """Mean squared distance of every row from what the k nearest rows say of it, its own part taken out by its weight."""
+    total = 0.0
+    for i, value in enumerate(c):
+        same = c == value
+        weight = np.zeros(len(c))
+        near = np.array(list(windows(c, k))[i])
+        for other in near:  # equal scores share their places
+            group = c == c[other]
+            weight[group] += 1 / group.sum() / k
+        kept = weight.copy()
+        kept[i] = 0.0
+        kept /= kept.sum()
+        assert same[i]
+        rate, mean = kept @ y, kept @ c
+        gap = y[i] - rate if score == "own" else (c[i] - y[i]) - (mean - rate)
+        total += gap**2
+    return total / len(c)
+
+
+@pytest.mark.parametrize("score", ["mean", "own"])
+@pytest.mark.parametrize("digits", [12, 1])
+def test_k_by_risk_is_the_best_of_its_grid_by_hand(digits, score):
+    c = np.sort(SCORES[:80].round(digits))
+    y = OUTCOMES[:80][np.argsort(SCORES[:80].round(digits), kind="stable")].astype(float)
+    grid = [2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 80]
+    by_hand = {k: left_out(c, y, k, score) for k in grid}
+    estimator = tc.NearestECE(neighbors="risk", score=score)
+    estimate = estimator(tc.Profile.from_arrays(c, y.astype(int)))
+    k = estimate.settings["neighbors"][0]
+    assert k == min(by_hand, key=by_hand.get)
+    assert (
+        estimate.value == tc.NearestECE(neighbors=int(k), score=score)(tc.Profile.from_arrays(c, y.astype(int))).value
+    )
+
+
+def test_k_by_risk_follows_the_world_and_is_kept_in_resamples():
+    steep = tc.lab.World(tc.lab.Uniform(), tc.lab.Power(6))
+    calm = tc.lab.World(tc.lab.Uniform())
+    chosen = []
+    for world in (steep, calm):
+        scores, outcomes = world.draw(4000, 20, rng=1)
+        chosen.append(np.median(tc.NearestECE(neighbors="risk").count(tc.Profile.from_arrays(scores, outcomes))))
+    assert chosen[0] < 800 < chosen[1]
+    profile = tc.Profile.from_arrays(SCORES, OUTCOMES)
+    k = int(tc.NearestECE(neighbors="risk").count(profile)[0])
+    drawn = {
+        name: tc.NearestECE(neighbors=name)
+        .resampled(profile, resamples=30, level=0.9, rng=np.random.default_rng(0))
+        .powers
+        for name in ("risk", k)
+    }
+    np.testing.assert_array_equal(drawn["risk"], drawn[k])
+
+
+def test_k_by_risk_refuses_weights():
+    weighted = tc.Profile.from_arrays(SCORES, OUTCOMES, weights=np.full(400, 2.0))
+    with pytest.raises(tc.InputError, match="takes no weights; give neighbors=K"):
+        tc.NearestECE(neighbors="risk")(weighted)
+    with pytest.raises(tc.InputError, match="neighbors"):
+        tc.NearestECE(neighbors="least")

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import truecal as tc
 from truecal.estimate.pivot import Pivot
-from truecal.estimate.rank_series.paired import Noise, Side, _Common
+from truecal.estimate.rank_series.paired import Noise, Side, _Common, _Pair
 from truecal.estimate.resampling import Units
 
 
@@ -99,6 +99,22 @@ def test_short_series_of_clusters_may_leave_out_different_things():
         return side(0.01, most=0.012, **sure).limits(side(0.01, most=0.013, **sure), 0.9, paired=False)[0]
 
     assert lower(10_000) < lower(None) - 0.005
+
+
+@pytest.mark.parametrize("theta", [(0.0, 0.0), (0.002, 0.0), (0.0005, 0.004), (0.0012, 0.0011), (0.006, 0.007)])
+def test_the_nearest_point_of_the_box_is_found_of_estimates_that_go_together(theta):
+    """Two estimates that are nearly the same: the nearest point is not the one that is nearest in each by itself."""
+    one, other = (
+        side(x, noise=1e-6, spread=1e-8, own=n, most=m, clusters=40)
+        for x, n, m in zip((-0.001, 0.001), noises(5, 0.97), (0.002, 0.0012), strict=True)
+    )
+    cov = covariance(one, other, np.array(theta), paired=True)
+    assert cov[0, 1] > 0.7 * np.sqrt(cov[0, 0] * cov[1, 1])
+    first, second = np.meshgrid(np.linspace(-0.001, 0.002, 601), np.linspace(0.001, 0.0012, 81))
+    off = np.stack([theta[0] - first, theta[1] - second])
+    tried = np.einsum("i...,ij,j...->...", off, np.linalg.inv(cov), off).min()
+    found = _Pair(one, other, paired=True).distance(*(np.sqrt([x]) for x in theta))
+    assert float(found[0]) == pytest.approx(tried, rel=1e-3, abs=1e-5)
 
 
 def test_two_recalibrations_of_one_score_differ_by_what_is_known():

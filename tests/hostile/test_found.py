@@ -52,7 +52,7 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         (lambda: tc.DirichletCalibration(intercept=None).fit(np.c_[1 - P, P], Y), "intercept must be a number"),
         (lambda: tc.censoring_weights(P, Y, horizon=10**30), "nobody was followed"),
         (lambda: tc.lab.coverage_atlas(n=np.array([])), "an atlas needs sizes"),
-        (lambda: tc.uncertainty.compare(Y, P, P, names=np.full(2, np.nan)), "two different texts"),
+        (lambda: tc.uncertainty.compare(Y, P, P, names=np.full(2, np.nan)), "names must be a list of texts"),
         (lambda: tc.AdaptiveECE(bins=10**30), "bins must be at most"),
         (lambda: tc.net_benefit(tc.Predictions.from_probs(P, Y), np.array(3)), "strictly between 0 and 1"),
         (
@@ -60,8 +60,36 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
             "m must be at most",
         ),
         (lambda: tc.train.Mixup(classes=3, seed=10**30), "seed must be at most"),
+        (lambda: tc.by_column("site", np.nan), "selected by a number or text, not nan; for missing values say where="),
+        (lambda: tc.by_column("site", P), r"selected by a number or text, not array"),
+        (
+            lambda: tc.sample_size_by_simulation(P * 1e-200, widths={"oe": 0.2}),
+            "fewer than 20 events in 10,000,000 rows",
+        ),
+        (lambda: tc.lab.World(tc.lab.Uniform()).true_error(norm="2"), "norm must be a number, not '2'"),
+        (lambda: tc.study.covariate_trend(P, "size"), "ndarray is not a data frame"),
+        (lambda: tc.study.pareto(pd.DataFrame({"model": ["a"]}), metrics=P), "metrics must be a list of texts"),
+        (lambda: tc.read("a.csv", logits=memoryview(np.eye(2))), "logits must be text or a list of texts"),
+        (lambda: tc.study.points(pd.DataFrame({"model": ["a"]}), ["error", 3]), "metrics must be a list of texts"),
     ],
 )
 def test_arguments_no_one_expects_are_refused(call, words):
     with pytest.raises(TruecalError, match=words):
         call()
+
+
+def test_a_local_regression_reaches_rows_that_are_all_equally_far():
+    """Every score 0 or 1: between them the rows within reach lie at its very end, where the kernel vanishes."""
+    p = np.repeat([0.0, 1.0], [15, 5])
+    y = np.arange(20) % 5 == 0
+    curve = tc.flexible_curve(tc.Predictions.from_probs(p, y), kind="loess", at=[0.0, 0.2, 0.5])
+    assert curve.outcome[:2].tolist() == pytest.approx([3 / 15, 3 / 15])
+    assert np.isfinite(curve.outcome).all()
+
+
+def test_an_array_for_a_number_of_a_study_is_refused(tmp_path):
+    from tools.hostile.kills import make_study
+
+    store = tc.study.Study.read(make_study(tmp_path, 1)).run(tmp_path / "store", workers=1)
+    with pytest.raises(TruecalError, match="severity must be a number"):
+        tc.study.predictions_of(store, "m0", "d", severity=P)

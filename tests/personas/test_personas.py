@@ -1,6 +1,8 @@
 """Five kinds of new users and what each came for, as lines they type on files that their libraries wrote."""
 
 import json
+import shutil
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -106,6 +108,29 @@ def test_an_evaluator_of_language_models_reads_logs(shell, tmp_path):
     assert "claude - gpt" in said or "gpt - claude" in said
     assert "By task" in (tmp_path / "both.html").read_text()
     assert "n = 200" in shell("truecal measure samples_local_*.jsonl")
+
+
+def test_an_evaluator_of_language_models_reads_what_the_harnesses_wrote(shell, tmp_path):
+    for log in (Path(__file__).parent / "logs").iterdir():  # made by make_logs.py with lm-eval and Inspect
+        shutil.copy(log, tmp_path)
+    said = shell("truecal measure samples_local_choice_small.jsonl --json")
+    assert json.loads(said)["results"][0]["n"] == 30
+    rows = [json.loads(line) for line in (tmp_path / "samples_local_choice_small.jsonl").read_text().splitlines()]
+    logs = np.array([[float(option[0]) for option in row["filtered_resps"]] for row in rows])
+    sure = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    right = logs.argmax(axis=1) == [int(row["target"]) for row in rows]
+    expected = tc.calibration_error(right, sure.max(axis=1))
+    assert json.loads(said)["results"][0]["value"] == pytest.approx(float(expected))
+    pair = "samples_local_choice_small.jsonl samples_local_choice_large.jsonl"
+    assert "paired" in shell(f"truecal compare {pair} --key question --resamples 99")
+    said = shell("truecal measure inspect_small.eval")
+    assert "n = 32" in said
+    assert "only 16 clusters" in said  # two epochs of a question are one unit
+    shell("truecal measure inspect_small.eval --max-error 0.02", code=1)
+    shell("truecal compare inspect_small.eval inspect_large.eval --resamples 99 --report models.html")
+    page = (tmp_path / "models.html").read_text()
+    assert "inspect_small" in page
+    assert "inspect_large" in page
 
 
 def test_a_researcher_writes_a_paper(shell, tmp_path):

@@ -1,32 +1,15 @@
-"""Displays drawn in a column of a paper: 3.25 inches wide, with the axes given. Nothing leaves the canvas, no titles meet."""
+"""Every display drawn in a column of a paper: 3.25 inches wide, with the axes given. Nothing leaves the canvas, no words meet."""
+
+import warnings
 
 import matplotlib
-import numpy as np
 import pytest
 
 import truecal as tc
+from tests.plot.small_displays import DISPLAYS
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
-from matplotlib.text import Text
-
-RNG = np.random.default_rng(0)
-P = RNG.beta(5, 1, 600)
-Y = (RNG.random(600) < P**1.3).astype(int)
-PREDS = tc.Predictions.from_probs(P, Y)
-
-
-def _watch():
-    watch = tc.Watch(tolerance=0.02)
-    for day in range(8):
-        watch.update(PREDS.take(np.arange(600) % 8 == day), at=f"2026-05-{day + 1:02}")
-    return watch
-
-
-DISPLAYS = {
-    "reliability": lambda ax: tc.plot.ReliabilityDisplay.from_predictions(Y, P, name="a model with a name", ax=ax),
-    "over time": lambda ax: tc.plot.OverTimeDisplay.from_watch(_watch(), ax=ax),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -39,15 +22,14 @@ def outside(figure):
     """Texts and axes that are not whole on the canvas, after drawing."""
     figure.canvas.draw()
     width, height = figure.canvas.get_width_height()
-    shown = [t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible()]
-    # ticks that matplotlib keeps beyond the limits of an axis are never drawn
-    drawn = [t for t in shown if t.axes is None or t in _drawn_texts(t.axes)]
-    boxes = [(t.get_text(), t.get_window_extent()) for t in drawn]
+    words = [t for ax in figure.axes if ax.axison for t in _drawn_texts(ax)] + figure.texts
+    boxes = [(t.get_text(), t.get_window_extent()) for t in words if t.get_text().strip() and t.get_visible()]
     boxes += [("axes", ax.get_window_extent()) for ax in figure.axes]
     return [name for name, b in boxes if b.x0 < -1 or b.y0 < -1 or b.x1 > width + 1 or b.y1 > height + 1]
 
 
 def _drawn_texts(ax):
+    # ticks that matplotlib keeps beyond the limits of an axis are never drawn
     texts = [ax.title, ax._left_title, ax._right_title, *ax.texts]
     for axis in (ax.xaxis, ax.yaxis):
         low, high = sorted(axis.get_view_interval())
@@ -56,21 +38,67 @@ def _drawn_texts(ax):
     return texts + ([] if legend is None else legend.get_texts())
 
 
-@pytest.mark.parametrize(
-    ("name", "layout"), [("reliability", "constrained"), ("reliability", None), ("over time", "constrained")]
-)
+def headings(figure):
+    """Boxes of titles, legends and labels of axes, which must not cover each other."""
+    boxes = []
+    for ax in figure.axes:
+        words = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label]
+        boxes += [
+            (t.get_text(), t.get_window_extent()) for t in words if t.get_text() and t.get_visible() and ax.axison
+        ]
+        legend = ax.get_legend()
+        if legend is not None:
+            boxes.append(("legend", legend.get_window_extent()))
+    return boxes
+
+
+def meeting(figure):
+    boxes = headings(figure)
+    return [(a, b) for i, (a, x) in enumerate(boxes) for b, y in boxes[i + 1 :] if _overlap(x, y)]
+
+
+def _overlap(a, b):
+    return min(a.x1, b.x1) - max(a.x0, b.x0) > 1 and min(a.y1, b.y1) - max(a.y0, b.y0) > 1
+
+
+def test_no_display_is_missing():
+    assert set(DISPLAYS) == {*tc.plot.__all__, "InterventionsDisplay"}
+
+
+@pytest.mark.parametrize("layout", ["constrained", None])
+@pytest.mark.parametrize("name", DISPLAYS)
 def test_nothing_leaves_the_canvas_of_a_column(name, layout, tmp_path):
     figure, ax = plt.subplots(figsize=(3.25, 2.8), layout=layout)
-    DISPLAYS[name](ax)
-    assert outside(figure) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a layout that gives up says so
+        display = DISPLAYS[name](ax)
+        assert outside(figure) == []
+    assert meeting(figure) == []
+    wide, high = figure.get_size_inches() * figure.dpi
+    drawn = [a for a in getattr(display, "axes_", [ax]) for a in (a if hasattr(a, "__len__") else [a])]
+    if (
+        len(drawn) == 1
+    ):  # what is written around it leaves the picture at least two fifths of the width and a third of the height
+        box = drawn[0].get_window_extent()
+        assert box.width > 0.4 * wide
+        assert box.height > 0.33 * high
     figure.savefig(tmp_path / "figure.pdf")
     assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_titles_of_neighbours_do_not_meet():
-    figure, axes = plt.subplots(1, 2, figsize=(3.25, 2.4), layout="constrained")
+@pytest.mark.parametrize("layout", ["constrained", None])
+@pytest.mark.parametrize("name", ["ReliabilityDisplay", "AbstentionDisplay", "DecisionDisplay", "OverTimeDisplay"])
+def test_neighbours_in_a_wide_figure_do_not_meet(name, layout):
+    figure, axes = plt.subplots(1, 2, figsize=(5.5, 2.6), layout=layout)
     for ax in axes:
-        DISPLAYS["reliability"](ax)
+        DISPLAYS[name](ax)
     assert outside(figure) == []
-    left, right = (ax._left_title.get_window_extent() for ax in axes)
-    assert left.x1 < right.x0
+    assert meeting(figure) == []
+
+
+def test_the_checks_can_fail():
+    figure, ax = plt.subplots(figsize=(3.25, 2.8))
+    ax.set_title("a title that is longer than the column of the paper that it stands in")
+    ax.set_title("left", loc="left")
+    assert outside(figure)
+    assert meeting(figure)

@@ -286,6 +286,18 @@ def test_models_are_coloured_filtered_and_put_into_panels_by_any_covariate(brows
     assert browser.complaints() == []
 
 
+def test_a_dataset_of_one_severity_has_no_chart_over_severities(browser, tmp_path):
+    one = fake_store(severities=(0.0,))
+    browser.open(report_study(one, tmp_path / "one.html"))
+    assert not browser.one("#shift").is_displayed()
+    assert browser.complaints() == []
+    several = report_study(fake_store(), tmp_path / "several.html")
+    browser.open(several)
+    assert browser.one("#shift").is_displayed()
+    titles = browser.run("return [...document.querySelectorAll('.chart svg text')].map(t => t.textContent)")
+    assert not [title for title in titles if title.endswith("…") and len(title) > 20]
+
+
 def test_covariates_with_few_values_are_groups():
     frame = pl.DataFrame(
         {

@@ -77,6 +77,7 @@ def main() -> int:
     parser.add_argument("--only")
     parser.add_argument("--call")
     asked = parser.parse_args()
+    dataset(asked.seed)  # loads libraries, whose memory is not that of a call
     limit_memory()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

@@ -4,17 +4,17 @@ import inspect
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import ModuleType
-from typing import Any, get_args
+from types import ModuleType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
-from tools.hostile.values import BAD, CONTAINERS, GOOD, ODD
+from tools.hostile.values import BAD, CONTAINERS, GOOD, ODD, TOGETHER
 
 # Modules whose public functions are called as well.
 MODULES = ("lab", "scores", "selective", "uncertainty", "study", "train", "plot")
 # What the library makes and hands out, or that runs for minutes, writes folders or trains networks by design.
 LEFT_OUT = {
     "Estimate", "Predictions", "Profile", "Sample", "Scan", "Convention", "GeneralizedECE.bins_of",
-    "study.make_example", "study.compare_interventions", "study.Study", "study.import_table", "lab.coverage_map", "lab.trials",
+    "study.make_example", "lab.coverage_atlas", "study.compare_interventions", "study.Study", "study.import_table", "lab.coverage_map", "lab.trials",
     "lab.samples_needed", "lab.Run", "lab.Experiment", "lab.AnyCurve", "RecalibratedClassifier", "train.mixup",
 }  # fmt: skip
 # Methods that follow the construction of an object.
@@ -107,8 +107,8 @@ def _methods(thing: type) -> tuple[tuple[str, tuple[inspect.Parameter, ...]], ..
 
 
 def make(target: Target, rng: random.Random) -> Call:
-    """A call of which at most a few arguments are hostile; every tenth has none."""
-    hostility = rng.choice((0, 0, 0, 1, 1, 1, 1, 1, 2, 3))
+    """A call of which at most two arguments are hostile; four of ten have none."""
+    hostility = rng.choice((0, 0, 0, 0, 1, 1, 1, 1, 1, 2))
     then: list[tuple[str, tuple[tuple[str, str], ...]]] = []
     places = [(target.path, target.parameters)]
     if target.methods and rng.random() < 0.75:
@@ -116,14 +116,18 @@ def make(target: Target, rng: random.Random) -> Call:
     spots = [(i, p.name) for i, (_, parameters) in enumerate(places) for p in parameters if p.name not in CALLBACKS]
     hostile = set(rng.sample(spots, min(hostility, len(spots)))) if spots else set()
     several, refuse = rng.random() < 0.4, False
+    together = rng.choice(TOGETHER.get(target.path) or TOGETHER.get(target.path.partition(".")[0]) or ({},))
     made = []
     for i, (name, parameters) in enumerate(places):
         arguments = []
         starred = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters)
         for parameter in parameters:
-            value, bad = _value(parameter, (i, parameter.name) in hostile, several, rng)
+            if i == 0 and parameter.name in together and (i, parameter.name) not in hostile:
+                value, bad = together[parameter.name] and _contained(together[parameter.name], rng, 0.3), False
+            else:
+                value, bad = _value(parameter, (i, parameter.name) in hostile, several, rng)
             refuse |= bad and hostility == 1
-            if value is not None:
+            if value:
                 by_place = parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY)
                 star = "*" if by_place or (starred and parameter.kind == parameter.POSITIONAL_OR_KEYWORD) else ""
                 arguments.append((star + parameter.name, value))
@@ -166,13 +170,28 @@ def _value(parameter: inspect.Parameter, hostile: bool, several: bool, rng: rand
         if name in GOOD and rng.random() < 0.4:
             return _contained(_plain(name, several, rng), rng), False
         return rng.choice(ODD), False
+    literal = [repr(value) for value in _literals(parameter.annotation)]
+    if literal:
+        return (None if optional and rng.random() < 0.6 else rng.choice(literal)), False
     if optional and name not in ALWAYS and (name not in GOOD or rng.random() < 0.6):
         return None, False
     if name in GOOD:
         value = _plain(name, several, rng)
-        return (_contained(value, rng) if rng.random() < 0.3 else value), False
-    literal = [repr(value) for value in get_args(parameter.annotation) if isinstance(value, (str, int, float))]
-    return (rng.choice(literal) if literal else rng.choice(ODD)), False
+        return _contained(value, rng, 0.3), False
+    return rng.choice(ODD), False
+
+
+def _literals(annotation: Any) -> list[object]:
+    """The values that an annotation lists: those of Literal and of bool, also inside a union."""
+    if annotation is bool:
+        return [True, False]
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [value for part in get_args(annotation) for value in _literals(part)] if _is_union(annotation) else []
+
+
+def _is_union(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, UnionType)
 
 
 def _plain(name: str, several: bool, rng: random.Random) -> str:
@@ -180,9 +199,10 @@ def _plain(name: str, several: bool, rng: random.Random) -> str:
     return {"y": "Y", "p": "P", "p**2": "P", "binary": "many"}.get(value, value) if several else value
 
 
-def _contained(value: str, rng: random.Random) -> str:
-    """An array in another container."""
-    return f"{rng.choice(list(CONTAINERS))}({value})" if value in ("y", "p", "Y", "P", "Z", "w", "g") else value
+def _contained(value: str, rng: random.Random, share: float = 1.0) -> str:
+    """An array in another container, this share of the time."""
+    plain = value not in ("y", "p", "Y", "P", "Q", "Z", "w", "g") or rng.random() >= share
+    return value if plain else f"{rng.choice(list(CONTAINERS))}({value})"
 
 
 def shorter(call: Call) -> Iterator[Call]:

@@ -1,17 +1,21 @@
 """What calls are made of: small datasets by name, containers that must not change an answer, and values for every parameter.
 
 All values are Python expressions, so that a call can be printed, repeated and shortened. `GOOD` are values a careful caller gives,
-`BAD` those that must be refused, `ODD` those of which nothing is known but that no foreign exception may come of them.
+`TOGETHER` arguments of one function that make sense together, `BAD` those that must be refused, `ODD` those of which nothing is
+known but that no foreign exception may come of them.
 """
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-SIZES = (1, 2, 3, 5, 20, 60, 200)
+SIZES = (1, 2, 3, 5, 20, 20, 60, 60, 200, 200)
 
 
 def _swapped(a: Array) -> Array:
@@ -102,18 +106,49 @@ def dataset(seed: int) -> dict[str, Any]:
     Y = (P.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, k - 1)
     w = rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else rng.random(n) + 0.1
     g, site = rng.integers(0, max(1, n // 3), n), np.array(["a", "b"])[rng.integers(0, 2, n)]
+    Q = 0.7 * P + 0.3 * rng.dirichlet(np.ones(k), n)
     more: dict[str, Any] = {} if rng.random() < 0.5 else {"weights": w}
     more |= {} if rng.random() < 0.6 else {"clusters": g}
     columns = {"site": site, "age": rng.integers(20, 90, n)}
     binary = tc.Predictions.from_probs(p, y, columns=columns, **more)
     many = tc.Predictions.from_probs(P, Y, columns=columns, **more)
+    rival = tc.Predictions.from_probs(p**2, y, columns=columns, **more)
+    others = tc.Predictions.from_probs(Q, Y, columns=columns, **more)
     table = {"y": y, "p": p, "w": w, "g": g, "site": site, **{f"p_{i}": P[:, i] for i in range(k)}, "Y": Y}
     held = {
         "y": y, "p": p, "Y": Y, "P": P, "Z": Z, "w": w, "g": g, "site": site, "n": n, "k": k,
-        "binary": binary, "many": many, "profile": tc.Profile.from_arrays(p, y),
+        "binary": binary, "many": many, "rival": rival, "others": others, "Q": Q, "watched": _watched(), "results": _store().frame(),
+        "store": _store(), "profile": tc.Profile.from_arrays(p, y),
         "sketch": tc.Sketch().update(p, y), "frame": pd.DataFrame(table), "rows": pl.DataFrame(table),
     }  # fmt: skip
     return held | {"np": np, "tc": tc, "nan": float("nan"), "inf": float("inf")} | CONTAINERS
+
+
+@cache
+def _store() -> Any:
+    """The results of a small study."""
+    import truecal as tc
+    from tools.hostile.kills import make_study
+
+    folder = TemporaryDirectory()
+    _FOLDERS.append(folder)
+    study = make_study(Path(folder.name), 4)
+    return tc.study.Study.read(study).run(Path(folder.name, "store"), workers=1)
+
+
+_FOLDERS: list[TemporaryDirectory[str]] = []  # deleted when the process ends
+
+
+@cache
+def _watched() -> Any:
+    import truecal as tc
+
+    rng, watch = np.random.default_rng(0), tc.Watch(tolerance=0.02, by="site")
+    for day in range(3):
+        p = rng.random(80)
+        batch = tc.Predictions.from_probs(p, rng.random(80) < p, columns={"site": np.repeat(["a", "b"], 40)})
+        watch.update(batch, at=day)
+    return watch
 
 
 LENSES = ("None", "tc.TopLabel()", "tc.OneClass(0)", "tc.ClassWise()", "tc.AllLabels()", "tc.TopK(2)", "tc.Canonical()",
@@ -146,13 +181,90 @@ GOOD: dict[str, tuple[str, ...]] = {
     "low": ("0.1",), "high": ("0.9",), "p": ("2", "np.array([0.1, 0.02])"), "fit_share": ("0.6",), "folds": ("2", "None"),
     "prevalence": ("None", "0.2"), "time": ("p + 1",), "event": ("y",), "horizon": ("1.5",), "how": ("'drop'", "'weight'"),
     "risks": ("p",), "tool": ("'torchmetrics'", "'netcal'"), "rate": ("0.1",), "cost_ratio": ("0.3",), "path": ("'out.html'",),
-    "thresholds": ("None", "[0.1, 0.5]"), "widths": ("{'oe': 0.2}",), "of": ("None", "0"), "at": ("None", "[0.2, 0.5]"),
+    "thresholds": ("None", "[0.1, 0.5]"), "widths": ("{'oe': 0.2}", "{'oe': 2.0}"), "of": ("None", "0"), "at": ("None", "[0.2, 0.5]"),
     "values": ("[0.2, 0.5]",), "world": ("tc.lab.World(tc.lab.Beta(2.0, 1.0), tc.lab.Power(0.1))",), "targets": ("Y",),
     "ks": ("(1, 2)",), "batch": ("binary",), "other": ("sketch",), "slope": ("1.0",), "intercept": ("0.0",), "row": ("[0]",),
     "datasets": ("[0]",), "event_": ("0",), "worlds": ("{'a': tc.lab.World(tc.lab.Uniform())}",), "error": ("0.02",),
     "cohorts": ("2",), "shares": ("(0.5, 1.0)",), "fractions": ("(0.5, 0.25)",), "matrix": ("np.eye(2)",), "cells": ("3",),
+    "output": ("P",), "outcome": ("np.eye(k)[Y]",), "c": ("p",), "b0": ("0.1",), "b1": ("0.8",), "beta": ("0.5", "2.0"), "d": ("0.2",),
+    "edges": ("(0.3, 0.6)",), "strength": ("0.5",), "smoothing": ("0.1",), "gamma": ("2.0",), "inputs": ("tensor(Z)",),
     "c_statistic": ("None", "0.8"), "covariates": ("None", "np.column_stack([p, w])"), "rule": ("'torchmetrics'", "'width'"),
 }  # fmt: skip
+
+_RESULTS = {"frame": "results", "source": "results", "metric": "'ece-width-15-l1'", "metrics": "['ece-width-15-l1', 'error']",
+            "lens": "'top-label'", "recalibrator": "'none'", "selection": "'all'", "reference": "", "datasets": "", "dataset": "",
+            "covariate": "'size'", "by": "'model'", "key": "", "groups": ""}  # fmt: skip
+_FRAME = {
+    "frame": "frame",
+    "source": "rows",
+    "label": "'y'",
+    "weights": "'w'",
+    "clusters": "",
+    "classes": "",
+    "logits": "",
+    "by": "",
+}
+_TENSORS = {"logits": "tensor(Z)", "targets": "tensor(Y)", "weight": ""}
+_SCORES = {"scores": "tc.lab.Beta(2.0, 1.0)", "curve": "tc.lab.Power(0.2)", "recalibration": ""}
+# What goes together, by the path of the function; "" is left out. One of them is drawn for a call.
+TOGETHER: dict[str, tuple[dict[str, str], ...]] = {
+    "compare": (
+        {"y_true": "y", "prob_a": "p", "prob_b": "p**2"},
+        {"y_true": "Y", "prob_a": "P", "prob_b": "Q"},
+        {"y_true": "binary", "prob_a": "rival", "prob_b": "", "sample_weight": "", "clusters": "", "classes": ""},
+        {"y_true": "many", "prob_a": "others", "prob_b": "", "sample_weight": "", "clusters": "", "classes": ""},
+        {"y_true": "many", "prob_a": "others", "prob_b": "", "paired": "False", "sample_weight": "", "clusters": "", "classes": ""},
+    ),
+    "compare_many": (
+        {"y_true": "y", "probs": "{'a': p, 'b': p**2, 'c': p}"},
+        {"y_true": "Y", "probs": "{'a': P, 'b': Q}"},
+        {"y_true": "{'a': binary, 'b': rival}", "probs": "", "sample_weight": "", "clusters": "", "classes": ""},
+        {"y_true": "{'a': many, 'b': others}", "probs": "", "sample_weight": "", "clusters": "", "classes": ""},
+    ),
+    "evaluate": ({"logits": "", "preds": "many"}, {"logits": "", "preds": "binary"}),
+    "net_benefit": ({"preds": "binary"}, {"preds": "{'a': binary, 'b': rival}"}),
+    "clinical": ({"preds": "binary", "by": ""}, {"preds": "binary", "by": "'site'"}),
+    "subgroups": ({"by": "'site'"}, {"by": "['site', 'age']", "cuts": "[40, 60]"}),
+    "audit": ({"by": "['site', 'age']", "min_rows": "5"},),
+    "choose_bins": ({"preds": "tc.Predictions.from_probs(p, y)", "bins": "(2, 5)", "scaling": "", "level": "0.9"},),
+    "sample_size": ({"risks": "p", "prevalence": "", "c_statistic": ""}, {"risks": "", "prevalence": "0.2", "c_statistic": "0.8"}),
+    "missing_outcomes": ({"how": "'drop'"}, {"how": "'inverse-probability'", "covariates": "np.column_stack([p, w])"}),
+    "rows_needed": ({"smallest": "0.05"}, {"smallest": ""}),
+    "scan": ({**_FRAME, "score": "'p'", "probs": ""}, {**_FRAME, "label": "'Y'", "score": "", "probs": "'p_*'"}),
+    "Predictions.from_frame": ({**_FRAME, "probs": "'p'"}, {**_FRAME, "label": "'Y'", "probs": "'p_*'", "clusters": "'g'"}),
+    "report": ({"source": "", "fast": "True"},),
+    "report_study": ({"store": "store"},),
+    "report_watch": ({"watch": "watched"},),
+    "by_column": ({"name": "'site'", "values": "'a'", "low": "", "high": ""}, {"name": "'age'", "values": "", "low": "30"}),
+    "by_label": ({"classes": "0"}, {"classes": "'a'"}),
+    "Watch": ({"alpha": "0.05", "by": ""}, {"by": "'site'", "alpha": "0.05"}),
+    "SegmentOffsets": ({"by": "['site']"},),
+    "ClassWeighted": ({"weights": "(1.0,) * k"},),
+    "Grouping": ({"preds": "many"},),
+    "Lp": ({"p": "2"}, {"p": "1.5"}),
+    "ForeignECE": ({"rule": "'array_split'"}, {"rule": "'floor(c * bins)'"}),
+    "lab.GLM": ({"link": "'logit'", "transform": "'logit'", "b0": "0.1", "b1": "0.8"},),
+    "lab.BatchCache": ({"folder": "'cache'"},),
+    "lab.DirichletWorld": ({"alpha": "(1.0, 2.0, 1.0)", "overconfidence": "0.5"},),
+    "lab.Mixture": ({"parts": "(tc.lab.Uniform(), tc.lab.Beta(2.0, 1.0))", "shares": "(0.5, 0.5)"},),
+    "lab.World": (_SCORES,),
+    "lab.TopLabelWorld": ({"top": "tc.lab.World(tc.lab.Uniform())", "classes": "3"},),
+    "lab.Steps": ({"edges": "(0.3, 0.6)", "values": "(0.1, 0.5, 0.9)"},),
+    "lab.dataset_of": ({"world_name": "'a'"},),
+    "sample_size_by_simulation": ({"risks": "p", "widths": "{'oe': 1.5}", "prevalence": "", "c_statistic": "", "cohorts": "2"},),
+    "calibration_belt": ({"preds": "binary"},),
+    "flexible_curve": ({"preds": "binary"},),
+    "lab.Table": ({"columns": "('a', 'b')", "rows": "((1, 'x'), (2, 'y'))"},),
+    "lab.coverage": ({"estimator": "tc.RankSeries()"}, {"estimator": "tc.DebiasedECE()"}),
+    "lab.power_of_test": ({"alpha": "0.05", "estimator": "tc.BinnedECE()"},),
+    "lab.goodness": ({"fit": "tc.lab.fit_world(profile)", "world": ""},),
+    "study.Store": ({"folder": "store.folder"},),
+    "study.predictions_of": ({"store": "store", "model": "'m0'", "dataset": "'d'"},),
+    "train": (_TENSORS,),
+    "uncertainty.measure_profile": ({"rng": "np.random.default_rng(0)"},),
+    "study": (_RESULTS,),
+}  # fmt: skip
+TOGETHER |= {f"uncertainty.{name}": TOGETHER[name] for name in ("compare", "compare_many")}
 
 ODD = ("None", "True", "-1", "0", "1", "0.5", "2.5", "1e308", "nan", "inf", "-inf", "'x'", "''", "b'x'", "[]", "{}", "()", "set()",
        "[1, 2]", "[[1], [2, 3]]", "(1, 2)", "object()", "len", "int", "np.array(3)", "np.array([])", "np.zeros((2, 2, 2))",

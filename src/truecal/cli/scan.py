@@ -74,11 +74,13 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
         columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by
     )
     wanted = choice.outputs
-    found = readers.matching(columns, wanted, "predictions")[0]
+    found, stars = readers.matching(columns, wanted, "predictions")
     alone = len(found) == 1 and not schema[found[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if alone else "probs"
     readers.matching(columns, [choice.label], "label")
-    classes, by_word = _classes(source, lens, schema[choice.label].is_numeric())
+    numeric = schema[choice.label].is_numeric()
+    readers.class_names(found, wanted, stars, class_names(source.class_names), numeric=numeric)
+    classes, by_word = _classes(source, lens, numeric)
     judge = lens_of(lens, by_word)
     kinds = {name: _kind(schema[name]) for name in selected_columns(source.select) if name in schema}
     with working(f"scanning {source.name}") as say:

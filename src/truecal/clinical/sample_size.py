@@ -17,6 +17,7 @@ from truecal.types import Float64s
 
 _QUADRATURE = 200_001  # risks that stand for a population
 _MOST = 10_000_000  # rows beyond which no validation is planned
+_EVENTS = 20  # expected in the first cohorts that are tried
 _SIMULATED = ("oe", "intercept", "slope", "ici", "e50", "e90", "emax", "c_statistic", "brier", "scaled_brier", "error")
 
 
@@ -145,8 +146,13 @@ def sample_size_by_simulation(
         raise InputError(f"widths must name some of {', '.join(_SIMULATED)}, not {(wrong or ['nothing'])[0]!r}")
     for name, width in widths.items():
         checks.between(width, f"the width of {name}", 0, np.inf)
-    q = 1 / (1 + np.exp(-(intercept + slope * (np.log(p) - np.log1p(-p)))))
-    rows, before = max(64, int(20 / q.mean())), None
+    with np.errstate(over="ignore"):
+        q = 1 / (1 + np.exp(-(intercept + slope * (np.log(p) - np.log1p(-p)))))
+    if q.mean() * _MOST < _EVENTS:
+        raise InputError(
+            f"a mean risk of {q.mean():g} gives fewer than {_EVENTS} events in {_MOST:,} rows; check the risks"
+        )
+    rows, before = max(64, int(_EVENTS / q.mean())), None
     answers: dict[str, int] = {}
     while len(answers) < len(widths):
         reached = _mean_widths([n for n in widths if n not in answers], (p, q), rows, cohorts, level, generator)

@@ -1,6 +1,6 @@
 """The nearest-neighbour calibration error: every score judged against its neighbours."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -9,6 +9,7 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
+from truecal.estimate.resampling import Bootstrap, Method
 from truecal.estimate.sketched.nearest import DENSE, MOST_ROWS, STRIPES, nearest_range
 from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s, Indices
@@ -26,6 +27,11 @@ class NearestECE(Estimator):
     equal width, the run around the fullest in which every stripe holds at least 8 times its uniform share. Give `region` to set
     it by hand. Where n < alpha the logarithm would be negative; the divisor then stays at 1, so that k <= n - n_r.
 
+    neighbors="risk" needs neither alpha nor a region: of k = 2, 3, 4, 6, 8, 11, ... n (powers of the root of 2) it takes the one
+    whose windows, each without its own row, predict the gap of that row best: least (1/n) sum_i ((c_i - y_i - g_i) / (1 - h_i))^2,
+    g_i the mean gap of the window and h_i = 1 / max(k, rows that share the score) the part the row has in it. Rows with weights
+    are refused; resamples keep the k of the data, since a repeated row predicts itself.
+
     score="own" compares each score itself, not the mean of its neighbours, with their mean outcome (the remark after equation 6;
     equation 2 of Roelofs et al. with these neighbours, ECE_NEIGH). Its value includes how far scores lie apart within a window.
 
@@ -40,7 +46,7 @@ class NearestECE(Estimator):
     0.3
     """
 
-    neighbors: int | Literal["auto"] = "auto"
+    neighbors: int | Literal["auto", "risk"] = "auto"
     norm: float = 2
     region: tuple[float, float] | None = None
     alpha: float = 100
@@ -48,7 +54,7 @@ class NearestECE(Estimator):
 
     def __post_init__(self) -> None:
         checks.norm(self.norm)
-        if self.neighbors != "auto":
+        if self.neighbors not in ("auto", "risk"):
             checks.whole(self.neighbors, "neighbors")
         checks.between(self.alpha, "alpha", 0, np.inf)
         checks.choice(self.score, ("mean", "own"), "score")
@@ -62,6 +68,8 @@ class NearestECE(Estimator):
     def count(self, profile: Profile) -> Float64s:
         """k of every dataset."""
         n = profile.size
+        if self.neighbors == "risk":
+            return self._least_risk(profile)
         if self.neighbors != "auto":
             return np.minimum(float(self.neighbors), np.maximum(n, 1.0))
         inside = _share_in(profile, self.region) if self.region is not None else _dense_share(profile)
@@ -91,11 +99,18 @@ class NearestECE(Estimator):
                 power[i] = np.average(gaps if self.norm == 1 else gaps**self.norm, weights=share)
         return Findings(power, warnings=warnings, settings={"neighbors": k})
 
+    def resampled(
+        self, profile: Profile, *, resamples: int, level: float, rng: np.random.Generator, method: Method = "percentile"
+    ) -> Bootstrap:
+        fixed = replace(self, neighbors=int(self.count(profile)[0])) if self.neighbors == "risk" else self
+        return Estimator.resampled(fixed, profile, resamples=resamples, level=level, rng=rng, method=method)
+
     def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
         if self.score == "own":
             return SketchRange(
                 0.0, 1.0, warnings=("NearestECE(score='own') has no bound from a sketch; use score='mean'",)
             )
+        assert self.neighbors != "risk", "the cells of a sketch have weights, which were refused"
         k = None if self.neighbors == "auto" else self.neighbors
         return SketchRange(*nearest_range(cells, neighbors=k, alpha=self.alpha, region=self.region, norm=self.norm))
 
@@ -107,6 +122,28 @@ class NearestECE(Estimator):
             f"only {k.min():.0f} neighbours are left: nearly all scores lie in the dense region, so the value is mostly noise; "
             "give region= or neighbors=",
         )
+
+    def _least_risk(self, profile: Profile) -> Float64s:
+        """The k whose windows predict rows that were left out of them best."""
+        if profile.weights is not None:
+            raise InputError("neighbors='risk' leaves out one row at a time and takes no weights; give neighbors=K")
+        n = profile.rows
+        tried = np.unique(np.append(np.rint(2 ** (np.arange(2, 2 * np.log2(max(n, 2)) + 1e-9) / 2)), n).clip(max=n))
+        ones = profile.shared_ones()
+        surplus = -ones if self.score == "own" else profile.prefix("c") - ones
+        first, last = profile.groups
+        chosen = np.empty(profile.batch)
+        for i in range(profile.batch):
+            c = profile.scores[i % len(profile.scores)].astype(np.float64)
+            shared = (last - first)[i % len(first)]
+            left = c - profile.outcomes[i] - (c if self.score == "own" else 0.0)
+            risks = []
+            for k in tried.tolist():
+                off = left - _gaps_by_rows(c, surplus[i], int(k))
+                off /= 1 - 1 / np.maximum(shared, max(k, 2))
+                risks.append(off @ off)
+            chosen[i] = tried[int(np.argmin(risks))]
+        return chosen
 
     def _by_rows(self, fine: Profile, k: Indices) -> Float64s:
         """The p-th power of every dataset from windows of whole rows."""

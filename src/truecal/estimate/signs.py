@@ -47,18 +47,16 @@ class Signs:
     def sums(self) -> "SignSums":
         """What limits are made of, for every dataset."""
         n = self.rows.sum(axis=1)
-        low, square = self._left_out(fades=True)
-        best, plain = self._left_out(fades=False)
         return SignSums(
-            low / n,
-            np.maximum(square / n - (low / n) ** 2, 0.0) / n,
-            best / n,
-            np.maximum(plain / n - (best / n) ** 2, 0.0) / n,
-            np.vecdot(self.rows, self._missed()) / n,
+            *self._left_out(fades=True), *self._left_out(fades=False), np.vecdot(self.rows, self._missed()) / n
         )
 
+    def plain(self) -> tuple[Float64s, Float64s]:
+        """V with signs that do not fade, and its variance."""
+        return self._left_out(fades=False)
+
     def _left_out(self, *, fades: bool) -> tuple[Float64s, Float64s]:
-        """Sum of s_i r_i over all rows, and of the squares that its variance is made of."""
+        """Mean of s_i r_i over all rows, and its variance."""
         others = np.maximum(1 - self.leverage, _LEAST_OTHERS)
         reach = _FADES * np.sqrt(self.leverage * self._variance(shrunk=True))
         total, square = np.zeros(len(self.rows)), np.zeros(len(self.rows))
@@ -71,7 +69,8 @@ class Signs:
                 noisy = np.where(np.abs(sign) < 1, 2.0, 1.0)
             total += np.vecdot(rows, sign * residual)
             square += np.vecdot(rows, noisy * residual**2 * (sign**2 if fades else 1.0))
-        return total, square
+        n = self.rows.sum(axis=1)
+        return total / n, np.maximum(square / n - (total / n) ** 2, 0.0) / n
 
     def _missed(self) -> Float64s:
         """What a wrong sign is expected to cost in every cell: 2 |m| Phi(-|m| / sd)."""
@@ -99,14 +98,6 @@ class SignSums:
     best: Float64s
     best_variance: Float64s
     missed: Float64s
-
-    def or_better(self, other: "SignSums") -> "SignSums":
-        """The same with the signs of another fit where they find more."""
-        more = other.best > self.best
-        best, variance = (
-            np.where(more, b, a) for a, b in ((self.best, other.best), (self.best_variance, other.best_variance))
-        )
-        return replace(self, best=best, best_variance=variance)
 
     def times(self, alike: float) -> "SignSums":
         """The same with variances so many times as large."""

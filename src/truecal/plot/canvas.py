@@ -3,6 +3,7 @@
 Every series also differs in marker or dash, so that a grey print can be read.
 """
 
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
@@ -23,7 +24,10 @@ SERIES: tuple[dict[str, Any], ...] = (
 
 
 _NARROW = 3.2  # inches below which axes are those of a column of a paper
-_SMALL = 7.5  # points of their text
+SMALL = 7.5  # points of their text
+_LETTER = 0.55  # width of a character as a share of its size
+_MARGIN = 0.03  # inches between text and the edge of the canvas
+_HANDLE = 3.5  # sizes of text that the line and the margins of an entry of a legend take
 
 
 def width_of(ax: Any) -> float:
@@ -32,16 +36,109 @@ def width_of(ax: Any) -> float:
 
 
 def made_small(ax: Any) -> bool:
-    """Text of narrow axes is set small and close, so that it stays on the canvas of a small figure; whether they are narrow."""
+    """Ticks of narrow axes are set small and close, before their room is taken; whether they are narrow."""
     if width_of(ax) >= _NARROW:
         return False
-    ax.tick_params(labelsize=_SMALL, pad=2)
+    ax.tick_params(labelsize=SMALL, pad=2)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.label.set_size(_SMALL)
         axis.labelpad = 1
-    ax._left_title.set_size(_SMALL)
-    ax.title.set_size(_SMALL)
     return True
+
+
+def fit_small(axes: Sequence[Any]) -> None:
+    """Make what was drawn on narrow axes fit a small figure: text small, on as many lines as its room needs.
+
+    A figure that nothing lays out is laid out once if some text would leave its canvas.
+    """
+    from matplotlib.text import Text
+
+    figure, (wide, high) = axes[0].figure, _room(axes[0])
+    for ax in axes:
+        ax.tick_params(labelsize=SMALL, pad=2)
+        for text in ax.findobj(Text):
+            text.set_size(min(text.get_size(), SMALL))
+        for axis, room in ((ax.yaxis, 0.45 * wide), (ax.xaxis, 0.45 * high)):
+            _break_ticks(axis, room)
+        _break(ax.yaxis.label, 0.75 * high)
+        beside = ax.yaxis.get_tightbbox()
+        left = 0.95 * wide - (0.0 if beside is None else beside.width / figure.dpi)
+        for words in (ax.xaxis.label, ax.title, ax._left_title, ax._right_title):
+            _break(words, left)
+        legend = ax.get_legend()
+        for text in [] if legend is None else legend.get_texts():
+            _break(text, left - _HANDLE * SMALL / 72)
+    _keep_on_canvas(figure, axes)
+
+
+def _room(ax: Any) -> tuple[float, float]:
+    """Width and height in inches of the part of the figure that axes of a grid can use, with what is written around them."""
+    wide, high = ax.figure.get_size_inches()
+    place = ax.get_subplotspec()
+    if place is not None:
+        grid = place.get_topmost_subplotspec()
+        rows, columns, *_ = grid.get_geometry()
+        wide, high = wide * len(grid.colspan) / columns, high * len(grid.rowspan) / rows
+    return float(wide), float(high)
+
+
+def _break(text: Any, inches: float) -> None:
+    if text.get_text():
+        text.set_text(fitted(text.get_text(), inches, text.get_size()))
+
+
+def _break_ticks(axis: Any, inches: float) -> None:
+    """Long names at the ticks on lines of so many inches; slanted ones stay as they are."""
+    from matplotlib.ticker import FixedLocator
+
+    labels = axis.get_ticklabels()
+    names = [label.get_text() for label in labels]
+    broken = [fitted(name, inches, SMALL) for name in names]
+    slanted = any(label.get_rotation() % 90 for label in labels)
+    if isinstance(axis.get_major_locator(), FixedLocator) and broken != names and not slanted:
+        axis.set_ticks(axis.get_ticklocs(), broken, parse_math=False, fontsize=SMALL)
+
+
+def _keep_on_canvas(figure: Any, axes: Sequence[Any]) -> None:
+    from matplotlib.layout_engine import PlaceHolderLayoutEngine
+    from matplotlib.transforms import Bbox
+
+    if not isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine | None):
+        return
+    covered = Bbox.union([ax.get_tightbbox() for ax in axes])
+    canvas = figure.bbox.padded(-_MARGIN * figure.dpi)
+    if Bbox.union([covered, canvas]).bounds != canvas.bounds:
+        figure.tight_layout(pad=0.4)
+
+
+def legend_above(ax: Any, most: int) -> None:
+    """A legend over the axes, with as many columns as its longest entry allows, at most `most`."""
+    labels = ax.get_legend_handles_labels()[1]
+    inches = width_of(ax)
+    points = SMALL if inches < _NARROW else 10.0
+    entry = points / 72 * (_LETTER * max(map(len, labels)) + _HANDLE)
+    columns = max(1, min(most, len(labels), int(inches / entry)))
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=points)
+
+
+def name_points(ax: Any, names: Sequence[str], across: Sequence[float], up: Sequence[float]) -> None:
+    """Names beside dots: to the right, or where the axes end or another name stands to the left, or not at all."""
+    points = SMALL if width_of(ax) < _NARROW else 9.0
+    scale = ax.figure.dpi / 72
+    taken: list[tuple[float, float, float, float]] = []
+    frame = ax.get_window_extent()
+    ax.get_xlim(), ax.get_ylim()  # limits that are not settled yet are settled when they are asked for
+    for name, a, b in zip(names, across, up, strict=True):
+        x, y = ax.transData.transform((a, b))
+        length = _LETTER * points * len(str(name)) * scale
+        for side in (1, -1):
+            left = x + 5 * scale if side > 0 else x - 5 * scale - length
+            box = (left, y + 2 * scale, left + length, y + (2 + points) * scale)
+            free = all(box[2] < t[0] or t[2] < box[0] or box[3] < t[1] or t[3] < box[1] for t in taken)
+            if free and frame.x0 <= box[0] and box[2] <= frame.x1:
+                taken.append(box)
+                ends = {"ha": "left" if side > 0 else "right", "va": "bottom", "textcoords": "offset points"}
+                ax.annotate(name, (a, b), (5 * side, 2), fontsize=points, parse_math=False, color="black", **ends)
+                break
 
 
 def below(ax: Any, height: float, gap: float = 0.08) -> Any:
@@ -64,8 +161,12 @@ def below(ax: Any, height: float, gap: float = 0.08) -> Any:
 
 
 def fitted(words: str, inches: float, points: float) -> str:
-    """Words on as many lines as the width needs; a character is about 0.55 of its size wide."""
-    return fill(words, max(12, int(inches * 72 / (0.55 * points))), break_long_words=True)
+    """Words on as many lines as the width needs; lines there are stay lines, with what they are indented by."""
+    most = max(12, int(inches * 72 / (_LETTER * points)))
+    words = words.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    return "\n".join(
+        fill(line, most, subsequent_indent=" " * (len(line) - len(line.lstrip()))) for line in words.split("\n")
+    )
 
 
 def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:

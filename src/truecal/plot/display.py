@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from truecal.errors import InputError
 from truecal.frame import Frame
-from truecal.plot.canvas import made_small, new_axes
+from truecal.plot.canvas import fit_small, made_small, new_axes
 
 Numbers = Frame | Mapping[str, Iterable[Any]]  # what a display can be made from
 
@@ -43,6 +43,12 @@ class Display(ABC):
         self.figure_, self.ax_ = new_axes(ax, size=size)
         self.narrow_ = made_small(self.ax_)
         return self.ax_
+
+    def _done(self, *more: Any) -> Self:
+        """What was drawn, made to fit where the axes are narrow; `more` are the other axes it was drawn on."""
+        if self.narrow_:
+            fit_small([self.ax_, *more])
+        return self
 
 
 def columns(frame: Frame, *names: str) -> list[list[Any]]:

@@ -236,7 +236,7 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
         return _labels_by_name(y, classes)
     if y.dtype.kind not in "iubf":
         raise InputError(
-            f"labels are {y.dtype.name} (first {y.flat[0]!r}); pass classes=[...] in the order of the columns"
+            f"labels are {y.dtype.name} (first {shown(y.flat[0])}); pass classes=[...] in the order of the columns"
         )
     if y.dtype.kind == "f":
         wrong = ~(y == np.floor(y)) | ~np.isfinite(y)
@@ -314,7 +314,9 @@ def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
 
 def check_finite(logits: Floats) -> None:
     """Logits may have any size but not be NaN or infinite (-inf is allowed: a class ruled out)."""
-    if logits.size == 0 or np.isfinite(logits.sum(dtype=np.float64)):
+    with np.errstate(over="ignore", invalid="ignore"):  # inf and nan ask for a closer look
+        total = logits.sum(dtype=np.float64)
+    if np.isfinite(total):
         return
     wrong = np.isnan(logits) | (logits == np.inf)
     if wrong.any():

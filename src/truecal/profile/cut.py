@@ -35,9 +35,9 @@ class Cut:
         """Move every cut that splits a group of equal scores to the nearer end of the group (up when halfway)."""
         if self.fraction is None:
             return self
-        place = np.where(self.fraction >= 0.5, self.above, self.below)
-        place = np.where(self.fraction == 0, self.below, place)
-        nearest = (self.fraction >= 0.5).astype(np.float64)
+        up = self.fraction >= 0.5
+        place = np.where(up, self.above, self.below)
+        nearest = up.astype(np.float64)
         return Cut(place, place, known=None if self.known is None else partial(self.known, fraction=nearest))
 
 

@@ -80,7 +80,7 @@ def choose_columns(frame: Any, wanted: Wanted) -> Columns:
     """Find the columns in the schema, or say which is missing. Labels that are text need class names: given, or from 'p_*'."""
     schema = frame.collect_schema()
     names = list(schema)
-    label, score, classes = wanted.label, wanted.score, wanted.classes
+    label, score = wanted.label, wanted.score
     found, stars = readers.matching(names, wanted.predictions, "predictions")
     readers.matching(names, [*wanted.needed, *wanted.by], "label, weights and groups")
     for name in [*found, *wanted.needed[1:]]:
@@ -98,8 +98,7 @@ def choose_columns(frame: Any, wanted: Wanted) -> Columns:
         )
     count = listed or max(len(found), 2)
     text = isinstance(schema[label], (nw.String, nw.Categorical, nw.Enum))
-    if classes is None and text and stars is not None:
-        classes = stars
+    classes = readers.class_names(found, wanted.predictions, stars, wanted.classes, numeric=not text)
     if classes is None and text:
         _refuse_empty(frame)
         raise InputError(

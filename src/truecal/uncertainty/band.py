@@ -1,6 +1,7 @@
 """A simultaneous confidence band for the calibration curve."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from truecal.estimate import Bins, resampling
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
+_DRAWS = 9999  # of the largest run
 _CELLS = 40  # groups of neighbouring scores whose runs are judged: finer steps, but more runs to be right about
 
 
@@ -46,11 +48,13 @@ class Band:
 def band(profile: Profile, *, level: float = 0.95) -> Band:
     r"""Band for the curve E[y | c], for all c at once and any n, if that curve does not fall.
 
-    For every run of neighbouring score groups, the Clopper-Pearson bound for the mean of its outcome rates holds with
-    probability 1 - alpha / (2 M), M the number of runs. A curve that does not fall is at least that mean beyond the run, and
-    at most that mean before it; the best of all runs is taken (after Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023, with 40
-    groups of equal mass instead of every pair of scores). Outcomes of different rates are less scattered than binomial ones,
-    so Clopper-Pearson stays valid (Hoeffding 1956).
+    For every run of neighbouring score groups there is a Clopper-Pearson bound for the mean of its outcome rates, all of them
+    at a level at which all hold together. A curve that does not fall is at least that mean beyond the run, and at most that
+    mean before it; the best of all runs is taken (after Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023, with 40 groups of
+    equal mass instead of every pair of scores). Outcomes of different rates are less scattered than binomial ones, so
+    Clopper-Pearson stays valid (Hoeffding 1956). Runs overlap, so the joint level is that of the largest of all sums of
+    neighbouring normal variables, over their standard deviations: at 90 % and 40 groups 3.36 standard deviations, where
+    Bonferroni's correction for 820 runs would ask for 3.84.
 
     Where the diagonal leaves the band, the model is shown to be miscalibrated there. Rows that belong together (a profile made by
     a lens from clustered Predictions knows them) count by their effective number, run by run.
@@ -73,8 +77,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     weight, score, outcome = (sums[name][last + 1] - sums[name][first] for name in ("w", "c", "y"))
     effective = None if profile.units is None else _effective_runs(profile, place, first, last)
     runs = Bins(weight[None], score[None], outcome[None], weight[None] * scale, single=True, effective=effective)
-    alpha = (1 - level) / len(first)
-    bottom, top = runs.interval(1 - alpha)
+    bottom, top = runs.interval(_run_level(count, level))
     low = np.zeros(count)
     high = np.ones(count)
     np.maximum.at(low, last, bottom)
@@ -90,6 +93,32 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     highs = np.concatenate([high, beyond[~same]])
     order = np.argsort(x, kind="stable")
     return Band(x[order], lows[order], highs[order], level)
+
+
+def _run_level(groups: int, level: float) -> float:
+    """The level of every run at which all runs hold together."""
+    from scipy.special import ndtr
+
+    largest = _largest_runs(groups)
+    joint = 1 - (1 - level) / (groups * (groups + 1) / 2)  # Bonferroni's, for levels that the draws do not reach
+    rank = int(np.ceil(level * (len(largest) + 1)))
+    return joint if rank > len(largest) else min(joint, 1 - 2 * float(ndtr(-largest[rank - 1])))
+
+
+@cache
+def _largest_runs(groups: int) -> Float64s:
+    """The largest |sum| / sqrt(length) of all runs of independent normal variables, in 9,999 draws, sorted.
+
+    That the variables have equal variances matters little: with variances that grow 100- or 1000-fold, or fall to both sides, the
+    90 % point was 3.32 to 3.35 instead of 3.36 (4000 draws).
+    """
+    sums = np.cumsum(np.random.default_rng(0).standard_normal((_DRAWS, groups)), axis=1)
+    sums = np.concatenate([np.zeros((_DRAWS, 1)), sums], axis=1)
+    largest = np.zeros(_DRAWS)
+    for length in range(1, groups + 1):
+        run = np.abs(sums[:, length:] - sums[:, :-length]).max(axis=1) / np.sqrt(length)
+        np.maximum(largest, run, out=largest)
+    return np.sort(largest)
 
 
 def _effective_runs(profile: Profile, place: Indices, first: Indices, last: Indices) -> Float64s:

@@ -26,7 +26,8 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     inverting (X - theta)^2 <= z^2 (a + b theta + e theta^2) covers both regimes. In `a`, v_k is the larger of the observed
     variance and that under calibration, mean c (1 - c), so that a bin without a miss is not taken for noiseless.
 
-    The target is the *binned* error, at most the true error: differences within a bin are averaged out.
+    The target is the error of these *bins*, where they were cut: differences within a bin are averaged out, so it is at most the
+    true error.
     A batch gives arrays.
 
     >>> import numpy as np, truecal as tc

@@ -43,6 +43,10 @@ OFFSETS = _both([0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
 SLOPES = _both([0.05, 0.1, 0.2, 0.4])
 LOCAL = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
 MEMORY = np.array([0.8, 0.97])  # share of the learned weights that a batch leaves
+_LARGE_SHIFT, _LARGE_OFFSET = (
+    0.1,
+    0.5,
+)  # 300 uniform scores show such a change at once: it carries 9 of evidence (log 1000 is 7)
 _GLOBAL = len(SHIFTS) + len(OFFSETS) + len(SLOPES)
 
 
@@ -57,7 +61,7 @@ class Experts:
     cuts: tuple[float, ...]
     centre: float
 
-    SHARES: ClassVar[dict[str, float]] = {"shift": 0.3, "offset": 0.3, "slope": 0.1, "local": 0.2, "full": 0.1}
+    SHARES: ClassVar[dict[str, float]] = {"shift": 0.4, "offset": 0.25, "slope": 0.1, "local": 0.15, "full": 0.1}
 
     @classmethod
     def of(cls, tolerance: float, n: Float64s, mean: Float64s) -> "Experts":
@@ -107,9 +111,14 @@ class Experts:
 
     @cached_property
     def prior(self) -> Float64s:
-        """Log share of every expert in the mixture; kinds that cannot play (one region) leave their share unused."""
-        counts = {kind: int((self.kinds == kind).sum()) for kind in self.SHARES}
-        return np.log([self.SHARES[kind] / counts[kind] for kind in self.kinds])
+        """Log share of every expert in the mixture; kinds that cannot play (one region) leave their share unused. Of shifts and
+        offsets the large ones have less: what they look for shows within a batch or two whatever their share."""
+        weights = np.ones(len(self.kinds))
+        weights[self.kinds == "shift"] = np.minimum(_LARGE_SHIFT / np.abs(SHIFTS), 1.0)
+        weights[self.kinds == "offset"] = np.minimum(_LARGE_OFFSET / np.abs(OFFSETS), 1.0)
+        for kind in np.unique(self.kinds):
+            weights[self.kinds == kind] *= self.SHARES[kind] / weights[self.kinds == kind].sum()
+        return np.log(weights)
 
     @cached_property
     def flat(self) -> Float64s:

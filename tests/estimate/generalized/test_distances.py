@@ -92,3 +92,28 @@ def test_bad_distances_are_refused_in_one_sentence(wrong, message):
     with pytest.raises(InputError, match=message) as refused:
         wrong()
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "distance",
+    [
+        TotalVariation(),
+        Lp(1),
+        Lp(2),
+        Lp(3),
+        Lp(np.inf),
+        ClassWeighted([1, 0, 4]),
+        Mahalanobis([[2, -1, 0], [-1, 2, 0], [0, 0, 1]]),
+    ],
+    ids=str,
+)
+def test_slopes_support_the_distance(distance):
+    """s . g is the distance of g, and at most that of any other gap; at 0 there is none."""
+    rng = np.random.default_rng(0)
+    gaps = rng.normal(size=(200, 3))
+    gaps -= gaps.mean(axis=1, keepdims=True)
+    slopes = distance.slope(gaps)
+    own = distance.between(gaps, gaps, 0)
+    np.testing.assert_allclose((slopes * gaps).sum(axis=1), own, atol=1e-12)
+    assert ((slopes @ gaps.T) <= own[None] + 1e-12).all()
+    assert not distance.slope(np.zeros((1, 3))).any()

@@ -77,7 +77,12 @@ def test_drawing_cells_is_drawing_rows(lens, binning, distance):
 
 def resampled(estimator, preds):
     sample = estimator.own_lens(None).sample(preds)
-    return estimator.judged(sample, np.random.default_rng(estimator.rng)).resampled
+    partition = estimator.binning.partition(sample)
+    bins = VectorBins.of(sample, partition)
+    rng = np.random.default_rng(estimator.rng)
+    return resample(
+        sample, partition, bins, distance=estimator.distance, norm=1, replicates=estimator.replicates, rng=rng
+    )
 
 
 def test_rows_that_repeat_in_a_cluster_widen_the_interval_as_fewer_rows_would():
@@ -88,6 +93,12 @@ def test_rows_that_repeat_in_a_cluster_widen_the_interval_as_fewer_rows_would():
     single, blind, told = (resampled(estimator, p).values.std() for p in (held, copies, clustered))
     assert told == pytest.approx(single, rel=0.1)
     assert blind < 0.7 * single
+    single, blind, told = (estimator(p) for p in (held, copies, clustered))
+    assert told.chance == pytest.approx(single.chance, rel=0.1)
+    assert blind.chance == pytest.approx(single.chance / 2, rel=0.1)
+    assert told.interval.high == pytest.approx(single.interval.high, rel=0.02)
+    assert blind.interval.high < single.interval.high - 0.01
+    assert told.p_value > blind.p_value
 
 
 def test_clusters_that_a_selection_left_out_are_not_drawn():

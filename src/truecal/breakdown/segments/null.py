@@ -4,9 +4,11 @@ Tests. For segment s and contrast a over the four regions of scores (all; halves
 residuals y - c over its null standard deviation, taken to a normal score z (Wilson & Hilferty 1931: a skewed sum is close to a
 shifted gamma variable). Contrasts of regions see errors that cancel in the mean.
 
-Price of the search. u = z^2/2 + log|z| - log N is minus the logarithm of N times the tail of a normal variable, N the number of
-tests of the same class (depth of the segment, kind of contrast): Bonferroni within a class, so that the 40 segments of single
-columns do not pay for the 7000 intersections of three. Classes compete on equal terms.
+Price of the search. u = z^2/2 + log|z| - log(N / w) is minus the logarithm of N / w times the tail of a normal variable, N the
+number of tests of the same class (depth of the segment, kind of contrast): Bonferroni within a class, so that the 40 segments of
+single columns do not pay for the 7000 intersections of three. w is the share of the false finds that a class may take: 0.6 for
+segments as a whole, 0.3 for their regions of scores, 0.1 for slopes, each doubled with every column, because segments of more
+columns have fewer rows and their errors stand out less. Weights fixed in advance leave the family-wise error as it is.
 
 Family-wise p. The largest u is compared with the largest u of datasets in which outcomes are redrawn from the scores, one redraw
 for all segments (Westfall & Young 1993, max-T). If the rows of a segment are calibrated, all tests within it are distributed as in
@@ -48,6 +50,7 @@ CONTRASTS = np.array(
 )
 SLOPE = 7
 _KIND = np.array([0, 1, 1, 1, 1, 1, 1, 2])
+_SHARE = np.array([0.6, 0.3, 0.1])  # of the false finds, for segments as a whole, regions of scores and slopes
 _LEAST_VARIANCE = 0.25  # of a sum: scores of exactly 0 and 1 have none, and a miss among them must be seen all the same
 _TOGETHER = 32  # redraws summed together
 _REMEMBERED = 64  # largest tests of a redraw that are kept for the step down
@@ -55,7 +58,7 @@ _REMEMBERED = 64  # largest tests of a redraw that are kept for the step down
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Which (segment, contrast) pairs are tested: `index` into segments x contrasts, and the price log N of each."""
+    """Which (segment, contrast) pairs are tested: `index` into segments x contrasts, and the price log(N / w) of each."""
 
     index: Indices
     price: Float64s
@@ -73,10 +76,11 @@ class Pairs:
             fresh[:, half] &= filled[:, quarters].all(axis=1)
         fresh[:, SLOPE] = filled.sum(axis=1) > 1
         enough = rows >= np.where(np.arange(len(CONTRASTS)) == 0, tables.smallest, tables.smallest / 2)
-        kind = tables.depth[:, None] * 3 + _KIND
         index = np.flatnonzero(enough & fresh)
-        sizes = np.bincount(kind.ravel()[index], minlength=1)
-        return cls(index, np.log(sizes[kind.ravel()[index]]))
+        depth, kind = tables.depth[index // len(CONTRASTS)], _KIND[index % len(CONTRASTS)]
+        sizes = np.bincount(depth * len(_SHARE) + kind, minlength=1)
+        shares = 2.0 ** np.arange(tables.most + 1)
+        return cls(index, np.log(sizes[depth * len(_SHARE) + kind] / (_SHARE[kind] * (shares / shares.sum())[depth])))
 
     @property
     def segment(self) -> Indices:

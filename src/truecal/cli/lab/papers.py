@@ -1,6 +1,7 @@
 """`truecal lab paper`, `papers` and `leaderboard`: the papers' experiments done again."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,17 +37,20 @@ def paper(
         return
     with running.run.kept() as run:
         given = _given(data, source)
-        level: Any = "full" if effort.full else "quick"
-        made = every.paper(name, effort=level, m=effort.m, data=given, rng=running.seed, run=run)
+        made = every.paper(name, full=effort.full, m=effort.m, data=given, rng=running.seed, run=run)
     written = [str(path) for path in made.write(effort.folder, table_format=effort.table_format)]
     text = f"{made.title}\n\n{made.table.to_text()}\n\nwritten: {', '.join(written)}"
     reply.give("lab paper", made.table, facts={"title": made.title, "written": written}, text=text)
 
 
 @lab.command()
-@click.option("--effort", type=click.Choice(["quick", "page", "full"]), default="page", show_default=True)
-@click.option("--full", is_flag=True, help="As many simulations as the papers: --effort full.")
-@click.option("--folder", metavar="FOLDER", help="Write every table and figure here as well.")
+@click.option("--full/--quick", default=False, show_default=True, help="As many simulations as the papers, or few.")
+@click.option(
+    "--part",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    help="Do this part of the simulations. [default: 1]",
+)
 @click.option(
     "--out",
     metavar="FILE",
@@ -57,20 +61,18 @@ def paper(
 @data_option
 @running_options
 @column_options
-def papers(
-    source: Source, effort: str, full: bool, folder: str | None, out: str, data: tuple[str, ...], running: Running
-) -> None:
+def papers(source: Source, full: bool, part: float, out: str, data: tuple[str, ...], running: Running) -> None:
     """Do every experiment of the papers again and write one page: each numbered item, our number, the printed one, a verdict."""
     from truecal.lab.papers import page as whole
     from truecal.writing import write_whole
 
-    level: Any = "full" if full else effort
+    made = whole.run_items(_given(data, source), full=full, part=part, rng=running.seed, run=running.run)
     if not out.endswith(".md"):
-        folder, out = folder or out, f"{out}.md"
-    made = whole.run_items(_given(data, source), effort=level, rng=running.seed, run=running.run)
-    for experiment in made.values() if folder else ():
-        experiment.write(str(folder))
-    click.echo(f"written: {write_whole(out, whole.page(made))}")
+        for (_, file), experiment in made.items():
+            experiment.write(Path(out) / file.partition("=")[0])
+        out = f"{out}.md"
+    effort = ("--full" if full else "--quick") + ("" if part == 1 else f" --part {part:g}")
+    click.echo(f"written: {write_whole(out, whole.page(made, effort))}")
 
 
 def _given(data: tuple[str, ...], source: Source) -> "dict[str, inputs.Network]":

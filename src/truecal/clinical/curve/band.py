@@ -20,7 +20,9 @@ from truecal.predictions import border
 from truecal.types import Float64s
 
 Kind = Literal["spline", "loess"]
-_DRAWS = 5000  # of the largest standardised error of a curve
+_DRAWS = 5000  # of the largest standardised error of a spline
+_RESAMPLES, _TOGETHER = 1000, 100  # of the patients of a loess curve, and how many at a time
+_PARTS = 2000  # in which patients are drawn again; a variance from so many is known to 3 %
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,13 +154,18 @@ def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
 
 def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:
     curve = fit_loess(cohort, points, span=span)
-    # half an event and half a non-event more, shared out like the rows: a tail without events still has some scatter
-    rate = (np.clip(curve.values, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)
-    se = _steady(curve.covariance.diagonal(), rate * (1 - rate) / curve.local)
-    one, all_ = student(curve.df, level), _critical_outer(rate, se, curve, level, rng)
+    rate, se = _rate_and_error(curve.values, (curve.reactions**2).sum(axis=0), curve.local)
+    one, all_ = student(curve.df, level), _critical_loess(curve, level, rng)
     low, high, lowest, highest = (_edge(curve.values, rate, se, factor) for factor in (-one, one, -all_, all_))
     method = f"local quadratic regression, span {span:g}"
     return FlexibleCurve(points, curve.values, low, high, lowest, highest, level, "loess", method)
+
+
+def _rate_and_error(values: Float64s, variance: Float64s, local: Float64s) -> tuple[Float64s, Float64s]:
+    """Rates and their standard errors, of one curve (k,) or of many (r, k). Half an event and half a non-event more, shared out
+    like the rows: a tail without events still has some scatter."""
+    rate = (np.clip(values, 0.0, 1.0) * local + 0.5) / (local + 1)
+    return rate, _steady(variance, rate * (1 - rate) / local)
 
 
 def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float64s:
@@ -170,41 +177,56 @@ def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float
     return np.clip(outer(value + factor * se, wilson), 0.0, 1.0)
 
 
-def _critical_outer(rate: Float64s, se: Float64s, curve: LoessCurve, level: float, rng: np.random.Generator) -> float:
-    """The factor at which the outer edges of :func:`_edge` hold the whole curve in a share `level` of draws about the curve itself.
+def _critical_loess(curve: LoessCurve, level: float, rng: np.random.Generator) -> float:
+    """The factor at which the same band, made from patients drawn again, would hold the curve itself in a share `level` of draws.
 
-    The plain edge holds a rate that is within factor se of the value, Wilson's one that is within so many standard errors of the
-    rate itself; a draw needs the smaller factor of the two at every score.
+    Each patient comes a Poisson number of times (a bootstrap), so a curve that rests on a few events has the skewed errors, and the
+    uncertain standard errors, that such curves have. The plain edge of :func:`_edge` holds a rate that is within factor se of the
+    value, Wilson's one that is within so many standard errors of the rate itself; a draw needs the smaller factor of the two at
+    every score.
     """
-    drawn = _errors(np.eye(len(rate)), curve.covariance, curve.df, rng)
-    found = (np.clip(rate + drawn, 0.0, 1.0) * curve.local + 0.5) / (curve.local + 1)
-    wider = np.sqrt(np.maximum(rate * (1 - rate) / (found * (1 - found)), 1.0))
-    return float(np.quantile((np.abs(drawn) / (se * wider)).max(axis=1), level))
+    each = _merged(curve.reactions, rng)
+    truth = np.clip(curve.values, 0.0, 1.0)
+    largest = []
+    for _ in range(0, _RESAMPLES, _TOGETHER):
+        times = rng.poisson(1.0, (_TOGETHER, len(each))).astype(np.float64)
+        values = curve.values + (times - 1) @ each
+        rate, se = _rate_and_error(values, times @ each**2, curve.local)
+        plain, own = np.abs(truth - values) / se, np.sqrt(truth * (1 - truth) / (rate * (1 - rate)))
+        wilson = np.abs(truth - rate) / np.maximum(se * own, 1e-300)
+        largest.append(np.minimum(plain, wilson).max(axis=1))
+    return float(np.quantile(np.concatenate(largest), level))
+
+
+def _merged(reactions: Float64s, rng: np.random.Generator) -> Float64s:
+    """Those of many patients added up in 2000 random parts, which have the same variances."""
+    if len(reactions) <= _PARTS:
+        return reactions
+    order = rng.permutation(len(reactions))
+    starts = np.linspace(0, len(reactions), _PARTS, endpoint=False).astype(np.intp)
+    parts = np.add.reduceat(reactions[order], starts, axis=0)
+    return np.asarray(parts * np.sqrt((reactions**2).sum(axis=0) / np.maximum((parts**2).sum(axis=0), 1e-300)))
 
 
 def _steady(variance: Float64s, binomial: Float64s) -> Float64s:
-    """Standard errors that are not below those of independent rows times the design effect of the whole curve.
+    """Standard errors (..., k) that are not below those of independent rows times the design effect of the whole curve.
 
     In a tail with few events the scatter between patients is estimated from next to nothing, and mostly too low.
     """
-    counted = binomial > 0
-    effect = max(1.0, float(np.median(variance[counted] / binomial[counted]))) if counted.any() else 1.0
+    ratio = np.divide(variance, binomial, out=np.full_like(variance, np.nan), where=binomial > 0)
+    counted = (binomial > 0).any()
+    effect = np.maximum(np.nanmedian(ratio, axis=-1, keepdims=True), 1.0) if counted else 1.0
     return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))
 
 
 def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator) -> float:
     """The quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for errors e with this covariance (Student's)."""
-    errors = _errors(jacobian, covariance, df, rng)
     size = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian))
     if not (size > 0).any():
         raise InputError("the curve is certain everywhere, which no data can make it; give more rows, or other scores")
-    return float(np.quantile(np.abs(errors[:, size > 0] / size[size > 0]).max(axis=1), level))
-
-
-def _errors(jacobian: Float64s, covariance: Float64s, df: float, rng: np.random.Generator) -> Float64s:
-    """Draws of x_i' e, (draws, rows of `jacobian`), for errors e with this covariance (Student's)."""
     values, vectors = np.linalg.eigh(covariance)
     kept = values > values.max() * 1e-12
     root = jacobian @ (vectors[:, kept] * np.sqrt(values[kept]))
-    normal = rng.standard_normal((_DRAWS, root.shape[1])) @ root.T
-    return np.asarray(normal / np.sqrt(rng.chisquare(df, _DRAWS) / df)[:, None])
+    errors = rng.standard_normal((_DRAWS, root.shape[1])) @ root.T
+    errors /= np.sqrt(rng.chisquare(df, _DRAWS) / df)[:, None]
+    return float(np.quantile(np.abs(errors[:, size > 0] / size[size > 0]).max(axis=1), level))

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.curve.spline import SplineCurve
+from truecal.clinical.curve.spline import SplineCurve, sigmoid
 from truecal.clinical.quantity import Quantity
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 _POINTS = 100  # scores, each standing for 1 % of the rows, at which drawn curves are compared with the diagonal
 _DRAWS = 600  # curves drawn around each assumed truth
@@ -18,6 +19,7 @@ _FARTHEST = 4.0  # standard errors between the fitted parameters and the farthes
 
 
 Quick = Callable[[Float64s], Float64s]
+Errors = Callable[[Float64s], Float64s]  # errors of the parameters, of parameters that are true
 
 
 def _percentile(share: float) -> Quick:
@@ -64,55 +66,64 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     A noisy curve lies off the diagonal even where the true one does not, so an interval that scatters about the value misses
     a calibrated model always. Here truths are tried: the diagonal, and for growing distances the parameters nearest to the fitted
     ones that have that distance (the constrained estimate, found among many tried). Around each, curves are drawn with the
-    covariance of the fit, and a truth is kept unless the value lies in the lower (1 - level) / 2 of the distances drawn from it,
-    or in their upper part. At the diagonal itself the distance can only be too large, so the whole 1 - level is spent there; with
-    growing distance the upper part falls to (1 - level) / 2. The interval is the range of the distances of the truths kept, and
-    holds the value.
+    covariance that the fit would have there, and a truth is kept unless a test of size 1 - level rejects it: the value lies too
+    low or too high among the distances drawn. At the diagonal itself a distance can only be too large, so the whole 1 - level is
+    spent above; with growing distance both sides have half of it. The interval is the range of the distances of the truths kept,
+    and holds the value.
     """
     value = distances(curve.at(cohort.scores) - cohort.scores, cohort.weights)
     if not curve.converged:
         method = "the outcomes are separated: the curve has no standard error"
         return CurveDistance(*(Quantity(float(v), 0.0, 1.0, level, None, method) for v in value))
     points = _points(cohort)
-    noise = _noise(curve, rng)
-    gap = (curve.at(points) - points)[None]
-    ici, e50, e90, emax = (
-        _invert(float(v), float(quick(gap)[0]), _drawn(curve, truths, noise, points, quick), level)
-        for v, quick, truths in zip(value, _QUICK, _nearest_truths(curve, points, rng), strict=True)
-    )
+    covariance = _covariance(cohort, curve)
+    errors = _errors(curve, points, _noise(covariance, rng))
+    chance = rng.random(_DRAWS)
+    tried, far = _tried(curve, covariance, rng)
+    gaps, gap = curve.drawn(points, tried) - points, (curve.at(points) - points)[None]
+    found = []
+    for v, quick in zip(value, _QUICK, strict=True):
+        exact, place = _nearest(quick(gaps), far)
+        truths = np.vstack([curve.calibrated, tried[place]])
+
+        @cache
+        def drawn(i: int, near: float, quick: Quick = quick, truths: Float64s = truths) -> Float64s:
+            heavier = 1.0 if cohort.units is None else _heavier(chance, curve, near)
+            return quick(curve.drawn(points, truths[i] + heavier * errors(truths[i])) - points)
+
+        found.append(_invert(float(v), float(quick(gap)[0]), exact, drawn, level))
+    ici, e50, e90, emax = found
     # the largest distance is not below the 90th percentile
-    return CurveDistance(ici, e50, e90, replace(emax, low=max(emax.low, e90.low)))
+    return CurveDistance(ici, e50, e90, replace(emax, low=min(max(emax.low, e90.low), emax.value)))
 
 
-def _nearest_truths(curve: SplineCurve, points: Float64s, rng: np.random.Generator) -> list[Float64s]:
-    """For each of the four distances, the diagonal and parameters with growing distances, each the nearest to the fitted ones (by
-    the covariance) among many tried with about that distance."""
+def _tried(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
+    """Parameters around the fitted ones and around the line from there to the diagonal and beyond, and how far each is from the
+    fitted ones (squared, by the covariance)."""
     step = curve.parameters - curve.calibrated
-    values, vectors = np.linalg.eigh(curve.covariance)
+    values, vectors = np.linalg.eigh(covariance)
     kept = values > values.max() * 1e-12
     root = vectors[:, kept] * np.sqrt(values[kept])
     direction = rng.standard_normal((_TRIED, root.shape[1]))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     size = rng.uniform(0, _FARTHEST, _TRIED) * (rng.random(_TRIED) < 0.9)
-    along = rng.uniform(0, 1.5, _TRIED)
+    standard = vectors[:, kept] / np.sqrt(values[kept])
+    reach = _FARTHEST / max(float(np.linalg.norm(step @ standard)), 1e-9)
+    along = rng.uniform(max(1 - reach, 0.0), 1 + reach, _TRIED)
     tried = curve.calibrated + along[:, None] * step + (size[:, None] * direction) @ root.T
-    off = (tried - curve.parameters) @ (vectors[:, kept] / np.sqrt(values[kept]))
-    far = np.einsum("ij,ij->i", off, off)
-    found = []
-    gaps = curve.drawn(points, tried) - points
-    for distance in (quick(gaps) for quick in _QUICK):
-        near = far <= _FARTHEST**2
-        top = max(distance[near].max(), 1e-12) if near.any() else 1e-12
-        bins = np.minimum((np.sqrt(distance / top) * _TRUTHS).astype(int), _TRUTHS)
-        best = [np.flatnonzero(bins == j)[np.argmin(far[bins == j])] for j in range(_TRUTHS) if (bins == j).any()]
-        best.sort(key=lambda i: distance[i])
-        found.append(np.vstack([curve.calibrated, tried[best]]))
-    return found
+    off = (tried - curve.parameters) @ standard
+    return tried, np.einsum("ij,ij->i", off, off)
 
 
-def _drawn(curve: SplineCurve, truths: Float64s, noise: Float64s, points: Float64s, quick: Quick) -> Float64s:
-    """One distance of truths (first column) and of curves drawn about each: (truths, 1 + draws)."""
-    return np.stack([quick(curve.drawn(points, np.vstack([t, t + noise])) - points) for t in truths])
+def _nearest(distance: Float64s, far: Float64s) -> tuple[Float64s, Indices]:
+    """Growing distances, from 0 (the diagonal) on, and the places of the tried parameters that have about each of the others and
+    are the nearest to the fitted ones."""
+    near = distance[far <= _FARTHEST**2]
+    edges = np.linspace(near.min() ** 0.5, near.max() ** 0.5, _TRUTHS + 1) ** 2
+    bins = np.searchsorted(edges, distance, side="right")
+    best = [np.flatnonzero(bins == j)[np.argmin(far[bins == j])] for j in range(1, _TRUTHS + 2) if (bins == j).any()]
+    place = np.array(sorted(best, key=lambda i: distance[i]), np.intp)
+    return np.concatenate([[0.0], distance[place]]), place
 
 
 def _points(cohort: Cohort) -> Float64s:
@@ -125,36 +136,87 @@ def _points(cohort: Cohort) -> Float64s:
     return cohort.scores[order[np.concatenate([places, [0, len(order) - 1]])]]
 
 
-def _noise(curve: SplineCurve, rng: np.random.Generator) -> Float64s:
-    """Errors of the parameters, drawn from Student's distribution with the curve's covariance and degrees of freedom."""
-    values, vectors = np.linalg.eigh(curve.covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normal = rng.standard_normal((_DRAWS, len(values))) @ root.T
-    return normal / np.sqrt(rng.chisquare(curve.effective_df, _DRAWS) / curve.effective_df)[:, None]
+def _covariance(cohort: Cohort, curve: SplineCurve) -> Float64s:
+    """Of the parameters: that of the coefficients is binomial for independent rows, and the sandwich's for clusters."""
+    covariance, count = curve.covariance.copy(), len(curve.coefficients)
+    if cohort.units is None:
+        covariance[:count, :count] = curve.binomial[:count, :count]
+    return covariance
 
 
-def _invert(value: float, observed: float, path: Float64s, level: float) -> Quantity:
-    """The range of the true distances that the observed one does not contradict; `path` is what :func:`_drawn` gives."""
+def _noise(covariance: Float64s, rng: np.random.Generator) -> Float64s:
+    """Errors of the parameters, drawn from the normal distribution."""
+    values, vectors = np.linalg.eigh(covariance)
+    return rng.standard_normal((_DRAWS, len(values))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+
+
+def _heavier(chance: Float64s, curve: SplineCurve, near: float) -> Float64s:
+    """Factors (draws, 1) that make normal errors Student's, because the scatter between clusters is itself uncertain.
+
+    Far from the diagonal a distance moves with one direction of the parameters. On it (`near` is 1) it is a length over all k of
+    them, whose scatter together is known k times as well.
+    """
+    from scipy.special import chdtri
+
+    df = curve.effective_df * (1 + (len(curve.parameters) - 1) * near)
+    return np.sqrt(df / chdtri(df, chance))[:, None]
+
+
+def _errors(curve: SplineCurve, points: Float64s, noise: Float64s) -> Errors:
+    """The errors of the fit, as they would be if other parameters were true.
+
+    The covariance of the coefficients is A^-1 M A^-1 with A = L L' the information of independent rows. L^-1 M L^-T, what clusters
+    and weights add, is taken from the fit; A is that at the other parameters: a curve with half the events is known half as well.
+    """
+    count = len(curve.coefficients)
+    inside = points[:_POINTS][(curve.cell_of(points) < 0)[:_POINTS]]
+    inside = inside[(inside > 0) & (inside < 1)]
+    if not count or not len(inside):
+        return lambda truth: noise
+    design = curve.design(inside)
+
+    def root(parameters: Float64s) -> Float64s:
+        rate = sigmoid(design @ parameters[:count])
+        information = (design * np.maximum(rate * (1 - rate), 1e-12)[:, None]).T @ design
+        return np.linalg.cholesky(information + 1e-9 * np.diag(information.diagonal()))
+
+    standardised = noise[:, :count] @ root(curve.parameters)
+
+    def errors(truth: Float64s) -> Float64s:
+        return np.hstack([np.linalg.solve(root(truth).T, standardised.T).T, noise[:, count:]])
+
+    return errors
+
+
+def _invert(
+    value: float, observed: float, exact: Float64s, drawn: Callable[[int, float], Float64s], level: float
+) -> Quantity:
+    """The range of the true distances (among `exact`, growing) that the observed one does not contradict; `drawn` gives the
+    distances of curves drawn about the i-th, of which `near` says how close to the diagonal it is (1: on it)."""
     half = (1 - level) / 2
-    exact, drawn = np.where(path[:, 0] < 1e-12, 0.0, path[:, 0]), path[:, 1:]  # the diagonal is exactly 0 off
-    scale = float(np.median(drawn[0]))  # what noise alone looks like
-    spent = half * (1 + np.exp(-exact / max(scale, 1e-300)))
-    largest = np.array([np.quantile(row, 1 - share) for row, share in zip(drawn, spent, strict=True)])
-    smallest = np.quantile(drawn, half, axis=1)
-    low = _crossing(exact, largest - observed, first=True)
-    high = _crossing(exact, observed - smallest, first=False)
+    scale = max(float(np.median(drawn(0, 1.0))), 1e-300)  # what noise alone looks like
+    near = [float(np.exp(-e / scale)) for e in exact]
+
+    def above(i: int) -> float:
+        return float(np.quantile(drawn(i, near[i]), 1 - half - half * near[i])) - observed
+
+    def below(i: int) -> float:
+        return float(np.quantile(drawn(i, near[i]), half - half * near[i])) - observed if i else -observed
+
+    low, high = _crossing(exact, above), _crossing(exact, below)
     ratio = value / observed if observed > 0 else 1.0
     return Quantity(value, min(low * ratio, value), min(max(high * ratio, value), 1.0), level, None, "test inversion")
 
 
-def _crossing(exact: Float64s, excess: Float64s, *, first: bool) -> float:
-    """The distance at which `excess` changes sign: the first where it is not negative, or the last."""
-    kept = np.flatnonzero(excess >= -1e-12)
-    if not len(kept):
-        return float(exact[-1] if first else exact[0])
-    i = int(kept[0] if first else kept[-1])
-    j = i - 1 if first else i + 1
-    if j < 0 or j >= len(exact):
-        return float(exact[i])
-    share = max(excess[i], 0.0) / (max(excess[i], 0.0) - excess[j])
-    return float(exact[i] + share * (exact[j] - exact[i]))
+def _crossing(exact: Float64s, excess: Callable[[int], float]) -> float:
+    """The distance at which a quantile that grows with the true distance reaches the observed one, by bisection."""
+    if excess(0) >= -1e-12:
+        return float(exact[0])
+    first, last = 0, len(exact) - 1
+    if excess(last) < 0:
+        return float(exact[last])
+    while last - first > 1:
+        middle = (first + last) // 2
+        first, last = (first, middle) if excess(middle) >= 0 else (middle, last)
+    share = -excess(first) / (excess(last) - excess(first))
+    return float(exact[first] + share * (exact[last] - exact[first]))

@@ -17,8 +17,9 @@ class LoessCurve:
 
     At a score the nearest share `span` of the rows is weighted by (1 - (d/h)^3)^3, d the distance and h that of the farthest of
     them, and a polynomial of the given degree is fitted by least squares. The curve is linear in the outcomes. `values` are
-    those at `nodes`, `covariance` theirs, summed over patients. A straight line is reproduced exactly, so the curve of
-    a calibrated model scatters about the diagonal itself. `local` is the number of rows that a node's value amounts to.
+    those at `nodes`, `reactions` (patients, k) what every patient adds to their error: the squares sum to their variances. A
+    straight line is reproduced exactly, so the curve of a calibrated model scatters about the diagonal itself. `local` is the
+    number of rows that a node's value amounts to.
     """
 
     cohort: Cohort
@@ -26,7 +27,7 @@ class LoessCurve:
     degree: int
     nodes: Float64s
     values: Float64s
-    covariance: Float64s
+    reactions: Float64s
     local: Float64s
     df: float
 
@@ -46,12 +47,11 @@ def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: in
     weights = np.where(cohort.weights > 0, cohort.weights, 1.0)  # the pull of a row without weight is 0
     influence = pulls * (residual * cohort.weights.sum() / weights)[:, None]
     own = np.abs(cohort.scores[:, None] - nodes).argmin(axis=1)
-    parameters = round(
-        float(pulls[np.arange(len(own)), own].sum())
-    )  # trace of the smoother: what it takes of the scatter
+    parameters = round(float(pulls[np.arange(len(own)), own].sum()))  # trace of the smoother
     each = pulls**2 / (weights[:, None] if cohort.counted else 1.0)
-    covariance = cohort.covariance(influence, parameters)
-    return LoessCurve(cohort, span, degree, nodes, values, covariance, 1 / each.sum(axis=0), cohort.df)
+    # A patient draws the curve to itself: of J, each left out in turn differs by J / (J - parameters) of what it adds (jackknife).
+    reactions = cohort.reactions(influence) * (cohort.patients / max(cohort.patients - parameters, 1))
+    return LoessCurve(cohort, span, degree, nodes, values, reactions, 1 / each.sum(axis=0), cohort.df)
 
 
 def smooth(cohort: Cohort, at: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
@@ -77,6 +77,8 @@ def _pull(cohort: Cohort, at: Float64s, span: float, degree: int) -> Float64s:
     reach = distance[rows, order[rows, farthest]]
     scale = np.where(reach > 0, reach, 1.0)
     near = np.where(reach[:, None] > 0, np.maximum(1 - (distance / scale[:, None]) ** 3, 0.0) ** 3, distance == 0)
+    # where all rows within reach are as far away as it reaches, they count alike, as with any wider reach
+    near = np.where((near * weight).any(axis=1, keepdims=True), near, distance <= reach[:, None])
     kernel = near * weight
     u = (x - at[:, None]) / scale[:, None]
     pull = kernel / kernel.sum(axis=1, keepdims=True)  # a local mean where nothing more can be fitted

@@ -1,5 +1,10 @@
-"""What a calibrated model would show: labels redrawn from the outputs of their rows, bins kept."""
+"""What a calibrated model would show: labels redrawn from the outputs of their rows, bins kept.
 
+Labels of a cluster are not independent of each other, so they cannot be redrawn; there what each cluster shows beyond its outputs gets
+a random sign instead.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,25 +27,41 @@ def redraws_of(rows: int) -> int:
     return int(np.clip(_WORK // max(rows, 1), 99, 499))
 
 
-def calibrated_errors(
-    sample: Sample, partition: Partition, bins: VectorBins, distance: Distance, norm: float, rng: np.random.Generator
-) -> Float64s:
-    """The p-th powers of the error in the same bins when every label is drawn from its row's own outputs."""
-    return _errors(sample, sample.columns.astype(np.float64), partition, bins, distance, norm, rng)
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """Errors of redrawn datasets (p-th powers), and how over- or underconfident each of them looks."""
+
+    powers: Float64s
+    tilts: Float64s
+    tilt: float  # of the dataset itself
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        partition: Partition,
+        bins: VectorBins,
+        distance: Distance,
+        norm: float,
+        rng: np.random.Generator,
+    ) -> "Chance":
+        """When the outputs of the rows are right."""
+        columns = sample.columns.astype(np.float64)
+        slope = bins.share[:, None] * distance.slope(_tempering(sample, columns, partition))
+        powers, tilts = [], []
+        for gap in _gaps(sample, columns, partition, bins, rng):
+            powers.append(power_mean(distance.between(gap, gap, sample.judged), bins.share, norm))
+            tilts.append(np.tensordot(gap, slope, axes=2))
+        return cls(np.concatenate(powers), np.concatenate(tilts), float((slope * bins.gap).sum()))
+
+    def p_value(self, power: float) -> float:
+        """Of a power this large, or a tilt this far from 0 to either side, whichever is rarer; corrected for the choice."""
+        return _smallest_of(
+            np.append(self.powers, power * (1 - 1e-12)), np.append(np.abs(self.tilts), abs(self.tilt) * (1 - 1e-12))
+        )
 
 
-def noise_errors(
-    sample: Sample, partition: Partition, bins: VectorBins, distance: Distance, norm: float, rng: np.random.Generator
-) -> Float64s:
-    """The same when labels are as noisy as they really are: drawn from, and compared with, outputs to the power of a.
-
-    a is the exponent of largest likelihood. The distance is a metric for every bin, so an error is at least the value seen minus
-    this noise.
-    """
-    return _errors(sample, _tempered(sample), partition, bins, distance, norm, rng)
-
-
-def _errors(
+def noise_powers(
     sample: Sample,
     columns: Float64s,
     partition: Partition,
@@ -49,10 +70,53 @@ def _errors(
     norm: float,
     rng: np.random.Generator,
 ) -> Float64s:
+    """p-th powers of the error when labels are drawn from, and compared with, other outputs than the model's.
+
+    The distance is a metric for every bin, so an error is at least the value seen minus the noise of labels.
+    """
+    return np.concatenate(
+        [
+            power_mean(distance.between(gap, gap, sample.judged), bins.share, norm)
+            for gap in _gaps(sample, columns, partition, bins, rng)
+        ]
+    )
+
+
+def _smallest_of(*statistics: Float64s) -> float:
+    """The p-value of the last of several datasets, where each statistic is large when something is wrong.
+
+    Each dataset has one rank by each statistic; the smallest of its ranks is compared with those of the others.
+    """
+    ranks = []
+    for values in statistics:
+        rising = np.sort(values)
+        ranks.append(len(values) - np.searchsorted(rising, values, "left"))  # how many are at least as large
+    smallest = np.min(ranks, axis=0)
+    return float(np.count_nonzero(smallest <= smallest[-1]) / len(smallest))
+
+
+def _tempering(sample: Sample, columns: Float64s, partition: Partition) -> Float64s:
+    """Where the mean outputs of every bin move when outputs are raised to a power, shape (b, d)."""
+    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    logs = np.log(np.maximum(columns, 1e-12))
+    mean = (columns * logs).sum(axis=0)
+    moves = [
+        np.bincount(partition.bin_of, weight * p * (log - mean), partition.count)
+        for p, log in zip(columns, logs, strict=True)
+    ]
+    return np.stack(moves, axis=1)
+
+
+def _gaps(
+    sample: Sample, columns: Float64s, partition: Partition, bins: VectorBins, rng: np.random.Generator
+) -> Iterator[Float64s]:
+    """Mean outcome minus mean output of every bin, shape (some draws, b, d), block after block."""
+    if not sample.independent:
+        yield from _flipped(sample, columns, partition, bins, rng)
+        return
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
     d, b = sample.dimension, partition.count
     sums = np.stack([np.bincount(partition.bin_of, weight * column, b) for column in columns], axis=1)
-    output = sums / bins.safe
     draws = redraws_of(len(sample))
     large = _LargeBins.of(columns, weight, partition, draws)
     rows = slice(None) if large is None else np.flatnonzero(~large.member[partition.bin_of])
@@ -60,7 +124,6 @@ def _errors(
     ends = np.cumsum(columns[:, rows], axis=0)  # (d, n)
     ends /= ends[-1]
     step = max(1, min(_AT_ONCE // max(b * d, 1), _AT_ONCE // max(len(bin_of), 1)))
-    powers = []
     for start in range(0, draws, step):
         some = min(step, draws - start)
         code = (np.arange(some)[:, None] * b + bin_of) * d + _labels(ends, some, rng)
@@ -68,9 +131,27 @@ def _errors(
         counts = flat.reshape(some, b, d).astype(np.float64)
         if large is not None:
             counts[:, large.member] = sums[large.member] + large.surplus(some, rng)
-        outcome = counts / bins.safe
-        powers.append(power_mean(distance.between(outcome - output, outcome, sample.judged), bins.share, norm))
-    return np.concatenate(powers)
+        yield (counts - sums) / bins.safe
+
+
+def _flipped(
+    sample: Sample, columns: Float64s, partition: Partition, bins: VectorBins, rng: np.random.Generator
+) -> Iterator[Float64s]:
+    """What each unit shows in each bin beyond its outputs, with a random sign for the unit."""
+    assert sample.units is not None
+    b, d = partition.count, sample.dimension
+    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    present, units = np.unique(sample.units, return_inverse=True)
+    pair, row_pair = np.unique(partition.bin_of * len(present) + units, return_inverse=True)
+    bin_of, unit = np.divmod(pair, len(present))
+    surplus = -np.stack([np.bincount(row_pair, weight * column, len(pair)) for column in columns], axis=1)
+    surplus += np.bincount(row_pair * d + sample.labels, weight, len(pair) * d).reshape(-1, d)
+    filled, first = np.unique(bin_of, return_index=True)  # pairs are in the order of their bins
+    for _ in range(redraws_of(len(pair) * d)):
+        signs = rng.integers(0, 2, len(present)) * 2.0 - 1.0
+        gap = np.zeros((1, b, d))
+        gap[0, filled] = np.add.reduceat(signs[unit, None] * surplus, first, axis=0)
+        yield gap / bins.safe
 
 
 @dataclass(frozen=True)
@@ -105,30 +186,6 @@ class _LargeBins:
         """What the numbers are beyond their means, shape (draws, large bins, d)."""
         normal = rng.standard_normal((draws, *self.root.shape[:2]))
         return np.asarray((self.root @ normal[..., None])[..., 0])
-
-
-def _tempered(sample: Sample) -> Float64s:
-    """Outputs to the power a, renormalised, with the a of largest likelihood, shape (d, n)."""
-    logs = np.log(np.maximum(sample.columns.astype(np.float64), 1e-12))
-    own = logs[sample.labels, np.arange(len(sample))]
-    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    exponent = 1.0
-    for _ in range(30):
-        scaled = _softmax(exponent * logs)
-        mean = (scaled * logs).sum(axis=0)
-        slope = float(weight @ (own - mean))
-        curvature = float(weight @ ((scaled * logs * logs).sum(axis=0) - mean**2))
-        step = float(np.clip(slope / (curvature + 1e-9), -0.3 * exponent, 0.3 * exponent))
-        exponent = float(np.clip(exponent + step, 0.05, 5.0))
-        if abs(step) < 1e-4:
-            break
-    return _softmax(exponent * logs)
-
-
-def _softmax(logits: Float64s) -> Float64s:
-    """Over the first axis."""
-    power = np.exp(logits - logits.max(axis=0))
-    return power / power.sum(axis=0)
 
 
 def _labels(ends: Float64s, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -40,6 +40,10 @@ class Distance(ABC):
         """Whether a model is perfect under this distance just where outcomes are as frequent as the outputs say."""
         return True
 
+    def slope(self, gap: Float64s) -> Float64s:
+        """Slopes s with sum_i s_i gap_i = d(gap), and at most d for any other gap; none where that is not known."""
+        return np.zeros_like(gap)
+
     def largest(self, events: int) -> float:
         """The largest possible distance: between two events that are certain (distances are convex); inf where not known."""
         if events > _MOST_EVENTS:
@@ -85,6 +89,9 @@ class TotalVariation(Distance):
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return 0.5 * np.abs(gap).sum(axis=-1)
 
+    def slope(self, gap: Float64s) -> Float64s:
+        return 0.5 * np.sign(gap)
+
     def largest(self, events: int) -> float:
         return 1.0
 
@@ -117,6 +124,13 @@ class Lp(Distance):
             return absolute.sum(axis=-1)
         return (absolute**self.p).sum(axis=-1) ** (1 / self.p)
 
+    def slope(self, gap: Float64s) -> Float64s:
+        if self.p == np.inf:
+            largest = np.arange(gap.shape[-1]) == np.abs(gap).argmax(axis=-1)[..., None]
+            return np.where(largest, np.sign(gap), 0.0)
+        size = self.between(gap, gap, 0)[..., None]
+        return np.sign(gap) * (np.abs(gap) / np.where(size > 0, size, 1.0)) ** (self.p - 1)
+
 
 @checks.checked
 @dataclass(frozen=True)
@@ -148,6 +162,10 @@ class ClassWeighted(Distance):
 
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         return np.sqrt((gap * gap) @ np.array(self.weights))
+
+    def slope(self, gap: Float64s) -> Float64s:
+        size = self.between(gap, gap, 0)[..., None]
+        return gap * np.array(self.weights) / np.where(size > 0, size, 1.0)
 
 
 @checks.checked
@@ -192,6 +210,10 @@ class Mahalanobis(Distance):
     def between(self, gap: Float64s, outcome: Float64s, judged: int) -> Float64s:
         square = ((gap @ np.array(self.matrix)) * gap).sum(axis=-1)
         return np.sqrt(np.maximum(square, 0.0))  # a semidefinite form is below 0 by rounding only
+
+    def slope(self, gap: Float64s) -> Float64s:
+        size = self.between(gap, gap, 0)[..., None]
+        return gap @ np.array(self.matrix) / np.where(size > 0, size, 1.0)
 
 
 @checks.checked

@@ -11,8 +11,8 @@ from truecal.estimate.combine import combined, power_mean
 from truecal.estimate.estimate import Estimate, Interval
 from truecal.estimate.estimator import Compared, Estimator, Findings
 from truecal.estimate.generalized.bins import Partition, VectorBinning, VectorBins
-from truecal.estimate.generalized.chance import calibrated_errors, noise_errors
 from truecal.estimate.generalized.distances import Distance, TotalVariation
+from truecal.estimate.generalized.inference import Binned, Inference
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.estimate.generalized.resample import Resampled, resample
 from truecal.lens import Canonical, Lens, Sample, check_lens
@@ -22,7 +22,6 @@ from truecal.select import Selection, small_selection
 from truecal.types import Float64s, Indices
 
 _MOST_DRAWS = 4_000_000_000  # rows times classes times replicates that a class-wise interval may cost
-_MANY_EVENTS = 10  # bins with fewer rows than this per event do not show how all of their outcomes vary
 _FEW = 10  # predictions in the median bin below which the plug-in is mostly noise
 
 
@@ -154,19 +153,37 @@ class GeneralizedECE(Estimator):
         return self.judged(sample, rng).estimate
 
     def judged(self, sample: Sample, rng: np.random.Generator, partition: Partition | None = None) -> "Judged":
-        """The error of what a lens saw, in bins of one's own where they are given, with all that lies behind it."""
+        """The error of what a lens saw, in bins of one's own where they are given, with the bins behind it."""
         self.distance.check(sample.dimension)
         partition = self.binning.partition(sample) if partition is None else partition
         bins = VectorBins.of(sample, partition)
         value = self._value(bins, sample.judged)
-        resampled = self._resampled(sample, partition, bins, rng, by_rows=False)
-        estimate = self._against_chance(self._estimate(sample, value, resampled), sample, partition, bins, rng)
+        if self.distance.at_outputs:
+            binned = Binned(sample, partition, bins, self.distance, self.norm, value)
+            estimate = self._inferred(self._estimate(sample, value, None), binned, rng)
+        else:
+            resampled = self._resampled(sample, partition, bins, rng, by_rows=False)
+            estimate = self._freed(self._estimate(sample, value, resampled), resampled)
         middle = float(np.median(bins.count[bins.weight > 0]))
         if middle < _FEW:
             note = f"half of the {bins.filled} bins hold at most {middle:g} predictions, so chance alone makes most of the value"
             estimate = estimate.but(warnings=(note, *estimate.warnings))
         of_event = bins.judged(sample.judged) if sample.dimension == 2 else None
-        return Judged(self._freed(estimate.but(vector_bins=bins, bins=of_event), resampled), bins, resampled)
+        return Judged(estimate.but(vector_bins=bins, bins=of_event), bins)
+
+    def _inferred(self, estimate: Estimate, binned: Binned, rng: np.random.Generator) -> Estimate:
+        """With interval, p-value and chance level, and with a value freed of bias where that is asked for."""
+        if self.level is None:
+            freed = binned.debiased() if self.debiased else binned.value
+            return estimate.but(value=freed, power=self._power(freed))
+        found = Inference.of(binned, self.level, rng, debiased=self.debiased)
+        return estimate.but(
+            value=found.value,
+            power=self._power(found.value),
+            interval=Interval(found.low, found.high, self.level, "in fixed bins, along the fitted direction"),
+            p_value=found.p_value,
+            chance=found.chance,
+        )
 
     def compared(
         self,
@@ -200,31 +217,6 @@ class GeneralizedECE(Estimator):
         assert resampled is not None
         reached = float(np.count_nonzero(resampled.chance >= value * (1 - 1e-12)))
         return Compared(value, resampled.truths(value), (1 + reached) / (1 + resamples))
-
-    def _against_chance(
-        self, estimate: Estimate, sample: Sample, partition: Partition, bins: VectorBins, rng: np.random.Generator
-    ) -> Estimate:
-        """With the p-value of calibration and the chance level, from labels redrawn from the outputs of independent rows.
-
-        Resampled rows show outcomes that were seen only; a calibrated model has others too. So truth 0 is in the interval unless
-        redrawn labels reject it. An error is never above what the distance can be.
-        """
-        interval = estimate.interval
-        if interval is not None:
-            most = self.distance.largest(sample.dimension)
-            interval = replace(interval, high=min(float(interval.high), most))
-            estimate = estimate.but(interval=interval)
-        if interval is None or not sample.independent or not self.distance.at_outputs:
-            return estimate
-        errors = self.root(calibrated_errors(sample, partition, bins, self.distance, self.norm, rng.spawn(1)[0]))
-        p = float(1 + np.count_nonzero(errors >= float(estimate.value) * (1 - 1e-12))) / (1 + len(errors))
-        if p > (1 - interval.level) / 2:
-            interval = replace(interval, low=0.0)
-        elif sample.dimension * _MANY_EVENTS > float(np.median(bins.count[bins.weight > 0])):
-            noise = self.root(noise_errors(sample, partition, bins, self.distance, self.norm, rng.spawn(1)[0]))
-            least = float(estimate.value) - float(np.quantile(noise, (1 + interval.level) / 2))
-            interval = replace(interval, low=max(0.0, min(float(interval.low), least)))
-        return estimate.but(interval=interval, p_value=p, chance=float(errors.mean()))
 
     def _value(self, bins: VectorBins, judged: int) -> float:
         far = self.distance.between(bins.gap, bins.mean_outcome, judged)
@@ -297,9 +289,9 @@ class GeneralizedECE(Estimator):
         size = total if counted or w is None else total**2 / float((w * w).sum())
         interval = None
         if resampled is not None and self.level is not None:
-            interval = Interval(
-                *resampled.interval(value, self.level), self.level, "bootstrap in fixed bins, freed of bias"
-            )
+            low, high = resampled.interval(value, self.level)
+            high = min(high, self.distance.largest(vector.dimension))
+            interval = Interval(low, high, self.level, "bootstrap in fixed bins, freed of bias")
         return Estimate(
             value=value,
             power=self._power(value),
@@ -315,8 +307,7 @@ class GeneralizedECE(Estimator):
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """An Estimate with the bins and the resamples behind it."""
+    """An Estimate with the bins behind it."""
 
     estimate: Estimate
     bins: VectorBins
-    resampled: Resampled | None

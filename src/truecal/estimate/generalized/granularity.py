@@ -98,10 +98,18 @@ def sweep_granularity(
     for tree in trees:
         partition = grown.pruned(tree.minimum(vector))
         judged = judge.judged(vector, checks.generator(rng), partition)
-        bins, drawn = judged.bins, judged.resampled
-        assert drawn is not None
+        bins, chance = judged.bins, judged.estimate.chance
         points = bins.count[bins.weight > 0]
-        spread, chance = drawn.values.std(ddof=1), drawn.chance.mean()
+        drawn = resample(
+            vector,
+            partition,
+            bins,
+            distance=judge.distance,
+            norm=norm,
+            replicates=replicates,
+            rng=checks.generator(rng),
+        )
+        spread = drawn.values.std(ddof=1)
         rows.append((judged.estimate.value, spread, chance, bins.filled, points.min(), np.median(points), points.max()))
     value, spread, chance, bins_, fewest, median, most = (np.array(column) for column in zip(*rows, strict=True))
     stable = _stable(value, bins_, median)

@@ -99,7 +99,7 @@ class ClusteredSeries:
         value = np.sqrt(max(power, 0.0))
         if power > _GATE * np.sqrt(2 * (covariance[kept, kept] ** 2).sum()):
             value *= 1 + min((noise / power + spread) / 8, _MOST_JENSEN)
-        most = max(float(theta[-1]), *between_clusters(ranks, matrix, residual, len(phi)))
+        most = between_clusters(ranks, matrix, residual, float(theta[-1]), 2 * float((covariance**2).sum()), len(phi))
         return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance, least, most)
 
     @property

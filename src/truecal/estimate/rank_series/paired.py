@@ -16,6 +16,7 @@ both: two curves of the same rows have their jumps in common. The series of clus
 out what the other does not: there X may lie anywhere in the box.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,8 @@ _WIDE = 6.0  # standard errors that the search begins with
 _SKEWED = 1.05  # X is not quite normal where an error hardly stands out: so many quantiles, or 0.86 is covered at 90 % and n = 1000
 _ALIKE = 1e-9  # estimates cannot be correlated by more than 1 less this
 _LEAST_VARIANCE = 1e-40
+_Two = tuple[Float64s | float, Float64s | float]
+_Product = Callable[[_Two, _Two], Float64s]
 
 
 @dataclass(frozen=True)
@@ -133,18 +136,31 @@ class _Pair:
         most = (1 - _ALIKE) * np.sqrt(variance[0] * variance[1])
         shared = np.clip(shared, -most, most)
 
-        def product(a: tuple[Float64s | float, ...], b: tuple[Float64s | float, ...]) -> Float64s:
+        def product(a: _Two, b: _Two) -> Float64s:
             return a[0] * b[0] * variance[1] + a[1] * b[1] * variance[0] - (a[0] * b[1] + a[1] * b[0]) * shared
 
         off = theta[0] - self._centre[0], theta[1] - self._centre[1]
         ahead = self._beyond[0], self._beyond[1]
+        determinant = variance[0] * variance[1] - shared * shared
         if self._apart:
-            left = off[0] - np.clip(off[0], 0.0, ahead[0]), off[1] - np.clip(off[1], 0.0, ahead[1])
-        else:
-            length = product(ahead, ahead)
-            part = np.clip(product(off, ahead) / np.where(length > 0, length, np.inf), 0.0, 1.0)
-            left = off[0] - part * ahead[0], off[1] - part * ahead[1]
-        return product(left, left) / (variance[0] * variance[1] - shared * shared)
+            return self._from_box(off, variance, shared, product) / determinant
+        length = product(ahead, ahead)
+        part = np.clip(product(off, ahead) / np.where(length > 0, length, np.inf), 0.0, 1.0)
+        left = off[0] - part * ahead[0], off[1] - part * ahead[1]
+        return product(left, left) / determinant
+
+    def _from_box(self, off: _Two, variance: Sequence[Float64s], shared: Float64s, product: _Product) -> Float64s:
+        """The least product of what is left with itself when any point of the box is taken off: none inside, else on an edge."""
+        ahead = self._beyond
+        least = np.full(np.shape(off[0]), np.inf)
+        for held, free in ((0, 1), (1, 0)):
+            for at in (0.0, ahead[held]):
+                fixed = off[held] - at
+                rest = off[free] - np.clip(off[free] - fixed * shared / variance[held], 0.0, ahead[free])
+                left = (fixed, rest) if held == 0 else (rest, fixed)
+                least = np.minimum(least, product(left, left))
+        inside = (off[0] >= 0) & (off[0] <= ahead[0]) & (off[1] >= 0) & (off[1] <= ahead[1])
+        return np.where(inside, 0.0, least)
 
     def ranges(self) -> list[tuple[float, float]]:
         """Where either error may be at all."""

@@ -67,23 +67,41 @@ def _seen(cells: Cells, terms: int) -> Iterator[tuple[int, Float64s, Float64s]]:
         yield times, np.where(long, found / cells.n, -np.inf), variance / cells.n**2
 
 
-def between_clusters(cells: Cells, incidence: Any, residual: Float64s, terms: int) -> list[float]:
-    """The squared error that runs of neighbours show of one dataset when only products of different clusters are taken.
+def between_clusters(
+    cells: Cells, incidence: Any, residual: Float64s, centre: float, floor: float, terms: int
+) -> float:
+    """The centre for the upper end of the interval of one dataset when only products of different clusters are taken.
 
-    `incidence` holds the weights of zeros, then of ones, of every cell (lines) and cluster (columns), `residual` theirs.
+    `incidence` holds the weights of zeros, then of ones, of every cell (lines) and cluster (columns), `residual` theirs. `centre`
+    is the estimate of the series and `floor` its variance if there is no error. The smooth terms are all but sums over runs, so
+    what runs add to them has the variance of their products less `floor`: what clusters have in common everywhere cancels.
     """
-    shown = []
-    for times in _FREE:
-        place = _places(cells.rank, np.arange(1, times * terms) / (times * terms))[0]
-        run = np.repeat(np.arange(len(place) - 1), np.diff(place))
-        inside = np.concatenate([run, run]) == np.arange(times * terms)[:, None]
-        rows, sums = (np.asarray((inside * values) @ incidence) for values in (np.ones_like(residual), residual))
-        total = rows.sum(axis=1)
-        pairs = total**2 - (rows**2).sum(axis=1)
-        products = sums.sum(axis=1) ** 2 - (sums**2).sum(axis=1)
-        mean = np.where(pairs > 0, products / np.where(pairs > 0, pairs, 1.0), 0.0)
-        shown.append(float(mean @ total / total.sum()))
-    return shown
+    from scipy.sparse import csr_array
+
+    most, places = centre, np.arange(len(residual))
+    for times in (*_FREE, *_GATED):
+        runs = times * terms
+        if times in _GATED and runs * _LEAST_ROWS > float(cells.n[0]):
+            break
+        place = _places(cells.rank, np.arange(1, runs) / runs)[0]
+        run = np.tile(np.repeat(np.arange(runs), np.diff(place)), 2)
+        rows, sums = (
+            csr_array((values, (run, places)), shape=(runs, len(places))) @ incidence
+            for values in (np.ones(len(residual)), residual)
+        )
+        total, both = (np.asarray(each.sum(axis=1)).ravel() for each in (rows, sums))
+        pairs = total**2 - np.asarray(rows.power(2).sum(axis=1)).ravel()
+        weight = np.where(pairs > 0, total / total.sum() / np.where(pairs > 0, pairs, 1.0), 0.0)
+        shown = float(weight @ (both**2 - np.asarray(sums.power(2).sum(axis=1)).ravel()))
+        if times in _GATED:
+            mean = both / np.where(total > 0, total, 1.0)
+            about = sums - csr_array((mean, (np.arange(runs), np.arange(runs))), shape=(runs, runs)) @ rows
+            alike = (about @ about.T).power(2)  # squared covariances of runs over clusters
+            variance = 2 * float(weight @ (alike @ weight))
+            if shown - centre <= _STANDS_OUT * np.sqrt(max(variance - floor, 0.0)):
+                continue
+        most = max(most, shown)
+    return most
 
 
 def _places(rank: Float64s, edges: Float64s) -> Indices:

@@ -76,11 +76,7 @@ class RankSeries(Estimator):
         for fit in fits(profile):
             shape = shape_of(fit, self.norm)
             value = fit.value * shape
-            bottom, top = pivot_of(fit).interval(self.level)
-            if self.norm == 1:
-                least, most = absolute_interval(fit, self.level)
-                # Near calibration V is less certain than its standard error says: there the test inside the pivot decides.
-                bottom, top = np.where(bottom > 0, least, 0.0), np.maximum(most, top * shape)
+            bottom, top = absolute_interval(fit, self.level) if self.norm == 1 else pivot_of(fit).interval(self.level)
             power.append(self._power(fit))
             low.append(np.minimum(bottom, value))
             high.append(np.minimum(np.maximum(top, value), 1.0))

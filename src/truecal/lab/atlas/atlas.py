@@ -16,13 +16,13 @@ from truecal.lab.atlas.comparisons import COMPARISON_DOORS
 from truecal.lab.atlas.door import AtlasCell, Door
 from truecal.lab.atlas.events import EVENT_DOORS
 from truecal.lab.atlas.one_score import ONE_SCORE_DOORS
+from truecal.lab.atlas.promises import PROMISE_DOORS
 from truecal.lab.atlas.verdicts import VERDICT_DOORS
-from truecal.lab.atlas.worlds import atlas_worlds, class_worlds
 from truecal.lab.trials.content import code_digest, name_words
 from truecal.lab.trials.run import Run
 from truecal.writing import write_whole
 
-DOORS: tuple[Door, ...] = (*ONE_SCORE_DOORS, *EVENT_DOORS, *COMPARISON_DOORS, *VERDICT_DOORS)
+DOORS: tuple[Door, ...] = (*ONE_SCORE_DOORS, *EVENT_DOORS, *COMPARISON_DOORS, *VERDICT_DOORS, *PROMISE_DOORS)
 SIZES = (50, 100, 300, 1000, 5000, 20_000, 100_000, 1_000_000)
 _MOST_ROWS = 1_000_000  # of all datasets of one cell together
 Worlds = Mapping[str, Mapping[str, Any]]
@@ -97,9 +97,10 @@ def coverage_atlas(
 
 
 def _places(door: Door, worlds: Worlds | None, n: Sequence[int], m: int, rng: int) -> list[Place]:
-    given = worlds if worlds is not None else class_worlds() if door.classes else atlas_worlds()
+    given = door.worlds() if worlds is None else worlds
+    asked = round(m * door.share)
     return [
-        Place(door.name, group, world, size, max(2, min(round(m * door.share), _MOST_ROWS // size)), rng)
+        Place(door.name, group, world, size, max(2, asked if door.counted else min(asked, _MOST_ROWS // size)), rng)
         for group, named in given.items()
         for world in named
         for size in n
@@ -110,13 +111,12 @@ def _places(door: Door, worlds: Worlds | None, n: Sequence[int], m: int, rng: in
 def try_known(place: Place) -> AtlasCell | None:
     """One cell of the atlas; None where the door says nothing in such a world."""
     door = next(door for door in DOORS if door.name == place.door)
-    world: Any = (class_worlds() if door.classes else atlas_worlds())[place.group][place.world]
-    return _try(door, world, place)
+    return _try(door, door.worlds()[place.group][place.world], place)
 
 
 def _try_given(doors: Mapping[str, Door], worlds: Worlds | None, place: Place) -> AtlasCell | None:
     door = doors[place.door]
-    given = worlds if worlds is not None else class_worlds() if door.classes else atlas_worlds()
+    given = door.worlds() if worlds is None else worlds
     return _try(door, given[place.group][place.world], place)
 
 

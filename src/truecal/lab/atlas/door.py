@@ -1,12 +1,13 @@
 """A door: a statement that truecal makes about one dataset, and how it is held against the truth."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from truecal.lab.atlas.worlds import atlas_worlds
 from truecal.lab.worlds.quadrature import Array
 
 Kind = Literal["interval", "test", "promise"]
@@ -47,7 +48,7 @@ class Door:
 
     stated : coverage of an interval, or the largest rate at which a test or promise may be false.
     share : of the datasets asked for, where a dataset is slow. most_rows : no larger datasets than this. least_rows : nor smaller.
-    classes : whether its worlds have many classes, or one score.
+    worlds : where it is tried, in groups. counted : whether datasets are drawn as counts, so that large ones cost no more.
     """
 
     name: str
@@ -57,7 +58,8 @@ class Door:
     share: float = 1.0
     most_rows: int = 1_000_000
     least_rows: int = 2
-    classes: bool = False
+    worlds: Callable[[], Mapping[str, Mapping[str, Any]]] = atlas_worlds
+    counted: bool = False
     promised: float | None = None  # what the documentation states for the worst world, where that is not `stated`
 
     @property

@@ -8,7 +8,7 @@ import truecal as tc
 from truecal.lab.atlas.door import Door, Trials
 from truecal.lab.atlas.one_score import LEVEL
 from truecal.lab.atlas.verdicts import ALPHA
-from truecal.lab.atlas.worlds import ClassWorld
+from truecal.lab.atlas.worlds import ClassWorld, class_worlds
 from truecal.lab.worlds.quadrature import Array
 from truecal.lens import Lens
 
@@ -119,23 +119,31 @@ def _class_wise_test(world: ClassWorld, n: int, m: int, rng: np.random.Generator
 
 
 EVENT_DOORS: tuple[Door, ...] = (
-    Door("class-wise", "interval", LEVEL, _class_wise, 0.1, 5000, 150, classes=True),
+    Door("class-wise", "interval", LEVEL, _class_wise, 0.05, 5000, 150, worlds=class_worlds),
     *(
         Door(
             f"generalized, {seen}",
             "interval",
             LEVEL,
             partial(_generalized, seen),
-            0.2,
+            0.1,
             10_000,
             150,
-            classes=True,
+            worlds=class_worlds,
             promised=0.86,
         )
         for seen in ("canonical", "grouping", "top-5")
     ),
     Door(
-        "test of the generalized error", "test", ALPHA, _generalized_test, 0.5, 5000, 150, classes=True, promised=0.07
+        "test of the generalized error",
+        "test",
+        ALPHA,
+        _generalized_test,
+        0.25,
+        5000,
+        150,
+        worlds=class_worlds,
+        promised=0.07,
     ),
-    Door("class-wise test", "test", ALPHA, _class_wise_test, 0.1, 5000, 150, classes=True, promised=0.07),
+    Door("class-wise test", "test", ALPHA, _class_wise_test, 0.05, 5000, 150, worlds=class_worlds, promised=0.07),
 )

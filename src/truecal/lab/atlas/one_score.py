@@ -40,9 +40,16 @@ def _by_formula(estimator: Estimator, world: World, n: int, m: int, rng: np.rand
 
 
 def _debiased(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
-    ends = [tc.uncertainty.debiased_interval(profile, level=LEVEL) for profile in profiles(world, n, m, rng)]
-    low, high = (np.concatenate([np.atleast_1d(getattr(i, end)) for i in ends]) for end in ("low", "high"))
-    return Trials.of_intervals(low, high, _binned_error(tc.BinnedECE(scheme="mass", norm=2), world))
+    """Held to the error of the bins at hand: mean scores against mean true rates in every bin."""
+    low, high, truth = [], [], []
+    for some in parts(n, m):
+        scores, rates = world.draw_rates(n, some, rng=rng)
+        profile = tc.Profile.from_arrays(scores, rng.random(scores.shape) < rates)
+        interval = tc.uncertainty.debiased_interval(profile, level=LEVEL)
+        low.append(np.atleast_1d(interval.low))
+        high.append(np.atleast_1d(interval.high))
+        truth.append(_error_of_rates(tc.BinnedECE(scheme="mass", norm=2), scores, rates))
+    return Trials.of_intervals(np.concatenate(low), np.concatenate(high), np.concatenate(truth))
 
 
 def _resampled(estimator: Estimator, binned: bool, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
@@ -57,13 +64,16 @@ def _resampled(estimator: Estimator, binned: bool, world: World, n: int, m: int,
 
 
 def _binned_error(estimator: Estimator, world: World) -> float:
-    """The error of the estimator's bins in the whole population: its value where outcomes are replaced by their rates."""
-    scores, rates = (a[0] for a in world.draw_rates(_POPULATION, 1, rng=0))
-    both = np.concatenate([scores, scores])
-    outcomes = np.repeat([1.0, 0.0], _POPULATION)
-    kept = np.concatenate([rates, 1 - rates])
+    """The error of the estimator's bins in the whole population."""
+    return float(_error_of_rates(estimator, *world.draw_rates(_POPULATION, 1, rng=0))[0])
+
+
+def _error_of_rates(estimator: Estimator, scores: Array, rates: Array) -> Array:
+    """The estimator's values where outcomes are replaced by their rates: every row is a one and a zero, weighted by them."""
+    kept = np.concatenate([rates, 1 - rates], axis=1)
     kept[kept < _ROUNDED] = 0.0  # a row of weight 0 counts as absent
-    return float(estimator.values(tc.Profile.from_arrays(both, outcomes, weights=kept))[0])
+    outcomes = np.broadcast_to(np.repeat([1.0, 0.0], scores.shape[1]), kept.shape)
+    return estimator.values(tc.Profile.from_arrays(np.concatenate([scores, scores], axis=1), outcomes, weights=kept))
 
 
 def cluster_rows(
@@ -132,11 +142,19 @@ ONE_SCORE_DOORS: tuple[Door, ...] = (
         partial(_by_formula, tc.RankSeries(norm=1, level=LEVEL)),
         promised=0.84,
     ),
-    Door("debiased, 15 bins", "interval", LEVEL, _debiased),
-    Door("equal width", "interval", LEVEL, partial(_resampled, tc.BinnedECE(), True), 0.25, 20_000),
-    Door("equal mass", "interval", LEVEL, partial(_resampled, tc.BinnedECE(scheme="mass"), True), 0.25, 20_000),
+    Door("debiased, 15 bins", "interval", LEVEL, _debiased, promised=0.85),
+    Door("equal width", "interval", LEVEL, partial(_resampled, tc.BinnedECE(), True), 0.1, 20_000, promised=0.85),
+    Door(
+        "equal mass",
+        "interval",
+        LEVEL,
+        partial(_resampled, tc.BinnedECE(scheme="mass"), True),
+        0.1,
+        20_000,
+        promised=0.85,
+    ),
     Door("sweep", "interval", LEVEL, partial(_resampled, tc.SweepECE(), False), 0.02, 100),
-    Door("clusters", "interval", LEVEL, _clustered, 0.25, 20_000, 200),
-    Door("words for confidence, clusters", "interval", LEVEL, _likert, 0.1, 20_000, 300),
-    Door("subgroups", "interval", LEVEL, _subgroup, 0.1, 20_000, 200),
+    Door("clusters", "interval", LEVEL, _clustered, 0.1, 20_000, 200, promised=0.85),
+    Door("words for confidence, clusters", "interval", LEVEL, _likert, 0.05, 20_000, 300),
+    Door("subgroups", "interval", LEVEL, _subgroup, 0.05, 20_000, 200, promised=0.85),
 )

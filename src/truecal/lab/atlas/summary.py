@@ -19,10 +19,13 @@ from truecal.writing import write_whole
 
 _START, _END = "<!-- atlas: written by truecal lab coverage -->", "<!-- end of atlas -->"
 _TITLES = {
-    "interval": "Intervals: mean coverage over worlds (the worst, and its world), mean length",
-    "test": "Tests of calibration at 5 %: mean rate of false alarms over worlds (the worst, and its world)",
-    "promise": "Promises at 95 %: mean rate of false ones over worlds (the worst, and its world)",
+    "interval": "Intervals: mean coverage over worlds (the worst), mean length",
+    "test": "Tests of calibration at 5 %: mean rate of false alarms over worlds (the worst)",
+    "promise": "Promises at 95 %: mean rate of false ones over worlds (the worst)",
 }
+_OF_A_WORLD = (
+    30  # datasets from which on the worst world is told; of fewer the worst of the groups of worlds, taken together
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def lines(cells: Sequence[AtlasCell]) -> Iterator[Line]:
     ranked = sorted(cells, key=lambda cell: (order[cell.door], cell.n))
     for (door, n), part in groupby(ranked, key=lambda cell: (cell.door, cell.n)):
         here = list(part)
-        worst = (min if here[0].kind == "interval" else max)(here, key=lambda cell: cell.rate)
+        worst, where = _worst(here)
         rates, lengths = [cell.rate for cell in here], [cell.length for cell in here]
         yield Line(
             door,
@@ -57,10 +60,22 @@ def lines(cells: Sequence[AtlasCell]) -> Iterator[Line]:
             len(here),
             min(cell.m for cell in here),
             float(np.mean(rates)),
-            worst.rate,
-            f"{worst.world}, {worst.group}",
+            worst,
+            where,
             float(np.mean(lengths)),
         )
+
+
+def _worst(cells: Sequence[AtlasCell]) -> tuple[float, str]:
+    """The worst rate and where it is: a world, or a group of worlds where a world has too few datasets to be judged by."""
+    rates = {f"{cell.group}: {cell.world}": cell.rate for cell in cells}
+    if min(cell.m for cell in cells) < _OF_A_WORLD:
+        rates = {}
+        for group in dict.fromkeys(cell.group for cell in cells):
+            inside = [cell for cell in cells if cell.group == group]
+            rates[group] = sum(cell.rate * cell.m for cell in inside) / sum(cell.m for cell in inside)
+    where = (min if cells[0].kind == "interval" else max)(rates, key=lambda name: rates[name])
+    return rates[where], where
 
 
 def summary(cells: Sequence[AtlasCell]) -> Frame:
@@ -112,9 +127,8 @@ def markdown(cells: Sequence[AtlasCell]) -> str:
 def _entry(line: Line | None) -> str:
     if line is None:
         return "-"
-    world = line.where.split(",")[0]
     length = f", {line.length:.3f}" if line.kind == "interval" else ""
-    return f"{line.mean:.2f} ({line.worst:.2f} {world}){length} [{line.datasets}]"
+    return f"{line.mean:.2f} ({line.worst:.2f} {line.where.split(': ')[-1]}){length} [{line.datasets}]"
 
 
 def write_into(path: str | PathLike[str], cells: Sequence[AtlasCell], command: str) -> Path:

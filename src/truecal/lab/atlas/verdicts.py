@@ -13,7 +13,7 @@ from truecal.lab.atlas.one_score import cluster_rows, profiles
 from truecal.lab.worlds.world import World
 
 ALPHA = 0.05
-_JUST_BELOW = 0.995  # times the true error: the threshold that must not be promised
+JUST_BELOW = 0.995  # times the true error: the threshold that must not be promised
 _LEAST_ERROR = 0.002  # an error below this is none that anybody would make a promise about
 _REDRAWS = 199
 _GROUPS = 12
@@ -67,7 +67,7 @@ def _verify(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | 
     false = []
     for _ in range(m):
         preds = tc.Predictions.from_probs(*_one(world, n, rng))
-        verdict = tc.uncertainty.verify(preds, threshold=_JUST_BELOW * truth).verdict
+        verdict = tc.uncertainty.verify(preds, threshold=JUST_BELOW * truth).verdict
         false.append(verdict in ("promised", "supported"))
     return Trials.of_verdicts(false, truth)
 
@@ -76,7 +76,7 @@ def _below(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | N
     truth = world.true_error(2)
     if truth < _LEAST_ERROR:
         return None
-    p = [tc.uncertainty.below(profile, _JUST_BELOW * truth).p_value for profile in profiles(world, n, m, rng)]
+    p = [tc.uncertainty.below(profile, JUST_BELOW * truth).p_value for profile in profiles(world, n, m, rng)]
     return Trials.of_verdicts(np.concatenate([np.atleast_1d(each) for each in p]) <= ALPHA, truth)
 
 
@@ -94,9 +94,9 @@ def _needs(judge: Callable[..., Trials | None], *given: Any) -> Trials | None:
 
 VERDICT_DOORS: tuple[Door, ...] = (
     Door("test of the rank series", "test", ALPHA, partial(_test, _consistency), 0.5, 20_000),
-    Door("Kuiper", "test", ALPHA, partial(_test, tc.uncertainty.kuiper), 0.25, 5000),
-    Door("Hosmer-Lemeshow", "test", ALPHA, partial(_test, tc.uncertainty.hosmer_lemeshow), 0.25, 5000),
-    Door("Spiegelhalter", "test", ALPHA, partial(_test, tc.uncertainty.spiegelhalter), 0.25, 5000),
+    Door("Kuiper", "test", ALPHA, partial(_test, tc.uncertainty.kuiper), 0.1, 5000),
+    Door("Hosmer-Lemeshow", "test", ALPHA, partial(_test, tc.uncertainty.hosmer_lemeshow), 0.1, 5000),
+    Door("Spiegelhalter", "test", ALPHA, partial(_test, tc.uncertainty.spiegelhalter), 0.1, 5000),
     Door(
         "test of the rank series, clusters",
         "test",
@@ -115,7 +115,7 @@ VERDICT_DOORS: tuple[Door, ...] = (
         5000,
         200,
     ),
-    Door("any of 12 subgroups", "test", ALPHA, _grouped, 0.1, 20_000, 1000),
+    Door("any of 12 subgroups", "test", ALPHA, _grouped, 0.05, 20_000, 1000),
     Door("any segment of an audit", "test", ALPHA, _audit, 0.05, 20_000, 1000),
     Door("below", "promise", ALPHA, _below, promised=0.07),
     Door("verify", "promise", ALPHA, partial(_needs, _verify), 0.1, 5000, promised=0.07),

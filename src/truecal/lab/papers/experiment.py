@@ -2,14 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from truecal import parallel
 from truecal.errors import InputError, MissingExtraError
 from truecal.frame import Frame
 from truecal.lab.papers.data import Network
-from truecal.lab.trials.batches import Cell, answers_of
+from truecal.lab.trials.batches import Cell, answers_of, seed_number
+from truecal.lab.trials.cache import BatchCache
+from truecal.lab.trials.content import code_digest, digest
 from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import Estimators, Trial, trials
 from truecal.lab.worlds.quadrature import Array
@@ -38,6 +44,31 @@ class Setting:
     def answers(self, cells: Sequence[Cell]) -> list[list[Array]]:
         """`answers_of` with this seed."""
         return answers_of(cells, rng=self.rng, run=self.run)
+
+    def repeated(self, words: str, one: Callable[[int], Sequence[float]]) -> Array:
+        """one(k) for k = 0, ..., m - 1, shape (m, answers): what is done with given outputs, from the cache where it is known.
+
+        `words` name the experiment and the cell; one(k) may depend on them, k, the seed and the data alone.
+        """
+        store = None if self.run.cache is None else BatchCache(self.run.cache)
+        content = {name: (n.test.preds.probs, n.test.preds.labels) for name, n in self.data.items()}
+        parts = (code_digest(), np.__version__, words, self.m, seed_number(self.rng), digest(content))
+        key = sha256("|".join(map(str, parts)).encode()).hexdigest()
+        found = store.read(key) if store is not None else {}
+        if "answers" not in found:
+            answers = []
+            with self.run.reporting(words) as progress:
+                for k in range(self.m):
+                    answers.append(one(k))
+                    progress(parallel.Step(words, k + 1, self.m))
+            found = {"answers": np.array(answers, dtype=np.float64)}
+            if store is not None:
+                store.add(key, found)
+        return found["answers"]
+
+    def stream(self, *place: int) -> np.random.Generator:
+        """Random numbers of one cell, whatever was or was not done before it."""
+        return np.random.default_rng((seed_number(self.rng), *place))
 
 
 @dataclass(frozen=True)

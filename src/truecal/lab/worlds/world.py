@@ -63,6 +63,7 @@ class World:
         c, rest = self.scores.draw(np.random.default_rng(rng), (m, n))
         return self._map.at(c, rest), self._curve.at(c, rest)
 
+    @checks.checked
     def true_error(self, norm: float = 2) -> float:
         """E[|shown score - P(y = 1 | shown score)|^norm]^(1/norm), by quadrature (absolute accuracy about 1e-9)."""
         if not (isfinite(norm) and norm >= 1):

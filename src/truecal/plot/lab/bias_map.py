@@ -50,5 +50,4 @@ class BiasMapDisplay(Display):
         axes.set_xticks(range(len(across)), [str(tick) for tick in across])
         axes.set_yticks(range(len(down)), [str(tick) for tick in down])
         axes.set(xlabel=self.x, ylabel=self.y, title=f"{self.value}, percentage points")
-        self.figure_.colorbar(image, ax=axes)
-        return self
+        return self._done(self.figure_.colorbar(image, ax=axes).ax)

@@ -30,4 +30,4 @@ class PowerDisplay(Display):
         axes.set_xscale("log")
         axes.set(xlabel="Predictions", ylabel="Probability of finding the error", ylim=(0, 1.02))
         axes.legend(frameon=False, title=self.series)
-        return self
+        return self._done()

@@ -49,4 +49,4 @@ class AbstentionDisplay(Display):
         axes.set(xlabel="Share of cases answered", ylabel=self.cost, xlim=(0, 1.02))
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
-        return self
+        return self._done()

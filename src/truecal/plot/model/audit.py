@@ -44,4 +44,4 @@ class AuditDisplay(Display):
         axes.set_yticks(range(len(names)), ticks, parse_math=False)
         axes.invert_yaxis()
         axes.set(xlabel="Mean score minus mean outcome, with limits that hold for all segments")
-        return self
+        return self._done()

@@ -83,4 +83,4 @@ class BeforeAfterDisplay(Display):
             axes.plot(x, y, color=style["color"], linestyle=style["linestyle"], linewidth=2, label=label)
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="Confidence", ylabel=self.outcome)
         axes.legend(loc="upper left", frameon=False)
-        return self
+        return self._done()

@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.plot.canvas import BLUE, GREY
+from truecal.plot.canvas import BLUE, GREY, width_of
 from truecal.plot.display import Display, Numbers
 
-_LONGEST = 24  # characters of a class name that fit above a small diagram
+_LONGEST, _LONGEST_NARROW = 24, 12  # characters of a class name that fit above a small diagram
+_WIDE = 4.0  # inches in which four diagrams stand side by side
 
 
 class ClassWiseDisplay(Display):
@@ -72,23 +73,27 @@ class ClassWiseDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw in the place of `ax`, or on a new figure."""
         names = list(self.errors)
-        across = min(4, len(names))
+        across = min(4 if ax is None or width_of(ax) > _WIDE else 3, len(names))
         down = -(-len(names) // across)
         place = self._open(ax, size=(2.6 * across, 2.6 * down))
         place.set_axis_off()
-        if ax is None:
-            self.axes_ = self.figure_.subplots(down, across, squeeze=False)
-            self.figure_.supxlabel("Probability of the class", fontsize="medium")
-            self.figure_.supylabel("Frequency of the class", fontsize="medium")
-        else:
+        spec = place.get_subplotspec()
+        if spec is None:
             boxes = [((i + 0.15) / across, 1 - (j + 0.85) / down) for j in range(down) for i in range(across)]
             small = [place.inset_axes((left, low, 0.75 / across, 0.65 / down)) for left, low in boxes]
-            self.axes_ = np.array(small, object).reshape(down, across)
-        for diagram, name in zip(self.axes_.flat, names, strict=False):
+        else:
+            # room for numbers and titles, where no layout makes it
+            gaps = {} if self.figure_.get_layout_engine() else {"hspace": 0.8, "wspace": 0.4}
+            parts = spec.subgridspec(down, across, **gaps)
+            small = [self.figure_.add_subplot(parts[j, i]) for j in range(down) for i in range(across)]
+        self.axes_ = np.array(small, object).reshape(down, across)
+        for diagram, name in zip(small, names, strict=False):
             self._draw(diagram, name)
-        for unused in list(self.axes_.flat)[len(names) :]:
+        self.axes_[-1, (across - 1) // 2].set_xlabel("Probability of the class")
+        self.axes_[(down - 1) // 2, 0].set_ylabel("Frequency of the class")
+        for unused in small[len(names) :]:
             unused.set_axis_off()
-        return self
+        return self._done(*small)
 
     def _draw(self, axes: Any, name: str) -> None:
         rows = self._frame["class"] == name
@@ -100,5 +105,7 @@ class ClassWiseDisplay(Display):
         axes.set(xlim=(0, largest), ylim=(0, largest))
         axes.locator_params(nbins=3)
         axes.tick_params(labelsize="x-small")
-        shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-        axes.set_title(f"{shown}: {self.errors[name]:.3f}", fontsize="small", parse_math=False)
+        longest = _LONGEST if not self.narrow_ else _LONGEST_NARROW
+        shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
+        words = f"{shown}\n{self.errors[name]:.3f}" if self.narrow_ else f"{shown}: {self.errors[name]:.3f}"
+        axes.set_title(words, fontsize="small", parse_math=False)

@@ -68,4 +68,4 @@ class ContextDisplay(Display):
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set(xlabel="Calibration error with interval; grey: a calibrated model")
         axes.set_xlim(left=0)
-        return self
+        return self._done()

@@ -55,4 +55,4 @@ class DecisionDisplay(Display):
         axes.set_ylim(-0.15 * top, 1.08 * top)
         axes.set(xlabel="Threshold probability", ylabel="Net benefit")
         axes.legend(frameon=False)
-        return self
+        return self._done()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from truecal.plot.canvas import BLUE, GREY, ORANGE
+from truecal.plot.canvas import BLUE, GREY, ORANGE, legend_above
 from truecal.plot.display import Display, Numbers, columns
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ class EvaluationDisplay(Display):
             if not whole:
                 axes.text(base, at, " infinite", va="center")
         marked = [f"{name} (recommended)" if name == self.recommended else str(name) for name in names]
-        axes.set_yticks(place, marked)
+        axes.set_yticks(place, marked, parse_math=False)
         # the part in question is small beside the whole: start the axis below it
         reach = refinement + shown + np.where(ends, np.maximum(high - shown, 0.0), 0.0)
         least = float(refinement.min())
         axes.set_xlim(left=max(0.0, least - 1.5 * float((reach - least).max() or least)))
         axes.set(xlabel=f"{self.score.capitalize()} on held-out folds")
-        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0))
-        return self
+        legend_above(axes, 1)
+        return self._done()

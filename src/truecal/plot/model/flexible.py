@@ -61,4 +61,4 @@ class FlexibleDisplay(Display):
         axes.set(xlabel="Predicted risk", ylabel="Observed frequency", xlim=(0, 1), ylim=(0, 1))
         if len(names) > 1:
             axes.legend(frameon=False, loc="upper left")
-        return self
+        return self._done()

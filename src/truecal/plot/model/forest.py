@@ -87,7 +87,7 @@ class ForestDisplay(Display):
         names = [
             f"{s}  ({e:,}/{n:,})" if k == "site" else s for s, e, n, k in zip(site, events, rows, kind, strict=True)
         ]
-        axes.set_yticks(places, names)
+        axes.set_yticks(places, names, parse_math=False)
         axes.set_ylim(-0.7, len(site) - 0.3)
         if self.number == "oe":
             axes.set_xscale("log")
@@ -101,4 +101,4 @@ class ForestDisplay(Display):
         for side in ("top", "right", "left"):
             axes.spines[side].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        return self
+        return self._done()

@@ -37,4 +37,4 @@ class GranularityDisplay(Display):
         axes.set(xlabel="Number of bins", ylabel="Generalized calibration error")
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
-        return self
+        return self._done()

@@ -40,4 +40,4 @@ class LikertDisplay(Display):
         ticks = [f"{name} (n = {n:,})" for name, n in zip(names, count, strict=True)]
         axes.set_yticks(range(len(names)), ticks, parse_math=False)
         axes.set(xlim=(0, 1), xlabel="Promised range (grey), frequency with interval (blue)")
-        return self
+        return self._done()

@@ -54,4 +54,4 @@ class OverTimeDisplay(Display):
         shown = np.unique(np.linspace(0, len(at) - 1, min(6, len(at))).astype(int))
         self.evidence_ax_.set_xticks(shown, [str(at[i]) for i in shown], rotation=30, ha="right")
         self.evidence_ax_.set_ylabel("log10 e-value")
-        return self
+        return self._done(self.evidence_ax_)

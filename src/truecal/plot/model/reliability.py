@@ -137,10 +137,9 @@ class ReliabilityDisplay(Display):
             self._draw_histogram(zoom, floor)
         (self.histogram_ax_ if histogram else axes).set_xlabel("Confidence")
         if bins or smooth or isotonic:
-            axes.legend(loc="upper left", frameon=False, fontsize=7.5 if self.narrow_ else None)
-        points = 7.5 if self.narrow_ else 10.0
-        axes.set_title(fitted(self._title(), width_of(axes), points), loc="left", fontsize=points, parse_math=False)
-        return self
+            axes.legend(loc="upper left", frameon=False)
+        axes.set_title(fitted(self._title(), width_of(axes), 10.0), loc="left", fontsize=10.0, parse_math=False)
+        return self._done(*([self.histogram_ax_] if histogram else []))
 
     def _title(self) -> str:
         estimate = self.numbers.estimate

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal.plot.canvas import SERIES
+from truecal.plot.canvas import SERIES, legend_above
 from truecal.plot.display import Display, Numbers, columns
 
 _COLUMNS = ("method", "k", "error", "low", "high")
@@ -43,5 +43,5 @@ class TopKDisplay(Display):
             axes.errorbar(x, height, reach, fmt="none", ecolor="black", elinewidth=1, capsize=2)
         axes.set_xticks(range(len(ks)), [str(value) for value in ks])
         axes.set(xlabel="k", ylabel="Top-k calibration error")
-        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(3, len(methods)))
-        return self
+        legend_above(axes, 3)
+        return self._done()

@@ -53,5 +53,5 @@ class AgreementDisplay(Display):
                 self.ax_.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize="small", color=shade)
         self.ax_.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
         self.ax_.set_yticks(range(len(names)), names, parse_math=False)
-        self.figure_.colorbar(image, ax=self.ax_, label="Kendall's tau")
-        return self
+        bar = self.figure_.colorbar(image, ax=self.ax_, label="Kendall's tau")
+        return self._done(bar.ax)

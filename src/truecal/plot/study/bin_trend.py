@@ -54,7 +54,7 @@ class BinTrendDisplay(Display):
         self.ax_.minorticks_off()
         self.ax_.set(xlabel="Number of bins (right: debiased estimators)", ylabel="Slope on classification error")
         self.ax_.legend(frameon=False)
-        return self
+        return self._done()
 
     def _whiskers(self, rows: list[dict[str, Any]], places: list[float], **style: Any) -> None:
         slope = [row["slope"] for row in rows]

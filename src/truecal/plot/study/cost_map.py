@@ -55,8 +55,8 @@ class CostMapDisplay(Display):
         first, second = self.names
         self.ax_.set(xlabel="Cost of abstaining / cost of an error", ylabel="Share of cases not answered")
         self.ax_.set_title(f"blue: {first} is cheaper, orange: {second}", fontsize="medium", parse_math=False)
-        self.figure_.colorbar(image, ax=self.ax_, label="Relative difference of cost")
-        return self
+        bar = self.figure_.colorbar(image, ax=self.ax_, label="Relative difference of cost")
+        return self._done(bar.ax)
 
 
 def _edges(values: list[float]) -> np.ndarray:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from truecal.plot.display import Display, Numbers
-from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend
+from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend, name_models
 
 
 class ErrorCalibrationDisplay(Display):
@@ -36,5 +36,6 @@ class ErrorCalibrationDisplay(Display):
         draw_models(self.ax_, self._frame, "error", "value")
         self.ax_.set(xlabel="Classification error", ylabel=self.metric)
         self.ax_.set_ylim(bottom=0)
+        name_models(self.ax_, self._frame, "error", "value")
         family_legend(self.ax_, self._frame)
-        return self
+        return self._done()

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from truecal.errors import InputError
 from truecal.frame import Frame
-from truecal.plot.canvas import SERIES
+from truecal.plot.canvas import SERIES, name_points
 from truecal.plot.display import columns
 
 _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
@@ -80,7 +80,7 @@ def draw_models(
 
     `styles` are those of all families where several diagrams must agree.
     """
-    names, across, up = columns(frame, "model", x, y)
+    across, up = columns(frame, x, y)
     families, sizes = families_of(frame), _areas(frame)
     for family, style in (styles or family_styles(families)).items():
         rows = [i for i, name in enumerate(families) if name == family]
@@ -100,9 +100,13 @@ def draw_models(
         )
         if bars:
             _whiskers(ax, frame, rows, x, y, style["color"])
-    if len(names) <= _FEW and filled:
-        for name, a, b in zip(names, across, up, strict=True):
-            ax.annotate(name, (a, b), (5, 4), textcoords="offset points", fontsize="small", parse_math=False)
+
+
+def name_models(ax: Any, frame: Frame, x: str, y: str) -> None:
+    """The names of few models beside their dots; the limits of the axes are set before."""
+    names, across, up = columns(frame, "model", x, y)
+    if len(names) <= _FEW:
+        name_points(ax, names, across, up)
 
 
 def family_legend(ax: Any, frame: Frame) -> None:

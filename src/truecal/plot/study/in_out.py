@@ -4,7 +4,7 @@ from typing import Any
 
 from truecal.plot.canvas import GREY
 from truecal.plot.display import Display, Numbers, columns
-from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend
+from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend, name_models
 
 
 class InOutDisplay(Display):
@@ -34,5 +34,6 @@ class InOutDisplay(Display):
         self.ax_.plot([low, high], [low, high], color=GREY, linestyle=":", linewidth=1)
         draw_models(self.ax_, self._frame, "inside", "outside")
         self.ax_.set(xlabel=f"{self.metric} on clean data", ylabel=f"{self.metric} on shifted data")
+        name_models(self.ax_, self._frame, "inside", "outside")
         family_legend(self.ax_, self._frame)
-        return self
+        return self._done()

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from truecal.plot.canvas import GREY, SERIES
+from truecal.plot.canvas import GREY, SERIES, legend_above
 from truecal.plot.display import Display, Numbers, columns
 from truecal.writing import write_whole
 
@@ -60,10 +60,8 @@ class InterventionsDisplay(Display):
         self.ax_.set_xticks(range(len(things)), things)
         self.ax_.axhline(0, color=GREY, linewidth=0.8)
         self.ax_.set(ylabel=self.ylabel)
-        self.ax_.legend(
-            frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize="small", handlelength=3
-        )
-        return self
+        legend_above(self.ax_, 4)
+        return self._done()
 
 
 def _style(place: int) -> dict[str, Any]:

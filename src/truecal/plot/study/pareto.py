@@ -3,7 +3,7 @@
 from typing import Any
 
 import truecal as tc
-from truecal.plot.canvas import BLUE, GREY
+from truecal.plot.canvas import BLUE, GREY, name_points
 from truecal.plot.display import Display, Numbers, columns
 from truecal.plot.study.families import Result, chosen
 
@@ -44,10 +44,10 @@ class ParetoDisplay(Display):
         self._open(ax)
         line = sorted({(a, b) for a, b, on in zip(across, up, front, strict=True) if on})
         self.ax_.step(*zip(*line, strict=True), where="post", color=BLUE, linewidth=1)
-        for name, a, b, on in zip(names, across, up, front, strict=True):
+        for a, b, on in zip(across, up, front, strict=True):
             self.ax_.plot(a, b, marker="o" if on else "x", color=BLUE if on else GREY, linestyle="none")
-            self.ax_.annotate(
-                name, (a, b), (5, 4), textcoords="offset points", fontsize="small", parse_math=False, color="black"
-            )
         self.ax_.set(xlabel=self.x, ylabel=self.y)
-        return self
+        # those on the line first: where names would cover each other, theirs stay
+        order = sorted(range(len(names)), key=lambda i: not front[i])
+        name_points(self.ax_, *([column[i] for i in order] for column in (names, across, up)))
+        return self._done()

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from truecal.plot.canvas import GREY
 from truecal.plot.display import Display, Numbers, columns
-from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend
+from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend, name_models
 
 
 class Effect(MetricResult, Protocol):
@@ -47,5 +47,6 @@ class RecalibrationDisplay(Display):
         draw_models(self.ax_, self._frame.but(error=later), "error", "after", bars=False)
         self.ax_.set(xlabel="Classification error", ylabel=f"{self.metric} (hollow: before {self.after})")
         self.ax_.set_ylim(bottom=0)
+        name_models(self.ax_, self._frame.but(error=later), "error", "after")
         family_legend(self.ax_, self._frame)
-        return self
+        return self._done()

@@ -4,7 +4,7 @@ from typing import Any
 
 from truecal.plot.canvas import GREY
 from truecal.plot.display import Display, Numbers
-from truecal.plot.study.families import Result, chosen, draw_models, family_legend
+from truecal.plot.study.families import Result, chosen, draw_models, family_legend, name_models
 
 
 class ResidualDisplay(Display):
@@ -39,5 +39,6 @@ class ResidualDisplay(Display):
         self.ax_.axhline(0, color=GREY, linewidth=1, linestyle=":")
         draw_models(self.ax_, self._frame, "error", "residual", bars=False)
         self.ax_.set(xlabel="Classification error", ylabel=f"{self.metric} beyond what error explains")
+        name_models(self.ax_, self._frame, "error", "residual")
         family_legend(self.ax_, self._frame)
-        return self
+        return self._done()

@@ -53,4 +53,4 @@ class ShiftDisplay(Display):
             named.add(family)
         self.ax_.set(xlabel="Severity of shift", ylabel=self.label)
         family_legend(self.ax_, self._frame)
-        return self
+        return self._done()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from truecal.predictions.readers.files import kind_of as kind_of
     from truecal.predictions.readers.files import read_arrays as read_arrays
     from truecal.predictions.readers.files import read_frame as read_frame
+    from truecal.predictions.readers.frames import class_names as class_names
     from truecal.predictions.readers.frames import matching as matching
     from truecal.predictions.readers.read import Wanted as Wanted
     from truecal.predictions.readers.read import read_file as read_file
@@ -25,7 +26,7 @@ __getattr__, __all__ = lazy_names(
     {
         "truecal.predictions.readers.columns": "choose choose_predictions",
         "truecal.predictions.readers.files": "DAMAGED_ZIP FRAME_FORMATS existing kind_of read_arrays read_frame",
-        "truecal.predictions.readers.frames": "matching",
+        "truecal.predictions.readers.frames": "class_names matching",
         "truecal.predictions.readers.read": "Wanted read_file",
     },
 )

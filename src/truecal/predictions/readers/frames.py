@@ -72,7 +72,7 @@ def columns_of(
     values, events = outputs_of(table, names)
     _refuse_missing_outputs(table, names, values)
     labels = table[label].to_numpy()
-    named = class_names(names, wanted, stars or events, labels, classes)
+    named = class_names(names, wanted, stars or events, classes, numeric=labels.dtype.kind in "iubf")
     used = {*names, *single}
     rest = [name for name in table.columns if name not in used]
     further = {
@@ -88,12 +88,13 @@ def class_names(
     names: Sequence[str],
     wanted: str | Sequence[str],
     events: Sequence[str] | None,
-    labels: NDArray[Any],
     classes: Sequence[object] | None,
+    *,
+    numeric: bool,
 ) -> Sequence[object] | None:
     """The classes of the columns, as given or as their names say; names that contradict each other are refused.
 
-    `events` are the classes that the columns are named after, None where they are numbered. Numeric labels are positions of
+    `events` are the classes that the columns are named after, None where they are numbered. `numeric` labels are positions of
     columns, so that numbered columns must begin at 0 unless classes are given.
     """
     numbers = [int(star) for star in _stars(names, wanted)] if _numbered(names, wanted, events) else None
@@ -104,7 +105,7 @@ def class_names(
                 f"the columns {wanted!r} are numbered {shown}, not from 0, so that a label does not say its column; if label "
                 f"{numbers[0]} means {names[0]!r}, say classes=[{shown}] (--class-names {shown.replace(' ', '')})"
             )
-        return None if events is None or np.asarray(labels).dtype.kind in "iubf" else list(events)
+        return None if events is None or numeric else list(events)
     given = [str(name) for name in classes]
     held = list(events) if events is not None else None
     if numbers is not None and all(name.isdigit() for name in given):

@@ -17,8 +17,8 @@ from truecal.predictions.predictions import Predictions
 from truecal.predictions.readers.columns import CORRECT, Choice, choose
 from truecal.predictions.readers.evals import PRESETS, EvalLog, eval_log, preset_table
 from truecal.predictions.readers.files import existing, kind_of, read_arrays, read_frame
-from truecal.predictions.readers.frames import matching
-from truecal.predictions.readers.values import as_shares
+from truecal.predictions.readers.frames import class_names, matching
+from truecal.predictions.readers.values import as_shares, outputs_of
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -202,6 +202,9 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
             return Predictions.from_frame(table, classes=[int(str(name)) for name in classes], **columns)
         # labels are positions in the list of names
         preds = Predictions.from_frame(table, **columns)
+        found, stars = matching(table.columns, choice.outputs, "predictions")
+        events = stars if len(found) > 1 else outputs_of(table, found)[1]
+        class_names(found, choice.outputs, events, classes, numeric=True)
         return replace(preds, classes=check_classes(classes, preds.class_count))
     if classes is None and choice.label.lower() in CORRECT and set(labels.unique().to_list()) <= {0, 1}:
         preds = Predictions.from_frame(table, **columns)

@@ -6,11 +6,6 @@ of the logits.
 
 A probability of exactly 0 has no logarithm; it is written as LOG_ZERO, so far below every other logit that its softmax
 is exactly 0 under every positive scale, and it takes no part in a row's support.
-
-Targets are one-hot labels, unless no finite optimum exists for scales and biases. Then they are smoothed by Laplace's rule: with
-total weight n and K classes, the true class gets (n + 1) / (n + K) and every other class 1 / (n + K) (shared over the
-row's support). All targets are then positive, so the optimum is finite. It is the multiclass form of the targets of
-Platt (1999, section 2.2).
 """
 
 from collections.abc import Iterator
@@ -28,14 +23,13 @@ _BLOCK_BYTES = 1 << 19  # two such blocks fit in a level-2 cache
 
 @dataclass(frozen=True)
 class LabelledLogits:
-    """Logits (n, K) with row maxima, labels and weights; `smoothing` is the share of a target that all classes get."""
+    """Logits (n, K) with row maxima, labels and weights."""
 
     logits: Floats
     labels: Indices
     weights: Float64s | None
     peak: Floats
     has_zeros: bool
-    smoothing: float = 0.0
 
     @classmethod
     def of(cls, logits: Floats, labels: Indices, weights: Float64s | None) -> "LabelledLogits":
@@ -45,11 +39,6 @@ class LabelledLogits:
     def total(self) -> float:
         """Sum of weights."""
         return float(len(self.labels) if self.weights is None else self.weights.sum())
-
-    def smoothed(self) -> "LabelledLogits":
-        """The same rows with Laplace's targets."""
-        classes = self.logits.shape[1]
-        return replace(self, smoothing=classes / (self.total + classes))
 
     def sample(self, rows: int) -> "LabelledLogits":
         """About `rows` evenly spaced rows, to find where a search should start."""
@@ -71,12 +60,6 @@ class LabelledLogits:
     def support(self, rows: slice) -> NDArray[np.bool_]:
         """Which classes of each row have a probability above 0."""
         return self.logits[rows] > LOG_ZERO
-
-    def even(self, rows: slice) -> Float64s:
-        """The uniform distribution over each row's support."""
-        support = self.support(rows)
-        shares: Float64s = support / support.sum(axis=1, keepdims=True)
-        return shares
 
     def label_gap(self) -> Float64s:
         """How far each label's logit lies below the row's largest; at most 0."""
@@ -160,13 +143,8 @@ def affine_loss(data: LabelledLogits, scale: Float64s, bias: Float64s) -> tuple[
         excess = np.exp(value - top)
         z = excess.sum(axis=1, keepdims=True)
         excess /= z
-        excess[index, label] -= 1 - data.smoothing
-        reward = (1 - data.smoothing) * own
-        if data.smoothing:
-            even = data.smoothing * data.even(rows)
-            reward += np.einsum("ij,ij->i", even, value)
-            excess -= even
-        loss += data.add(rows, (top + np.log(z))[:, 0] - reward)
+        excess[index, label] -= 1
+        loss += data.add(rows, (top + np.log(z))[:, 0] - own)
         if data.weights is not None:
             excess *= data.weights[rows, None]
         by_bias += excess.sum(axis=0)

@@ -26,6 +26,7 @@ from truecal.types import Float64s, Floats
 
 _BLOCK_VALUES = 1 << 20  # logits of a block of rows; its working arrays take some 30 MB
 _LARGE = 100_000  # from so many parameters on, matrix products are made in the precision of the logits
+
 _WEAK = 1e-2  # strength on a diagonal that is meant to be free: the optimum stays finite for separable data
 
 

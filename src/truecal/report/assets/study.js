@@ -270,11 +270,11 @@ async function drawModel() {
     ? `${name} on ${where()}, first seed. Below the dashed line the model is too confident.`
     : `This page holds no diagram of ${name || 'this choice'} here${diagrams.complete ? '' : ': it was left out to keep the page small'}.`;
   const steps = severities();
+  get('shift').closest('figure').hidden = steps.length < 2;
+  if (steps.length < 2) return;
   const lines = steps.flatMap((severity) => visible(placeIndex({ ...state.place, severity })).map((row) => ({ ...row, severity })));
   await embed('shift', { ...shiftSpec(measures[state.measure].label, steps), datasets: { lines, selected: lines.filter((row) => row.index === state.model) } });
-  get('shift-words').textContent = steps.length > 1
-    ? `One line per model, coloured by family; ${name} is drawn thick.`
-    : 'This dataset has one severity only.';
+  get('shift-words').textContent = `One line per model, coloured by family; ${name} is drawn thick.`;
 }
 
 function choose(model) {

@@ -139,7 +139,7 @@ function modelSpec(outcomeName) {
 
 function shiftSpec(label, steps) {
   const x = { field: 'severity', type: 'quantitative', scale: { nice: false, padding: 10 }, axis: { title: 'Severity of shift', format: '~g', values: steps } };
-  const y = { field: 'value', type: 'quantitative', scale: { zero: true }, axis: { title: label, format: '~g', titleLimit: 300, ...AXIS_WIDTH } };
+  const y = { field: 'value', type: 'quantitative', scale: { zero: true }, axis: { title: label, format: '~g', titleLimit: 380, ...AXIS_WIDTH } };
   const { color } = familyScales();
   const tooltip = [
     { field: 'name', title: 'Model' },
@@ -147,7 +147,7 @@ function shiftSpec(label, steps) {
     { field: 'value', title: 'Metric', format: '.5f' },
   ];
   return {
-    height: 300,
+    height: 400,
     description: `${label} over the severity of shift, one line per model.`,
     layer: [
       {

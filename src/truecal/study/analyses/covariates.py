@@ -7,7 +7,7 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
-from truecal.study.analyses.points import CONDITION, gathered, named, numbers, with_error
+from truecal.study.analyses.points import CONDITION, gathered, named, numbers, results, with_error
 from truecal.study.store import polars
 
 _NOT = (
@@ -81,7 +81,11 @@ def covariate_trend(
     >>> round(found.trends().filter(pl.col("family").is_null())["tau"].item(), 3)  # the larger, the better
     -0.333
     """
+    import narwhals as nw
+
     pl = polars()
+    results(frame)  # refuses what holds no results
+    frame = nw.from_native(frame, eager_only=True).to_polars()
     if covariate not in frame.columns or covariate in _NOT:
         known = ", ".join(name for name in frame.columns if name not in _NOT)
         raise InputError(f"there is no covariate {covariate!r} in the results; there are {known}")

@@ -23,14 +23,13 @@ import numpy as np
 
 from truecal.types import Float64s, Indices
 from truecal.uncertainty.verify.cells import OutputCells
+from truecal.uncertainty.verify.tails import Null, terms
 
-_PULL = 2.0  # rows' worth of the output itself in the noise of a rate
 _BOX = 0.005  # each one-sided Clopper-Pearson limit of a plausible rate: together far below the 5 % of a promise
 _RARE = 50  # outputs with fewer rows vary in how often they are seen, too
 _PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of t^2 on the outputs seen
-_DRAWS = 40_000  # simulated rates for each null, over all outputs
-_MANY = 200  # outputs from which the tail of T is taken as normal as well: fewer draws are enough then
 _PRECISION = 0.01  # of the limit
+_LEAST_ERROR = 1e-6  # limits below this are not told apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,87 +41,62 @@ class _Plausible:
     room: Float64s  # the side on which an output has more room
 
 
-def upper_limit(cells: OutputCells, level: float, *, closed: bool = False, seed: int = 0) -> float:
-    """The smallest t for which "the error is at least t" is rejected at 1 - level, to one part in a hundred.
+def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: bool = False) -> tuple[bool, float]:
+    """Whether "the error is at least `threshold`" is rejected at 1 - level, and the smallest t of which that can be said.
 
-    `closed`: the outputs listed are all there are.
+    The limit is found to one part in a hundred, on the side of the threshold on which it lies. `closed`: the outputs listed are
+    all there are.
     """
-    low, high = 0.0, 1.0
-    while high - low > _PRECISION * high:
-        middle = (low + high) / 2 if low > 0 or high < 1e-3 else high / 2
-        if largest_p(cells, middle, stop=1 - level, closed=closed, seed=seed) <= 1 - level:
+    below = rejects(cells, threshold, level, closed=closed)
+    low, high = (0.0, threshold) if below else (threshold, 1.0)
+    while high - low > max(_PRECISION * high, _LEAST_ERROR):
+        if below and low == 0:
+            middle = high / 2
+        elif not below and high == 1:
+            middle = min(2 * max(low, _LEAST_ERROR), (low + 1) / 2)
+        else:
+            middle = (low + high) / 2
+        if rejects(cells, middle, level, closed=closed):
             high = middle
         else:
             low = middle
-    return high
+    return below, high
 
 
-def largest_p(cells: OutputCells, error: float, *, stop: float = 1.0, closed: bool = False, seed: int = 0) -> float:
-    """The largest probability of a T as small as observed among the nulls of this error; stops once it is above `stop`."""
-    if error <= 0:
-        return 1.0
-    largest = 0.0
-    for p in _tails(cells, error**2, closed, np.random.default_rng(seed)):
-        largest = max(largest, p)
-        if largest > stop:
-            break
-    return largest
+def rejects(cells: OutputCells, error: float, level: float, *, closed: bool = False) -> bool:
+    """Whether a T as small as observed has probability 1 - level or less under every null of this error."""
+    return error > 0 and all(p <= 1 - level for p in _tails(cells, error**2, closed, 1 - level))
 
 
-def _tails(cells: OutputCells, squared: float, closed: bool, rng: np.random.Generator) -> Iterator[float]:
-    """P(T <= observed) under one null after the other."""
+def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Iterator[float]:
+    """P(T <= observed) under one null after the other, without some that are at most `stop`."""
     s, n_k, a, n = cells.outputs, cells.counts, cells.weight, cells.rows
-    draws = int(np.clip(_DRAWS / len(s), 300 if len(s) > _MANY else 999, 20_000))
-    observed = max(float(a @ _terms(s, n_k, cells.ones)), 0.0) + 1e-9  # a T below 0 is no evidence of more than 0
+    seen = a * terms(s, n_k, cells.ones)
     plausible = _plausible(cells)
     shapes = _shapes(cells, plausible)
     least, most = _clopper_pearson(n_k, np.full(len(s), n))
     rare = np.flatnonzero((n_k < _RARE) & (plausible.cap > 0))
-
-    def tail(statistic: Float64s) -> float:
-        return _lower_tail(statistic, observed, cells.spread, many=len(s) > _MANY)
-
     for part in _PARTS:
         for shape in shapes if part > 0 else shapes[:1]:
             gaps = shape(part * squared) if part > 0 else np.zeros_like(s)
             if gaps is None:
                 continue
-            drawn = rng.binomial(n_k.astype(np.int64), np.clip(s + gaps, 0, 1), size=(draws, len(s)))
-            each = np.multiply(a, _terms(s, n_k, drawn.astype(np.float64)))
-            total = each.sum(axis=1)
+            rest = (1 - part) * squared
+            null = Null(s, n_k, np.clip(s + gaps, 0, 1), a, seen, cells.spread, n * rest)
             if part == 1:
-                yield tail(total)
+                yield null.tail()
                 continue
-            if not closed:
-                yield float(np.exp(-n * (1 - part) * squared / a.max())) * tail(total)
+            unseen = 0.0 if closed else float(np.exp(-n * rest / a.max()))
+            if unseen > stop:
+                yield unseen * null.tail()
             for j in rare:
-                left = ((1 - part) * squared + a[j] * n_k[j] / n * gaps[j] ** 2) / a[j]  # what output j takes over
+                left = (rest + a[j] * n_k[j] / n * gaps[j] ** 2) / a[j]  # what output j takes over
                 needed = left / plausible.cap[j] ** 2
                 if needed > most[j]:
                     continue
                 for share in {max(float(least[j]), needed), max(float(n_k[j] / n), needed)}:
                     rate = float(np.clip(s[j] + plausible.side[j] * np.sqrt(left / share), 0, 1))
-                    ones, zeros = rng.poisson(n * share * rate, draws), rng.poisson(n * share * (1 - rate), draws)
-                    own = a[j] * _terms(s[j], (ones + zeros).astype(np.float64), ones.astype(np.float64))
-                    yield tail(total - each[:, j] + own)
-
-
-def _terms(s: Float64s, n: Float64s, k: Float64s) -> Float64s:
-    """N [(y - s)^2 - noise] of every output, the noise that of a rate drawn towards the output; 0 for an output not seen."""
-    rate = (k + _PULL * s) / (n + _PULL)
-    return np.where(n > 0, n * (k / np.maximum(n, 1) - s) ** 2 - rate * (1 - rate), 0.0)
-
-
-def _lower_tail(statistic: Float64s, observed: float, spread: float, *, many: bool) -> float:
-    from scipy.special import ndtr
-
-    mean, deviation = float(statistic.mean()), float(statistic.std())
-    if spread > 1:
-        statistic = mean + np.sqrt(spread) * (statistic - mean)
-    exact = (np.count_nonzero(statistic <= observed) + 1) / (len(statistic) + 1)
-    if not many or deviation == 0:
-        return exact
-    return max(exact, float(ndtr((observed - mean) / (np.sqrt(spread) * deviation))))
+                    yield null.tail_with(j, n * share, rate)
 
 
 def _plausible(cells: OutputCells) -> _Plausible:
@@ -176,7 +150,10 @@ def _along(s: Float64s, w: Float64s, direction: Float64s, squared: float) -> Flo
     if w @ most**2 < squared:
         return None
     size = np.abs(direction)
-    low, high = 0.0, 1.0
+    high = float(np.sqrt(squared / (w @ size**2)))
+    if (high * size <= most).all():
+        return high * direction
+    low = 0.0
     while w @ np.minimum(high * size, most) ** 2 < squared:
         high *= 4
     for _ in range(40):

@@ -20,7 +20,7 @@ from truecal.uncertainty.measurement import measure, measure_profile
 from truecal.uncertainty.verify.binned_error import BinnedError
 from truecal.uncertainty.verify.bounds import upper_bound
 from truecal.uncertainty.verify.cells import OutputCells
-from truecal.uncertainty.verify.limit import largest_p, upper_limit
+from truecal.uncertainty.verify.limit import upper_limit
 
 Answer = Literal["promised", "supported", "exceeded", "not enough data"]
 _ROWS_PER_OUTPUT = 10  # with at least so many rows per distinct output the model counts as one of few outputs
@@ -211,10 +211,7 @@ def _promised(
                 f"output {unlisted[0]:g} occurs but is not among the outputs given; list all that can occur"
             )
         cells = cells.with_outputs(possible)
-    closed = outputs is not None
-    below = largest_p(cells, threshold, stop=1 - level, closed=closed) <= 1 - level
-    high = upper_limit(cells, level, closed=closed)
-    high = min(high, threshold) if below else max(high, threshold)  # the limit is known to one part in a hundred
+    below, high = upper_limit(cells, threshold, level, closed=outputs is not None)
     union = 1 - (1 - level) / len(errors)
     low = sqrt(sum(w * error.lower(union) for w, error in zip(shares, errors, strict=True)))
     squared = sum(w * error.squared for w, error in zip(shares, errors, strict=True))

@@ -25,27 +25,19 @@ def granularity(setting: Setting) -> Experiment:
     rows: list[tuple[Field, ...]] = []
     for part in _ROWS:
         size = round(part * len(preds))
-        rng = np.random.default_rng(setting.rng)
-        drawn = [preds.take(rng.integers(0, len(preds), size)) for _ in range(setting.m)]
+
+        def drawn(k: int, size: int = size) -> tc.Predictions:
+            return preds.take(setting.stream(size, k).integers(0, len(preds), size))
+
         for gamma in GAMMAS:
             judge = tc.GeneralizedECE(binning=tc.KDTree(gamma), level=None)
-            found = [judge(some) for some in drawn]
-            values = np.array([float(one) for one in found])
-            first = found[0].vector_bins
-            counts = np.asarray(getattr(first, "count"))  # noqa: B009 (the protocol names only what pages need)
+            words = f"full error, gamma {gamma:g}, {size} rows"
+            values = setting.repeated(words, lambda k, judge=judge, drawn=drawn: [float(judge(drawn(k)))])  # type: ignore[misc]
+            counts = np.asarray(getattr(judge(drawn(0)).vector_bins, "count"))  # noqa: B009 (the protocol names only what pages need)
             filled = counts[counts > 0]
-            rows.append(
-                (
-                    gamma,
-                    size,
-                    setting.m,
-                    float(values.mean()),
-                    float(values.std(ddof=1)) if setting.m > 1 else 0.0,
-                    float(filled.min()),
-                    float(np.median(filled)),
-                    float(filled.max()),
-                )
-            )
+            spread = float(values.std(ddof=1)) if setting.m > 1 else 0.0
+            held = (float(filled.min()), float(np.median(filled)), float(filled.max()))
+            rows.append((gamma, size, setting.m, float(values.mean()), spread, *held))
     table = tidy(_COLUMNS, rows)
     title = "Full calibration error against the fraction of a bin (G, appendix B)"
     return Experiment("kirchenbauer-gamma", title, table, lambda figure: _draw(figure, table))

@@ -21,6 +21,7 @@ from truecal.lab.papers.kumar.grouped import (
     top_rows,
 )
 from truecal.lab.trials.trials import Field, tidy
+from truecal.lab.worlds.quadrature import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,6 +69,11 @@ def _first(n: int) -> int:
     return min(_FIT, round(0.3 * n))
 
 
+def _drawn(setting: Setting, words: str, estimate: Estimate, total: int, n: int) -> Array:
+    """Both estimates on m draws of n of all rows: shape (m, 2)."""
+    return setting.repeated(f"{words}, {n} rows", lambda k: estimate(setting.stream(n, k).integers(0, total, n)))
+
+
 Prepare = Callable[[Setting, str, Sequence[int]], dict[int, tuple[Estimate, int]]]
 
 
@@ -75,12 +81,11 @@ def deviations(name: str, prepare: Prepare, bins: tuple[int, int], what: str) ->
     """Mean squared deviation of both estimates from the error on all rows, over m draws of n rows with replacement."""
 
     def make(setting: Setting) -> Experiment:
-        rng = np.random.default_rng(setting.rng)
         rows: list[tuple[Field, ...]] = []
         for count, (estimate, total) in prepare(setting, name, bins).items():
             truth = estimate(np.arange(total))[0]
             for n in SIZES:
-                found = np.array([estimate(rng.integers(0, total, n)) for _ in range(setting.m)])
+                found = _drawn(setting, f"{what}, {count} bins", estimate, total, n)
                 for kind, values in zip(KINDS, found.T, strict=True):
                     rows.append((count, n, kind, setting.m, truth, *mean_interval((values - truth) ** 2)))
         columns = ("bins", "n", "estimator", "m", "truth", "mean_squared_deviation", "low_90", "high_90")
@@ -104,11 +109,10 @@ def histograms(name: str, prepare: Prepare, bins: tuple[int, int], what: str) ->
     """Histogram of |estimate - truth| over m draws of 1000 rows."""
 
     def make(setting: Setting) -> Experiment:
-        rng = np.random.default_rng(setting.rng)
         rows: list[tuple[Field, ...]] = []
         for count, (estimate, total) in prepare(setting, name, bins).items():
             truth = estimate(np.arange(total))[0]
-            found = np.abs(np.array([estimate(rng.integers(0, total, 1000)) for _ in range(setting.m)]) - truth)
+            found = np.abs(_drawn(setting, f"{what}, {count} bins", estimate, total, 1000) - truth)
             edges = np.linspace(0, float(found.max()) or 1.0, 31)
             for kind, values in zip(KINDS, found.T, strict=True):
                 counts, _ = np.histogram(values, edges)

@@ -5,6 +5,7 @@ output (definition 5.1). Histogram binning with ten rows per bin gives many bins
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from truecal.lab.papers.drawing import Line, lines
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.kumar.grouped import Grouped, class_rows, marginal_squared, marginals, mean_interval, top_rows
 from truecal.lab.trials.trials import Field, tidy
+from truecal.lab.worlds.quadrature import Array
 from truecal.recalibrate import Recalibrator
 
 if TYPE_CHECKING:
@@ -35,11 +37,12 @@ def _maker(method: str, bins: int, *, top: bool) -> Recalibrator:
     return tc.ScalingBinning(bins=bins, normalize=False)
 
 
-def _compared(errors: dict[tuple[int, str], list[tuple[float, float]]], repeats: int) -> Frame:
+def _compared(errors: dict[tuple[int, str], Array], repeats: int) -> Frame:
+    """`errors`: squared error and squared loss of every repeat, shape (repeats, 2)."""
     rows: list[tuple[Field, ...]] = []
     for (bins, method), found in errors.items():
-        squared, losses = np.array(found).T
-        histogram = np.array(errors[bins, METHODS[0]])[:, 0].mean()
+        squared, losses = found.T
+        histogram = errors[bins, METHODS[0]][:, 0].mean()
         rows.append(
             (
                 bins,
@@ -56,17 +59,20 @@ def _compared(errors: dict[tuple[int, str], list[tuple[float, float]]], repeats:
 def _marginal(setting: Setting, name: str, bins: Sequence[int]) -> Frame:
     """Every class recalibrated by itself, without renormalising; errors averaged, squared losses summed over classes."""
     preds = class_rows(setting, name)
-    rng = np.random.default_rng(setting.rng)
-    samples = [rng.integers(0, len(preds), _ROWS) for _ in range(setting.m)]
-    errors: dict[tuple[int, str], list[tuple[float, float]]] = {}
-    for count in bins:
-        for method in METHODS:
-            for rows in samples:
-                fitted = _maker(method, count, top=False).fit(preds.probs[rows], preds.labels[rows])
-                after = fitted.recalibrate(preds)
-                errors.setdefault((count, method), []).append(
-                    (marginal_squared(marginals(after))[0], _squared_loss(after))
-                )
+
+    def one(k: int, count: int, method: str) -> tuple[float, float]:
+        rows = setting.stream(k).integers(0, len(preds), _ROWS)
+        fitted = _maker(method, count, top=False).fit(preds.probs[rows], preds.labels[rows])
+        after = fitted.recalibrate(preds)
+        return marginal_squared(marginals(after))[0], _squared_loss(after)
+
+    errors = {
+        (count, method): setting.repeated(
+            f"marginal error, {method}, {count} bins", partial(one, count=count, method=method)
+        )
+        for count in bins
+        for method in METHODS
+    }
     return _compared(errors, setting.m)
 
 
@@ -115,17 +121,22 @@ def lower_loss_at(table: Frame, error: float) -> float:
 def figure_7(setting: Setting) -> Experiment:
     """Squared top-label error by number of bins. The paper: nearly 5 times lower on ImageNet at 100 bins."""
     c, y = top_rows(setting, "kumar-fig7")
-    rng = np.random.default_rng(setting.rng)
-    samples = [rng.integers(0, c.size, _ROWS) for _ in range(setting.m)]
-    errors: dict[tuple[int, str], list[tuple[float, float]]] = {}
-    for bins in (1, 5, 10, 20, 30, 50, 100):
-        for method in METHODS:
-            for rows in samples:
-                fitted = _maker(method, bins, top=True).fit(c[rows], y[rows].astype(np.int64))
-                shown = np.asarray(fitted.predict_proba(c)[:, 1], dtype=np.float64)
-                group = np.unique(shown, return_inverse=True)[1]
-                squared = float(Grouped.of(group, shown, y, np.ones((1, c.size))).squared()[0][0])
-                errors.setdefault((bins, method), []).append((squared, float(np.mean((shown - y) ** 2))))
+
+    def one(k: int, bins: int, method: str) -> tuple[float, float]:
+        rows = setting.stream(k).integers(0, c.size, _ROWS)
+        fitted = _maker(method, bins, top=True).fit(c[rows], y[rows].astype(np.int64))
+        shown = np.asarray(fitted.predict_proba(c)[:, 1], dtype=np.float64)
+        group = np.unique(shown, return_inverse=True)[1]
+        squared = float(Grouped.of(group, shown, y, np.ones((1, c.size))).squared()[0][0])
+        return squared, float(np.mean((shown - y) ** 2))
+
+    errors = {
+        (bins, method): setting.repeated(
+            f"top-label error, {method}, {bins} bins", partial(one, bins=bins, method=method)
+        )
+        for bins in (1, 5, 10, 20, 30, 50, 100)
+        for method in METHODS
+    }
     return _by_bins(
         "kumar-fig7", "squared top-label calibration error, 1000 rows to recalibrate", _compared(errors, setting.m)
     )

@@ -162,7 +162,7 @@ ALPHAS = (10, 30, 100, 200)
 
 
 def alphas(setting: Setting) -> Experiment:
-    """Equation 7 over alpha, and the own score f(x_i) in place of the mean (remark after equation 6): bias by group of worlds."""
+    """Equation 7 over alpha, k by estimated risk, and f(x_i) in place of the mean (remark after equation 6): bias by worlds."""
 
     def variants(world_name: str) -> dict[str, Estimator]:
         region = KNN_REGIONS[dataset_of(world_name)]
@@ -171,7 +171,7 @@ def alphas(setting: Setting) -> Experiment:
             **named,
             "alpha 100, own score": tc.NearestECE(norm=2, region=region, score="own"),
             "region found": tc.NearestECE(norm=2),
-            "RankSeries (risk)": tc.RankSeries(norm=2),
+            "k by risk": tc.NearestECE(norm=2, neighbors="risk"),
         }
 
     rows: list[tuple[Field, ...]] = []
@@ -191,7 +191,7 @@ def alphas(setting: Setting) -> Experiment:
             axes.barh([r["variant"] for r in part], [r["mean_abs_bias"] for r in part])
             axes.set(title=group, xlabel="mean |bias| (%)")
 
-    return Experiment("peng-alpha", "neighbours by alpha, and the own score", table, draw)
+    return Experiment("peng-alpha", "neighbours by alpha and by estimated risk, and the own score", table, draw)
 
 
 def figure_2(setting: Setting) -> Experiment:

@@ -130,12 +130,16 @@ ITEMS: tuple[Item, ...] = (
     Item(
         "P",
         "Equations 6 and 7",
-        "alpha, and f(x_i) in place of the mean",
+        "alpha, k by estimated risk, f(x_i) in place of the mean",
         "peng-alpha",
         printed="alpha = 100",
         ours=lambda t: (
-            "mean |bias|, uncalibrated: "
-            + ", ".join(f"{r['variant']} {r['mean_abs_bias']:.2f}" for r in only(t, worlds="uncalibrated"))
+            "mean |bias|, uncalibrated / recalibrated: "
+            + ", ".join(
+                f"{r['variant']} {r['mean_abs_bias']:.2f} / "
+                f"{only(t, worlds='recalibrated', variant=r['variant'])[0]['mean_abs_bias']:.2f}"
+                for r in only(t, worlds="uncalibrated")
+            )
         ),
     ),
 )

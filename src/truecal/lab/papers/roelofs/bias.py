@@ -103,8 +103,9 @@ def figure_4(setting: Setting) -> Experiment:
 
 
 def figure_6(setting: Setting) -> Experiment:
-    """Bias by n of the six estimators, and of RankSeries, in the ten worlds."""
-    estimators = {**roelofs_estimators(), "RankSeries": RANK_SERIES}
+    """Bias by n of the six estimators, of KDE with the authors' bandwidth, and of RankSeries, in the ten worlds."""
+    theirs = tc.KernelDensityECE(norm=2, bandwidth="correct")
+    estimators = {**roelofs_estimators(), "KDE, authors' bandwidth": theirs, "RankSeries": RANK_SERIES}
     results = setting.trials(estimators, PAPER_WORLDS, n=LONG_SIZES)
 
     def draw(figure: "Figure") -> None:

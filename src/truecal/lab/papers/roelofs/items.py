@@ -38,13 +38,14 @@ def _tab1(table: Frame) -> Row:
     return (only(table, world="resnet110_c10", reading="as printed") or [table[0]])[0]
 
 
-def _tab3(table: Frame) -> Row:
-    return (only(table, world="resnet110_c10", reading="as printed") or only(table, world="resnet110_c10"))[0]
+def _tab3(table: Frame, reading: str) -> Row:
+    return (only(table, world="resnet110_c10", reading=reading) or only(table, world="resnet110_c10"))[0]
 
 
-def _tab3_words(row: Row) -> str:
-    simulated = f"{row['simulated_percent']:.2f} +- {row['simulated_se']:.2f} (m = {row['m']})"
-    return simulated if row["ece_percent"] is None else f"{row['ece_percent']:.2f}, {simulated}"
+def _tab3_words(table: Frame) -> str:
+    printed, more = (_tab3(table, reading) for reading in ("as printed", "as printed, more datasets"))
+    parts = [f"{r['simulated_percent']:.2f} +- {r['simulated_se']:.2f} (m = {r['m']})" for r in (printed, more)]
+    return ", ".join([f"{printed['ece_percent'] or float('nan'):.2f}", *parts])
 
 
 def _pair(table: Frame) -> str:
@@ -134,6 +135,18 @@ ITEMS: tuple[Item, ...] = (
             _bias_6(t, 200, "EMsweep") < _bias_6(t, 200, n) for n in ("EW", "EM", "EMdebias", "KDE", "EWsweep")
         ),
         reason="on the two ImageNet worlds KDE and equal-width sweep are close as well",
+    ),
+    Item(
+        "R",
+        "Figure 6, KDE",
+        "bandwidth from correctly predicted scores (theirs) or all (ours), resnet110_c100, n = 200",
+        "roelofs-fig6",
+        printed="curves",
+        ours=lambda t: ", ".join(
+            f"{words} {100 * row['bias']:+.2f} +- {100 * row['bias_se']:.2f}"
+            for words, name in (("theirs", "KDE, authors' bandwidth"), ("ours", "KDE"))
+            for row in only(t, world="resnet110_c100", n=200, estimator=name)
+        ),
     ),
     Item(
         "R",
@@ -241,11 +254,15 @@ ITEMS: tuple[Item, ...] = (
         "roelofs-tab3",
         RESNET,
         "6.67, 8.42",
-        ours=lambda t: _tab3_words(_tab3(t)),
+        ours=_tab3_words,
         holds=lambda t: (
-            abs((_tab3(t)["ece_percent"] or 0) - 6.67) < 0.01 and abs(_tab3(t)["simulated_percent"] - 8.42) < 0.35
+            abs((_tab3(t, "as printed")["ece_percent"] or 0) - 6.67) < 0.005
+            and abs(_tab3(t, "as printed")["simulated_percent"] - 8.42) < 0.005
         ),
-        reason="the data column is the validation split; simulated with n = 1000",
+        reason=(
+            "the validation split; the mean of the first 100 datasets of 1000 rows from the published seeds, not of 1000 datasets; "
+            "more datasets give 8.34"
+        ),
     ),
     Item(
         "R",

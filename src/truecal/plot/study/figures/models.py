@@ -7,7 +7,7 @@ import polars as pl
 import truecal as tc
 from truecal.errors import InputError
 from truecal.plot.canvas import BLUE, GREY
-from truecal.plot.study.families import draw_models, families_of, frame_of
+from truecal.plot.study.families import draw_models, families_of, frame_of, name_models
 from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, title
 
 _DIAGRAMS = 6  # reliability diagrams beside the scatter
@@ -26,6 +26,7 @@ def clouds(shown: Shown, table: Any, words: str, recalibrator: str = "") -> Pane
             ax.annotate(point.name, (point.error, point.value), **place)
         ax.set(xlabel="Classification error", ylabel=shown.metric)
         ax.set_ylim(bottom=0)
+        name_models(ax, frame, "error", "value")
         title(ax, words)
 
     return draw

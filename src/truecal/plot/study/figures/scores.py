@@ -10,7 +10,7 @@ from truecal.errors import InputError
 from truecal.plot.canvas import GREY
 from truecal.plot.study.agreement import AgreementDisplay
 from truecal.plot.study.bin_trend import BinTrendDisplay
-from truecal.plot.study.families import NO_FAMILY, draw_models, frame_of
+from truecal.plot.study.families import NO_FAMILY, draw_models, frame_of, name_models
 from truecal.plot.study.figures.panels import Panel, Shown, StudyFigure, title
 
 
@@ -36,7 +36,9 @@ def residuals(shown: Shown) -> StudyFigure:
 def _residual(shown: Shown, table: Any, name: str, words: str) -> Panel:
     def draw(ax: Any) -> None:
         ax.axhline(0, color=GREY, linewidth=1, linestyle=":")
-        draw_models(ax, frame_of(table), "error", "residual", bars=False, styles=shown.styles)
+        frame = frame_of(table)
+        draw_models(ax, frame, "error", "residual", bars=False, styles=shown.styles)
+        name_models(ax, frame, "error", "residual")
         ax.set(xlabel="Classification error", ylabel=f"{name} beyond what error explains")
         title(ax, f"{shown.clean}, {words}")
 

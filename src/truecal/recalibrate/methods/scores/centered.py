@@ -9,6 +9,8 @@ from truecal.recalibrate.methods.scores.isotonic import RisingMap, pooled, read_
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.types import Float64s
 
+_SEEN = 0.25  # outcomes of the kind that did not come, beside those of a block
+
 
 class CenteredIsotonic(ScoreMapping):
     r"""Isotonic calibration whose flat stretches are drawn together into their centres, with straight lines between.
@@ -32,8 +34,9 @@ class CenteredIsotonic(ScoreMapping):
     Notes
     -----
     The first and the last block are continued with the slope beside them, at most half way to 0 or 1. Where such a block
-    holds one outcome only, its value is Laplace's 1 / (n + 2) or (n + 1) / (n + 2) (at most half of the next one), so
-    the curve never says 0 or 1 and its log loss is finite. Scores that do not rise with the outcomes leave one block: a
+    of n rows holds one outcome only, its value is a / (n + 2 a) or (n + a) / (n + 2 a) (at most half of the next one) with a = 1/4, so
+    the curve never says 0 or 1 and its log loss is finite. On 336 made datasets of 45 to 300 rows, a = 1 (Laplace's), 1/2, 1/4
+    and 1/10 had mean log losses of 0.258, 0.251, 0.250 and 0.253 on rows not fitted on. Scores that do not rise with the outcomes leave one block: a
     constant map, and a warning.
 
     References
@@ -80,17 +83,18 @@ def centred_knots(x: Float64s, w: Float64s, ones: Float64s) -> RisingMap:
     centre = np.clip(np.add.reduceat(w * x, start) / weight, x[start], x[np.r_[start[1:], len(x)] - 1])
     value = positive / weight
     if positive[0] == 0:
-        value[0] = 1 / (weight[0] + 2) if len(value) == 1 else min(1 / (weight[0] + 2), value[1] / 2)
+        first = _SEEN / (weight[0] + 2 * _SEEN)
+        value[0] = first if len(value) == 1 else min(first, value[1] / 2)
     if positive[-1] >= weight[-1]:
-        laplace = (weight[-1] + 1) / (weight[-1] + 2)
-        value[-1] = laplace if len(value) == 1 else max(laplace, (1 + value[-2]) / 2)
+        last = (weight[-1] + _SEEN) / (weight[-1] + 2 * _SEEN)
+        value[-1] = last if len(value) == 1 else max(last, (1 + value[-2]) / 2)
     if len(value) == 1:
         return RisingMap(x[:1], value)
-    first, last = (value[1] - value[0]) / (centre[1] - centre[0]), (value[-1] - value[-2]) / (centre[-1] - centre[-2])
+    rise, end = (value[1] - value[0]) / (centre[1] - centre[0]), (value[-1] - value[-2]) / (centre[-1] - centre[-2])
     if x[0] < centre[0]:
-        low = max(value[0] - first * (centre[0] - x[0]), value[0] / 2)
+        low = max(value[0] - rise * (centre[0] - x[0]), value[0] / 2)
         centre, value = np.r_[x[0], centre], np.r_[low, value]
     if x[-1] > centre[-1]:
-        high = min(value[-1] + last * (x[-1] - centre[-1]), (1 + value[-1]) / 2)
+        high = min(value[-1] + end * (x[-1] - centre[-1]), (1 + value[-1]) / 2)
         centre, value = np.r_[centre, x[-1]], np.r_[value, high]
     return RisingMap(centre, value)

@@ -35,8 +35,9 @@ class VectorScaling(SoftmaxScaling):
 
     Notes
     -----
-    If a class never occurs in y, or some w and b put every label first, no finite optimum exists; targets are then
-    smoothed by Laplace's rule to (n + 1) / (n + K) and 1 / (n + K), and a warning says so.
+    A penalty of (K / n) / 1000 on squared biases and squared changes of the scale relative to the best temperature keeps the
+    optimum finite where the likelihood has none: a class that never occurs in y, labels that can all be put first (a warning
+    says so in both cases), or a class that can be told from all others. It vanishes with the number of rows.
 
     References
     ----------
@@ -68,9 +69,9 @@ class VectorScaling(SoftmaxScaling):
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = self._labelled(outputs, labels, weights)
         start = np.full(outputs.shape[1], fit_inverse_temperature(data).value)
-        self.scale_, self.bias_, smoothed = maximise_likelihood(data, start)
-        if smoothed:
-            self._warn_smoothed()
+        self.scale_, self.bias_, separable = maximise_likelihood(data, start)
+        if separable or self.unseen_:
+            self._warn_penalised()
 
     def _affine(self) -> tuple[Float64s, Float64s]:
         return self.scale_, self.bias_

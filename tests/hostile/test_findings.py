@@ -1,0 +1,336 @@
+"""The first 37 findings of hostile input: where each has its test. Those without another home are tested here."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import truecal as tc
+from tools.hostile.values import SCORES
+from tools.lowest import pins
+from truecal.cli.main import main
+from truecal.errors import TruecalError
+
+TESTS = Path(__file__).parents[1]
+# Finding -> files under tests/ with the names of the tests in them.
+WHERE = {
+    1: {"hostile/test_findings.py": "test_a_map_finds_the_classes_by_name"},
+    2: {
+        "hostile/test_findings.py": "test_a_scan_refuses_columns_numbered_from_one",
+        "predictions/readers/test_read.py": (
+            "test_columns_numbered_from_one_are_refused_unless_classes_say_what_they_are"
+        ),
+    },
+    3: {
+        "hostile/test_findings.py": "test_names_that_contradict_the_columns_are_refused_beside_numeric_labels",
+        "predictions/readers/test_read.py": "test_class_names_that_contradict_the_columns_are_refused",
+    },
+    4: {"predictions/test_border.py": "test_refused_with_row_value_and_remedy"},
+    5: {"cli/test_bad_input.py": "test_an_empty_file_name_is_not_the_current_folder"},
+    6: {"test_writing.py": "test_what_is_not_replaced test_a_link_is_followed test_permissions_are_kept"},
+    7: {
+        "hostile/test_threads.py": "test_an_accumulator test_a_sketch",
+        "scan/test_streams.py": "test_threads_lose_no_row",
+    },
+    8: {"scan/test_streams.py": "test_refusals"},
+    9: {"scan/test_streams.py": "test_only_accumulators_of_one_kind_merge"},
+    10: {"study/test_run.py": "test_a_rewritten_file_of_the_same_size_and_time_is_seen_by_its_content"},
+    11: {"predictions/test_border.py": "test_refused_with_row_value_and_remedy"},
+    12: {
+        "predictions/test_border.py": "test_refused_with_row_value_and_remedy",
+        "hostile/test_findings.py": "test_a_nul_at_the_end_of_a_class_name_is_kept",
+    },
+    13: {
+        "hostile/test_findings.py": "test_impossible_numbers_in_saved_profiles test_impossible_numbers_in_saved_sketches"
+    },
+    14: {"estimate/test_extremes.py": "test_norms_whose_powers_vanish_are_refused"},
+    15: {"estimate/test_extremes.py": "test_the_largest_gap_does_not_drown_in_heavier_bins"},
+    16: {
+        "estimate/test_extremes.py": "test_rows_of_weight_zero_are_absent",
+        "hostile/test_findings.py": "test_groups_of_one_cluster_have_no_numbers",
+    },
+    17: {"hostile/test_findings.py": "test_an_interval_ends_where_the_distance_does"},
+    18: {"estimate/test_extremes.py": "test_the_note_on_equal_scores_is_true"},
+    19: {"predictions/test_border.py": "test_refused_with_row_value_and_remedy"},
+    20: {"hostile/test_threads.py": "test_everything_travels"},
+    21: {
+        "predictions/test_border.py": "test_the_order_of_bytes_does_not_matter",
+        "hostile/test_findings.py": "test_arrays_of_the_other_byte_order_in_a_file",
+    },
+    22: {"hostile/test_findings.py": "test_a_pandas_frame_is_scanned"},
+    23: {"cli/test_hostile_files.py": "test_many_columns_are_asked_together"},
+    24: {
+        "estimate/test_extremes.py": "test_scores_whose_squares_vanish test_counts_of_a_thousand_million_million_are_resampled"
+    },
+    25: {"hostile/test_findings.py": "test_bins_are_bounded"},
+    26: {
+        "uncertainty/test_large_counts.py": (
+            "test_the_multi_scale_test_has_no_more_bins_than_cells test_simulations_of_too_many_rows_are_refused"
+        )
+    },
+    27: {"recalibrate/test_export.py": "test_half_precision_and_gradients"},
+    28: {
+        "predictions/test_border.py": "test_labels_of_any_container test_refused_with_row_value_and_remedy",
+        "hostile/test_findings.py": "test_tensors_without_rows_are_refused_by_what_they_are",
+    },
+    29: {
+        "cli/test_hostile_files.py": "test_nested_and_binary_columns_form_no_groups test_files_that_are_not_what_they_say "
+        "test_yaml_that_cannot_be test_an_answer_that_nobody_can_read",
+        "study/test_store.py": "test_a_damaged_study_file_is_told",
+        "hostile/test_findings.py": "test_class_names_out_of_a_program test_json_whose_columns_are_no_lists",
+    },
+    30: {"hostile/test_findings.py": "test_arguments_of_another_kind_are_refused"},
+    31: {
+        "cli/test_formats.py": "test_terminal_escapes_in_values_do_not_reach_the_terminal",
+        "hostile/test_findings.py": "test_class_names_do_not_steer_the_terminal",
+    },
+    32: {"test_writing.py": "test_new_files_obey_the_umask_which_stays_as_it_is"},
+    33: {"test_frame.py": "test_written_whole"},
+    34: {"study/test_store.py": "test_a_missing_part_is_computed_again test_a_damaged_part_is_told"},
+    35: {
+        "cli/test_formats.py": "test_nan_is_no_threshold",
+        "hostile/test_findings.py": "test_read_takes_an_address_for_a_file",
+    },
+    36: {"cli/test_hostile_files.py": "test_grouping_by_the_label"},
+    37: {"hostile/test_findings.py": "test_the_lowest_versions_are_those_of_the_project"},
+}
+RNG = np.random.default_rng(0)
+P = RNG.random(40)
+Y = (RNG.random(40) < P).astype(int)
+PROBS = RNG.dirichlet(np.ones(3), 60)
+LABELS = (PROBS.cumsum(axis=1) < RNG.random((60, 1))).sum(axis=1)
+NAMES = np.array(["cat", "dog", "fox"])
+
+
+def test_every_finding_has_its_tests():
+    assert sorted(WHERE) == list(range(1, 38))
+    for finding, places in WHERE.items():
+        for file, names in places.items():
+            tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+            known = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+            assert set(names.split()) <= known, (finding, file)
+
+
+def test_a_map_finds_the_classes_by_name():
+    fitted = tc.VectorScaling(input="probs", classes=NAMES.tolist()).fit(PROBS, NAMES[LABELS])
+    plain = fitted.recalibrate(tc.Predictions.from_probs(PROBS, NAMES[LABELS], classes=NAMES.tolist()))
+    turned = fitted.recalibrate(tc.Predictions.from_probs(PROBS[:, ::-1], NAMES[LABELS], classes=NAMES[::-1].tolist()))
+    assert turned.classes == ("fox", "dog", "cat")
+    np.testing.assert_array_equal(turned.probs[:, ::-1], plain.probs)
+    with pytest.raises(tc.InputError, match="'a' is not in both"):
+        fitted.recalibrate(tc.Predictions.from_probs(PROBS, np.array(list("abc"))[LABELS], classes=list("abc")))
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
+def test_a_scan_refuses_columns_numbered_from_one(kind):
+    columns = {"y": [1, 2, 1, 2], "p_1": [0.8, 0.2, 0.7, 0.1], "p_2": [0.1, 0.7, 0.2, 0.2], "p_3": [0.1, 0.1, 0.1, 0.7]}
+    with pytest.raises(tc.InputError, match=r"numbered 1, 2, 3, not from 0"):
+        tc.scan(kind(columns), label="y", probs="p_*")
+    probs = np.column_stack([columns[f"p_{k}"] for k in (1, 2, 3)])
+    expected = tc.measure(tc.Predictions.from_probs(probs, [0, 1, 0, 1]), estimator=tc.BinnedECE())
+    found = tc.scan(kind(columns), label="y", probs="p_*", classes=[1, 2, 3]).measure(estimator=tc.BinnedECE())
+    assert found.value == pytest.approx(expected.value, abs=1e-9)
+    with pytest.raises(tc.InputError, match="contradict the columns"):
+        tc.scan(kind(columns), label="y", probs="p_*", classes=[3, 2, 1])
+
+
+@pytest.mark.parametrize("engine", [[], ["--engine", "polars"]])
+def test_names_that_contradict_the_columns_are_refused_beside_numeric_labels(tmp_path, capsys, engine):
+    """The labels are positions, so that the names say nothing but which column is which: the columns say it, too."""
+    path = tmp_path / "a.csv"
+    pl.DataFrame({"y": LABELS, **{f"p_{name}": PROBS[:, k] for k, name in enumerate(NAMES)}}).write_csv(path)
+    assert main(["measure", str(path), "--class-names", "fox,dog,cat", "--lens", "class=fox", *engine]) == 2
+    assert "column 'p_cat' is class 'fox'" in capsys.readouterr().err
+    words = ["--estimator", "binned", "--lens", "class=fox", "--format", "line", "-q", *engine]
+    assert main(["measure", str(path), "--class-names", "cat,dog,fox", *words]) == 0
+    expected = tc.calibration_error(LABELS, PROBS, lens=tc.OneClass(2), estimator=tc.BinnedECE())
+    assert f"{expected.value:.4f}" in capsys.readouterr().out
+    if not engine:
+        with pytest.raises(tc.InputError, match="contradict the columns"):
+            tc.read(path, classes=["fox", "dog", "cat"])
+        rows = [{"y": 1, "probs": {"a": 0.25, "b": 0.75}}, {"y": 0, "probs": {"a": 0.5, "b": 0.5}}]
+        pl.DataFrame(rows).write_ndjson(tmp_path / "a.jsonl")
+        with pytest.raises(tc.InputError, match="contradict the columns"):
+            tc.read(tmp_path / "a.jsonl", classes=["b", "a"])
+
+
+def test_a_nul_at_the_end_of_a_class_name_is_kept():
+    preds = tc.Predictions.from_probs([0.2, 0.6], ["a", "a\0"], classes=["a", "a\0"])
+    assert preds.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scores": [[2.0, 3.0]]},
+        {"scores": [[np.nan, 0.5]]},
+        {"outcomes": np.array([[0, 7]], np.uint8)},
+        {"weights": [[1.0, -5.0]]},
+        {"weights": [[1.0, np.nan]]},
+    ],
+)
+def test_impossible_numbers_in_saved_profiles(tmp_path, change):
+    path = tmp_path / "p.npz"
+    tc.Profile.from_arrays([0.1, 0.3], [1, 0], [1.0, 2.0]).save(path)
+    with np.load(path) as held:
+        good = dict(held)
+    assert set(change) <= set(good)
+    np.savez(path, **{**good, **change})
+    with pytest.raises(tc.FileError, match=r"p\.npz"):
+        tc.Profile.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("high", 0.05),
+        ("low", -0.05),
+        ("r", 1e-5),
+        ("r", -1e-5),
+        ("rr", 1e-7),
+        ("rr", -1e-9),
+        ("ry", 1e-5),
+        ("ry", -1e-5),
+        ("rr", 1e308),
+        ("n", 0.5),
+        ("n", -1),
+        ("y", 2),
+        ("y", -1),
+    ],
+)
+def test_impossible_numbers_in_saved_sketches(tmp_path, name, change):
+    path = tmp_path / "s.npz"
+    tc.Sketch.from_arrays([0.3, 0.1, 0.9], [1, 0, 1]).save(path)
+    with np.load(path) as held:
+        good = dict(held)
+    np.savez(path, **{**good, name: good[name] + change})
+    with pytest.raises(tc.FileError, match=r"s\.npz"):
+        tc.Sketch.load(path)
+
+
+@pytest.mark.parametrize("kind", list(SCORES))
+@pytest.mark.parametrize("scale", [None, 1e-6, 1.0, 1e9])
+def test_sketches_of_any_scores_are_read_again(tmp_path, kind, scale):
+    rng = np.random.default_rng(1)
+    scores = SCORES[kind](rng, 3000)
+    weights = None if scale is None else scale * (rng.random(3000) + 1e-6)
+    sketch = tc.Sketch.from_arrays(scores, rng.random(3000) < scores, weights)
+    sketch.save(tmp_path / "s.npz")
+    again = tc.Sketch.load(tmp_path / "s.npz")
+    assert tc.BinnedECE()(again).value == tc.BinnedECE()(sketch).value
+
+
+def test_groups_of_one_cluster_have_no_numbers():
+    groups = np.repeat(["a", "b"], 20)
+    found = tc.subgroups(tc.Predictions.from_probs(P, Y, clusters=np.repeat([0, 1], 20), columns={"g": groups}), "g")
+    assert str(found).count("too few rows to judge") == 2
+    assert not found.flagged.any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_interval_ends_where_the_distance_does(seed):
+    probs = np.random.default_rng(seed).dirichlet(np.full(3, 0.2), 20)
+    est = tc.measure(tc.Predictions.from_probs(probs, probs.argmin(axis=1)), lens=tc.Canonical())
+    assert 0 <= est.interval.low <= est.value <= est.interval.high <= 1
+
+
+def test_arrays_of_the_other_byte_order_in_a_file(tmp_path):
+    np.savez(tmp_path / "a.npz", probs=P.astype(">f8"), labels=Y.astype(">i4"))
+    found = tc.measure(tc.read(tmp_path / "a.npz"), estimator=tc.BinnedECE())
+    assert found.value == tc.calibration_error(Y, P, estimator=tc.BinnedECE()).value
+
+
+def test_a_pandas_frame_is_scanned():
+    frame = pd.DataFrame({"y": LABELS, **{f"p_{k}": PROBS[:, k] for k in range(3)}})
+    found = tc.scan(frame, label="y", probs="p_*").measure(estimator=tc.BinnedECE())
+    assert found.value == pytest.approx(tc.calibration_error(LABELS, PROBS, estimator=tc.BinnedECE()).value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda bins: tc.BinnedECE(bins=bins),
+        lambda bins: tc.DebiasedECE(bins=bins),
+        lambda bins: tc.LabelBinnedECE(bins=bins),
+        lambda bins: tc.AdaptiveECE(bins=bins),
+        lambda bins: tc.EqualWidth(bins),
+        lambda bins: tc.EqualMass(bins),
+        lambda bins: tc.HistogramBinning(bins=bins).fit(PROBS, LABELS),
+    ],
+)
+def test_bins_are_bounded(make):
+    with pytest.raises(TruecalError, match="at most"):
+        make(50_000_000)
+
+
+def test_tensors_without_rows_are_refused_by_what_they_are():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(tc.InputError, match=r"sparse tensor; give y_prob.to_dense\(\)"):
+        tc.calibration_error(Y, torch.tensor(P).to_sparse())
+    with pytest.raises(tc.InputError, match="meta device"):
+        tc.calibration_error(Y, torch.empty(40, device="meta"))
+
+
+def test_class_names_out_of_a_program(tmp_path, capsys):
+    program, path = tmp_path / "program", tmp_path / "a.csv"
+    program.write_bytes(b"\x7fELF\x02\x01\x01\x00\xff\xfe")
+    path.write_text("y,p\n1,0.5\n0,0.25\n")
+    assert main(["measure", str(path), "--class-names", f"@{program}"]) == 2
+    assert "not a text file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ['{"columns": 2, "p": [0.5], "y": [1]}', '{"p": [{}, []], "y": [0, 1]}'])
+def test_json_whose_columns_are_no_lists(tmp_path, capsys, content):
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    assert main(["measure", str(path)]) == 2
+    assert "unexpected" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: tc.calibration_error(Y, P, level=None), "level must lie strictly between 0 and 1, not None"),
+        (lambda: tc.calibration_error(Y, P, rng=-1), "rng must be a whole number of at least 0"),
+        (lambda: tc.below(tc.Profile.from_arrays(P, Y), None), "threshold must lie strictly between"),
+        (lambda: tc.calibration_error(Y, P, lens="top"), "lens must be one of truecal's"),
+        (lambda: tc.calibration_error(Y, P, lens=tc.TopLabel), "lens must be one of truecal's"),
+        (lambda: tc.measure(P), "preds must be Predictions or a Sketch, not ndarray"),
+        (lambda: tc.compare_many(Y, [P, P]), "probs must be a mapping"),
+        (lambda: tc.Predictions.from_probs(P, Y, columns={"a": 5}), "'a' has 1 values"),
+        (lambda: tc.Predictions.from_probs(P, Y, classes=[(1, 2), (3, 4)]), "is 0, which is not among"),
+        (lambda: tc.Sketch().update(0.5, 1), "one- or two-dimensional"),
+        (lambda: tc.choose_bins(tc.Predictions.from_probs([0.5], [1]), 0.1), "row"),
+        (lambda: tc.lab.fit_world(tc.Profile.from_arrays([0.5, 0.2, 0.3], [1, 0, 1])), "3 rows do not determine"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(call, words):
+    with pytest.raises(TruecalError, match=words):
+        call()
+
+
+def test_class_names_do_not_steer_the_terminal(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    names = ["\x1b[31mcat", "dog", "fox"]
+    pl.DataFrame({"y": LABELS, **{f"p_{k}": PROBS[:, k] for k in range(3)}}).write_csv(path)
+    for words in (["--lens", f"class={names[0]}"], ["--lens", "class-wise"], ["--lens", "class=\x1b[31mowl"]):
+        main(["measure", str(path), "--class-names", ",".join(names), *words])
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out + said.err
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/a.csv", "s3://bucket/a.parquet", "file:///etc/hostname"])
+def test_read_takes_an_address_for_a_file(address, monkeypatch):
+    monkeypatch.setattr("socket.socket", None)  # never made
+    with pytest.raises(tc.FileError, match="there is no file"):
+        tc.read(address)
+
+
+def test_the_lowest_versions_are_those_of_the_project():
+    """`make test-lowest` installs them and runs the quick tests."""
+    held = dict(pin.split("==") for pin in pins(TESTS.parent / "pyproject.toml"))
+    assert {"numpy", "scipy", "narwhals", "polars", "scikit-learn", "pytest"} <= set(held)

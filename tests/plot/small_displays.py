@@ -1,0 +1,209 @@
+"""Every display of the package with numbers of an ordinary size and names of an ordinary length, ready to be drawn."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import truecal as tc
+from truecal.plot.study.interventions import InterventionsDisplay
+
+RNG = np.random.default_rng(0)
+P = RNG.beta(5, 1, 600)
+Y = (RNG.random(600) < P**1.3).astype(int)
+PREDS = tc.Predictions.from_probs(P, Y)
+MODELS = [f"resnet-{size}" for size in (18, 34, 50, 101, 152)] + ["convnext-base", "convnext-large"]
+FAMILIES = ["resnet"] * 5 + ["convnext"] * 2
+METRICS = ["rank-series-l2", "ece-mass-15-l1", "ece-width-15-l1", "sweep-mass-l2", "debiased-15-l2"]
+SITES = ["University hospital", "St. Mary", "Regional clinic north", "Regional clinic south"]
+
+
+def _watch() -> tc.Watch:
+    watch = tc.Watch(tolerance=0.02)
+    for day in range(8):
+        watch.update(PREDS.take(np.arange(600) % 8 == day), at=f"2026-05-{day + 1:02}")
+    return watch
+
+
+def _intervals(count: int, scale: float = 0.05) -> dict[str, Any]:
+    middle = scale * (0.5 + RNG.random(count))
+    return {"low": middle * 0.7, "high": middle * 1.4}
+
+
+def _study(**more: Any) -> dict[str, Any]:
+    return {"model": MODELS, "family": FAMILIES, "size": [11, 21, 25, 44, 60, 89, 198], **more}
+
+
+def _audit(ax: Any) -> Any:
+    names = {"depth": [0, 1, 0], "name": ["site is Regional clinic north", "age in [65, 80)", "sex is female"]}
+    where = {"region": ["all scores", "scores above 0.31", "scores in (0.05, 0.31]"], "rows": [900, 412, 1530]}
+    numbers = {"difference": [0.1, 0.13, -0.03], "low": [0.06, 0.07, -0.08], "high": [0.14, 0.2, 0.02]}
+    return tc.plot.AuditDisplay({**names, **where, **numbers, "beyond": [True, True, False]}, tolerance=0.02).plot(ax)
+
+
+def _context(ax: Any) -> Any:
+    names = ["vehicles and machines", "animals", "all groups"]
+    more = {"if_calibrated": [0.01, 0.02, 0.015], "n": [4000, 5990, 9990]}
+    return tc.plot.ContextDisplay({"name": names, "error": [0.05, 0.05, 0.05], **_intervals(3), **more}).plot(ax)
+
+
+def _decision(ax: Any) -> Any:
+    at = np.linspace(0.01, 0.5, 30)
+    more = {"low": 0.2 - at / 2, "high": 0.24 - at / 2, "treat_all": 0.25 - at, "recalibrated": 0.23 - at / 2}
+    return tc.plot.DecisionDisplay(
+        {"model": ["logistic regression"] * 30, "threshold": at, "net_benefit": 0.22 - at / 2, **more}
+    ).plot(ax)
+
+
+def _evaluation(ax: Any) -> Any:
+    names = ["uncalibrated", "TemperatureScaling", "StructuredMatrixScaling", "IsotonicCalibration"]
+    parts = {"log_loss_refinement": [0.4] * 4, "log_loss_calibration": [0.2, 0.01, 0.0, np.inf]}
+    ends = {"log_loss_calibration_low": [0.15, 0.0, 0.0, np.nan], "log_loss_calibration_high": [0.25, 0.02, 0, np.nan]}
+    return tc.plot.EvaluationDisplay(
+        {"recalibrator": names, **parts, **ends}, recommended="StructuredMatrixScaling"
+    ).plot(ax)
+
+
+def _flexible(ax: Any) -> Any:
+    at = np.linspace(0, 1, 40)
+    ends = {"low": at**1.2 - 0.05, "high": at**1.2 + 0.05, "lowest": at**1.2 - 0.1, "highest": at**1.2 + 0.1}
+    names = ["restricted cubic spline"] * 20 + ["loess"] * 20
+    return tc.plot.FlexibleDisplay({"curve": names, "score": at, "outcome": at**1.2, **ends}, scores=P).plot(ax)
+
+
+def _forest(ax: Any) -> Any:
+    names = [*SITES, "mean over sites", "a new site"]
+    numbers = {"value": [1.1, 0.8, 1.3, 0.95, 1.0, 1.0], "low": [0.9, 0.5, 1.0, 0.7, 0.9, 0.6]}
+    more = {"high": [1.3, 1.2, 1.7, 1.3, 1.1, 1.6], "events": [120, 30, 55, 60, 265, 265]}
+    kinds = {"rows": [1200, 310, 480, 600, 2590, 2590], "kind": ["site"] * 4 + ["mean", "new site"]}
+    return tc.plot.ForestDisplay({"site": names, **numbers, **more, **kinds}).plot(ax)
+
+
+def _likert(ax: Any) -> Any:
+    names = {"name": ["very unlikely", "about as likely as not", "very likely"], "count": [120, 80, 2400]}
+    promised = {"low": [0.0, 0.33, 0.9], "high": [0.1, 0.66, 1.0]}
+    found = {
+        "mean_outcome": [0.05, 0.5, 0.8],
+        "outcome_low": [0.02, 0.4, 0.75],
+        "outcome_high": [0.1, 0.6, 0.85],
+        "kept": [True, None, False],
+    }
+    return tc.plot.LikertDisplay({**names, **promised, **found}).plot(ax)
+
+
+def _bin_trend(ax: Any) -> Any:
+    binned = [f"ece-mass-{b}-l1" for b in (5, 15, 100)]
+    numbers = {"slope": [0.01, 0.03, 0.08, 0.0, 0.005], "low": [0.0, 0.02, 0.06, -0.01, -0.01]}
+    kinds = {"scheme": ["mass"] * 3 + [None] * 2, "norm": [1.0] * 3 + [2.0] * 2, "bins": [5, 15, 100, None, None]}
+    more = {"high": [0.02, 0.04, 0.1, 0.01, 0.02], "debiased": [False] * 3 + [True] * 2}
+    return tc.plot.BinTrendDisplay(
+        {"metric": [*binned, "rank-series-l2", "sweep-mass-l2"], **kinds, **numbers, **more}
+    ).plot(ax)
+
+
+def _cost_map(ax: Any) -> Any:
+    rate, ratio = (grid.ravel() for grid in np.meshgrid(np.linspace(0, 0.9, 10), np.linspace(0, 1, 11), indexing="ij"))
+    found = {"relative": ratio - rate, "supported": np.abs(ratio - rate) > 0.2}
+    return tc.plot.CostMapDisplay(
+        {"rate": rate, "cost_ratio": ratio, **found}, names=("convnext-large", "resnet-152")
+    ).plot(ax)
+
+
+def _agreement(ax: Any) -> Any:
+    pairs = [(a, b) for i, a in enumerate(METRICS) for b in METRICS[i + 1 :]]
+    first, second = zip(*pairs, strict=True)
+    return tc.plot.AgreementDisplay(
+        {"metric_a": first, "metric_b": second, "tau": RNG.uniform(-0.2, 1, len(pairs))}
+    ).plot(ax)
+
+
+def _top_k(ax: Any) -> Any:
+    methods = ["uncalibrated", "temperature scaling", "structured matrix", "Dirichlet"]
+    rows = [(m, k) for m in methods for k in (1, 2, 5)]
+    method, k = zip(*rows, strict=True)
+    return tc.plot.TopKDisplay({"method": method, "k": k, "error": [0.05] * 12, **_intervals(12)}).plot(ax)
+
+
+def _interventions(ax: Any) -> Any:
+    kinds = ["none", "label smoothing", "focal loss", "mixup", "deep ensemble", "MC dropout"]
+    rows = [(kind, what) for what in ("every class", "cats and dogs", "vehicles") for kind in kinds]
+    kind, what = zip(*rows, strict=True)
+    numbers = {"mean": RNG.uniform(0.01, 0.1, 18), "sd": [0.01] * 18, "if_calibrated": [0.01] * 18}
+    return InterventionsDisplay({"intervention": kind, "what": what, **numbers}).plot(ax)
+
+
+def _error(count: int = 7) -> np.ndarray:
+    return np.linspace(0.3, 0.15, count)
+
+
+def _class_wise(ax: Any) -> Any:
+    probs = RNG.dirichlet(np.full(6, 0.4), 800)
+    labels = (probs.cumsum(axis=1) < RNG.random((800, 1))).sum(axis=1).clip(0, 5)
+    names = ["aeroplane", "automobile", "bird", "cat", "deer", "dog"]
+    return tc.plot.ClassWiseDisplay.from_predictions(np.array(names)[labels], probs, classes=names, ax=ax)
+
+
+DISPLAYS: dict[str, Callable[[Any], Any]] = {
+    "AbstentionDisplay": lambda ax: tc.plot.AbstentionDisplay.from_curves(
+        {name: tc.selective.risk_coverage(PREDS) for name in ("logistic regression", "gradient boosting")}, ax=ax
+    ),
+    "AgreementDisplay": _agreement,
+    "AuditDisplay": _audit,
+    "BeforeAfterDisplay": lambda ax: tc.plot.BeforeAfterDisplay.from_predictions(
+        Y, {"before": P, "after temperature scaling": P**1.3}, ax=ax
+    ),
+    "BiasMapDisplay": lambda ax: tc.plot.BiasMapDisplay(
+        {"n": [100, 1000, 10_000] * 3, "bins": [5, 15, 100] * 3, "bias": RNG.normal(0, 0.02, 9)}
+    ).plot(ax),
+    "BinTrendDisplay": _bin_trend,
+    "ClassWiseDisplay": _class_wise,
+    "ContextDisplay": _context,
+    "CostMapDisplay": _cost_map,
+    "DecisionDisplay": _decision,
+    "ErrorCalibrationDisplay": lambda ax: tc.plot.ErrorCalibrationDisplay(
+        _study(error=_error(), value=_error() / 5), metric="rank-series-l2"
+    ).plot(ax),
+    "EvaluationDisplay": _evaluation,
+    "FlexibleDisplay": _flexible,
+    "ForestDisplay": _forest,
+    "GranularityDisplay": lambda ax: tc.plot.GranularityDisplay(
+        {"fraction": [0.2, 0.1, 0.05, 0.02], "value": [0.03, 0.04, 0.041, 0.06], "spread": [0.01] * 4}
+        | {"chance": [0.01, 0.015, 0.02, 0.05], "bins": [4.0, 8, 16, 60], "stable": [False, True, True, False]}
+    ).plot(ax),
+    "InOutDisplay": lambda ax: tc.plot.InOutDisplay(
+        _study(inside=_error() / 8, outside=_error() / 4), metric="rank-series-l2"
+    ).plot(ax),
+    "InterventionsDisplay": _interventions,
+    "LikertDisplay": _likert,
+    "OverTimeDisplay": lambda ax: tc.plot.OverTimeDisplay.from_watch(_watch(), ax=ax),
+    "ParetoDisplay": lambda ax: tc.plot.ParetoDisplay(
+        {"name": MODELS, "error": _error(), "calibration": [0.02, 0.03, 0.01, 0.04, 0.02, 0.05, 0.03]}
+    ).plot(ax),
+    "PowerDisplay": lambda ax: tc.plot.PowerDisplay(
+        {
+            "n": [100, 1000, 10_000] * 2,
+            "power": [0.1, 0.4, 0.9, 0.2, 0.8, 1.0],
+            "true error": ["2 %"] * 3 + ["5 %"] * 3,
+        },
+        series="true error",
+    ).plot(ax),
+    "RecalibrationDisplay": lambda ax: tc.plot.RecalibrationDisplay(
+        _study(error=_error(), before=_error() / 4, after=_error() / 9), metric="rank-series-l2", after="temperature"
+    ).plot(ax),
+    "ReliabilityDisplay": lambda ax: tc.plot.ReliabilityDisplay.from_predictions(
+        Y, P, name="a model with a name", ax=ax
+    ),
+    "ResidualDisplay": lambda ax: tc.plot.ResidualDisplay(
+        _study(error=_error(), residual=RNG.normal(0, 0.01, 7)), metric="rank-series-l2"
+    ).plot(ax),
+    "ShiftDisplay": lambda ax: tc.plot.ShiftDisplay(
+        {
+            "model": MODELS * 3,
+            "family": FAMILIES * 3,
+            "severity": np.repeat([0.0, 1, 2], 7),
+            "value": RNG.random(21) / 9,
+        },
+        label="rank-series-l2",
+    ).plot(ax),
+    "TopKDisplay": _top_k,
+}

@@ -1,0 +1,317 @@
+"""The border at its edges: the last value that is accepted, the first that is refused, and what the refusal says."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from truecal.errors import InputError
+from truecal.predictions import arrays, border
+
+
+def refusal(check, *arguments, **options):
+    """The words of the refusal, in full."""
+    with pytest.raises(InputError) as caught:
+        check(*arguments, **options)
+    return str(caught.value)
+
+
+def test_the_unit_interval_is_closed():
+    border.refuse_outside_unit(np.array([0.0, 0.5, 1.0]), "scores")
+    border.refuse_outside_unit(np.array([1.0]), "scores")
+    border.refuse_outside_unit(np.array([]), "scores")
+    for value in (np.nextafter(1, 2), -5e-324, np.nan, np.inf, -np.inf):
+        assert "row 1 is" in refusal(border.refuse_outside_unit, np.array([0.5, value]), "scores")
+
+
+def test_wrong_values_are_counted_and_explained():
+    outside = border.refuse_outside_unit
+    logits = "if these are logits use Predictions.from_logits"
+    percent = "these look like percentages; divide by 100"
+    assert refusal(outside, np.array([0.5, 2.0]), "scores") == f"scores must lie in [0, 1]: row 1 is 2.0; {logits}"
+    assert "row 0 is 2.0 (and 1 more)" in refusal(outside, np.array([2.0, 3.0]), "scores")
+    assert "(and" not in refusal(outside, np.array([2.0, 1.0, 0.0]), "scores")
+    for high, hint in ((20.0, logits), (20.5, percent), (100.0, percent), (100.5, logits)):
+        assert refusal(outside, np.array([0.0, high]), "scores").endswith(hint)
+    assert refusal(outside, np.array([-1.0, 90.0]), "scores").endswith(logits)
+    assert "scores: row 1 is nan (and 1 more); remove" in refusal(outside, np.array([0.5, np.nan, 7.0]), "scores")
+    assert "row 0, column 1 is 2.0" in refusal(outside, np.array([[0.5, 2.0]]), "scores")
+
+
+def test_scores_have_one_or_two_dimensions():
+    assert border.check_scores([0.5]).shape == (1,)
+    assert border.check_scores([[0.5, 0.25]]).shape == (1, 2)
+    assert "shape ()" in refusal(border.check_scores, 0.5)
+    assert "shape (1, 1, 1)" in refusal(border.check_scores, [[[0.5]]])
+    assert "scores are empty" in refusal(border.check_scores, [])
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "i8", "u4", "f4", "f8"])
+def test_outcomes_of_any_type_become_bytes(dtype):
+    given = np.array([0, 1, 1, 0], dtype)
+    found = border.check_outcomes(given, (4,))
+    assert found.dtype == np.uint8
+    assert_array_equal(found, [0, 1, 1, 0])
+    assert (np.shares_memory(found, given)) == (given.dtype.itemsize == 1)
+
+
+def test_outcomes_that_are_none():
+    check = border.check_outcomes
+    for wrong in (np.array([0, 2]), np.array([1, -1]), np.array([0, 255], np.uint8), np.array([0, -1], np.int8)):
+        assert "outcomes must be 0 or 1: row 1 is" in refusal(check, wrong, (2,))
+        assert "swapped" not in refusal(check, wrong, (2,))
+    for wrong in (np.array([0.0, 0.5]), np.array([1.0, 0.25])):
+        assert refusal(check, wrong, (2,)).endswith("; were the arguments swapped?")
+    for wrong in (np.array([0.0, 1.5]), np.array([0.0, -0.5]), np.array([0.5, np.nan]), np.array([0.5, 2.0])):
+        assert "swapped" not in refusal(check, wrong, (2,))
+    assert "not str" in refusal(check, ["a", "b"], (2,))
+    assert "shape (3,) but outcomes (2,)" in refusal(check, [0, 1], (3,))
+
+
+def test_weights_at_their_limits():
+    check = border.check_weights
+    assert_array_equal(check([0, 1, 2], (3,)), [0.0, 1.0, 2.0])
+    assert check([2.0**53], (1,)).dtype == np.float64
+    assert "weights sum to" in refusal(check, [2.0**53, 2.0], (2,))
+    assert_array_equal(check([1e-100, 1e-100], (2,)), [1e-100] * 2)
+    assert "row 1 weighs 9e-101" in refusal(check, [1e-100, 9e-101], (2,))
+    assert_array_equal(check([1.0, 1e-12, 0.0], (3,)), [1.0, 1e-12, 0.0])
+    assert "row 1 weighs 9e-13 beside a largest of 1" in refusal(check, [1.0, 9e-13], (2,))
+    assert "row 1 is inf" in refusal(check, [1.0, np.inf], (2,))
+    assert "row 0 is -1.0" in refusal(check, [-1.0, 2.0], (2,))
+    assert "all weights are zero" in refusal(check, [[0.0, 0.0], [1.0, 2.0]], (2, 2))
+    assert "there are 2 rows" in refusal(check, [1.0], (2,))
+    with np.errstate(all="raise"):
+        assert "weights sum to inf" in refusal(check, [1e308, 1e308], (2,))
+
+
+def test_clusters_of_every_kind():
+    assert_array_equal(border.check_clusters([3, 1, 3], 3), [1, 0, 1])
+    assert_array_equal(border.check_clusters(["b", 1, "b"], 3), [1, 0, 1])
+    assert_array_equal(border.check_clusters(np.array(["2020-01-02", "2020-01-01"], "M8[D]"), 2), [1, 0])
+    assert border.check_clusters([1, 2], 2).dtype == np.intp
+    assert "row 1 is nan" in refusal(border.check_clusters, [1.0, np.nan], 2)
+    assert "shape (2, 1) but there are 2 rows" in refusal(border.check_clusters, [[1], [2]], 2)
+
+
+def test_values_of_different_types_have_an_order():
+    values, rows = border.distinct(np.array([2, "a", 1.5, "b", 2], object), "groups")
+    assert values == [1.5, 2, "a", "b"]
+    assert_array_equal(rows, [1, 2, 0, 3, 1])
+    assert "groups: row 1 is [1]" in refusal(border.distinct, np.array([0, [1], [2]], object), "groups")
+
+
+def test_class_names():
+    check = border.check_classes
+    assert check(None, 2) is None
+    names = check(np.array([1, 2]), 2)
+    assert names == (1, 2)
+    assert type(names[0]) is int
+    assert type(check([np.str_("a"), "b"], 2)[0]) is str
+    assert check(range(3), 3) == (0, 1, 2)
+    assert "'a' is given twice" in refusal(check, ["a", "a"], 2)
+    assert "'1' reads like 1" in refusal(check, [1, "1"], 2)
+    assert "class name 1 is nan" in refusal(check, ["a", np.nan], 2)
+    assert "1 class names were given for 2" in refusal(check, ["a"], 2)
+    for name in ("a", 3, None):
+        border.check_name(name)
+    for name in ([1], np.nan):
+        assert "named by a number or text" in refusal(border.check_name, name)
+
+
+def test_further_columns():
+    assert border.check_columns(None, 2) == {}
+    kept = border.check_columns({"a": [1, 2], "b": [[1, 2, 3], [4, 5, 6]]}, 2)
+    assert kept["b"].shape == (2, 3)
+    assert "has 3 values but there are 2 rows" in refusal(border.check_columns, {"a": [1, 2, 3]}, 2)
+    assert "has 1 values but there are 2 rows" in refusal(border.check_columns, {"a": 5}, 2)
+    assert "has 1 values but there are 2 rows" in refusal(border.check_columns, {"a": [[1, 2]]}, 2)
+
+
+def test_labels_as_positions():
+    check = border.check_labels
+    assert_array_equal(check([[0], [2], [1]], 3, None, 3), [0, 2, 1])
+    assert_array_equal(check([0.0, 2.0], 2, None, 3), [0, 2])
+    assert_array_equal(check([False, True], 2, None, 2), [0, 1])
+    assert check([0.0, 1.0], 2, None, 2).dtype == np.intp
+    assert "one-hot" in refusal(check, np.eye(2), 2, None, 2)
+    assert "not of shape (2, 3)" in refusal(check, np.zeros((2, 3), int), 2, None, 2)
+    assert "not of shape (2, 1, 1)" in refusal(check, np.zeros((2, 1, 1), int), 2, None, 2)
+    assert "not of shape ()" in refusal(check, 1, 1, None, 2)
+    assert "2 rows of probabilities but 3 labels" in refusal(check, [0, 1, 0], 2, None, 2)
+    assert "(first 'a')" in refusal(check, np.array(["a", "b"]), 2, None, 2)
+    for wrong in (0.5, np.inf, np.nan):
+        assert "row 1 is" in refusal(check, [0.0, wrong], 2, None, 2)
+    assert "row 1 is 2, but there are 2 classes" in refusal(check, [0, 2], 2, None, 2)
+    assert "row 0 is -1" in refusal(check, [-1, 0], 2, None, 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "count", "hint"),
+    [
+        ([-1, 1], 2, "need classes=[-1, 1]"),
+        ([-1, 0], 3, "0..2, or names"),
+        ([-2, 1], 2, "0..1, or names"),
+        ([1, 2, 3], 3, "need classes=range(1, 4)"),
+        ([1, 2, 4], 3, "0..2, or names"),
+        ([0, 1, 3], 3, "0..2, or names"),
+        ([2, 3], 3, "0..2, or names"),
+    ],
+)
+def test_hints_about_labels(labels, count, hint):
+    assert hint in refusal(border.check_labels, labels, len(labels), None, count)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
+def test_labels_are_lent_as_signed_integers_of_their_size(dtype):
+    given = np.array([0, 1, 1], dtype)
+    found = border.check_labels(given, 3, None, 2)
+    assert found.dtype == np.dtype(f"i{given.dtype.itemsize}")
+    assert np.shares_memory(found, given)
+    assert_array_equal(found, [0, 1, 1])
+
+
+def test_labels_too_large_for_the_signed_type_are_widened():
+    for last in (127, 128, 200):
+        found = border.check_labels(np.array([0, last], np.uint8), 2, None, 300)
+        assert_array_equal(found, [0, last])
+        assert found.dtype == (np.int8 if last == 127 else np.intp)
+
+
+def test_labels_by_name():
+    check = border.check_labels
+    assert_array_equal(check(["b", "a", "b"], 3, ("a", "b"), 2), [1, 0, 1])
+    numbered = "; labels given as class indices need no classes=, or use classes[label]"
+    assert refusal(check, [0, 1], 2, ("a", "b"), 2).endswith(f"('a', 'b'){numbered}")
+    assert not refusal(check, [0, 1], 2, ("a", 7), 2).endswith(numbered)
+    assert not refusal(check, ["x", "a"], 2, ("a", "b"), 2).endswith(numbered)
+    eight, nine = tuple("abcdefgh"), tuple("abcdefghi")
+    assert "'h')" in refusal(check, ["a", "x"], 2, eight, 8)
+    assert "row 1 is 'x', which is not among the 9 classes ('a'" in refusal(check, ["a", "x"], 2, nine, 9)
+    assert "'h', ...)" in refusal(check, ["a", "x"], 2, nine, 9)
+
+
+def test_rows_of_probabilities_sum_to_one():
+    check = border.check_probabilities
+    check(np.array([[1.0, 0.0], [0.5, 0.5]]))
+    exact = np.array([[0.5, 0.5 + 2.0**-10]])  # 0.00098
+    check(exact)
+    assert "row 0 sum to 1.00195" in refusal(check, np.array([[0.5, 0.5 + 2.0**-9]]))
+    half = np.array([[0.5, 0.5 + 2.0**-7]], np.float16)  # 0.0078
+    check(half)
+    assert "tolerance 0.01" in refusal(check, np.array([[0.5, 0.5 + 2.0**-6]], np.float16))
+    assert "row 1, column 0 is 1.0005" in refusal(check, np.array([[0.5, 0.5], [1.0005, 0.0]]))
+    assert "row 0, column 1 is -0.25" in refusal(check, np.array([[1.0, -0.25, 0.25]]))
+    assert "one column" in refusal(check, np.array([[0.5]]))
+    check(np.array([[0.9, 0.9]]), sums=False)
+    assert "row 0, column 0 is 1.5" in refusal(check, np.array([[1.5, 0.0]]), sums=False)
+
+
+def test_every_block_of_rows_is_looked_at(monkeypatch):
+    monkeypatch.setattr(border, "_BLOCK_BYTES", 64)  # two rows of four
+    good = np.full((7, 4), 0.25)
+    border.check_probabilities(good)
+    for row in range(7):
+        for dtype in (np.float32, np.float64):
+            wrong = good.astype(dtype)
+            wrong[row, 3] = 0.5
+            assert f"probabilities of row {row} sum to 1.25" in refusal(border.check_probabilities, wrong)
+    monkeypatch.setattr(border, "_BLOCK_BYTES", 1)  # less than a row
+    border.check_probabilities(good)
+
+
+def test_logits_may_rule_classes_out_but_not_all():
+    check = border.check_finite
+    check(np.array([[0.0, -np.inf], [1e300, 1e300]]))
+    check(np.array([-np.inf, 1.0]))
+    check(np.array([]))
+    check(np.array([[1e308, 1e308]]))
+    assert "row 1, column 0 is nan" in refusal(check, np.array([[0.0, -np.inf], [np.nan, 0.0]]))
+    assert "row 0, column 1 is inf" in refusal(check, np.array([[0.0, np.inf]]))
+    assert "every class of row 1 is -inf" in refusal(check, np.array([[0.0, 0.0], [-np.inf, -np.inf]]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "swapped"),
+    [
+        ([0.2, 0.7], [0, 1], True),
+        ([0.2, 0.7], [0.0, 1.0], True),
+        ([0.2, 1.0], [0, 1], True),
+        ([[0.2, 0.8], [0.6, 0.4]], [0, 1], True),
+        ([[0.2, 0.8], [0.6, 0.4]], [0.5, 0.5], True),
+        ([[0.2], [0.6]], [0.5, 0.5], False),
+        ([[0.2], [0.6]], [0, 1], False),
+        ([0.2, 0.7], [0.5, 1.0], False),
+        ([0.2, 0.7], [[0.2, 0.8], [0.6, 0.4]], False),
+        ([[0.2, 0.8], [0.6, 0.4]], [[0, 1], [1, 0]], False),
+        ([0.0, 1.0], [0, 1], False),
+        ([-0.5, 1.5], [0, 1], False),
+        ([0, 1], [0, 1], False),
+        (["a", "b"], [0, 1], False),
+        ([0.2, 0.7], ["a", "b"], False),
+        ([], [0, 1], False),
+        ([0.2], [], False),
+    ],
+)
+def test_arguments_the_wrong_way_round(first, second, swapped):
+    if swapped:
+        assert "swapped" in refusal(border.refuse_swapped, first, second)
+    else:
+        border.refuse_swapped(first, second)
+
+
+# ------------------------------------------------------------------ containers
+
+
+def test_numbers_keep_their_precision():
+    for dtype in (np.float16, np.float32, np.float64):
+        given = np.array([0.5], dtype)
+        assert arrays.as_floats(given, "scores") is given
+    assert arrays.as_floats(np.array([0.5], np.longdouble), "scores").dtype == np.float64
+    assert arrays.as_floats([True, False], "scores").dtype == np.float64
+    mixed = arrays.as_floats(np.array([Decimal("0.5"), 1, True, np.float32(0.25)], object), "scores")
+    assert_array_equal(mixed, [0.5, 1.0, 1.0, 0.25])
+
+
+def test_what_is_no_number_is_named_by_its_place():
+    assert "row 1, column 0 is None" in refusal(arrays.as_floats, np.array([[1, 2], [None, 3]], object), "scores")
+    assert "row 1 is 'x'" in refusal(arrays.as_floats, ["0.5", "x"], "scores")
+    assert "row 1 is 'inf'" in refusal(arrays.as_floats, ["0.5", "inf"], "scores")
+    assert "not text; read the column" in refusal(arrays.as_floats, ["0.5", "1e-3"], "scores")
+    assert "the value is 'x'" in refusal(arrays.as_floats, "x", "scores")
+    assert "row 0 is (1+0j)" in refusal(arrays.as_floats, [1 + 0j], "scores")
+
+
+def test_lists_that_numpy_would_misread():
+    mixed = arrays.as_array(["a", 1, None], "labels")
+    assert mixed.dtype == object
+    assert mixed.tolist() == ["a", 1, None]
+    assert arrays.as_array(["a\0", "b"], "labels").tolist() == ["a\0", "b"]
+    assert arrays.as_array([b"a\0", b"b"], "labels").tolist() == [b"a\0", b"b"]
+    assert arrays.as_array(("a", "b"), "labels").dtype.kind == "U"
+    assert "the rows have different lengths" in refusal(arrays.as_array, [[1], [2, 3]], "labels")
+    assert "a set, which has no rows in order" in refusal(arrays.as_array, {1, 2}, "labels")
+    assert "masked in places" in refusal(arrays.as_array, np.ma.masked_array([1, 2], [0, 1]), "labels")
+    assert arrays.as_array(np.ma.masked_array([1, 2], [0, 0]), "labels").tolist() == [1, 2]
+    swapped = arrays.as_array(np.array([1, 2], ">i4"), "labels")
+    assert swapped.dtype.isnative
+    assert swapped.tolist() == [1, 2]
+
+
+def test_missing_values():
+    for value in (None, np.nan, np.datetime64("NaT"), np.array([1, 2])):
+        assert arrays.is_missing(value)
+    for value in (0, "", "nan", False, np.inf):
+        assert not arrays.is_missing(value)
+
+
+def test_values_in_messages_are_short():
+    assert arrays.shown("a" * 58) == repr("a" * 58)  # 60 letters with the quotes
+    long = arrays.shown("a" * 59)
+    assert len(long) == 60
+    assert long.endswith("a...")
+    assert arrays.shown(np.float64(0.5)) == "0.5"
+    assert arrays.where(()) == "the value"
+    assert arrays.where((3,)) == "row 3"
+    assert arrays.where((3, 1, 2)) == "row 3, column 1, column 2"
