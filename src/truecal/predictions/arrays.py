@@ -20,11 +20,11 @@ _SHARED = {(f"torch.{kind}", "torch.strided") for kind in ("float32", "float64",
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
-    if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.dtype.isnative:
-        return values
-    if isinstance(values, (set, frozenset, dict)) and not hasattr(
-        values, "toarray"
-    ):  # scipy's dok_matrix is a dict, too
+    given: Any = values
+    if type(given) is np.ndarray and given.dtype.kind in "biuf" and given.dtype.isnative:
+        return given
+    # scipy's dok_matrix is a dict, too
+    if isinstance(given, (set, frozenset, dict)) and not hasattr(given, "toarray"):
         raise InputError(f"{what} are a {type(values).__name__}, which has no rows in order; give a list or an array")
     try:
         plain = _plain(values, what)
