@@ -129,26 +129,64 @@ def test_25_selections_hashes_and_how_to_cite(run):
 
 # the tests of every finding; those of this file have its number in their names
 ELSEWHERE = {
-    3: ["cli/test_compare.py::test_models_with_labels_of_their_own", "cli/test_compare.py::test_the_page_of_models_with_their_own_labels"],
+    3: [
+        "cli/test_compare.py::test_models_with_labels_of_their_own",
+        "cli/test_compare.py::test_the_page_of_models_with_their_own_labels",
+    ],
     4: ["report/test_page.py::test_per_class_rows", "plot/test_displays.py::test_class_wise"],
     5: ["selective/test_selective.py::test_answers_are_judged_by_the_confidence_in_them"],
-    6: ["cli/test_report.py::test_several_columns_are_all_grouped_by", "report/test_page.py::test_several_columns_group_by_every_combination"],
-    9: ["report/test_verdict.py::test_the_example_is_taken_where_the_error_is", "report/test_verdict.py::test_a_risk_is_too_high_or_too_low_and_not_confident"],
+    6: [
+        "cli/test_report.py::test_several_columns_are_all_grouped_by",
+        "report/test_page.py::test_several_columns_group_by_every_combination",
+    ],
+    9: [
+        "report/test_verdict.py::test_the_example_is_taken_where_the_error_is",
+        "report/test_verdict.py::test_a_risk_is_too_high_or_too_low_and_not_confident",
+    ],
     10: ["cli/test_report.py::test_bands"],
-    12: ["cli/test_formats.py::test_every_format_agrees_with_the_json", "cli/test_formats.py::test_the_worst_group_is_named_on_fail", "cli/test_config.py::test_truecal_toml_has_no_prefix"],
+    12: [
+        "cli/test_formats.py::test_every_format_agrees_with_the_json",
+        "cli/test_formats.py::test_the_worst_group_is_named_on_fail",
+        "cli/test_config.py::test_truecal_toml_has_no_prefix",
+    ],
     13: ["cli/test_compare.py::test_a_gate_between_old_and_new", "cli/test_compare.py::test_a_key_finds_the_rows"],
-    14: ["predictions/readers/test_read.py::test_every_kind_of_file_gives_the_same_predictions", "predictions/readers/test_read.py::test_lists_and_objects_by_class"],
-    15: ["predictions/readers/test_read.py::test_usual_names_are_recognised_and_said", "predictions/readers/test_read.py::test_percent_is_read_when_asked_for_and_never_guessed", "predictions/readers/test_evals.py::test_lm_eval_options", "predictions/readers/test_evals.py::test_inspect_logs", "cli/test_scan.py::test_files_of_several_models_are_not_pooled_without_a_word"],
+    14: [
+        "predictions/readers/test_read.py::test_every_kind_of_file_gives_the_same_predictions",
+        "predictions/readers/test_read.py::test_lists_and_objects_by_class",
+    ],
+    15: [
+        "predictions/readers/test_read.py::test_usual_names_are_recognised_and_said",
+        "predictions/readers/test_read.py::test_percent_is_read_when_asked_for_and_never_guessed",
+        "predictions/readers/test_evals.py::test_lm_eval_options",
+        "predictions/readers/test_evals.py::test_inspect_logs",
+        "cli/test_scan.py::test_files_of_several_models_are_not_pooled_without_a_word",
+    ],
     16: ["report/test_ticks.py::test_ticks_differ"],
-    17: ["test_shown.py::test_a_notebook_gets_a_small_table_without_scripts", "test_shown.py::test_numbers_as_dictionaries_and_in_papers"],
+    17: [
+        "test_shown.py::test_a_notebook_gets_a_small_table_without_scripts",
+        "test_shown.py::test_numbers_as_dictionaries_and_in_papers",
+    ],
     18: ["cli/test_minimal_install.py::test_every_public_name_works_or_names_its_extra"],
     19: ["cli/test_formats.py::test_the_gate_adds_the_sketch_error"],
-    20: ["cli/test_compare.py::test_folders_and_sketches_are_compared_day_against_day", "cli/test_compare.py::test_day_against_day", "cli/test_formats.py::test_prometheus_gauges", "test_shown.py::test_a_sketch_is_measured_like_the_rows_it_saw", "personas/test_personas.py::test_a_platform_engineer_runs_a_daily_job"],
+    20: [
+        "cli/test_compare.py::test_folders_and_sketches_are_compared_day_against_day",
+        "cli/test_compare.py::test_day_against_day",
+        "cli/test_formats.py::test_prometheus_gauges",
+        "test_shown.py::test_a_sketch_is_measured_like_the_rows_it_saw",
+        "personas/test_personas.py::test_a_platform_engineer_runs_a_daily_job",
+    ],
     21: ["report/test_page.py::test_findings_of_groups_know_the_tolerance"],
     22: ["report/test_page.py::test_a_pdf_is_printed_or_refused", "cli/test_report.py::test_a_dash_is_standard_output"],
-    23: ["tools/test_documents.py::test_the_documentation_works_from_files", "tools/test_documents.py::test_the_reference_is_split_by_topic_and_leaves_nothing_large_out"],
-    25: ["plot/test_small_figures.py::test_nothing_leaves_the_canvas_of_a_column", "test_shown.py::test_several_estimators_make_a_table", "cli/test_report.py::test_the_file_hash_is_that_of_sha256sum"],
-}  # fmt: skip
+    23: [
+        "tools/test_documents.py::test_the_documentation_works_from_files",
+        "tools/test_documents.py::test_the_reference_is_split_by_topic_and_leaves_nothing_large_out",
+    ],
+    25: [
+        "plot/test_small_figures.py::test_nothing_leaves_the_canvas_of_a_column",
+        "test_shown.py::test_several_estimators_make_a_table",
+        "cli/test_report.py::test_the_file_hash_is_that_of_sha256sum",
+    ],
+}
 
 
 def test_every_finding_has_a_test():

@@ -26,6 +26,15 @@ def between(value: object, name: str, low: float, high: float) -> None:
         raise InputError(f"{name} must lie strictly between {low:g} and {high:g}, not {_shown(value)}")
 
 
+def limits(low: float, high: float, what: str) -> None:
+    """Refuse an interval whose ends are not numbers in order."""
+    for end in (low, high):
+        if not isinstance(end, (int, float, np.integer, np.floating)) or isinstance(end, bool) or end != end:
+            raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
+    if low > high:
+        raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
+
+
 def whole(value: object, name: str, least: int = 1, most: int | None = None) -> None:
     """Refuse what is not a whole number of at least `least` (and at most `most`)."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)

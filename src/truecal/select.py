@@ -130,15 +130,6 @@ class Negated(Selection):
         return f"not ({self.selection})"
 
 
-def check_limits(low: float, high: float, what: str) -> None:
-    """Refuse an interval whose ends are not numbers in order."""
-    for end in (low, high):
-        if not isinstance(end, (int, float, np.integer, np.floating)) or isinstance(end, bool) or end != end:
-            raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
-    if low > high:
-        raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
-
-
 def _within(values: Any, low: float, high: float, closed: Closed) -> Any:
     """Whether values (an array, or an expression of an engine) lie in an interval."""
     above = values >= low if closed in ("both", "left") else values > low
@@ -234,7 +225,7 @@ def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed:
     (array([0.5 , 0.75]), array([0.75]))
     """
     border.check_name(of)
-    check_limits(low, high, "the output interval")
+    checks.limits(low, high, "the output interval")
     _check_closed(closed)
     return ByOutput(of, float(low), float(high), closed)
 
@@ -362,6 +353,6 @@ def by_column(
     if where is not None:
         return ByTest(name, where)
     low, high = -np.inf if low is None else low, np.inf if high is None else high
-    check_limits(low, high, f"the range of column {name!r}")
+    checks.limits(low, high, f"the range of column {name!r}")
     _check_closed(closed)
     return ByRange(name, float(low), float(high), closed)

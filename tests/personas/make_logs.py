@@ -1,7 +1,7 @@
-"""The logs in `logs/`, as lm-eval and Inspect write them: `python -m tests.personas.make_logs` (both packages installed; no network).
+"""The logs in `logs/`, as lm-eval and Inspect write them: `python -m tests.personas.make_logs`, with both installed, offline.
 
-Made with lm-eval 0.4.13 (its dummy model, which answers at random, under two seeds) and inspect-ai 0.3.285 (its mock model, told what to answer
-and how sure to be, two epochs per question). Files are kept as they were written, but for their names.
+Made with lm-eval 0.4.13 (its dummy model, which answers at random, under two seeds) and inspect-ai 0.3.285 (its mock model, told
+what to answer and how sure to be, two epochs per question). Files are kept as they were written, but for their names.
 """
 
 import json
@@ -33,7 +33,18 @@ def lm_eval_logs(folder: Path) -> None:
     (folder / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (folder / "local.yaml").write_text(TASK)
     for name, seed in (("small", 1), ("large", 2)):
-        words = "-m lm_eval run --model dummy --tasks local_choice --include_path . --log_samples".split()
+        words = [
+            "-m",
+            "lm_eval",
+            "run",
+            "--model",
+            "dummy",
+            "--tasks",
+            "local_choice",
+            "--include_path",
+            ".",
+            "--log_samples",
+        ]
         command = [sys.executable, *words, "--output_path", name, "--seed", str(seed)]
         subprocess.run(command, cwd=folder, check=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
         (written,) = (folder / name).rglob("samples_*.jsonl")

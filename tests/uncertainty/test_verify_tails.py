@@ -8,7 +8,7 @@ from scipy.stats import binom, poisson
 
 import truecal as tc
 from truecal.lab.atlas.promises import FEW_OUTPUTS, few_outputs
-from truecal.uncertainty.verify import OutputCells, rejects
+from truecal.uncertainty.verify import promised
 from truecal.uncertainty.verify.tails import Null, terms
 
 
@@ -111,10 +111,10 @@ def test_the_atlas_asks_what_verify_answers(name):
         ones = rng.binomial(counts, rates)
         rows = np.repeat(s, counts)
         labels = np.concatenate([np.arange(c) < k for c, k in zip(counts, ones, strict=True)]).astype(int)
-        promised = tc.verify(tc.Predictions.from_probs(rows, labels), threshold).verdict == "promised"
-        cells = OutputCells(s, counts.astype(float), ones.astype(float), np.ones(len(s)), float(n))
-        assert promised == rejects(cells, threshold, 0.95)
-        answers.add(promised)
+        verdict = tc.verify(tc.Predictions.from_probs(rows, labels), threshold).verdict
+        asked = promised(s, counts.astype(float), ones.astype(float), threshold, 0.95)
+        assert asked == (verdict == "promised")
+        answers.add(asked)
     assert answers == {True, False}
 
 

@@ -1,7 +1,7 @@
 """What a calibrated model would show: labels redrawn from the outputs of their rows, bins kept.
 
-Labels of a cluster are not independent of each other, so they cannot be redrawn; there what each cluster shows beyond its outputs gets
-a random sign instead.
+Labels of a cluster are not independent of each other, so they cannot be redrawn; there what each cluster shows beyond its
+outputs gets a random sign instead.
 """
 
 from collections.abc import Iterator

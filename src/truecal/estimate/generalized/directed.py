@@ -9,8 +9,9 @@ has a mean of at most the true error; it is exactly the true error where the slo
 number per row, s_B(i)[y_i] - sum_k s_Bk p_ik, so it has no bias however many events there are, and its standard error is known.
 With p-th powers over bins the slopes are multiplied by the dual weights (d_B / (sum |B|/n d_B^p)^(1/p))^(p-1).
 
-The slopes are those of the gaps that fitted outputs (`fitted.py`) predict, plus what single cells show beyond chance. They use the labels
-for one or two numbers, and for what is no chance; a calibrated model's sign is one of them, so truth 0 is left to its test.
+The slopes are those of the gaps that fitted outputs (`fitted.py`) predict, plus what single cells show beyond chance. They use
+the labels for one or two numbers, and for what is no chance; a calibrated model's sign is one of them, so truth 0 is left to
+its test.
 """
 
 from dataclasses import dataclass

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
-from truecal.select import check_limits
 from truecal.types import Float64s
 
 _MOST_EVENTS = 64  # up to so many the largest distance is looked for among all pairs of events
@@ -233,7 +232,7 @@ class InterInterval(Distance):
     high: float
 
     def __post_init__(self) -> None:
-        check_limits(self.low, self.high, "the interval")
+        checks.limits(self.low, self.high, "the interval")
         if self.low < 0 or self.high > 1:
             raise InputError(
                 f"the interval [{self.low:g}, {self.high:g}] must lie in [0, 1]; give probabilities, not percentages"

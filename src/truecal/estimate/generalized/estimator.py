@@ -33,10 +33,14 @@ class GeneralizedECE(Estimator):
     Kirchenbauer, Oaks & Heim (2022), eq. 3, after Vaicenavicius et al. (2019). With `lens=TopK(1)`, `binning=EqualWidth(15)` and
     the other defaults this is the usual ECE.
 
-    The interval is a bootstrap with fixed bins. A plug-in error is biased upwards, most of all for a calibrated model. So the low
-    end is the smallest error of the bins that could well have shown a value this high, bias and all; the high end gives no credit
-    for bias. The interval therefore holds the value, and it holds the error of the bins' means about as often as `level` says, or
-    more often. What bins average away no interval shows: see :func:`sweep_granularity`.
+    The interval is for the error of the bins at hand: mean outputs against mean true rates. A plug-in error is biased upwards, most
+    of all with many events. The lower end is free of that bias: it is the error along the direction in which labels and outputs
+    differ (over- or underconfidence, events too frequent or too rare), minus its deviation; truth 0 is in the interval unless the
+    test rejects it. The upper end has credit for the bias that any such error has, but holds the value. What bins average away no
+    interval shows: see :func:`sweep_granularity`.
+
+    The p-value is of labels redrawn from the outputs (of clusters: of random signs), two-sided: errors larger than chance, and
+    models that are over- or underconfident; an underconfident one may show less than chance.
 
     Parameters
     ----------
@@ -47,9 +51,10 @@ class GeneralizedECE(Estimator):
     binning : KDTree(fraction), EqualWidth(bins), EqualMass(bins).
     norm : 1 for the expectation over bins, inf for the maximum.
     level : of the interval; None for no interval.
-    replicates, rng : of the bootstrap.
-    debiased : whether the value is freed of most of its upward bias: the error of the bins whose estimates would have the plug-in
-        value as their mean. With 10 to 100 classes (25 datasets each) the plug-in was 0.02 to 0.41 too high, this 0.00 to 0.15.
+    replicates, rng : of the bootstrap that class-wise errors, comparisons and :class:`InterInterval` use.
+    debiased : whether the value is freed of its upward bias: the error along the fitted direction. With 2 to 100 classes and 150 to
+        1000 rows, over- and underconfident, the plug-in was 0.00 to 0.62 too high, this within 0.02 of the truth on average. Its
+        interval need not reach up to the plug-in value.
 
     >>> import numpy as np, truecal as tc
     >>> rng = np.random.default_rng(0)

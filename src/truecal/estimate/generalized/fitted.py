@@ -1,9 +1,9 @@
 r"""What outputs would describe the labels better: q_k proportional to p_k^a exp(b_k).
 
-The exponent a says that a model is over- or underconfident. An offset b_k is fitted for the one event that stands for all others
-(the rest of a top-k lens, the complement of one probability), and for events that are seen so much more or less often than
-expected that chance does not explain it: beyond the two-sided 5 % point of a normal variable, corrected for the number of events, and
-Bernstein's allowance for small counts. So a calibrated model keeps its outputs but for one or two numbers.
+The exponent a says that a model is over- or underconfident. An offset b_k is fitted for the one event that stands for all
+others (the rest of a top-k lens, the complement of one probability), and for events that are seen so much more or less often
+than expected that chance does not explain it: beyond the two-sided 5 % point of a normal variable, corrected for the number of
+events, and Bernstein's allowance for small counts. So a calibrated model keeps its outputs but for one or two numbers.
 """
 
 import numpy as np

@@ -2,17 +2,19 @@ r"""How sure a binned error of vectors is: test of calibration, chance level, in
 
 What the interval is for: the error of the bins at hand, mean outputs against mean *true rates* of their rows.
 
-Lower end. Truth 0 is in the interval unless the test of calibration rejects it. Otherwise the end is the larger of two limits: the error
-along a fitted direction minus its deviation (`directed.py`), and the value minus the noise of labels (the triangle inequality).
+Lower end. Truth 0 is in the interval unless the test of calibration rejects it. Otherwise the end is the larger of two limits:
+the error along a fitted direction minus its deviation (`directed.py`), and the value minus the noise of labels (the triangle
+inequality).
 
-Upper end. The value has a mean of at least the true error, so value + deviation is a limit. For norm 1 credit is given for the bias that
-every truth of this size has at least. With noise of standard deviation s_c in cell c, a gap of x s_c shows |x + normal| s_c, with mean
-m(x) s_c, m(x) = sqrt(2/pi) exp(-x^2/2) + x (1 - 2 Phi(-x)), which is convex. So by Jensen's inequality the mean of the value is at least
-S m(error / S), where S m(0) is the chance level: gaps in proportion to their noise show least. The end is the error at which that is
-value + deviation; and it is at least the value told (with or without bias), which an interval has to hold.
+Upper end. The value has a mean of at least the true error, so value + deviation is a limit. For norm 1 credit is given for the
+bias that every truth of this size has at least. With noise of standard deviation s_c in cell c, a gap of x s_c shows |x +
+normal| s_c, with mean m(x) s_c, m(x) = sqrt(2/pi) exp(-x^2/2) + x (1 - 2 Phi(-x)), which is convex. So by Jensen's inequality
+the mean of the value is at least S m(error / S), where S m(0) is the chance level: gaps in proportion to their noise show
+least. The end is the error at which that is value + deviation; and it is at least the value told (with or without bias), which
+an interval has to hold.
 
-The value is biased upwards, most of all with many events, so the upper end misses less often than the lower one. Of the misses that a
-level allows the lower end takes 7 in 10.
+The value is biased upwards, most of all with many events, so the upper end misses less often than the lower one. Of the misses
+that a level allows the lower end takes 7 in 10.
 """
 
 from dataclasses import dataclass, replace

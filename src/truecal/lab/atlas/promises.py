@@ -9,17 +9,17 @@ import numpy as np
 from truecal.lab.atlas.door import Door, Trials
 from truecal.lab.atlas.verdicts import ALPHA, JUST_BELOW
 from truecal.lab.worlds.quadrature import Array
-from truecal.uncertainty.verify import OutputCells, rejects
+from truecal.uncertainty.verify import promised
 
 
 @dataclass(frozen=True)
 class FewOutputs:
-    """Outputs with their shares of the rows, and how far their true rates are off; `misses` is what a dataset is expected to add."""
+    """Outputs with their shares of the rows, and how far their true rates are off."""
 
     outputs: tuple[float, ...]
     shares: tuple[float, ...]
     off: tuple[float, ...]
-    misses: tuple[float, ...] | None = None  # of the rows of each output, whatever their number
+    misses: tuple[float, ...] | None = None  # rows expected to be off besides, whatever the size of the dataset
 
     def at(self, n: int) -> tuple[Array, Array, Array]:
         """Outputs, shares and true rates for datasets of n rows."""
@@ -57,14 +57,8 @@ def _promised(world: FewOutputs, n: int, m: int, rng: np.random.Generator) -> Tr
     counts = rng.multinomial(n, shares, size=m)
     ones = rng.binomial(counts, rates)
     distinct, which = np.unique(np.hstack([counts, ones]), axis=0, return_inverse=True)
-    false = [_rejects(s, *np.split(each.astype(np.float64), 2), JUST_BELOW * truth) for each in distinct]
+    false = [promised(s, *np.split(each.astype(np.float64), 2), JUST_BELOW * truth, 1 - ALPHA) for each in distinct]
     return Trials.of_verdicts(np.array(false)[which.ravel()], truth)
-
-
-def _rejects(s: Array, counts: Array, ones: Array, threshold: float) -> bool:
-    seen = counts > 0
-    cells = OutputCells(s[seen], counts[seen], ones[seen], np.ones(int(seen.sum())), float(counts.sum()))
-    return rejects(cells, threshold, 1 - ALPHA)
 
 
 PROMISE_DOORS: tuple[Door, ...] = (

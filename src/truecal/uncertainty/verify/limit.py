@@ -63,6 +63,13 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
     return below, high
 
 
+def promised(outputs: Float64s, counts: Float64s, ones: Float64s, threshold: float, level: float) -> bool:
+    """Whether an error below `threshold` is promised of outputs seen so often, with so many ones; others may exist."""
+    seen = counts > 0
+    cells = OutputCells(outputs[seen], counts[seen], ones[seen], np.ones(int(seen.sum())), float(counts.sum()))
+    return rejects(cells, threshold, level)
+
+
 def rejects(cells: OutputCells, error: float, level: float, *, closed: bool = False) -> bool:
     """Whether a T as small as observed has probability 1 - level or less under every null of this error."""
     return error > 0 and all(p <= 1 - level for p in _tails(cells, error**2, closed, 1 - level))

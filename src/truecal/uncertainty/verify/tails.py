@@ -1,13 +1,13 @@
 r"""How probable a T as small as the one observed is, without simulation.
 
-T = sum_k a_k t(N_k, K_k), where t(N, K) = N (K/N - s)^2 - r (1 - r) and r = (K + 2s) / (N + 2) is the rate drawn towards the output. The
-terms are independent, so the distribution of T is their convolution: a product of Fourier transforms on a grid that reaches from
-the least T to the largest of interest. Masses above the grid would wrap around; they are multiplied by rho^cell before and divided
-by it afterwards, which leaves 1e-7 of them (Gruebel & Hermesmeier, ASTIN Bulletin 29, 1999). Terms are rounded to the nearest cell;
-the counts observed count as at most the observed T wherever rounding puts them.
+T = sum_k a_k t(N_k, K_k), where t(N, K) = N (K/N - s)^2 - r (1 - r) and r = (K + 2s) / (N + 2) is the rate drawn towards the
+output. The terms are independent, so the distribution of T is their convolution: a product of Fourier transforms on a grid that
+reaches from the least T to the largest of interest. Masses above the grid would wrap around; they are multiplied by rho^cell
+before and divided by it afterwards, which leaves 1e-7 of them (Gruebel & Hermesmeier, ASTIN Bulletin 29, 1999). Terms are
+rounded to the nearest cell; the counts observed count as at most the observed T wherever rounding puts them.
 
-With many outputs T is taken as normal, with its exact mean and variance. Its own lower tail is lighter, because T is skewed to the
-right, so this errs on the safe side.
+With many outputs T is taken as normal, with its exact mean and variance. Its own lower tail is lighter, because T is skewed to
+the right, so this errs on the safe side.
 """
 
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class Null:
         return self._below(self._transforms.prod(axis=0), mean)
 
     def tail_with(self, j: int, share: float, rate: float) -> float:
-        """P(T <= observed) when output j has Poisson counts of ones and zeros: `share` expected rows, a part `rate` of them ones."""
+        """P(T <= observed) when output j has Poisson counts: `share` rows expected, a part `rate` of them ones."""
         if self._many:
             own_mean, own_variance = self._poisson_moments(j, share, rate)
             mean, variance = (float(each.sum() - each[j]) for each in self._moments)

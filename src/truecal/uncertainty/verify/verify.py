@@ -137,7 +137,7 @@ def verify(
     >>> p = rng.choice(levels, 20_000)
     >>> print(tc.verify(tc.Predictions.from_probs(p, rng.random(20_000) < p), threshold=0.02, outputs=levels))
     promised: the calibration error is below 0.02 (at 95%; positive class, n=20000)
-      estimate 0.0000, at most 0.0101, at least 0.0000
+      estimate 0.0000, at most 0.0102, at least 0.0000
       assumes: rows are independent draws of the population that the statement is about
       explicit bound without approximation: 0.0855
       5 distinct outputs, alpha = 1.02: well balanced

@@ -33,11 +33,11 @@ class CenteredIsotonic(ScoreMapping):
 
     Notes
     -----
-    The first and the last block are continued with the slope beside them, at most half way to 0 or 1. Where such a block
-    of n rows holds one outcome only, its value is a / (n + 2 a) or (n + a) / (n + 2 a) (at most half of the next one) with a = 1/4, so
-    the curve never says 0 or 1 and its log loss is finite. On 336 made datasets of 45 to 300 rows, a = 1 (Laplace's), 1/2, 1/4
-    and 1/10 had mean log losses of 0.258, 0.251, 0.250 and 0.253 on rows not fitted on. Scores that do not rise with the outcomes leave one block: a
-    constant map, and a warning.
+    The first and the last block are continued with the slope beside them, at most half way to 0 or 1. Where such a block of
+    n rows holds one outcome only, its value is a / (n + 2 a) or (n + a) / (n + 2 a) with a = 1/4 (at most half of the next
+    one), so the curve never says 0 or 1 and its log loss is finite. On 336 made datasets of 45 to 300 rows, a = 1 (Laplace's),
+    1/2, 1/4 and 1/10 had mean log losses of 0.258, 0.251, 0.250 and 0.253 on rows not fitted on. Scores that do not rise with
+    the outcomes leave one block: a constant map, and a warning.
 
     References
     ----------

@@ -36,8 +36,9 @@ class VectorScaling(SoftmaxScaling):
     Notes
     -----
     A penalty of (K / n) / 1000 on squared biases and squared changes of the scale relative to the best temperature keeps the
-    optimum finite where the likelihood has none: a class that never occurs in y, labels that can all be put first (a warning
-    says so in both cases), or a class that can be told from all others. It vanishes with the number of rows.
+    optimum finite where a class never occurs in y (a warning says so) or can be told from all others; it vanishes with the
+    number of rows. If some parameters put every label first, the penalty is K / n, as in structured vector scaling, and a
+    warning says so.
 
     References
     ----------
