@@ -124,7 +124,8 @@ def make(target: Target, rng: random.Random) -> Call:
         starred = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters)
         for parameter in parameters:
             if i == 0 and parameter.name in together and (i, parameter.name) not in hostile:
-                value, bad = together[parameter.name] and _contained(together[parameter.name], rng, 0.3), False
+                given, bad = together[parameter.name], False
+                value: str | None = _contained(given, rng, 0.3) if given else None
             else:
                 value, bad = _value(parameter, (i, parameter.name) in hostile, several, rng)
             refuse |= bad and hostility == 1

@@ -68,7 +68,8 @@ def deviation(sample: Sample, partition: Partition, bins: VectorBins, slope: Flo
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
     noise *= weight
     if sample.units is not None:
-        noise, weight = np.bincount(sample.units, noise), np.bincount(sample.units, weight)
+        noise = np.bincount(sample.units, noise).astype(np.float64)
+        weight = np.bincount(sample.units, weight).astype(np.float64)
     even = float(weight.max()) * float(np.ptp(slope, axis=1) @ bins.share) / 2
     return float(np.sqrt(noise @ noise + _MORE * even**2)) / float(bins.weight.sum())
 

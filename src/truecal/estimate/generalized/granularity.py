@@ -98,7 +98,7 @@ def sweep_granularity(
     for tree in trees:
         partition = grown.pruned(tree.minimum(vector))
         judged = judge.judged(vector, checks.generator(rng), partition)
-        bins, chance = judged.bins, judged.estimate.chance
+        bins, estimate = judged.bins, judged.estimate
         points = bins.count[bins.weight > 0]
         drawn = resample(
             vector,
@@ -110,7 +110,9 @@ def sweep_granularity(
             rng=checks.generator(rng),
         )
         spread = drawn.values.std(ddof=1)
-        rows.append((judged.estimate.value, spread, chance, bins.filled, points.min(), np.median(points), points.max()))
+        rows.append(
+            (estimate.value, spread, estimate.chance, bins.filled, points.min(), np.median(points), points.max())
+        )
     value, spread, chance, bins_, fewest, median, most = (np.array(column) for column in zip(*rows, strict=True))
     stable = _stable(value, bins_, median)
     return GranularitySweep(np.array(asked), value, spread, chance, bins_.astype(np.intp), fewest, median, most, stable)

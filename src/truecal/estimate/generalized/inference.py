@@ -91,8 +91,7 @@ class Inference:
         expected = float(root(chance.powers, norm).mean())
         low, noise_level = 0.0, expected
         if p <= below:
-            sample, *rest = given
-            noise = root(noise_powers(sample, fitted, *rest, rng), norm)
+            noise = root(noise_powers(given[0], fitted, *given[1:], rng), norm)
             low = max(
                 along.value + float(ndtri(below)) * along.deviation, value - float(np.quantile(noise, 1 - below)), 0.0
             )

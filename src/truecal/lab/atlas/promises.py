@@ -56,8 +56,8 @@ def _promised(world: FewOutputs, n: int, m: int, rng: np.random.Generator) -> Tr
     truth = float(np.sqrt(shares @ (rates - s) ** 2))
     counts = rng.multinomial(n, shares, size=m)
     ones = rng.binomial(counts, rates)
-    distinct, which = np.unique(np.hstack([counts, ones]), axis=0, return_inverse=True)
-    false = [promised(s, *np.split(each.astype(np.float64), 2), JUST_BELOW * truth, 1 - ALPHA) for each in distinct]
+    distinct, which = np.unique(np.stack([counts, ones], axis=1).astype(np.float64), axis=0, return_inverse=True)
+    false = [promised(s, seen, hits, JUST_BELOW * truth, 1 - ALPHA) for seen, hits in distinct]
     return Trials.of_verdicts(np.array(false)[which.ravel()], truth)
 
 

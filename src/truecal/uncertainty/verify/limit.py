@@ -103,7 +103,7 @@ def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Ite
                     continue
                 for share in {max(float(least[j]), needed), max(float(n_k[j] / n), needed)}:
                     rate = float(np.clip(s[j] + plausible.side[j] * np.sqrt(left / share), 0, 1))
-                    yield null.tail_with(j, n * share, rate)
+                    yield null.tail_with(int(j), n * share, rate)
 
 
 def _plausible(cells: OutputCells) -> _Plausible:
