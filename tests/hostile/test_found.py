@@ -67,6 +67,10 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
             "fewer than 20 events in 10,000,000 rows",
         ),
         (lambda: tc.lab.World(tc.lab.Uniform()).true_error(norm="2"), "norm must be a number, not '2'"),
+        (
+            lambda: tc.lab.TopLabelWorld(tc.lab.World(tc.lab.Uniform(0.6, 1.0)), classes=float("nan")),
+            "classes must be a whole number of at least 2, not nan",
+        ),
         (lambda: tc.lab.World(tc.lab.Uniform(), int), "the curve must turn an array of scores"),
         (lambda: tc.study.covariate_trend(P, "size"), "ndarray is not a data frame"),
         (lambda: tc.study.pareto(pd.DataFrame({"model": ["a"]}), metrics=P), "metrics must be a list of texts"),
@@ -101,4 +105,6 @@ def test_a_whole_number_beyond_64_bits_is_a_temperature():
     torch = pytest.importorskip("torch")
     logits, targets = torch.tensor(np.random.default_rng(0).normal(size=(20, 3))), torch.arange(20) % 3
     whole, real = (tc.train.soft_binned_error(logits, targets, temperature=t) for t in (10**30, 1e30))
+    assert float(whole) == float(real)
+    whole, real = (tc.train.focal_loss(logits, targets, gamma=gamma) for gamma in (10**30, 1e30))
     assert float(whole) == float(real)

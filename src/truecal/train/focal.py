@@ -1,5 +1,6 @@
 """Focal loss: cross-entropy that cares less about rows the network already has right."""
 
+import sys
 from typing import Literal, TypeAlias
 
 from truecal import checks
@@ -79,12 +80,12 @@ def focal_loss(
 def _focused(log_p: Tensor, gamma: Gamma) -> Tensor:
     """(1 - p)^gamma log p. Below the clamp the gradient of the power (infinite for gamma < 1) meets a factor of 0, not NaN."""
     rest = -torch.expm1(log_p)
-    power = gamma if not isinstance(gamma, str) else _flsd_53(log_p)
+    power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
     return rest.clamp_min(torch.finfo(rest.dtype).tiny) ** power * log_p
 
 
 def _binary(log_p: Tensor, log_rest: Tensor, gamma: Gamma) -> Tensor:
-    power = gamma if not isinstance(gamma, str) else _flsd_53(log_p)
+    power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
     return torch.exp(power * log_rest) * log_p
 
 
@@ -94,7 +95,7 @@ def _flsd_53(log_p: Tensor) -> Tensor:
 
 
 def _check_gamma(gamma: Gamma) -> None:
-    wrong = gamma != "flsd-53" if isinstance(gamma, str) else not 0 <= gamma < float("inf")
+    wrong = gamma != "flsd-53" if isinstance(gamma, str) else not 0 <= gamma <= sys.float_info.max
     if wrong:
         raise InputError(f"gamma must be a number of at least 0, such as 3, or 'flsd-53', not {gamma!r}")
 

@@ -37,8 +37,7 @@ class TopLabelWorld:
     classes: int
 
     def __post_init__(self) -> None:
-        if self.classes < 2:
-            raise InputError(f"a world of classes needs at least 2 of them, not {self.classes}")
+        checks.whole(self.classes, "classes", 2)
         below = self.top.scores.expectation(lambda c, rest: (c <= 1.0 / self.classes).astype(np.float64))
         if below > 0:
             raise InputError(f"{below:.1%} of the top scores are not above 1/{self.classes}: they cannot be top scores")
