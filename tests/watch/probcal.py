@@ -7,7 +7,6 @@ probcal has no tolerance, and a watch is given none.
 import sys
 
 import numpy as np
-from probcal.monitor import CalibrationMonitor
 
 import truecal as tc
 from tests.watch.simulate import CHANGES
@@ -20,6 +19,8 @@ def delays(scores: str, change: str, seed: int) -> list[int]:
     """Batches from the change to the alarm of each, AFTER + 1 where there is none, 0 where it came before."""
     rng = np.random.default_rng([seed, 31])
     watch = tc.Watch(tolerance=0.0)
+    from probcal.monitor import CalibrationMonitor
+
     monitors = [CalibrationMonitor(), CalibrationMonitor(plug_in_window=10)]
     first = [AFTER + 1] * 3
     for look in range(1, BEFORE + AFTER + 1):
