@@ -241,11 +241,18 @@ def test_unknown_names_are_answered_with_the_known_ones():
 
 
 def test_a_flat_likelihood_has_no_standard_error():
-    """Two scores, one outcome each way: along one direction nothing is known, which is said by NaN and not by a warning."""
-    from truecal.lab.worlds.fit_curve import candidates, fit_curve
+    """Two scores, one outcome each way: along one direction nothing is known, which is said by NaN and not by a warning.
 
+    Whether rounding leaves the matrix an inverse differs by processor; where it does not, `fit_world` refuses the rows.
+    """
     c = np.repeat([0.5, 0.5 + 1e-12], 20)
     y = np.tile([0.0, 1.0], 20)
-    fits = [fit_curve(link, inner, terms, c, 1 - c, y, np.ones(40)) for link, inner, terms in candidates()]
-    errors = np.array([[fit.b0_standard_error, fit.b1_standard_error] for fit in fits])
-    assert np.all(np.isnan(errors) | (errors >= 0))
+    for link, inner, terms in candidates():
+        try:
+            fit = fit_curve(link, inner, terms, c, 1 - c, y, np.ones(40))
+        except np.linalg.LinAlgError:
+            with pytest.raises(InputError, match="40 rows do not determine a curve"):
+                fit_world(Profile.from_arrays(c, y))
+            continue
+        errors = np.array([fit.b0_standard_error, fit.b1_standard_error])
+        assert np.all(np.isnan(errors) | (errors >= 0))

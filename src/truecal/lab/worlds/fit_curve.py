@@ -11,7 +11,6 @@ from itertools import product
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from truecal.errors import InputError
 from truecal.lab.worlds.curves import GLM, Function, transform
@@ -82,7 +81,7 @@ def fit_curve(
     variance = np.full(b.size, np.nan)  # a coefficient on its bound has no standard error
     if not at_bound.all():
         free = np.ix_(~at_bound, ~at_bound)
-        known = _inverse_diagonal(-hessian[free])
+        known = np.diag(np.linalg.inv(-hessian[free]))
         variance[~at_bound] = np.where(known > 0, known, np.nan)  # nor has one along which the likelihood is flat
     place = terms.split("_")
     coefficient = {name: float(b[place.index(name)]) if name in place else 0.0 for name in ("b0", "b1")}
@@ -92,24 +91,6 @@ def fit_curve(
 
 def _start(link: Function, sign: list[float]) -> Array:
     return np.zeros(len(sign)) if link == "logit" else np.array(sign) * 0.5
-
-
-def _inverse_diagonal(matrix: Array) -> Array:
-    """The diagonal of the inverse; NaN where there is none (whether rounding leaves a flat direction one differs by processor)."""
-    try:
-        return np.diag(np.linalg.inv(matrix))
-    except np.linalg.LinAlgError:
-        return np.full(len(matrix), np.nan)
-
-
-def _newton_step(hessian: Array, gradient: Array, free: npt.NDArray[np.bool_]) -> Array:
-    """The step of the free coefficients; along directions in which the likelihood is exactly flat there is none."""
-    step, matrix = np.zeros_like(gradient), -hessian[np.ix_(free, free)]
-    try:
-        step[free] = np.linalg.solve(matrix, gradient[free])
-    except np.linalg.LinAlgError:
-        step[free] = np.linalg.lstsq(matrix, gradient[free])[0]
-    return step
 
 
 def _maximise(
@@ -126,7 +107,8 @@ def _maximise(
         free = ~held
         if not free.any():
             break
-        step = _newton_step(hessian, gradient, free)
+        step = np.zeros_like(b)
+        step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
         if gradient @ step < 1e-12 * max(1.0, abs(value)):
             break
         share = 1.0
@@ -142,7 +124,8 @@ def _maximise(
     for _ in range(2):
         free = (b > low) & (b < high)
         if free.any():
-            step = _newton_step(hessian, gradient, free)
+            step = np.zeros_like(b)
+            step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
             last = np.clip(b + step, low, high)
             new = _log_likelihood(link, X, y, w, last)
             if new[0] > value - 1e-9 * max(1.0, abs(value)):
