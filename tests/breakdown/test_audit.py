@@ -84,8 +84,8 @@ def test_calibrated_data_are_rarely_flagged(kind):
     finds = 0
     for seed in range(150):
         rng = np.random.default_rng([seed, 21])
-        n = 1000
-        columns = {f"c{j}": rng.integers(0, 3, n) for j in range(3)}
+        n = 3000
+        columns = {f"c{j}": rng.integers(0, 4, n) for j in range(5)}
         p = {"ties": rng.integers(1, 5, n) / 5, "skewed": rng.beta(0.3, 6, n)}.get(kind, rng.beta(2, 2, n))
         labels, clusters = rng.random(n) < p, None
         if kind == "clusters":
