@@ -135,7 +135,7 @@ def settings(init: Callable[..., Any], settings: Mapping[str, Any], check: Calla
         check()
     except TruecalError:
         raise
-    except Exception:
+    except Exception:  # as in `checked`
         refuse_misfits(init, (), settings, numbers=True)
         raise
 
