@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
+from truecal import checks
 from truecal.breakdown.segments.levels import Level, rows_within
 from truecal.frame import Frame, Tabular
 
@@ -70,6 +71,7 @@ class Segment:
         words = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
         return ", ".join(f"{printable(level.column)}{words[level.kind]}{printable(level.text)}" for level in levels)
 
+    @checks.checked
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
         """The rows of any predictions that belong to this segment."""
         return rows_within(self.levels, preds.columns, len(preds))

@@ -49,6 +49,7 @@ class Subgroups(Tabular):
         """Subgroups whose error is not chance, at this level for all of them together."""
         return self.adjusted <= 1 - self.level
 
+    @checks.checked
     def beyond(self, tolerance: float) -> NDArray[np.bool_]:
         """Subgroups whose error is larger than a tolerance, at this level for all of them together.
 

@@ -13,7 +13,8 @@ columns have fewer rows and their errors stand out less. Weights fixed in advanc
 Family-wise p. The largest u is compared with the largest u of datasets in which outcomes are redrawn from the scores, one redraw
 for all segments (Westfall & Young 1993, max-T). If the rows of a segment are calibrated, all tests within it are distributed as in
 the redraws whatever happens elsewhere, so the step-down form, which leaves out what is rejected already, keeps the family-wise
-error as well.
+error as well. The share of redraws that reach u is known up to their number: its standard error is added, so that a find does not
+hang on the luck of the redraws. Of 199 redraws 6 may reach a find at level 0.95 instead of 9: 3.5 % false finds, by construction.
 
 Rows that share a unit. Residuals of whole units are multiplied by one normal variable each (the wild bootstrap of Liu 1988, with
 normal multipliers as in Chernozhukov, Chetverikov & Kato 2013); every sum is judged in units of the deviation its multiples have.
@@ -156,7 +157,7 @@ class Null:
         least = 0.0
         while True:
             maxima = np.sort(self.largest_without(rejected))
-            reached = (1 + len(maxima) - np.searchsorted(maxima, u - 1e-9)) / (1 + len(maxima))
+            reached = _p_value(len(maxima) - np.searchsorted(maxima, u - 1e-9), len(maxima))
             fresh = ~rejected & (u >= _limit(maxima, level))
             if not fresh.any():
                 p[~rejected] = np.maximum(reached[~rejected], least)
@@ -166,9 +167,20 @@ class Null:
             rejected |= fresh
 
 
+def _p_value(reached: NDArray[np.intp], draws: int) -> Float64s:
+    """Of a u that so many of the redraws reach, the standard error of that share included.
+
+    >>> _p_value(np.array([0, 6, 7, 199]), 199).round(4)
+    array([0.01  , 0.048 , 0.0539, 1.    ])
+    """
+    share = (1 + reached) / (1 + draws)
+    return np.asarray(np.minimum(share + np.sqrt(share * (1 - share) / (1 + draws)), 1.0))
+
+
 def _limit(maxima: Float64s, level: float) -> float:
-    place = int(np.ceil(level * (len(maxima) + 1) - 1e-9)) - 1
-    return float(np.sort(maxima)[place]) + 1e-9
+    """The least u whose p-value is at most 1 - level."""
+    allowed = np.flatnonzero(_p_value(np.arange(len(maxima)), len(maxima)) <= 1 - level + 1e-12)
+    return float(np.sort(maxima)[len(maxima) - len(allowed)]) + 1e-9 if len(allowed) else np.inf
 
 
 def joint_null(records: Records, tables: Tables, tests: Pairs, draws: int, progress: parallel.Progress) -> Null:

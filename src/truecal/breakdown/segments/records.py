@@ -117,7 +117,8 @@ def records_of_groups(groups: Grouped) -> Records:
         raise InputError(
             "a scan of all classes keeps no rows that tie them together; audit tc.OneClass(name) or TopLabel()"
         )
-    keys, sketches = list(groups.sketches), [parts[0] for parts in groups.sketches.values()]
+    keys = sorted(groups.sketches, key=repr)  # engines list groups in orders of their own, and redraws go by the order
+    sketches = [groups.sketches[key][0] for key in keys]
     if any(sketch.fraction > 0 for sketch in sketches):
         raise InputError("a scan with weights that are not whole numbers cannot be audited; audit the rows in memory")
     w, y, c = (np.concatenate(parts) for parts in zip(*map(_sums, sketches), strict=True))
