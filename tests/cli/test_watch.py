@@ -84,6 +84,8 @@ def test_days_kept_as_sketches(truecal, month, tmp_path):
     parts = sorted(kept.rglob("sketch.npz"))
     ran = truecal("sketch", "merge", *parts, "--out", tmp_path / "all.npz")
     assert "2400 rows of 6 sketches" in ran.out
+    assert "2400 rows of 6 sketches" in truecal("sketch", "merge", kept, "--out", tmp_path / "folder.npz").out
+    assert json.loads(truecal("sketch", "show", kept, "--json").out)["rows"] == 2400
     shown = json.loads(truecal("sketch", "show", tmp_path / "all.npz", "--json").out)
     assert (shown["rows"], shown["schema"]) == (2400, "truecal.sketch")
     assert shown["low"] <= shown["value"] <= shown["high"]

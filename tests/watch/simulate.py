@@ -12,9 +12,10 @@ from itertools import product
 import numpy as np
 
 import truecal as tc
-from truecal.watch.cells import edges
+from truecal.watch.cells import Batch, edges
 from truecal.watch.evidence import starting_weight, unspent_weight
 from truecal.watch.experts import Experts, log_sum
+from truecal.watch.stream import Stream
 
 Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
 SCORES = ("uniform", "skewed", "rare", "tied")
@@ -79,10 +80,10 @@ def simulate(
     first = {name: np.full(streams, never) for name in ("ever", "changed", "daily")}
     for look in range(1, looks + 1):
         n, ones = _drawn(rng, rows, share, truth(mean, look), many)
-        won, learned = experts.play_cells(n, ones, mean, learned)
-        ever = np.logaddexp(ever, np.log(starting_weight(look)) + experts.prior) + won
+        won, learned, entry = experts.play_cells(n, ones, mean, learned)
+        ever = np.logaddexp(ever, np.log(starting_weight(look)) + entry) + won
         if groups == 1:
-            change = np.logaddexp(change, experts.prior) + won
+            change = np.logaddexp(change, entry) + won
         log_e = np.logaddexp(log_sum(ever), np.log(unspent_weight(look)))
         raised = {
             "ever": _called(log_e.reshape(streams, groups), -np.log(alpha)),
@@ -125,7 +126,7 @@ def _daily(n: np.ndarray, ones: np.ndarray, mean: np.ndarray, tolerance: float, 
     return np.maximum(*beyond) > norm.isf(level / 2)
 
 
-def false_alarms(streams: int, looks: int) -> None:
+def false_alarms(streams: int, looks: int, sizes: tuple[int, ...], kinds: tuple[str, ...]) -> None:
     """Models within the tolerance: how many streams ever raise an alarm."""
     edge: dict[str, tuple[float, Truth]] = {
         "tolerance 0, calibrated": (0.0, lambda c, _: c),
@@ -133,14 +134,12 @@ def false_alarms(streams: int, looks: int) -> None:
         "0.02, at the upper edge": (0.02, lambda c, _: np.minimum(c + 0.02, 1)),
         "0.02, at the lower edge": (0.02, lambda c, _: np.maximum(c - 0.02, 0)),
     }
-    for rows in (300, 50, 5000):
-        for scores in SCORES:
-            for name, (tolerance, truth) in edge.items():
-                if rows != 300 and name == "0.02, calibrated":
-                    continue  # the easiest case: shown once
-                run = simulate(scores, rows, tolerance, truth, streams=streams, looks=looks, seed=7)
-                ever, change, daily = ((getattr(run, kind) <= looks).mean() for kind in ("ever", "changed", "daily"))
-                print(f"{rows} | {scores} | {name} | {ever:.4f} | {change:.3f} | {daily:.3f}", flush=True)
+    for rows, scores, (name, (tolerance, truth)) in product(sizes, kinds, edge.items()):
+        if rows != 300 and name == "0.02, calibrated":
+            continue  # the easiest case: shown once
+        run = simulate(scores, rows, tolerance, truth, streams=streams, looks=looks, seed=7)
+        ever, change, daily = (int((getattr(run, kind) <= looks).sum()) for kind in ("ever", "changed", "daily"))
+        print(f"{rows} | {scores} | {name} | {ever} | {change} | {daily} of {streams}", flush=True)
 
 
 def delays(streams: int) -> None:
@@ -198,20 +197,28 @@ def families(streams: int, looks: int, kinds: tuple[str, ...] = SCORES) -> None:
 
 
 def clusters(streams: int, looks: int) -> None:
-    """Thirty units of ten rows with one outcome each, calibrated: how many streams ever raise an alarm."""
-    rng = np.random.default_rng(11)
-    alarms = {"as units": 0, "as rows": 0}
-    for _ in range(streams):
-        watches = {name: tc.Watch(tolerance=0.0) for name in alarms}
-        for _ in range(looks):
-            p = np.repeat(rng.random(30), 10)
-            y = np.repeat(rng.random(30), 10) < p
-            units = np.repeat(np.arange(30), 10)
-            watches["as units"].update(tc.Predictions.from_probs(p, y, clusters=units))
-            watches["as rows"].update(tc.Predictions.from_probs(p, y))
-        for name, watch in watches.items():
-            alarms[name] += watch.step().alarm
-    print(f"clusters of 10 | {looks} looks | {alarms} of {streams}", flush=True)
+    """Ten units of ten rows, whose outcomes come from one uniform variable each: how many streams ever raise an alarm."""
+    size, many = 10, 10
+    units = np.repeat(np.arange(many), size)
+    cases: dict[str, tuple[float, float, bool]] = {
+        "tolerance 0, calibrated": (0.0, 0.0, True),
+        "0.02, at the upper edge": (0.02, 0.02, True),
+        "0.02, at the lower edge": (0.02, -0.02, True),
+        "tolerance 0, calibrated, taken as rows": (0.0, 0.0, False),
+    }
+    for name, (tolerance, off, together) in cases.items():
+        rng, alarms = np.random.default_rng(11), 0
+        for _ in range(streams):
+            stream = None
+            for _ in range(looks):
+                p = rng.random(len(units))
+                y = (np.repeat(rng.random(many), size) < p + off).astype(float)
+                batch = Batch.from_units(p, y, units) if together else Batch.from_sketch(tc.Sketch.from_arrays(p, y))
+                stream = (stream or Stream.beginning(tolerance, batch)).after(batch)
+                if stream.evidence.log_e >= -np.log(0.05):
+                    alarms += 1
+                    break
+        print(f"{many} clusters of {size} | {looks} looks | {name} | {alarms} of {streams}", flush=True)
 
 
 def advised(streams: int) -> None:
@@ -241,16 +248,18 @@ def advised(streams: int) -> None:
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or ["delays", "fastest", "families", "false", "clusters", "advice"]
-    if "clusters" in chosen:
-        clusters(60, 100)
-    if "advice" in chosen:
-        advised(60)
-    if "delays" in chosen:
+    wanted = sys.argv[1:] or ["delays", "fastest", "families", "false", "clusters", "advice"]
+    scores_wanted = tuple(kind for kind in SCORES if kind in wanted) or SCORES
+    rows_wanted = tuple(int(word) for word in wanted if word.isdigit()) or (300, 50, 5000)
+    if "clusters" in wanted:
+        clusters(200, 100)
+    if "advice" in wanted:
+        advised(30)
+    if "delays" in wanted:
         delays(200)
-    if "fastest" in chosen:
+    if "fastest" in wanted:
         fastest(500)
-    if "families" in chosen:
-        families(200, 1000, tuple(kind for kind in SCORES if kind in chosen) or SCORES)
-    if "false" in chosen:
-        false_alarms(200, 1000)
+    if "families" in wanted:
+        families(200, 1000, scores_wanted)
+    if "false" in wanted:
+        false_alarms(200, 1000, rows_wanted, scores_wanted)

@@ -5,7 +5,7 @@ import pytest
 
 from truecal.watch.cells import Batch, UnitRows, edges
 from truecal.watch.evidence import Evidence, starting_weight, unspent_weight
-from truecal.watch.experts import Experts
+from truecal.watch.experts import Experts, Played
 from truecal.watch.mean_error import MeanError
 
 SCORES = np.concatenate([[0.0, 1e-7, 0.01, 0.02, 0.98, 0.99, 1 - 1e-7, 1.0], np.linspace(0.05, 0.95, 19)])
@@ -31,7 +31,7 @@ def test_the_mixture_is_one_and_every_expert_plays():
     held = experts(0.02)
     assert np.exp(held.prior).sum() == pytest.approx(1.0)
     batch = Batch.from_units(SCORES, (SCORES > 0.3).astype(float), np.arange(len(SCORES)))
-    won, learned = held.play(batch, held.unlearned())
+    won, learned, _ = held.play(batch, held.unlearned())
     assert won.shape == held.prior.shape == held.kinds.shape
     assert np.exp(learned).sum(axis=-1) == pytest.approx(1.0)
     single = Experts.of(0.02, np.ones(1), np.array([0.7]))
@@ -54,6 +54,52 @@ def test_a_cell_never_wins_more_than_its_rows(tolerance):
         assert (rows - alone <= 0.01 + 0.02 * np.abs(rows)).all()  # and little less
 
 
+@pytest.mark.parametrize("units", [False, True])
+@pytest.mark.parametrize("tolerance", [0.0, 0.01, 0.02, 0.1])
+def test_opposite_experts_win_at_most_their_shares_together(tolerance, units):
+    """Mean winnings of a product's first batch, for every edge of the band that rows can be at: never beyond the shares."""
+    rng = np.random.default_rng(3)
+    c = np.concatenate([rng.random(60), rng.beta(0.3, 12, 60), rng.uniform(0.4, 0.4 + 1 / 64, 60)])
+    code = rng.integers(0, 40, len(c)) if units else np.arange(len(c))
+    batch = Batch.from_units(c, np.zeros(len(c)), code)
+    if not units:
+        batch = Batch(batch.n, batch.ones, batch.mean, batch.size, batch.total, batch.squares)
+    held = Experts.of(tolerance, batch.n, batch.mean)
+    shares, mirror = np.exp(held.play(batch, held.unlearned()).entry), experts_mirror(held)
+    place = nearest_cell(batch, c)
+    tilt, cost = held._bets(c) if units else (part[place] for part in held._bets(batch.mean))
+    region = np.searchsorted(held.region_cuts, c if units else batch.mean[place], side="right")
+    largest = 0.0
+    for trial in range(40):
+        high = rng.random(len(c)) < rng.random() if trial > 1 else np.full(len(c), trial == 1)
+        p = np.where(high, np.minimum(c + tolerance, 1), np.maximum(c - tolerance, 0))[:, None]
+        factor = (1 + p * np.expm1(tilt)) * np.exp(-cost)
+        inside = np.repeat(held.spans[:, region].T[:, :, None], 14, axis=2)
+        local = 1 + inside * (factor[:, None, 34:] - 1)
+        each = np.concatenate([factor[:, :34], local.reshape(len(c), -1)], axis=1)
+        size = np.bincount(code)[:, None]
+        won = np.prod(
+            np.add.reduceat(each[np.argsort(code, kind="stable")], np.cumsum(size) - size[:, 0]) / size, axis=0
+        )
+        together = shares[:-2] * won + (shares[:-2] * won)[mirror]
+        allowed = 2 * np.exp(held.prior[:-2])
+        assert (together <= allowed * (1 + 1e-9)).all()
+        largest = max(largest, float((together / allowed).max()))
+    assert largest > 0.95  # nothing is given away either
+
+
+def experts_mirror(held):
+    """Place of the opposite of every expert that does not learn."""
+    sizes = [12, 14, 8, *[14] * len(held.spans)]
+    return np.concatenate([sum(sizes[:i]) + np.arange(size)[::-1] for i, size in enumerate(sizes)])
+
+
+def nearest_cell(batch, c):
+    """The place in a batch of the cell of every score."""
+    cell = np.searchsorted(edges(), batch.mean, side="right")
+    return np.searchsorted(cell, np.searchsorted(edges(), c, side="right"))
+
+
 def test_units_of_one_row_are_rows():
     rng = np.random.default_rng(1)
     c = rng.choice([0.1, 0.5, 0.8, 0.95], 200)
@@ -70,8 +116,8 @@ def test_units_of_one_row_are_rows():
 def test_a_unit_is_one_bet_whatever_its_size():
     held = experts(0.0)
     rows = UnitRows(np.full(1000, 0.5), np.ones(1000), np.array([0]))
-    won, _ = held._play_units(rows, held.unlearned())
-    one, _ = held._play_units(UnitRows(np.array([0.5]), np.ones(1), np.array([0])), held.unlearned())
+    won, *_ = held._play_units(rows, held.unlearned())
+    one, *_ = held._play_units(UnitRows(np.array([0.5]), np.ones(1), np.array([0])), held.unlearned())
     assert won == pytest.approx(one)
 
 
@@ -90,7 +136,7 @@ def test_evidence_starts_at_one_and_weights_are_spent_once():
     assert spent + left == pytest.approx(1.0)
     held = experts(0.0)
     assert Evidence.none(held).log_e == pytest.approx(0.0)
-    nothing = Evidence.none(held).after(held, np.zeros(len(held.prior)), held.unlearned())
+    nothing = Evidence.none(held).after(Played(np.zeros(len(held.prior)), held.unlearned(), held.prior))
     assert nothing.log_e == pytest.approx(0.0, abs=1e-9)  # a batch that says nothing leaves e = 1
     assert nothing.log_change == pytest.approx(0.0, abs=1e-9)  # and the sum over one start
 
@@ -101,7 +147,7 @@ def test_the_start_is_where_the_winnings_began():
     for batch in range(1, 11):
         won = np.full(len(held.prior), -1.0)
         won[3] = 2.0 if batch >= 7 else -1.0
-        evidence = evidence.after(held, won, held.unlearned())
+        evidence = evidence.after(Played(won, held.unlearned(), held.prior))
     assert evidence.start == 7
 
 

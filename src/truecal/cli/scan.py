@@ -185,3 +185,9 @@ def _classes(source: Source, lens: str, numeric: bool) -> tuple[Sequence[object]
         numbers = [int(name) for name in given]
         return numbers, dict(zip(given, numbers, strict=True))
     return None, {name: i for i, name in enumerate(given)}
+
+
+def sketch_files(name: str) -> list[str]:
+    """The saved sketches behind a file or folder."""
+    path = Path(name)
+    return [name] if path.suffix == ".npz" else sorted(map(str, path.rglob("*.npz"))) if path.is_dir() else []

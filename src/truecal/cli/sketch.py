@@ -1,15 +1,20 @@
 """`truecal sketch`: days that are only kept as sketches: saved, merged, shown."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
 from truecal.cli.answer.output import answer, output_options
 from truecal.cli.estimators import lens_option
-from truecal.cli.scan import scanned
+from truecal.cli.scan import scanned, sketch_files
 from truecal.cli.source import Source, by_option, scan_options
 from truecal.errors import InputError
+
+if TYPE_CHECKING:
+    import truecal as tc
 
 
 @click.group()
@@ -53,25 +58,21 @@ def save(source: Source, lens: str, out: str) -> None:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--out", metavar="FILE", required=True, help="The sketch to write.")
 def merge(files: tuple[str, ...], out: str) -> None:
-    """Add the sketches in FILE... up into one; they must judge the same scores."""
-    import truecal as tc
-
-    total = tc.Sketch()
-    for file in files:
-        total.merge(tc.Sketch.load(file))
+    """Add the sketches in FILE... up into one; they must judge the same scores. A folder stands for all sketches below it."""
+    total, many = _added(files)
     total.save(out)
-    click.echo(f"wrote {out}: {total.rows} rows of {len(files)} sketches in {total.cells} cells")
+    click.echo(f"wrote {out}: {total.rows} rows of {many} sketches in {total.cells} cells")
 
 
 @sketch.command()
 @click.argument("file", metavar="FILE")
 @output_options
 def show(file: str, as_json: bool, out: str | None) -> None:
-    """Say what a sketch holds: rows, cells, and the calibration error with its interval."""
+    """Say what a sketch, or all sketches below a folder, hold: rows, cells, and the calibration error with its interval."""
     import truecal as tc
     from truecal.report import records
 
-    held = tc.Sketch.load(file)
+    held, _ = _added([file])
     estimate = tc.measure(held)
     assert estimate.interval is not None
     content = records.document(
@@ -86,3 +87,14 @@ def show(file: str, as_json: bool, out: str | None) -> None:
         sketch_error=estimate.sketch_error,
     )
     answer(content, f"{held.rows} rows in {held.cells} cells\n{estimate}", as_json=as_json, out=out)
+
+
+def _added(names: Sequence[str]) -> "tuple[tc.Sketch, int]":
+    """The sum of the sketches behind files and folders, and how many they are."""
+    import truecal as tc
+
+    files = [file for name in names for file in sketch_files(name) or [name]]
+    total = tc.Sketch()
+    for file in files:
+        total.merge(tc.Sketch.load(file))
+    return total, len(files)

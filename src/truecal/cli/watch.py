@@ -13,7 +13,7 @@ import click
 from truecal.cli.answer.output import working
 from truecal.cli.answer.watch import FORMATS, said
 from truecal.cli.estimators import lens_option, make_lens
-from truecal.cli.scan import is_scan, is_sketch, scanned
+from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
 from truecal.writing import write_whole
@@ -184,15 +184,9 @@ def _files(given: Sequence[str], files_of: Any) -> list[str]:
     """Files behind paths, patterns and folders; sketches among them."""
     found: list[str] = []
     for name in given:
-        held = _sketches(name)
+        held = sketch_files(name)
         found += held if held else files_of(name)
     return found
-
-
-def _sketches(name: str) -> list[str]:
-    """The saved sketches behind a file or folder."""
-    path = Path(name)
-    return [name] if path.suffix == ".npz" else sorted(map(str, path.rglob("*.npz"))) if path.is_dir() else []
 
 
 def _skipped(watching: "tc.Watch | None", when: str | None, at: str | None, since: str | None, late: bool) -> bool:
@@ -212,7 +206,7 @@ def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any
     from truecal.scan import sources
 
     names = [source.file, *source.also]
-    sketches = [file for name in names for file in _sketches(name)]
+    sketches = [file for name in names for file in sketch_files(name)]
     if sketches and is_sketch(sketches[0]):
         if not by:
             return sum((tc.Sketch.load(file) for file in sketches[1:]), tc.Sketch.load(sketches[0])), 0, None

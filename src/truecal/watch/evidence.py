@@ -7,13 +7,13 @@ Rinaldo 2023): the sum minus the number of batches is a supermartingale, so the 
 at least N.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.types import Float64s
-from truecal.watch.experts import Experts, log_sum
+from truecal.watch.experts import Experts, Played, log_sum
 
 _HORIZON = 1000  # batches over which most of the weight of starting times is spread
 _FIRST, _EVENLY, _LATER = 0.1, 0.85, 0.05  # weight of a start at the first batch, within the horizon and after it
@@ -56,18 +56,14 @@ class Evidence:
         since = np.zeros(len(nothing), np.int64)
         return cls(0, nothing, nothing, nothing, since, experts.unlearned())
 
-    def after(self, experts: Experts, won: Float64s, learned: Float64s) -> "Evidence":
-        """With one more batch, on which the experts won `won` (logs)."""
-        batch, prior = self.batches + 1, experts.prior
-        begun = np.logaddexp(self.ever, np.log(starting_weight(batch)) + prior) + won
-        change = np.logaddexp(self.change, prior) + won
-        anew = prior > self.best
+    def after(self, played: Played) -> "Evidence":
+        """With one more batch."""
+        batch, (won, learned, entry) = self.batches + 1, played
+        begun = np.logaddexp(self.ever, np.log(starting_weight(batch)) + entry) + won
+        change = np.logaddexp(self.change, entry) + won
+        anew = entry > self.best
         since = np.where(anew, batch, self.since)
-        return Evidence(batch, begun, change, np.maximum(self.best, prior) + won, since, learned)
-
-    def restarted(self, experts: Experts) -> "Evidence":
-        """From nothing, but numbering batches on, so that starting times keep their meaning."""
-        return replace(Evidence.none(experts), batches=0)
+        return Evidence(batch, begun, change, np.maximum(self.best, entry) + won, since, learned)
 
     @property
     def log_e(self) -> float:

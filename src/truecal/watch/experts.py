@@ -14,11 +14,24 @@ A tilt is where the expert expects the outcome to be, as a difference of log odd
 offsets in log odds, slopes around the mean log odds, and shifts (on the arcsine scale, where every row carries the same
 information) in one of eight regions of the scores or in runs of them. Two more experts learn a whole curve from past batches: in
 every region a mixture over tilts whose weights follow what won before, forgetting at two rates.
+
+Opposite experts. No outcome probability is at both edges of its band, so an expert and its mirror image (every tilt in the other
+direction) cannot both break even. Let K = exp(t) - 1 of a row. At the wrong edge w of its band instead of the right one r an expert
+loses l = log(1 + r K) - log(1 + w K). Mean winnings of both are multilinear in the probabilities, hence largest where every row is
+at an edge: with m the smaller l of the two experts and A the rows at the edge that suits the first, they are together at most
+
+    exp(-sum of m outside A) + exp(-sum of m in A) <= 1 + exp(-M),    M = sum of m over all rows,
+
+the sum of two exponentials being convex in how M is divided. So on a batch with which a product begins, each of the two may enter
+with its share times 2 / (1 + exp(-M)); both together still win at most their two shares on average. M is 0 at tolerance 0. A row
+of a cell is played at the mean score; Jensen's inequality above holds for the right edges, and l at the row's own score is at least
+its smaller value at the ends of the cell (l rises, then falls in c). For units with the mean of their rows' factors the same holds
+with 1 - exp(-m), averaged over the rows of a unit, in place of m, because 1 - x <= exp(-x).
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +61,17 @@ _LARGE_SHIFT, _LARGE_OFFSET = (
     0.5,
 )  # 300 uniform scores show such a change at once: it carries 9 of evidence (log 1000 is 7)
 _GLOBAL = len(SHIFTS) + len(OFFSETS) + len(SLOPES)
+_SIZES = [len(tilts) for tilts in (SHIFTS, OFFSETS, SLOPES, LOCAL)]
+_MIRROR = np.concatenate([sum(_SIZES[:i]) + np.arange(size)[::-1] for i, size in enumerate(_SIZES)])
+
+
+class Played(NamedTuple):
+    """A batch as the experts played it, logs: what each won, the weights of the learning ones after it, and the share with which
+    each enters a product that begins with this batch."""
+
+    won: Float64s
+    learned: Float64s
+    entry: Float64s
 
 
 @dataclass(frozen=True)
@@ -131,23 +155,49 @@ class Experts:
 
     # ------------------------------------------------------------------ playing
 
-    def play(self, batch: Batch, learned: Float64s) -> tuple[Float64s, Float64s]:
-        """Log of what every expert won on a batch, and the weights of the learning ones after it."""
+    def play(self, batch: Batch, learned: Float64s) -> Played:
+        """A batch of one stream."""
         if batch.units is not None:
             return self._play_units(batch.units, learned)
-        won, learned = self.play_cells(batch.n[None], batch.ones[None], batch.mean, learned[None])
-        return won[0], learned[0]
+        played = self.play_cells(batch.n[None], batch.ones[None], batch.mean, learned[None])
+        return Played(*(part[0] for part in played))
 
-    def play_cells(self, n: Float64s, ones: Float64s, mean: Float64s, learned: Float64s) -> tuple[Float64s, Float64s]:
+    def play_cells(self, n: Float64s, ones: Float64s, mean: Float64s, learned: Float64s) -> Played:
         """The same for several streams with the same experts and mean scores: n and ones of shape (streams, cells)."""
         tilt, cost = self._bets(mean)
-        everywhere = ones @ tilt[:, :_GLOBAL] - n @ cost[:, :_GLOBAL]
+        place = np.searchsorted(edges(), mean, side="right") - 1
+        apart = self._apart(tilt, edges()[place], np.append(edges(), 1.0)[place + 1])
         where = np.searchsorted(self.region_cuts, mean, side="right")
         cells = [where == region for region in range(self.regions)]
+        everywhere = ones @ tilt[:, :_GLOBAL] - n @ cost[:, :_GLOBAL]
         by_region = np.stack([ones[:, k] @ tilt[k, _GLOBAL:] - n[:, k] @ cost[k, _GLOBAL:] for k in cells], axis=1)
         local = (self.spans @ by_region).reshape(len(n), -1)
         gains, learned = self._learn(by_region, learned)
-        return np.concatenate([everywhere, local, gains.sum(axis=-1)], axis=1), learned
+        apart_by_region = np.stack([n[:, k] @ apart[k, _GLOBAL:] for k in cells], axis=1)
+        entry = self._entry(n @ apart[:, :_GLOBAL], apart_by_region)
+        return Played(np.concatenate([everywhere, local, gains.sum(axis=-1)], axis=1), learned, entry)
+
+    def _apart(self, tilt: Float64s, low: Float64s, high: Float64s) -> Float64s:
+        """m of the module's opening for every expert and a row whose score is between low and high."""
+        if self.tolerance == 0:
+            return np.zeros_like(tilt)
+        losses = []
+        for score in (low, high):
+            up, down = (
+                np.minimum(score + self.tolerance, 1.0)[:, None],
+                np.maximum(score - self.tolerance, 0.0)[:, None],
+            )
+            right, wrong = np.where(tilt > 0, up, down), np.where(tilt > 0, down, up)
+            losses.append(np.log1p(right * np.expm1(tilt)) - np.log1p(wrong * np.expm1(tilt)))
+        loss = np.minimum(*losses)
+        return np.minimum(loss, loss[:, _MIRROR])
+
+    def _entry(self, everywhere: Float64s, by_region: Float64s) -> Float64s:
+        """Log shares from M of the global experts (streams, experts) and of the tilts in every region (streams, regions, tilts)."""
+        local = (self.spans @ by_region).reshape(len(everywhere), -1)
+        alone = np.zeros((len(everywhere), len(MEMORY)))  # the learning experts have no mirror image
+        apart = np.concatenate([everywhere, local, alone], axis=1)
+        return np.asarray(self.prior + np.log(2.0) - np.log1p(np.exp(-apart)))
 
     def _learn(self, by_region: Float64s, learned: Float64s) -> tuple[Float64s, Float64s]:
         """What the learning experts won in every region, shape (streams, memories, regions), and their new weights."""
@@ -157,7 +207,7 @@ class Experts:
         fresh = memory * (joint - gain[..., None]) + (1 - memory) * self.flat
         return gain, fresh - log_sum(fresh)[..., None]
 
-    def _play_units(self, rows: UnitRows, learned: Float64s) -> tuple[Float64s, Float64s]:
+    def _play_units(self, rows: UnitRows, learned: Float64s) -> Played:
         """One bet per unit, the mean of its rows' factors: at most 1 on average however its outcomes depend on each other.
 
         A row outside an expert's region counts as 1. The learning experts would meet a unit in several regions, so they take the
@@ -165,6 +215,7 @@ class Experts:
         """
         everywhere, local = np.zeros(_GLOBAL), np.zeros((len(self.spans), len(LOCAL)))
         by_region = np.zeros((self.regions, len(LOCAL)))
+        apart_everywhere, apart_by_region = np.zeros(_GLOBAL), np.zeros((self.regions, len(LOCAL)))
         for part in rows.parts(_ROWS):
             tilt, cost = self._bets(part.scores)
             size = np.diff(np.append(part.starts, len(part.scores)))[:, None]
@@ -176,9 +227,13 @@ class Experts:
             units = np.add.reduceat(each, part.starts) / size[:, :, None]
             by_region += np.log1p(units).sum(axis=0)
             local += np.log1p(self.spans @ units).sum(axis=0)
+            apart = -np.expm1(-self._apart(tilt, part.scores, part.scores)) / np.repeat(size, size[:, 0], axis=0)
+            apart_everywhere += apart[:, :_GLOBAL].sum(axis=0)
+            apart_by_region += inside.T.astype(np.float64) @ apart[:, _GLOBAL:]
         gains, learned = self._learn(by_region[None], learned[None])
         full = log_sum(gains[0]) - np.log(self.regions)
-        return np.concatenate([everywhere, local.ravel(), full]), learned[0]
+        entry = self._entry(apart_everywhere[None], apart_by_region[None])
+        return Played(np.concatenate([everywhere, local.ravel(), full]), learned[0], entry[0])
 
     def _bets(self, mean: Float64s) -> tuple[Float64s, Float64s]:
         """Tilt of every expert at every score, and log(1 + e (exp(t) - 1)), what a row costs; both 0 where nothing can be won."""

@@ -30,11 +30,10 @@ class Stream:
 
     def after(self, batch: Batch) -> "Stream":
         """With one more batch."""
-        won, learned = self.experts.play(batch, self.evidence.learned)
         number = self.batches + 1
         return replace(
             self,
-            evidence=self.evidence.after(self.experts, won, learned),
+            evidence=self.evidence.after(self.experts.play(batch, self.evidence.learned)),
             errors=self.errors.plus(batch.size, batch.total, batch.squares),
             blocks=self.blocks.plus(number, batch, self.experts),
             batches=number,

@@ -209,6 +209,7 @@ class Watch:
         first = sum(group.position == 0 for group in self._groups.values())
         return {key: share(group.position, first) for key, group in self._groups.items()}
 
+    @checks.checked
     def step(self, at: str | None = None, groups: Sequence[Group] | None = None) -> WatchStep:
         """What the watch says now, without a new batch, of all groups or of some."""
         if not self._groups:
@@ -216,6 +217,8 @@ class Watch:
         wanted = tuple(self._groups) if groups is None else groups
         arrivals = {}
         for key in wanted:
+            if key not in self._groups:
+                raise InputError(f"there is no group {key!r}; the watch has seen {list(self._groups)[:10]}")
             lines = self._groups[key].history.lines
             line = next((line for line in reversed(lines) if line.at == at), lines[-1])
             arrivals[key] = Arrival(line.at, line.rows, line.of, line.late, line.restart)
@@ -301,6 +304,7 @@ class Watch:
         return target
 
     @classmethod
+    @checks.checked
     def load(cls, path: str | Path) -> "Watch":
         """Read a state that :meth:`save` wrote; a damaged or newer file is refused by name."""
         file = Path(path)
