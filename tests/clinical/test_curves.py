@@ -7,6 +7,7 @@ import truecal as tc
 from tests.clinical import naive
 from tests.clinical.worlds import WORLDS
 from truecal.clinical.cohort import Cohort
+from truecal.clinical.curve.distance import scatter
 from truecal.clinical.curve.loess import fit_loess, smooth
 from truecal.clinical.curve.spline import fit_spline
 
@@ -112,3 +113,12 @@ def test_scores_whose_outcomes_are_all_ones_have_a_band():
     curve = tc.flexible_curve(tc.Predictions.from_probs(risks, died, weights=weights))
     assert all(np.isfinite(getattr(curve, name)).all() for name in ("outcome", "low", "high", "lowest", "highest"))
     assert curve.outcome.max() <= 1.0
+
+
+def test_distances_of_clusters_scatter_at_least_as_independent_rows_do():
+    for world in (WORLDS[0], WORLDS[4]):
+        cohort = Cohort.of(world.preds(np.random.default_rng(3), 800, 8))
+        curve = fit_spline(cohort)
+        lifted = scatter(cohort, curve)
+        assert np.linalg.eigvalsh(lifted - curve.binomial).min() > -1e-9 * np.abs(curve.binomial).max()
+        assert np.linalg.eigvalsh(lifted - curve.covariance).min() > -1e-9 * np.abs(curve.covariance).max()

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import re
 import shutil
+from html import escape
 from html.parser import HTMLParser
 
 import matplotlib as mpl
@@ -14,6 +16,7 @@ from tests.clinical.worlds import WORLDS
 from truecal.cli.main import main
 from truecal.plot import DecisionDisplay, FlexibleDisplay, ForestDisplay
 from truecal.report.dossier import write_dossier
+from truecal.report.model.forest import Forest, ForestRow, forest_figure
 
 mpl.use("Agg")
 P, Y, CLUSTERS = WORLDS[1].draw(np.random.default_rng(6), 600, 2)
@@ -115,3 +118,35 @@ def test_a_dossier_named_pdf_is_printed_and_not_html(tmp_path, monkeypatch):
     with pytest.raises(tc.FileError, match="needs an installed Chromium or Chrome"):
         write_dossier(PREDS, tmp_path / "dossier.pdf")
     assert not (tmp_path / "dossier.pdf").exists()
+
+
+def test_the_page_draws_a_forest_of_its_groups(tmp_path):
+    """The numbers of the picture are those of tc.clinical, every name is text, and a group without events is named instead."""
+    page = tmp_path / "page.html"
+    tc.report(PREDS, page, by="site")
+    html = page.read_text()
+    found = tc.clinical(PREDS, by="site")
+    picture = html.partition('class="forest"')[2].partition("</svg>")[0]
+    for name, site in zip(found.sites.names, found.sites.results, strict=True):
+        assert f"{escape(name)}: {site.events:,} of {site.rows:,}" in picture
+        assert f"{site.oe.value:.2f} ({site.oe.low:.2f} to {site.oe.high:.2f})" in picture
+    assert html.count('class="forest"') == 2
+    assert "north <b>" not in html
+    none = tc.Predictions.from_probs(P, np.where(SITE == "west", 0, Y), columns={"site": SITE})
+    tc.report(none, page, by="site")
+    assert 'class="forest"' not in page.read_text()
+    assert "No forest plot of the groups: site west has no events" in page.read_text()
+
+
+@pytest.mark.parametrize("ends", [(0.5, 2.0), (0.0, np.inf), (1e-9, 1e9), (0.99, 1.0)])
+def test_a_forest_survives_any_interval(ends):
+    """Marks stay between the edges of the picture; what is longer has an arrow."""
+    usual = ForestRow("b", "site", "", 1.1, 0.9, 1.3)
+    for value in (1.0, np.inf):
+        rows = (ForestRow("a", "site", "", value, *ends), *[usual] * 3)
+        for ratio in (True, False):
+            picture = forest_figure(Forest("O/E ratio", 1.0, ratio, rows), 0.95)
+            ends_drawn = [float(x) for part in re.findall(r'd="M([-\d.]+) [\d.]+H([-\d.]+)"', picture) for x in part]
+            assert min(ends_drawn) >= 150
+            assert max(ends_drawn) <= 310
+            assert "nan" not in picture

@@ -6,6 +6,7 @@ being counted, and what to do about missing outcomes has no default.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,22 +35,29 @@ class KnownOutcomes:
     unknown: int
     method: str
 
+    @checks.checked
     def predictions(
         self, probs: ArrayLike, *, clusters: ArrayLike | None = None, columns: Mapping[str, ArrayLike] | None = None
     ) -> tc.Predictions:
         """The rows with a known outcome as weighted Predictions; `probs`, `clusters` and `columns` are those of all rows."""
-        p = np.asarray(probs)
-        if len(p) != len(self.known):
-            raise InputError(
-                f"there are {len(p)} probabilities but {len(self.known)} outcomes; they must match row by row"
-            )
-        kept = None if columns is None else {name: np.asarray(values)[self.known] for name, values in columns.items()}
-        groups = None if clusters is None else np.asarray(clusters)[self.known]
+        kept = {name: values[self.known] for name, values in border.check_columns(columns, len(self.known)).items()}
+        groups = None if clusters is None else self._of_known(clusters, "clusters")
         weights = self.weights[self.known]
         weighted = None if (weights == 1).all() else weights
         return tc.Predictions.from_probs(
-            p[self.known], self.outcome[self.known], weights=weighted, clusters=groups, columns=kept
+            self._of_known(probs, "probabilities"),
+            self.outcome[self.known],
+            weights=weighted,
+            clusters=groups,
+            columns=kept,
         )
+
+    def _of_known(self, values: ArrayLike, what: str) -> NDArray[Any]:
+        rows = border.as_array(values, what)
+        if rows.shape[:1] != self.known.shape:
+            count = len(np.atleast_1d(rows))
+            raise InputError(f"there are {count} {what} but {len(self.known)} outcomes; they must match row by row")
+        return rows[self.known]
 
 
 @checks.checked
@@ -129,9 +137,9 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
         return KnownOutcomes(known, outcome, known.astype(np.float64), unknown, "rows with a known outcome")
     if covariates is None:
         raise InputError("how='inverse-probability' needs covariates=, on which missingness may depend")
-    x = np.asarray(covariates, np.float64)
+    x = border.as_floats(covariates, "covariates").astype(np.float64)
     x = x[:, None] if x.ndim == 1 else x
-    if len(x) != len(known) or not np.isfinite(x).all():
+    if x.ndim != 2 or len(x) != len(known) or not np.isfinite(x).all():
         raise InputError("covariates must be finite numbers, one row per outcome")
     fit = logistic.fit_logistic(np.column_stack([np.ones(len(x)), x]), known.astype(np.float64))
     if unknown and not fit.converged:

@@ -43,9 +43,11 @@ class FlexibleCurve:
     kind: str
     method: str
 
+    @checks.checked
     def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
         """Whether a curve lies within the simultaneous band at all the given scores (inside the range of the band)."""
-        s, r = np.asarray(scores, np.float64), np.asarray(rates, np.float64)
+        s = border.check_points(scores, "scores")
+        r = border.check_points(rates, "rates", s.shape)
         low, high = (np.interp(s, self.score, edge) for edge in (self.lowest, self.highest))
         return bool(((low <= r + 1e-12) & (r <= high + 1e-12)).all())
 

@@ -44,6 +44,7 @@ class CalibrationBelt:
             columns |= {f"low_{level:g}": self.low[i], f"high_{level:g}": self.high[i]}
         return Frame(columns)
 
+    @checks.checked
     def deviations(self, level: float) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
         """Ranges of scores at which risks are too high, and ranges at which they are too low, at one of the levels."""
         if level not in self.levels:

@@ -75,10 +75,12 @@ class SplineCurve:
         cell = self.cell_of(scores)
         if count == 0:
             return np.stack([np.interp(scores, self.cells, row) for row in rates])
+        smooth = (cell < 0) & (scores > 0) & (scores < 1)
+        if smooth.all():
+            return sigmoid(parameters[:, :count] @ self.design(scores).T)
         values = np.empty((len(parameters), len(scores)))
         if (cell >= 0).any():
             values[:, cell >= 0] = rates[:, cell[cell >= 0]]
-        smooth = (cell < 0) & (scores > 0) & (scores < 1)
         values[:, smooth] = sigmoid(parameters[:, :count] @ self.design(scores[smooth]).T)
         beyond = (cell < 0) & ~smooth  # 0 or 1 without a row there: the limit of the line
         values[:, beyond] = scores[beyond]
@@ -87,7 +89,9 @@ class SplineCurve:
 
 def sigmoid(z: Float64s) -> Float64s:
     """1 / (1 + exp(-z)), without overflow."""
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * z)))
+    from scipy.special import expit
+
+    return np.asarray(expit(z))
 
 
 def spline_basis(z: Float64s, knots: Float64s) -> Float64s:

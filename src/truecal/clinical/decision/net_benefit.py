@@ -32,6 +32,7 @@ class DecisionComparison:
             raise InputError(f"there is no model {name!r}; there are {', '.join(self.curves)}")
         return self.curves[name]
 
+    @checks.checked
     def difference(self, a: str, b: str) -> Frame:
         """Net benefit of model a less that of model b at every threshold, with intervals of the paired difference."""
         return paired_difference(self[a], self[b], self.level)

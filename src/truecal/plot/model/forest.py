@@ -9,6 +9,7 @@ from truecal.errors import InputError
 from truecal.plot.canvas import BLUE, GREY, ORANGE
 from truecal.plot.display import Display, Numbers, columns
 
+_LETTERS = 24  # of a site's name; a longer one would leave no room for the intervals of a small figure
 _TITLES = {
     "oe": ("O/E ratio", 1.0),
     "intercept": ("Calibration intercept", 0.0),
@@ -84,8 +85,9 @@ class ForestDisplay(Display):
                 axes.scatter(
                     [value[i]], [place], s=size, color=colour, marker="D" if kind[i] == "mean" else "s", zorder=3
                 )
+        short = [s if len(s) <= _LETTERS else s[: _LETTERS - 1] + "…" for s in map(str, site)]
         names = [
-            f"{s}  ({e:,}/{n:,})" if k == "site" else s for s, e, n, k in zip(site, events, rows, kind, strict=True)
+            f"{s}  ({e:,}/{n:,})" if k == "site" else s for s, e, n, k in zip(short, events, rows, kind, strict=True)
         ]
         axes.set_yticks(places, names, parse_math=False)
         axes.set_ylim(-0.7, len(site) - 0.3)
@@ -97,7 +99,7 @@ class ForestDisplay(Display):
             axes.xaxis.set_major_locator(FixedLocator(span))
             axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
             axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_xlabel(f"{title} (sites: events/rows)")
+        axes.set_xlabel(f"{title}\n(sites: events/rows)")
         for side in ("top", "right", "left"):
             axes.spines[side].set_visible(False)
         axes.tick_params(axis="y", length=0)

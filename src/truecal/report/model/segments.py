@@ -7,9 +7,12 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.lens import Lens
 from truecal.report.html import element
+from truecal.report.model.forest import Forest, forests_of
 from truecal.report.records import Absent
+from truecal.select import column
 
 _MOST_CLINICAL = 1_000_000
+_MOST_GROUPS = 40  # in a forest plot; each takes a tenth of a second
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,13 @@ class ClinicalRow:
 
 @dataclass(frozen=True)
 class ClinicalRecord:
-    """The clinical numbers of a page."""
+    """The clinical numbers of a page, and of its groups; `apart` says why there are none by group."""
 
     rows: tuple[ClinicalRow, ...]
     counts: str
     warnings: tuple[str, ...]
+    forests: tuple[Forest, ...] = ()
+    apart: str = ""
 
 
 def segments_of(
@@ -82,7 +87,9 @@ def segments_of(
     return SegmentsRecord(rows, found.summary(), found.notes)
 
 
-def clinical_of(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) -> ClinicalRecord | Absent:
+def clinical_of(
+    preds: tc.Predictions, by: Sequence[str], *, lens: Lens, level: float, rng: int
+) -> ClinicalRecord | Absent:
     """The numbers of `tc.clinical`; absent where the cohort has none, or is so large that they take longer than the page."""
     if len(preds) > _MOST_CLINICAL:
         return Absent(
@@ -97,7 +104,23 @@ def clinical_of(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) ->
     rows = tuple(ClinicalRow(**{name: row[name] for name in names}) for row in found.frame())
     units = f" of {found.patients:,} clusters" if preds.clusters is not None else ""
     counts = f"{found.rows:,} rows{units}, {found.events:,} events ({found.prevalence:.1%})"
-    return ClinicalRecord(rows, counts, found.warnings)
+    return ClinicalRecord(rows, counts, found.warnings, *_by_group(preds, by, lens, level, rng))
+
+
+def _by_group(
+    preds: tc.Predictions, by: Sequence[str], lens: Lens, level: float, rng: int
+) -> tuple[tuple[Forest, ...], str]:
+    """The forest plots of the groups of a page, or why there are none."""
+    if not by:
+        return (), ""
+    groups = len({tuple(map(str, row)) for row in zip(*(column(preds, name) for name in by), strict=True)})
+    if groups > _MOST_GROUPS:
+        return (), f"The forest plot is drawn for up to {_MOST_GROUPS} groups, not for {groups:,}."
+    try:
+        sites = tc.clinical(preds, lens=lens, level=level, by=list(by), rng=rng).sites
+    except InputError as error:
+        return (), f"No forest plot of the groups: {error}."
+    return (() if sites is None else forests_of(sites)), ""
 
 
 def small_diagram(curve: Sequence[tuple[float, float, int]]) -> str:

@@ -161,13 +161,13 @@ class RowsSource(Source):
         return drawn.interval()
 
     def design_effect(self) -> float:
-        if self.preds.clusters is None:
-            return 1.0
         sample = self.lens.kept
+        if self.preds.clusters is None or sample.units is None:
+            return 1.0
         gap = sample.outcomes.astype(np.float64) - sample.scores
         weight = np.ones(len(gap)) if sample.weights is None else sample.weights
         gap = weight * (gap - np.average(gap, weights=weight))
-        together = np.bincount(self.preds.clusters, gap)
+        together = np.bincount(sample.units, gap)
         return max(1.0, float(together @ together) / max(float(gap @ gap), 1e-300))
 
     def fingerprint(self) -> str:
@@ -197,7 +197,7 @@ class RowsSource(Source):
     def clinical(self) -> ClinicalRecord | Absent | None:
         if self.top_label or self.lens.kept.pooled:
             return None
-        return clinical_of(self.preds, lens=self.lens.lens, level=self.level, rng=self.rng)
+        return clinical_of(self.preds, self.columns, lens=self.lens.lens, level=self.level, rng=self.rng)
 
 
 class ProfileSource(Source):

@@ -6,6 +6,7 @@ from truecal import names
 from truecal.report.html import Cell, element, escaped, table
 from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
+from truecal.report.model.forest import forest_figure
 from truecal.report.model.methods import ESTIMATOR_WORDS, NORM_WORDS
 from truecal.report.model.segments import small_diagram
 from truecal.report.records import Absent
@@ -195,11 +196,14 @@ def clinical_table(content: Content) -> str:
     ]
     words = f"What TRIPOD+AI asks of a validation, by tc.clinical: {found.counts}."
     notes = "".join(element("li", escaped(note)) for note in found.warnings)
+    pictures = [forest_figure(forest, content.level) for forest in found.forests]
     header = ["Number", "Value", f"{content.level:.0%} interval", "If calibrated", "How to read it"]
     return (
         element("p", escaped(words))
         + table("Clinical validation", header, rows, id_="clinical-table")
         + (element("ul", notes, class_="warnings") if notes else "")
+        + "".join(element("p", escaped(note)) for note in [found.apart] if note)
+        + (element("div", *pictures, class_="charts") if pictures else "")
     )
 
 
