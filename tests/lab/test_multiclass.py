@@ -26,9 +26,7 @@ def test_the_known_errors_are_what_large_draws_show(name):
     preds = Predictions.from_probs(probs, labels)
     fine = DebiasedECE(bins=100, norm=2, correction="exact")
     # 100 bins of 200,000 rows: the debiased error is within 2 % of the truth here (binning hides less than 1 %).
-    assert measure(preds, estimator=fine, lens=TopLabel()).value == pytest.approx(
-        world.true_top_label_error(), rel=0.02
-    )
+    assert fine(TopLabel()(preds)).value == pytest.approx(world.true_top_label_error(), rel=0.02)
     assert measure(preds, estimator=fine, lens=ClassWise()).value == pytest.approx(
         world.true_class_wise_error(), rel=0.02
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -44,3 +45,20 @@ def mean(rows: Iterable[Row], column: str) -> float:
 
 def mean_abs(rows: Iterable[Row], column: str) -> float:
     return float(np.mean([abs(float(row[column])) for row in rows]))
+
+
+def with_se(value: float, error: float, digits: int = 2) -> str:
+    """A simulated number with its standard error."""
+    return f"{value:.{digits}f} +- {error:.{digits}f}"
+
+
+def mean_abs_with_se(rows: Iterable[Row], column: str, error: str, scale: float = 1.0) -> str:
+    """The mean of absolute values, each with a standard error of its own."""
+    rows = list(rows)
+    spread = float(np.sqrt(sum(float(row[error]) ** 2 for row in rows))) / len(rows)
+    return with_se(scale * mean_abs(rows, column), scale * spread)
+
+
+def se_of(row: Row) -> float:
+    """The standard error behind 90 % limits of a mean or of resamples."""
+    return float(row["high_90"] - row["low_90"]) / (2 * NormalDist().inv_cdf(0.95))

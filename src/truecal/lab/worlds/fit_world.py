@@ -37,6 +37,7 @@ class WorldFit:
         smooth = self.profile.weights is None and self.profile.distinct[0] >= 0.9 * scores.size
         return World(Empirical(scores) if smooth else Discrete.of(self.profile), self.best.curve)
 
+    @checks.checked
     def curve(self, name: str) -> CurveFit:
         """The candidate of this name, for example "logflip_logflip_b0_b1"."""
         for fit in self.curves:

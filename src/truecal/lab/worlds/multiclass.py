@@ -1,5 +1,6 @@
 """Worlds with K classes whose top-label and class-wise calibration errors are both known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -10,7 +11,7 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta
-from truecal.lab.worlds.world import Seed, World
+from truecal.lab.worlds.world import Seed, World, generator_of
 
 Labels = npt.NDArray[np.int64]
 
@@ -37,14 +38,15 @@ class TopLabelWorld:
     classes: int
 
     def __post_init__(self) -> None:
-        checks.whole(self.classes, "classes", 2)
+        checks.whole(self.classes, "classes", 2, 1_000_000)
         below = self.top.scores.expectation(lambda c, rest: (c <= 1.0 / self.classes).astype(np.float64))
         if below > 0:
             raise InputError(f"{below:.1%} of the top scores are not above 1/{self.classes}: they cannot be top scores")
 
-    def draw(self, n: int, *, rng: Seed = 0) -> tuple[Array, Labels]:
+    @checks.checked
+    def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
         """n rows of class probabilities and their true labels."""
-        generator = np.random.default_rng(rng)
+        generator = generator_of(rng)
         scores, right = (part[0] for part in self.top.draw(n, 1, rng=generator))
         predicted = generator.integers(self.classes, size=n)
         probs = np.repeat(((1.0 - scores) / (self.classes - 1))[:, None], self.classes, axis=1)
@@ -85,11 +87,12 @@ class DirichletWorld:
         if not 0 <= self.overconfidence <= 1:
             raise InputError(f"overconfidence must be in [0, 1], not {self.overconfidence!r}")
 
-    def draw(self, n: int, *, rng: Seed = 0) -> tuple[Array, Labels]:
+    @checks.checked
+    def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
         """n rows of class probabilities and their true labels."""
         if n < 1:
             raise InputError(f"a draw needs n >= 1 rows, not n={n}")
-        generator = np.random.default_rng(rng)
+        generator = generator_of(rng)
         probs = generator.dirichlet(self.alpha, n)
         truth = (1.0 - self.overconfidence) * probs + self.overconfidence / len(self.alpha)
         below = np.cumsum(truth, axis=1)[:, :-1] < generator.random((n, 1))

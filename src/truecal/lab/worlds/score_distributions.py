@@ -47,6 +47,7 @@ class Scores(ABC):
     def describe(self) -> str:
         """The distribution in words."""
 
+    @checks.checked
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Independent scores c and their complements 1-c, both of this shape."""
         return self.from_uniforms(rng.random((self.uniforms, *shape)))

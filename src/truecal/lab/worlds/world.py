@@ -1,6 +1,6 @@
 """World: a score distribution and a true calibration curve, so that the true calibration error is known exactly."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import cast
@@ -15,6 +15,15 @@ from truecal.lab.worlds.quadrature import Array, Integrand
 from truecal.lab.worlds.score_distributions import Scores
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
+
+
+def generator_of(rng: Seed | Sequence[int]) -> np.random.Generator:
+    """The generator behind a seed, or several whole numbers as numpy takes them; None is another one every time."""
+    if isinstance(rng, list | tuple) and rng:
+        for part in rng:
+            checks.whole(part, "rng", 0)
+        return np.random.default_rng([int(part) for part in rng])
+    return np.random.default_rng() if rng is None else checks.generator(rng)
 
 
 @checks.checked
@@ -49,18 +58,19 @@ class World:
             self.scores.expectation(_refuse_outside_unit_interval(curve, name))
         self._map.merged()  # refuses a map that merges scores without saying which
 
-    def draw(self, n: int, m: int = 1, *, rng: Seed = 0) -> tuple[Array, npt.NDArray[np.bool_]]:
+    @checks.checked
+    def draw(self, n: int, m: int = 1, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, npt.NDArray[np.bool_]]:
         """m independent datasets of n rows: shown scores and outcomes, each of shape (m, n)."""
         _refuse_bad_sizes(n, m)
-        generator = np.random.default_rng(rng)
+        generator = generator_of(rng)
         c, rest = self.scores.draw(generator, (m, n))
         outcomes = generator.random((m, n)) < self._curve.at(c, rest)
         return self._map.at(c, rest), outcomes
 
-    def draw_rates(self, n: int, m: int = 1, *, rng: Seed = 0) -> tuple[Array, Array]:
+    def draw_rates(self, n: int, m: int = 1, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Array]:
         """m datasets of n shown scores, and the probability of the outcome of every row: outcomes to be drawn by the caller."""
         _refuse_bad_sizes(n, m)
-        c, rest = self.scores.draw(np.random.default_rng(rng), (m, n))
+        c, rest = self.scores.draw(generator_of(rng), (m, n))
         return self._map.at(c, rest), self._curve.at(c, rest)
 
     @checks.checked
@@ -104,6 +114,7 @@ class World:
                 return self.recalibrated(GLM("logit", "logit", float(b[0]), float(b[1])))
         raise InputError("Platt scaling does not settle in this world: its outcomes may be perfectly separated")
 
+    @checks.checked
     def partly_recalibrated(self, remaining_error: float, norm: float = 2) -> "World":
         """Shown through truth + s (c - truth), s chosen so that this true error remains: a nearly calibrated world."""
         raw = replace(self, recalibration=Identity())
@@ -116,6 +127,7 @@ class World:
         """The same shown scores with calibrated outcomes, y ~ Bernoulli(shown score): the null of every test."""
         return replace(self, curve=self._map)
 
+    @checks.checked
     def with_error(self, error: float, norm: float = 2) -> "World":
         """The same shown scores, the curve moved along its own direction until the true error is `error`.
 

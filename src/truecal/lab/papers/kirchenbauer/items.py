@@ -116,8 +116,8 @@ def _medium_kept(table: Frame) -> bool:
 
 def _stable(table: Frame) -> str:
     most = max(int(row["rows"]) for row in table)
-    whole = {round(1 / float(row["gamma"])): float(row["error"]) for row in table if row["rows"] == most}
-    return f"1/gamma 2: {whole[2]:.4f}, 16: {whole[16]:.4f}, 2048: {whole[2048]:.4f}"
+    whole = {round(1 / float(row["gamma"])): row for row in table if row["rows"] == most}
+    return "1/gamma " + ", ".join(f"{k}: {whole[k]['error']:.4f} (sd {whole[k]['sd']:.4f})" for k in (2, 16, 2048))
 
 
 def _biased(table: Frame) -> bool:

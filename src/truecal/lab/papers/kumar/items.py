@@ -3,12 +3,40 @@
 import numpy as np
 
 from truecal.frame import Frame
-from truecal.lab.papers.item import VGG, Item, only
+from truecal.lab.papers.item import VGG, Item, Row, only, se_of, with_se
 from truecal.lab.papers.kumar.recalibrating import lower_loss_at
 
 
 def _binned(table: Frame, bins: int, scheme: str = "mass", kind: str = "plugin") -> float:
     return float(only(table, bins=bins, scheme=scheme, estimator=kind)[0]["error"])
+
+
+def _binned_words(table: Frame, bins: int) -> str:
+    (row,) = only(table, bins=bins, scheme="mass", estimator="plugin")
+    return f"{with_se(row['error'], se_of(row), 4)} at {bins}"
+
+
+def _times(first: Row, second: Row, column: str) -> tuple[float, float]:
+    """Ratio of two means of simulations, and its standard error."""
+    ratio = float(first[column] / second[column])
+    return ratio, ratio * float(np.hypot(se_of(first) / first[column], se_of(second) / second[column]))
+
+
+def _both(table: Frame, bins: int) -> tuple[Row, Row]:
+    """Scaling-binning and histogram binning."""
+    below, above = (only(table, bins=bins, method=m)[0] for m in ("scaling-binning", "histogram binning"))
+    return below, above
+
+
+def _lower_words(table: Frame, bins: int) -> str:
+    """How much lower the squared error of scaling-binning is than that of histogram binning."""
+    ratio, spread = _times(*_both(table, bins), "squared_error")
+    return f"{1 - ratio:.0%} +- {spread:.0%}"
+
+
+def _times_lower_words(table: Frame, bins: int) -> str:
+    below, above = _both(table, bins)
+    return with_se(*_times(above, below, "squared_error"), 1)
 
 
 def _kumar(table: Frame, bins: int) -> float:
@@ -17,9 +45,13 @@ def _kumar(table: Frame, bins: int) -> float:
 
 def _ratio(table: Frame, kind: str, first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float]:
     """Ratio of two squared errors of `kumar-e-a`, and its standard error."""
-    rows = [only(table, calibrator=kind, n=n, bins=b)[0] for n, b in (first, second)]
-    ratio = float(rows[0]["squared_error"] / rows[1]["squared_error"])
-    return ratio, ratio * float(np.sqrt(sum((r["squared_error_se"] / r["squared_error"]) ** 2 for r in rows)))
+    return _ratio_of(*(only(table, calibrator=kind, n=n, bins=b)[0] for n, b in (first, second)))
+
+
+def _ratio_of(first: Row, second: Row) -> tuple[float, float]:
+    ratio = float(first["squared_error"] / second["squared_error"])
+    parts = (r["squared_error_se"] / r["squared_error"] for r in (first, second))
+    return ratio, ratio * float(np.hypot(*parts))
 
 
 def _closer(table: Frame, bins: int, n: int) -> float:
@@ -30,14 +62,19 @@ def _closer(table: Frame, bins: int, n: int) -> float:
     return float(plugin / debiased)
 
 
+def _closer_words(table: Frame, bins: int, n: int) -> str:
+    plugin, debiased = (only(table, bins=bins, n=n, estimator=kind)[0] for kind in ("plugin", "debiased"))
+    return with_se(*_times(plugin, debiased, "mean_squared_deviation"), 1)
+
+
 def _mean_deviation(table: Frame, bins: int) -> tuple[float, float]:
     plugin, debiased = (only(table, bins=bins, estimator=kind)[0]["mean_deviation"] for kind in ("plugin", "debiased"))
     return float(plugin), float(debiased)
 
 
-def _scaling_ratio(table: Frame) -> float:
-    rows = [only(table, calibrator=kind, n=3000)[0]["squared_error"] for kind in ("scaling", "scaling-binning")]
-    return float(rows[0] / rows[1])
+def _scaling_ratio(table: Frame) -> tuple[float, float]:
+    rows = [only(table, calibrator=kind, n=3000)[0] for kind in ("scaling", "scaling-binning")]
+    return _ratio_of(*rows)
 
 
 def _largest_share(table: Frame) -> float:
@@ -84,7 +121,7 @@ ITEMS: tuple[Item, ...] = (
         "binned l2 error by bins, ImageNet",
         "kumar-fig2",
         printed="0.02 at 15 bins, twice that at more",
-        ours=lambda t: f"stand-in world: {_binned(t, 15):.4f} at 15, {_binned(t, 100):.4f} at 100",
+        ours=lambda t: f"stand-in world: {_binned_words(t, 15)}, {_binned_words(t, 100)}",
         holds=lambda t: _binned(t, 100) > _binned(t, 2),
         reason=f"{_NO_DATA}; without it 50,000 rows of an ImageNet world",
     ),
@@ -95,7 +132,7 @@ ITEMS: tuple[Item, ...] = (
         "kumar-fig2",
         VGG,
         "rises with bins",
-        ours=lambda t: f"{_binned(t, 2):.4f} at 2, {_binned(t, 15):.4f} at 15, {_binned(t, 100):.4f} at 100",
+        ours=lambda t: ", ".join(_binned_words(t, bins) for bins in (2, 15, 100)),
         holds=lambda t: _binned(t, 2) < _binned(t, 15) < _binned(t, 100),
     ),
     Item(
@@ -105,7 +142,7 @@ ITEMS: tuple[Item, ...] = (
         "kumar-fig3a",
         VGG,
         "35 % lower",
-        ours=lambda t: f"{_kumar(t, 100):.0%} lower",
+        ours=lambda t: f"{_lower_words(t, 100)} lower",
         holds=lambda t: 0.2 < _kumar(t, 100) < 0.5,
     ),
     Item(
@@ -126,7 +163,7 @@ ITEMS: tuple[Item, ...] = (
         VGG,
         "much closer at 100 bins",
         ours=lambda t: (
-            f"n = 1000: {_closer(t, 10, 1000):.1f} times at 10 bins, {_closer(t, 100, 1000):.0f} times at 100"
+            f"n = 1000: {_closer_words(t, 10, 1000)} times at 10 bins, {_closer_words(t, 100, 1000)} times at 100"
         ),
         holds=lambda t: _closer(t, 100, 1000) > 4,
     ),
@@ -136,7 +173,7 @@ ITEMS: tuple[Item, ...] = (
         "binned l1 error by bins, ImageNet",
         "kumar-fig5",
         printed="rises with bins",
-        ours=lambda t: f"stand-in world: {_binned(t, 2):.4f} at 2, {_binned(t, 100):.4f} at 100",
+        ours=lambda t: f"stand-in world: {_binned_words(t, 2)}, {_binned_words(t, 100)}",
         holds=lambda t: _binned(t, 100) > _binned(t, 2),
         reason=f"{_NO_DATA}; without it 50,000 rows of an ImageNet world",
     ),
@@ -147,7 +184,7 @@ ITEMS: tuple[Item, ...] = (
         "kumar-fig6",
         VGG,
         "not conclusive",
-        ours=lambda t: f"{_binned(t, 2):.4f} at 2, {_binned(t, 100):.4f} at 100",
+        ours=lambda t: f"{_binned_words(t, 2)}, {_binned_words(t, 100)}",
         holds=lambda t: _binned(t, 100) > _binned(t, 2),
     ),
     Item(
@@ -156,7 +193,7 @@ ITEMS: tuple[Item, ...] = (
         "top label, ImageNet, 100 bins",
         "kumar-fig7",
         printed="nearly 5 times lower",
-        ours=lambda t: f"stand-in world: {1 / (1 - _kumar(t, 100)):.1f} times lower",
+        ours=lambda t: f"stand-in world: {_times_lower_words(t, 100)} times lower",
         holds=lambda t: _kumar(t, 100) > 0.5,
         reason=f"{_NO_DATA}; without it 50,000 rows of an ImageNet world",
     ),
@@ -167,7 +204,7 @@ ITEMS: tuple[Item, ...] = (
         "kumar-fig7",
         VGG,
         "lower above 30 bins, higher below",
-        ours=lambda t: f"{_kumar(t, 100):.0%} lower at 100, {_kumar(t, 5):.0%} at 5",
+        ours=lambda t: f"{_lower_words(t, 100)} lower at 100, {_lower_words(t, 5)} at 5",
         holds=lambda t: _kumar(t, 100) > 0 > _kumar(t, 5),
         reason="at 10 and 20 bins it is higher (by half); at 5 both lie within each other's 90 % interval",
     ),
@@ -215,8 +252,8 @@ ITEMS: tuple[Item, ...] = (
         "scaling over scaling-binning, n = 3000",
         "kumar-e-b",
         printed="5.2 +- 1.1",
-        ours=lambda t: f"{_scaling_ratio(t):.1f}",
-        holds=lambda t: 3.5 < _scaling_ratio(t) < 7,
+        ours=lambda t: with_se(*_scaling_ratio(t), 1),
+        holds=lambda t: 3.5 < _scaling_ratio(t)[0] < 7,
     ),
     Item(
         "K",
@@ -225,7 +262,8 @@ ITEMS: tuple[Item, ...] = (
         "kumar-fig12",
         printed="much closer",
         ours=lambda t: (
-            f"stand-in world, n = 1000: {_closer(t, 15, 1000):.1f} times at 15 bins, {_closer(t, 100, 1000):.1f} times at 100"
+            f"stand-in world, n = 1000: {_closer_words(t, 15, 1000)} times at 15 bins, "
+            f"{_closer_words(t, 100, 1000)} times at 100"
         ),
         holds=lambda t: _closer(t, 100, 1000) > 1.2,
         reason=f"{_NO_DATA}; without it 50,000 rows of an ImageNet world",
@@ -238,7 +276,7 @@ ITEMS: tuple[Item, ...] = (
         VGG,
         "closer",
         ours=lambda t: (
-            f"n = 1000: {_closer(t, 15, 1000):.1f} times at 15 bins, {_closer(t, 100, 1000):.1f} times at 100"
+            f"n = 1000: {_closer_words(t, 15, 1000)} times at 15 bins, {_closer_words(t, 100, 1000)} times at 100"
         ),
         holds=lambda t: _closer(t, 100, 1000) > 1.2,
     ),
@@ -301,7 +339,7 @@ ITEMS: tuple[Item, ...] = (
         "kumar-fig4",
         VGG,
         "bounds without constants",
-        ours=lambda t: f"n = 1000: {_closer(t, 100, 1000):.0f} times closer at 100 bins",
+        ours=lambda t: f"n = 1000: {_closer_words(t, 100, 1000)} times closer at 100 bins",
         holds=lambda t: _closer(t, 100, 1000) > _closer(t, 10, 1000),
     ),
     Item(

@@ -1,7 +1,7 @@
 """Every numbered item of Peng et al. (P)."""
 
 from truecal.frame import Frame
-from truecal.lab.papers.item import Item, Row, mean_abs, only
+from truecal.lab.papers.item import Item, Row, mean_abs, mean_abs_with_se, only
 
 
 def _peng(table: Frame, worlds: str, name: str, dataset: str = "all") -> Row:
@@ -16,6 +16,10 @@ def _by_n(table: Frame, worlds: str, name: str) -> float:
     return mean_abs(only(table, worlds=worlds, estimator=name), "bias_percent")
 
 
+def _by_n_words(table: Frame, worlds: str, name: str) -> str:
+    return mean_abs_with_se(only(table, worlds=worlds, estimator=name), "bias_percent", "bias_se")
+
+
 _PUSHED = "the paper's recalibrated worlds are not printed: ours are push-forwards, or fitted to the outputs given with --data"
 ITEMS: tuple[Item, ...] = (
     Item("P", "Figure 1", "uncertainty quantification as a process", reason="a drawing without numbers"),
@@ -26,7 +30,8 @@ ITEMS: tuple[Item, ...] = (
         "peng-fig2",
         printed="curves",
         ours=lambda t: (
-            f"recalibrated: SWEEP {_by_n(t, 'recalibrated', 'SWEEP'):.2f}, DEBIASED {_by_n(t, 'recalibrated', 'DEBIASED'):.2f}"
+            f"recalibrated: SWEEP {_by_n_words(t, 'recalibrated', 'SWEEP')}, "
+            f"DEBIASED {_by_n_words(t, 'recalibrated', 'DEBIASED')}"
         ),
         holds=lambda t: (
             _by_n(t, "recalibrated", "SWEEP") > _by_n(t, "recalibrated", "DEBIASED")
@@ -69,7 +74,8 @@ ITEMS: tuple[Item, ...] = (
         ours=lambda t: (
             "mean |bias|, recalibrated: "
             + ", ".join(
-                f"{n} {mean_abs(only(t, estimator=n), 'recalibrated_bias'):.2f}" for n in ("KNN", "SWEEP", "DEBIASED")
+                f"{n} {mean_abs_with_se(only(t, estimator=n), 'recalibrated_bias', 'recalibrated_se')}"
+                for n in ("KNN", "SWEEP", "DEBIASED")
             )
         ),
         holds=lambda t: (
@@ -85,7 +91,7 @@ ITEMS: tuple[Item, ...] = (
             f"peng-fig{number}",
             printed="curves",
             ours=lambda t, worlds=worlds: ", ".join(
-                f"{n} {_by_n(t, worlds, n):.2f}" for n in ("KNN", "SWEEP", "DEBIASED", "EW")
+                f"{n} {_by_n_words(t, worlds, n)}" for n in ("KNN", "SWEEP", "DEBIASED", "EW")
             ),  # type: ignore[misc]
             holds=lambda t, worlds=worlds: _by_n(t, worlds, "KNN") < _by_n(t, worlds, "SWEEP"),  # type: ignore[misc]
         )

@@ -1,7 +1,9 @@
 """Every numbered item of Roelofs et al. (R)."""
 
+import numpy as np
+
 from truecal.frame import Frame
-from truecal.lab.papers.item import RESNET, Item, Row, mean, mean_abs, only
+from truecal.lab.papers.item import RESNET, Item, Row, mean, mean_abs, mean_abs_with_se, only, with_se
 
 
 def _mode(table: Frame) -> float:
@@ -13,25 +15,41 @@ def _disagree(table: Frame, rows: str, bins: int) -> float:
     return mean(only(table, rows=rows, bins=bins), "disagree")
 
 
-def _right(table: Frame, metric: str) -> float:
-    return mean(only(table, metric=metric), "right_share")
+def _right(table: Frame, metric: str) -> str:
+    rows = only(table, metric=metric)
+    spread = float(np.sqrt(sum(row["right_se"] ** 2 for row in rows))) / len(rows)
+    return f"{mean(rows, 'right_share'):.0%} +- {spread:.0%}"
 
 
 def _bias_6(table: Frame, n: int, name: str) -> float:
     return 100 * mean_abs(only(table, n=n, estimator=name), "bias")
 
 
+def _bias_6_words(table: Frame, n: int, name: str) -> str:
+    return mean_abs_with_se(only(table, n=n, estimator=name), "bias", "bias_se", 100)
+
+
 def _power_8(table: Frame, name: str, error: float, n: int) -> float:
     return float(only(table, estimator=name, true_error=error, n=n)[0]["power"])
+
+
+def _power_8_words(table: Frame, name: str, error: float, n: int) -> str:
+    (row,) = only(table, estimator=name, true_error=error, n=n)
+    return with_se(row["power"], row["power_se"])
+
+
+def _best_scheme_words(table: Frame, scheme: str) -> str:
+    return mean_abs_with_se(only(table, metric="BIN", scheme=scheme), "bias_percent", "bias_se")
 
 
 def _best_scheme(table: Frame, scheme: str, column: str) -> float:
     return mean_abs(only(table, metric="BIN", scheme=scheme), column)
 
 
-def _spread(table: Frame, n: int) -> tuple[float, float]:
-    values = [r["std_percent"] for r in only(table, metric="BIN", scheme="mass", n=n)]
-    return min(values), max(values)
+def _spread(table: Frame, n: int) -> tuple[Row, Row]:
+    """The rows of the smallest and the largest standard deviation of equal-mass bins."""
+    rows = sorted(only(table, metric="BIN", scheme="mass", n=n), key=lambda row: float(row["std_percent"]))
+    return rows[0], rows[-1]
 
 
 def _tab1(table: Frame) -> Row:
@@ -82,9 +100,7 @@ ITEMS: tuple[Item, ...] = (
         "how often the better recalibration is picked",
         "roelofs-fig2-worlds",
         printed="not in the paper",
-        ours=lambda t: ", ".join(
-            f"{name} {_right(t, name):.0%}" for name in ("EW", "EMsweep", "debiased", "RankSeries")
-        ),
+        ours=lambda t: ", ".join(f"{name} {_right(t, name)}" for name in ("EW", "EMsweep", "debiased", "RankSeries")),
     ),
     Item(
         "R",
@@ -130,7 +146,7 @@ ITEMS: tuple[Item, ...] = (
         "EMsweep is the least biased of the six at n = 200",
         "roelofs-fig6",
         printed="curves",
-        ours=lambda t: ", ".join(f"{n} {_bias_6(t, 200, n):.2f}" for n in ("EW", "EM", "EMdebias", "KDE", "EMsweep")),
+        ours=lambda t: ", ".join(f"{n} {_bias_6_words(t, 200, n)}" for n in ("EW", "EM", "EMdebias", "KDE", "EMsweep")),
         holds=lambda t: all(
             _bias_6(t, 200, "EMsweep") < _bias_6(t, 200, n) for n in ("EW", "EM", "EMdebias", "KDE", "EWsweep")
         ),
@@ -155,7 +171,11 @@ ITEMS: tuple[Item, ...] = (
         "roelofs-fig7",
         printed="curves",
         ours=lambda t: (
-            f"EW, uniform, n = 200, calibrated: +{100 * only(t, world='Uniform d=1', estimator='EW', n=200)[0]['bias']:.1f}"
+            "EW, uniform, n = 200, calibrated: +"
+            + next(
+                with_se(100 * row["bias"], 100 * row["bias_se"])
+                for row in only(t, world="Uniform d=1", estimator="EW", n=200)
+            )
         ),
         holds=lambda t: (
             only(t, world="Uniform d=1", estimator="EW", n=200)[0]["bias"]
@@ -169,7 +189,8 @@ ITEMS: tuple[Item, ...] = (
         "roelofs-fig8",
         printed="over 10,000 rows",
         ours=lambda t: (
-            f"power at 10,000: EW {_power_8(t, 'EW', 0.02, 10_000):.2f}, EMsweep {_power_8(t, 'EMsweep', 0.02, 10_000):.2f}"
+            f"power at 10,000: EW {_power_8_words(t, 'EW', 0.02, 10_000)}, "
+            f"EMsweep {_power_8_words(t, 'EMsweep', 0.02, 10_000)}"
         ),
         holds=lambda t: (
             _power_8(t, "EW", 0.02, 2000)
@@ -186,10 +207,7 @@ ITEMS: tuple[Item, ...] = (
             f"bias by bins and n, {world}: equal mass below equal width",
             f"roelofs-fig{number}",
             printed="heat map",
-            ours=lambda t: (
-                f"mean |bias| width {_best_scheme(t, 'width', 'bias_percent'):.2f}, "
-                f"mass {_best_scheme(t, 'mass', 'bias_percent'):.2f}"
-            ),
+            ours=lambda t: f"mean |bias| width {_best_scheme_words(t, 'width')}, mass {_best_scheme_words(t, 'mass')}",
             holds=lambda t: _best_scheme(t, "mass", "bias_percent") < _best_scheme(t, "width", "bias_percent"),
         )
         for number, world in ((9, "resnet110_c10"), (10, "resnet_wide32_c100"), (11, "resnet152_imgnet"))
@@ -201,8 +219,10 @@ ITEMS: tuple[Item, ...] = (
             f"spread by bins and n, {world}: hardly depends on the number of equal-mass bins",
             f"roelofs-fig{number}",
             printed="heat map",
-            ours=lambda t: "n = 800: {:.1f} to {:.1f}".format(*_spread(t, 800)),
-            holds=lambda t: _spread(t, 800)[1] < 2 * _spread(t, 800)[0],
+            ours=lambda t: (
+                "n = 800: " + " to ".join(with_se(row["std_percent"], row["std_se"]) for row in _spread(t, 800))
+            ),
+            holds=lambda t: _spread(t, 800)[1]["std_percent"] < 2 * _spread(t, 800)[0]["std_percent"],
         )
         for number, world in ((12, "resnet110_c10"), (13, "resnet_wide32_c100"), (14, "resnet152_imgnet"))
     ),
@@ -212,8 +232,8 @@ ITEMS: tuple[Item, ...] = (
         "bins the sweep chooses",
         "roelofs-fig15",
         printed="curves",
-        ours=lambda t: "uncalibrated, n = 5000: {:.1f} bins".format(
-            only(t, world="uncalibrated", n=5000)[0]["sweep_bins"]
+        ours=lambda t: "uncalibrated, n = 5000: {} bins".format(
+            next(with_se(r["sweep_bins"], r["sweep_bins_se"], 1) for r in only(t, world="uncalibrated", n=5000))
         ),
         holds=lambda t: 5 < only(t, world="uncalibrated", n=5000)[0]["sweep_bins"] < 30,
     ),
