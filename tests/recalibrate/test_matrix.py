@@ -83,7 +83,7 @@ def test_dirichlet_and_matrix_scaling_are_one_family() -> None:
     assert_allclose(DirichletCalibration().fit(probs, labels).predict_proba(probs), by_matrix, atol=1e-6)
     free = MatrixScaling(off_diagonal=0.0, intercept=0.0).fit(logits, labels)
     assert loss(free.predict_proba(logits), labels) < loss(by_matrix, labels)
-    with pytest.raises(InputError, match="off_diagonal must be a number of at least 0, not -1"):
+    with pytest.raises(InputError, match=r"off_diagonal must be a number from 0 to 1e[+]100, not -1"):
         MatrixScaling(off_diagonal=-1).fit(logits, labels)
 
 

@@ -1,5 +1,7 @@
 """Venn-Abers: equal to two isotonic fits per row, valid, and merged over folds as the paper does."""
 
+from importlib.metadata import version
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -49,8 +51,10 @@ def test_the_package() -> None:
     theirs.fit(np.column_stack([1 - s, s]), y)
     probs, both = theirs.predict_proba(np.column_stack([1 - at, at]))
     fitted = VennAbers().fit(s, y)
-    assert_allclose(np.column_stack(fitted.predict_interval(at)), both, atol=1e-8)
-    assert_allclose(fitted.predict_proba(at), probs, atol=1e-8)
+    # Version 1.4 of the package is itself off by 3e-8 in places; the exact answer is tested above.
+    slack = 1e-7 if version("venn-abers").startswith("1.4") else 1e-8
+    assert_allclose(np.column_stack(fitted.predict_interval(at)), both, rtol=0, atol=slack)
+    assert_allclose(fitted.predict_proba(at), probs, rtol=0, atol=slack)
 
 
 def test_the_probability_of_the_true_outcome_is_calibrated() -> None:

@@ -36,7 +36,8 @@ def read_outputs(X: ArrayLike, kind: Input) -> Floats:
     probabilities are refused by row and value.
     """
     what = "logits" if kind == "logits" else "probabilities"
-    outputs = border.as_floats(X, what)
+    # Frames hold columns, arrays rows: sums are taken in one order, or a fit would stop elsewhere by its tolerance.
+    outputs = np.ascontiguousarray(border.as_floats(X, what))
     if outputs.dtype == np.float16:
         outputs = outputs.astype(np.float32)
     if outputs.ndim not in (1, 2) or 0 in outputs.shape[1:]:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 import truecal as tc
 from truecal import breakdown, checks
@@ -92,6 +93,7 @@ class SegmentOffsets(Recalibrator):
                 self.offsets_ = (*self.offsets_, Offset(segment.levels, shift))
         return self
 
+    @checks.checked
     def recalibrate(self, preds: tc.Predictions, X: object = None) -> tc.Predictions:
         """The same rows with the probabilities of the segments shifted; others stay as they are, bit by bit."""
         if not hasattr(self, "offsets_"):
@@ -128,6 +130,7 @@ class SegmentOffsets(Recalibrator):
     @property
     def parameter_count(self) -> int:
         """How many shifts were learned."""
+        check_is_fitted(self, "offsets_")
         return len(self.offsets_)
 
     def _state(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class BiasCorrectedTemperature(SoftmaxScaling):
         self.classes = classes
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
-        data = self._labelled(outputs, labels, weights)
+        data = self._labelled_above_floor(outputs, labels, weights)
         start = np.array([fit_inverse_temperature(data).value])
         scale, bias, separable = maximise_likelihood(data, start)
         if separable or self.unseen_:

@@ -58,15 +58,17 @@ class SoftmaxScaling(Recalibrator):
         return scaled_softmax(floored_logits(class_logits(outputs, self.input), self.floor_), *self._affine())
 
     def _labelled(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
+        """The rows to learn from, and `floor_`; they are cut at it where it was fitted to them."""
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
         impossible = data.impossible()
         self.floor_ = inf
         if self.zeros == "floor":
             if impossible.any():
                 _, self.floor_ = floored_temperature(data)
-            else:
-                self.floor_ = 2 * log(data.total + 1) / fit_inverse_temperature(data).value
-            return data.floored(self.floor_)
+                return data.floored(self.floor_)
+            # for rows to come: rows that contradict no 0 say nothing about a floor, and cut there would ask for a lower T
+            self.floor_ = 2 * log(data.total + 1) / fit_inverse_temperature(data).value
+            return data
         if impossible.any():
             row = int(impossible.argmax())
             raise ImpossibleRowError(
@@ -76,6 +78,11 @@ class SoftmaxScaling(Recalibrator):
                 'zeros="floor" and the matrix maps read 0 as very improbable',
             )
         return data
+
+    def _labelled_above_floor(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> LabelledLogits:
+        """The same for maps that read single logits and not their order: with each cut where predictions cut it."""
+        data = self._labelled(outputs, labels, weights)
+        return data.floored(self.floor_) if isfinite(self.floor_) else data
 
     def _floor_state(self) -> dict[str, float]:
         return {"floor": self.floor_} if isfinite(self.floor_) else {}
