@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from truecal import checks
 from truecal import estimate as estimators
 from truecal.estimate import Bins, resampling
+from truecal.predictions import border
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
@@ -28,19 +29,21 @@ class Band:
     high: Float64s
     level: float
 
+    @checks.checked
     def at(self, scores: ArrayLike) -> tuple[Float64s, Float64s]:
         """Lower and upper end of the band at any scores."""
-        s = np.asarray(scores, np.float64)
+        s = border.check_points(scores, "scores")
         before = np.searchsorted(self.score, s, "right") - 1
         after = np.searchsorted(self.score, s, "left")
         low = np.where(before >= 0, self.low[np.maximum(before, 0)], 0.0)
         high = np.where(after < len(self.score), self.high[np.minimum(after, len(self.score) - 1)], 1.0)
         return low, high
 
+    @checks.checked
     def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
         """Whether a curve lies within the band at all the given scores."""
         low, high = self.at(scores)
-        r = np.asarray(rates, np.float64)
+        r = border.check_points(rates, "rates", low.shape)
         return bool(((low <= r) & (r <= high)).all())
 
 

@@ -1,4 +1,4 @@
-"""The calibration error of a model with few outputs: debiased, with one-sided confidence limits.
+"""The calibration error of a model with few outputs: debiased, with a lower confidence limit.
 
 For outputs s_j seen n_j times with k_j ones, and shares w_j = n_j / n, the debiased squared error (Kumar et al. 2019,
 5.2) is
@@ -7,12 +7,11 @@ For outputs s_j seen n_j times with k_j ones, and shares w_j = n_j / n, the debi
 
 An output seen once cannot be debiased; its term stays as it is, which can only raise U.
 
-Limits come from inverting a test. If the true squared error were t, then U has mean t, and its variance and skewness
+The limit comes from inverting a test. If the true squared error were t, then U has mean t, and its variance and skewness
 follow from where the error sits: spread evenly over the outputs, or where it was seen. Whichever makes the observed U
 more likely counts.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,11 +46,6 @@ class BinnedError:
         return self.counts / self.counts.sum()
 
     @property
-    def plugin(self) -> float:
-        """sum_j w_j (s_j - y_j)^2 (Kumar et al., definition 5.1)."""
-        return float(squared_errors(self.outputs, self.counts, self.ones)[0])
-
-    @property
     def squared(self) -> float:
         """The debiased squared error U; may be negative."""
         return float(squared_errors(self.outputs, self.counts, self.ones)[1])
@@ -62,40 +56,31 @@ class BinnedError:
         relative = self.shares * len(self.outputs)
         return float(max(relative.max(), 1 / relative.min()))
 
-    def lower(self, level: float, more: float = 1.0) -> float:
-        """One-sided lower confidence limit of the squared error; or what it would be with `more` times as many rows."""
-        found, chance = self.squared, self._chance(more)
-        if chance(0.0, found)[1] >= 1 - level:
-            return 0.0
-        return _crossing(lambda t: chance(t, found)[1] < 1 - level, 0.0, found)
+    def lower(self, level: float) -> float:
+        """One-sided lower confidence limit of the squared error: the smallest t under which U is not improbably large."""
+        low, high = 0.0, self.squared
+        if self._chance(low) >= 1 - level:
+            return low
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._chance(middle) < 1 - level else (low, middle)
+        return high
 
-    def upper(self, level: float, more: float = 1.0) -> float:
-        """One-sided upper confidence limit of the squared error; or what it would be with `more` times as many rows."""
-        found, chance = max(self.squared, 0.0), self._chance(more)  # luck below 0 is no evidence of more than 0
-        if chance(1.0, found)[0] >= 1 - level:
-            return 1.0
-        return _crossing(lambda t: chance(t, found)[0] >= 1 - level, found, 1.0)
-
-    def _chance(self, more: float) -> Callable[[float, float], tuple[float, float]]:
-        """A function of (t, u): the probabilities of U <= u and of U >= u when the true squared error is t."""
-        shares, n = self.shares, self.n * more
+    def _chance(self, t: float) -> float:
+        """The probability of a U at least as large as the one found when the true squared error is t."""
+        shares = self.shares
         rate = (self.ones + 2 * self.outputs) / (self.counts + 2)  # drawn towards the output where little was seen
-        noise = rate * (1 - rate) / (self.counts * more)
+        noise = rate * (1 - rate) / self.counts
         seen = np.maximum(_terms(self.outputs, self.counts, self.ones)[1], 0.0)
         total = float(shares @ seen)
-        shapes = [np.ones_like(seen), seen / total] if total > 0 else [np.ones_like(seen)]
-
-        def chance(t: float, u: float) -> tuple[float, float]:
-            tails = []
-            for shape in shapes:
-                square = t * shape  # e_j^2: the weighted sum is t
-                variance = float(shares**2 @ (4 * square * noise + 2 * noise**2))
-                variance += max(float(shares @ square**2) - t**2, 0.0) / n  # from the frequencies of the outputs
-                third = float(shares**3 @ (24 * square * noise**2 + 8 * noise**3))
-                tails.append(_tails(u - t, variance, third))
-            return max(low for low, _ in tails), max(high for _, high in tails)
-
-        return chance
+        chances = []
+        for shape in [np.ones_like(seen), seen / total] if total > 0 else [np.ones_like(seen)]:
+            square = t * shape  # e_j^2: the weighted sum is t
+            variance = float(shares**2 @ (4 * square * noise + 2 * noise**2))
+            variance += max(float(shares @ square**2) - t**2, 0.0) / self.n  # from the frequencies of the outputs
+            third = float(shares**3 @ (24 * square * noise**2 + 8 * noise**3))
+            chances.append(_upper_tail(self.squared - t, variance, third))
+        return max(chances)
 
 
 def squared_errors(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
@@ -108,31 +93,21 @@ def squared_errors(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple
 def _terms(outputs: Float64s, counts: Float64s, ones: Float64s) -> tuple[Float64s, Float64s]:
     rate = ones / np.maximum(counts, 1.0)
     gap = (outputs - rate) ** 2
-    return gap, gap - np.where(counts > 1, rate * (1 - rate) / np.maximum(counts - 1, 1.0), 0.0)
+    return gap, gap - rate * (1 - rate) / np.maximum(counts - 1, 1.0)
 
 
-def _tails(distance: float, variance: float, third: float) -> tuple[float, float]:
-    """P(X <= distance), P(X >= distance) for X of mean 0 with the given second and third cumulants.
+def _upper_tail(distance: float, variance: float, third: float) -> float:
+    """P(X >= distance) for X of mean 0 with the given second and third cumulants.
 
-    Above the mean: of a shifted gamma variable, whose upper tail is as heavy as that of a sum of squares. Below it: of
-    a normal variable, whose lower tail is heavier, so that what is promised errs on the safe side.
+    Of a shifted gamma variable, whose upper tail is as heavy as that of a sum of squares.
     """
     from scipy.special import gammaincc, ndtr
 
     if variance <= 0:
-        return float(distance >= 0), float(distance <= 0)
+        return float(distance <= 0)
     standard = distance / np.sqrt(variance)
     skewness = third / variance**1.5
-    below = float(ndtr(standard))
     if skewness < 1e-4:
-        return below, 1 - below
+        return 1 - float(ndtr(standard))
     shape = 4 / skewness**2
-    return below, float(gammaincc(shape, max(shape + np.sqrt(shape) * standard, 0.0)))
-
-
-def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Where a condition that holds at `low` ceases to hold before `high`, by bisection."""
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return high
+    return float(gammaincc(shape, max(shape + np.sqrt(shape) * standard, 0.0)))

@@ -16,6 +16,8 @@ from typing import Literal
 
 from truecal import checks
 
+_MOST_ROWS = 1e18
+
 
 def upper_bound(
     squared: float, *, n: float, bins: int, smallest: float, level: float, estimator: Literal["plugin", "debiased"]
@@ -90,18 +92,13 @@ def rows_for(
     >>> rows_for(0.0, 1e-4, bins=10, smallest=0.1, level=0.9, estimator="debiased")
     2197487.0
     """
-    if squared >= target:
-        return inf
 
     def enough(n: float) -> bool:
         return upper_bound(squared, n=n, bins=bins, smallest=smallest, level=level, estimator=estimator) <= target
 
-    high = 2.0
-    while not enough(high):
-        high *= 2
-        if high > 1e18:
-            return inf
-    low = high / 2
+    low, high = 0.0, _MOST_ROWS
+    if not enough(high):
+        return inf
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -12,6 +12,7 @@ import numpy as np
 from truecal.lens import Sample
 from truecal.profile import Profile
 from truecal.types import Float64s, Indices
+from truecal.uncertainty.verify.binned_error import BinnedError
 
 _MOST_PAIRS = 60  # classes up to which the covariance of labels is computed; beyond, its bound is taken
 
@@ -30,12 +31,8 @@ class OutputCells:
     @classmethod
     def of(cls, profile: Profile) -> "OutputCells":
         """From one dataset whose weights, if any, are counts."""
-        scores = profile.scores[0].astype(np.float64)
-        starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
-        ends = np.append(starts[1:], len(scores))
-        counts, ones = (profile.prefix(name)[0].astype(np.float64) for name in ("w", "y"))
-        seen, happened = counts[ends] - counts[starts], ones[ends] - ones[starts]
-        return cls(scores[starts], seen, happened, np.ones(len(starts)), float(counts[-1]))
+        found = BinnedError.of(profile)
+        return cls(found.outputs, found.counts, found.ones, np.ones(len(found.outputs)), found.n)
 
     @classmethod
     def class_wise(cls, samples: Sequence[Sample], shares: Float64s) -> "OutputCells":
@@ -79,16 +76,16 @@ def _spread(codes: Indices, s: Float64s, n: Float64s, k: Float64s, a: Float64s, 
     """
     probs = s[codes]
     q = probs / np.maximum(probs.sum(axis=0), 1e-12)
-    root = a / np.maximum(n, 1e-12)
+    root = a / np.maximum(n, 1)
     own = np.bincount(codes.ravel(), (w * q * (1 - q)).ravel(), len(s))
     together = 0.0
     for c in range(len(codes)):
         for d in range(c):
-            pair = np.bincount(codes[c] * len(s) + codes[d], w * q[c] * q[d], 0)
+            pair = np.bincount(codes[c] * len(s) + codes[d], w * q[c] * q[d])
             at = np.flatnonzero(pair)
             together += 2 * float((root[at // len(s)] * root[at % len(s)] * pair[at] ** 2).sum())
     quadratic = 1 + together / max(float(((root * own) ** 2).sum()), 1e-300)
-    gap = ((k / np.maximum(n, 1e-12) - s) * a)[codes]
+    gap = ((k / np.maximum(n, 1) - s) * a)[codes]
     linear = ((q * gap**2).sum(axis=0) - (q * gap).sum(axis=0) ** 2) @ w
     alone = (q * (1 - q) * gap**2).sum(axis=0) @ w
-    return float(np.clip(max(quadratic, linear / max(float(alone), 1e-300)), 1.0, 2.0))
+    return max(quadratic, float(linear) / max(float(alone), 1e-300))

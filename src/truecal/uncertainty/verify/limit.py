@@ -50,12 +50,9 @@ def upper_limit(cells: OutputCells, threshold: float, level: float, *, closed: b
     below = rejects(cells, threshold, level, closed=closed)
     low, high = (0.0, threshold) if below else (threshold, 1.0)
     while high - low > max(_PRECISION * high, _LEAST_ERROR):
-        if below and low == 0:
-            middle = high / 2
-        elif not below and high == 1:
-            middle = min(2 * max(low, _LEAST_ERROR), (low + 1) / 2)
-        else:
-            middle = (low + high) / 2
+        middle = (low + high) / 2
+        if not below and high == 1:  # a limit is nearer to the threshold than to 1, as a rule
+            middle = min(middle, 2 * max(low, _LEAST_ERROR))
         if rejects(cells, middle, level, closed=closed):
             high = middle
         else:
@@ -82,10 +79,10 @@ def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Ite
     plausible = _plausible(cells)
     shapes = _shapes(cells, plausible)
     least, most = _clopper_pearson(n_k, np.full(len(s), n))
-    rare = np.flatnonzero((n_k < _RARE) & (plausible.cap > 0))
+    rare = np.flatnonzero(n_k < _RARE)
     for part in _PARTS:
         for shape in shapes if part > 0 else shapes[:1]:
-            gaps = shape(part * squared) if part > 0 else np.zeros_like(s)
+            gaps = shape(part * squared)
             if gaps is None:
                 continue
             rest = (1 - part) * squared
@@ -108,18 +105,19 @@ def _tails(cells: OutputCells, squared: float, closed: bool, stop: float) -> Ite
 
 def _plausible(cells: OutputCells) -> _Plausible:
     s = cells.outputs
-    room = np.where(s < 0.5, 1.0, -1.0)
+    upwards = s < 0.5
+    room = np.where(upwards, 1.0, -1.0)
     low, high = _clopper_pearson(cells.ones, cells.counts)
-    cap, other = np.where(room > 0, high - s, s - low), np.where(room > 0, s - low, high - s)
-    turned = cap <= 0  # even the far limit of the rate lies on the other side
-    return _Plausible(np.where(turned, np.maximum(other, 0.0), cap), np.where(turned, -room, room), room)
+    cap, other = np.where(upwards, high - s, s - low), np.where(upwards, s - low, high - s)
+    turned = cap <= 0  # even the far limit of the rate lies on the other side; then the near one does, too
+    return _Plausible(np.where(turned, other, cap), np.where(turned, -room, room), room)
 
 
 def _clopper_pearson(k: Float64s, n: Float64s) -> tuple[Float64s, Float64s]:
     from scipy.special import betaincinv
 
-    low = np.where(k > 0, betaincinv(np.maximum(k, 1e-9), n - k + 1, _BOX), 0.0)
-    return low, np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1e-9), 1 - _BOX), 1.0)
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1), n - k + 1, _BOX), 0.0)
+    return low, np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1), 1 - _BOX), 1.0)
 
 
 def _shapes(cells: OutputCells, plausible: _Plausible) -> list[Callable[[float], Float64s | None]]:
@@ -142,7 +140,7 @@ def _filled(w: Float64s, plausible: _Plausible, order: Indices, squared: float) 
     """Outputs filled up to their caps, those first that give T the largest variance per unit of squared error."""
     gaps, left = np.zeros_like(w), squared
     for j in order:
-        if plausible.cap[j] > 0 and w[j] > 0:
+        if w[j] > 0:
             size = min(float(plausible.cap[j]), float(np.sqrt(left / w[j])))
             gaps[j] = plausible.side[j] * size
             left -= float(w[j]) * size**2

@@ -16,7 +16,7 @@ from truecal.lens import Lens, Sample, check_lens, default_lens
 from truecal.predictions import Predictions
 from truecal.profile import Profile, Sketch
 from truecal.types import Float64s
-from truecal.uncertainty.measurement import measure, measure_profile
+from truecal.uncertainty.measurement import measure
 from truecal.uncertainty.verify.binned_error import BinnedError
 from truecal.uncertainty.verify.bounds import upper_bound
 from truecal.uncertainty.verify.cells import OutputCells
@@ -95,7 +95,7 @@ class Verification(Tabular):
         if self.explicit is not None:
             bound = f"{self.explicit:.4f}" if isfinite(self.explicit) else "none: the rarest output is too rare"
             lines.append(f"  explicit bound without approximation: {bound}")
-        if self.outputs is not None and self.balance is not None:
+        if self.balance is not None:
             verdict = "well balanced" if self.well_balanced else "not well balanced (alpha above 2)"
             lines.append(f"  {self.outputs} distinct outputs, alpha = {self.balance:.2f}: {verdict}")
         if self.further is not None:
@@ -187,10 +187,9 @@ def _of_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLik
     """Cells of a sketch that hold one score each are outputs like others; else the sketch is measured."""
     profile = sketch.to_profile()
     if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
-        plain = Profile(profile.scores, profile.outcomes, profile.weights, single=True)
-        cells, errors = OutputCells.of(plain), [BinnedError.of(plain)]
+        cells, errors = OutputCells.of(profile), [BinnedError.of(profile)]
         return _promised(cells, errors, np.ones(1), threshold, level, "scores", outputs)
-    estimate = measure_profile(profile, RankSeries(level=2 * level - 1), 2 * level - 1, np.random.default_rng(0))
+    estimate = RankSeries(level=2 * level - 1)(profile)
     return _supported(estimate.but(lens="scores"), threshold, level, (_SMOOTH, _ROWS))
 
 
@@ -213,8 +212,9 @@ def _promised(
         cells = cells.with_outputs(possible)
     below, high = upper_limit(cells, threshold, level, closed=outputs is not None)
     union = 1 - (1 - level) / len(errors)
-    low = sqrt(sum(w * error.lower(union) for w, error in zip(shares, errors, strict=True)))
-    squared = sum(w * error.squared for w, error in zip(shares, errors, strict=True))
+    classes = list(zip(shares, errors, strict=True))
+    low = sqrt(sum(w * error.lower(union) for w, error in classes))
+    squared = sum(w * error.squared for w, error in classes)
     verdict: Answer = "promised" if below else "exceeded" if low > threshold else "not enough data"
     explicit = sum(
         w
@@ -226,7 +226,7 @@ def _promised(
             level=union,
             estimator="debiased",
         )
-        for w, error in zip(shares, errors, strict=True)
+        for w, error in classes
     )
     value, balance = sqrt(max(squared, 0.0)), max(error.balance for error in errors)
     notes = () if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",)
