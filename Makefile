@@ -27,7 +27,7 @@ demo: $(STAMP)           ## train real classifiers, then measure how far to trus
 	$(BIN)/truecal demo
 
 test: $(STAMP)           ## every test, doctest and statistical check
-	$(ALONE) $(BIN)/pytest -n auto $(ARGS)
+	$(ALONE) $(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 quick: $(STAMP)          ## under two minutes: the river without simulations and pages
 	$(ALONE) $(BIN)/pytest -n auto -m 'not slow' -k 'not estimator_checks' $(QUICK) $(ARGS)
@@ -45,8 +45,9 @@ house: $(STAMP)          ## the rules of the house alone: layers, cycles, dispat
 picture: $(STAMP)        ## draw docs/images/architecture.svg from the imports
 	$(BIN)/python -m tools.picture
 
-hostile: $(STAMP)        ## hostile calls, damaged files and kills for MINUTES (10) each; SEED=... repeats a run
+hostile: $(STAMP)        ## hostile calls, command lines, damaged files and kills for MINUTES (10) each; SEED=... repeats a run
 	$(BIN)/python -m tools.hostile --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tools.hostile.commands --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tools.hostile.files --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tools.hostile.kills --kills $(or $(KILLS),200)
 

@@ -145,14 +145,20 @@ def refuse_misfits(
 ) -> None:
     """Raise for the first argument that is of none of the kinds annotated.
 
-    `numbers`: also where a number or an array of numbers is asked for, and for what a list or mapping holds.
+    `numbers`: also where a number or an array of numbers is asked for (whole ones of at most 64 bits: libraries take no others),
+    and for what a list or mapping holds.
     """
     kinds = _kinds(function) if numbers else _without_arrays(function)
     for name, value in (*zip(kinds, arguments, strict=False), *options.items()):
         wanted = kinds.get(name, ())
         if not wanted or any(_fits(value, kind, deep=numbers) for kind in wanted):
             continue
-        if numbers or not any(kind in _NUMBERS for kind in wanted):
+        if numbers and isinstance(value, int) and any(_fits(value, kind, deep=False) for kind in wanted):
+            raise InputError(
+                f"{name} must be within 64 bits, not {_shown(value)}; write a number so large with an exponent"
+            )
+        # An array of one number passes for a number in comparisons, and fails in whatever is made of it later.
+        if numbers or isinstance(value, np.ndarray) or not any(kind in _NUMBERS for kind in wanted):
             named = [kind for kind in wanted if kind is not type(None)]
             words = " or ".join(dict.fromkeys(map(_words, named)))
             hints = [_REMEDIES.get(getattr(kind, "__name__", ""), ("", ""))[1] for kind in named]
@@ -212,11 +218,13 @@ def _fits(value: Any, kind: Any, *, deep: bool) -> bool:
         return any(type(value) is type(choice) and value == choice for choice in inner)
     if kind in _NUMBERS:
         whole = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
-        return isinstance(value, whole) and not isinstance(value, bool)
+        fits = isinstance(value, whole) and not isinstance(value, bool)
+        return fits and not (deep and isinstance(value, int) and not -(2**63) <= value < 2**63)
     outer = origin or kind
     if outer in (Mapping, dict):
         if not isinstance(value, Mapping):
             return False
+        deep |= len(inner) > 1 and _is_ours(inner[1])
         return not deep or not inner or all(_of(part, inner[1], deep=deep) for part in value.values())
     if outer in (Sequence, list, tuple):  # one is as good as the other
         array = np.ndim(value) > 0 if isinstance(value, np.ndarray) else hasattr(value, "to_numpy")
@@ -224,10 +232,16 @@ def _fits(value: Any, kind: Any, *, deep: bool) -> bool:
             return False
         if inner and inner[0] is str:  # names are looked up, in ways of their own: never a number among them
             return not isinstance(value, memoryview) and all(isinstance(part, str) for part in value)
+        deep |= bool(inner) and _is_ours(inner[0])
         return not deep or not inner or all(_of(part, inner[0], deep=deep) for part in np.asarray(value, object))
     if outer is Callable:
         return callable(value)
     return isinstance(value, (outer, np.bool_) if outer is bool else outer)
+
+
+def _is_ours(annotation: Any) -> bool:
+    """Whether the parts of a list or mapping are objects of truecal: what else is in it would only fail where it is used."""
+    return isinstance(annotation, type) and annotation.__module__.startswith("truecal")
 
 
 def _of(value: Any, annotation: Any, *, deep: bool) -> bool:

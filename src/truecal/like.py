@@ -33,6 +33,7 @@ class Convention:
     def __iter__(self) -> Iterator[Any]:
         return iter((self.estimator, self.lens))
 
+    @checks.checked
     def measure(self, preds: tc.Predictions, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> tc.Estimate:
         """The tool's number, with the interval and test that it lacks."""
         return tc.measure(preds, estimator=self.estimator, lens=self.lens, level=level, rng=rng)

@@ -6,6 +6,7 @@ A selection is a small value that you call with Predictions. It answers with the
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -41,9 +42,14 @@ class EngineRows(Protocol):
 class Selection(ABC):
     """Which rows are judged."""
 
-    @abstractmethod
+    @checks.checked
     def mask(self, preds: Predictions) -> Mask:
         """True for every row that is judged, shape (n,)."""
+        return self._mask(preds)
+
+    @abstractmethod
+    def _mask(self, preds: Predictions) -> Mask:
+        """The same of a particular selection."""
 
     @abstractmethod
     def __str__(self) -> str:
@@ -60,6 +66,7 @@ class Selection(ABC):
             f"the selection '{self}' runs Python code on columns, which an engine cannot; give values or a range"
         )
 
+    @checks.checked
     def __call__(self, preds: Predictions) -> Predictions:
         """The selected rows; an error when there are none."""
         rows = self.mask(preds)
@@ -99,7 +106,7 @@ class Combined(Selection):
     def uses_labels(self) -> bool:
         return self.first.uses_labels or self.second.uses_labels
 
-    def mask(self, preds: Predictions) -> Mask:
+    def _mask(self, preds: Predictions) -> Mask:
         first, second = self.first.mask(preds), self.second.mask(preds)
         return first & second if self.word == "and" else first | second
 
@@ -120,7 +127,7 @@ class Negated(Selection):
     def uses_labels(self) -> bool:
         return self.selection.uses_labels
 
-    def mask(self, preds: Predictions) -> Mask:
+    def _mask(self, preds: Predictions) -> Mask:
         return ~self.selection.mask(preds)
 
     def expression(self, rows: EngineRows) -> Any:
@@ -156,7 +163,7 @@ class ByLabel(Selection):
     def uses_labels(self) -> bool:
         return True
 
-    def mask(self, preds: Predictions) -> Mask:
+    def _mask(self, preds: Predictions) -> Mask:
         wanted = [preds.class_index(name) for name in self.names]
         chosen: Mask = np.isin(preds.labels, wanted)
         return chosen
@@ -193,7 +200,7 @@ class ByOutput(Selection):
     high: float
     closed: Closed
 
-    def mask(self, preds: Predictions) -> Mask:
+    def _mask(self, preds: Predictions) -> Mask:
         inside: Mask = _within(output(preds, self.of), self.low, self.high, self.closed)
         return inside
 
@@ -235,7 +242,7 @@ class ByValues(Selection):
     column: str
     values: tuple[object, ...]
 
-    def mask(self, preds: Predictions) -> Mask:
+    def _mask(self, preds: Predictions) -> Mask:
         found = column(preds, self.column)
         chosen = np.zeros(len(preds), bool)
         for value in self.values:
@@ -256,7 +263,7 @@ class ByRange(Selection):
     high: float
     closed: Closed
 
-    def mask(self, preds: Predictions) -> Mask:
+    def _mask(self, preds: Predictions) -> Mask:
         found = column(preds, self.column)
         if found.dtype.kind not in "iufb":
             raise InputError(
@@ -277,7 +284,7 @@ class ByTest(Selection):
     column: str
     test: Callable[[NDArray[Any]], Any]
 
-    def mask(self, preds: Predictions) -> Mask:
+    def _mask(self, preds: Predictions) -> Mask:
         answer = np.asarray(self.test(column(preds, self.column)))
         if answer.shape != (len(preds),) or answer.dtype != np.bool_:
             raise InputError(
@@ -343,7 +350,9 @@ def by_column(
     if bool(values) + ranged + (where is not None) != 1:
         raise InputError(f"say which rows of column {name!r}: values, or low= / high=, or where=, one of the three")
     for value in values:
-        if value is not None and arrays.is_missing(value):  # nothing equals NaN, and an array equals no single value
+        # Nothing equals NaN, and neither a list, an array, a module nor a function equals a single value.
+        several = isinstance(value, (list, tuple, set, dict, range, ModuleType)) or callable(value)
+        if several or (value is not None and arrays.is_missing(value)):
             raise InputError(
                 f"column {name!r}: rows are selected by a number or text, not {arrays.shown(value)}; for missing values say "
                 "where=lambda column: column != column"

@@ -48,6 +48,7 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
     [
         (lambda: tc.read("a" * 1000), "there is no file"),
         (lambda: tc.scan((), label="y"), "no file is named"),
+        (lambda: tc.scan("a" * 1000, label="y"), "there is no file aaa"),
         (lambda: tc.uncertainty.hosmer_lemeshow(tc.Profile.from_arrays(P, Y), bins=10**30), "bins must be at most"),
         (lambda: tc.DirichletCalibration(intercept=None).fit(np.c_[1 - P, P], Y), "intercept must be a number"),
         (lambda: tc.censoring_weights(P, Y, horizon=10**30), "nobody was followed"),
@@ -61,7 +62,17 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         ),
         (lambda: tc.train.Mixup(classes=3, seed=10**30), "seed must be at most"),
         (lambda: tc.by_column("site", np.nan), "selected by a number or text, not nan; for missing values say where="),
+        (lambda: tc.by_column("site", [0.2, 0.5]), r"selected by a number or text, not \[0.2, 0.5\]"),
         (lambda: tc.by_column("site", P), r"selected by a number or text, not array"),
+        (lambda: tc.GeneralizedECE(rng=np.nan), "rng must be a whole number"),
+        (
+            lambda: tc.MatrixScaling(off_diagonal=1e308).fit(np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0]),
+            "from 0 to 1e[+]100, not 1e[+]308",
+        ),
+        (lambda: tc.train.CalibrationLog(level=1.5), "level"),
+        (lambda: tc.by_column("site", tc), r"selected by a number or text, not <module"),
+        (lambda: tc.by_column("site", len), r"selected by a number or text, not <built-in"),
+        (lambda: tc.lab.World(tc.lab.Uniform()).draw(5, rng=[1, -2]), "rng must be a whole number of at least 0"),
         (
             lambda: tc.sample_size_by_simulation(P * 1e-200, widths={"oe": 0.2}),
             "fewer than 20 events in 10,000,000 rows",
@@ -70,6 +81,10 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         (
             lambda: tc.lab.TopLabelWorld(tc.lab.World(tc.lab.Uniform(0.6, 1.0)), classes=float("nan")),
             "classes must be a whole number of at least 2, not nan",
+        ),
+        (
+            lambda: tc.lab.TopLabelWorld(tc.lab.World(tc.lab.Uniform(0.6, 1.0)), classes=10**30),
+            "classes must be at most 1,000,000",
         ),
         (lambda: tc.lab.World(tc.lab.Uniform(), int), "the curve must turn an array of scores"),
         (lambda: tc.study.covariate_trend(P, "size"), "ndarray is not a data frame"),
@@ -97,6 +112,9 @@ def test_an_array_for_a_number_of_a_study_is_refused(tmp_path):
 
     store = tc.study.Study.read(make_study(tmp_path, 1)).run(tmp_path / "store", workers=1)
     assert str(tc.study.rank(store.frame(), severity=0)) == str(tc.study.rank(store.frame()))
+    assert str(tc.study.rank(store.frame(), datasets=np.array(["d"]))) == str(
+        tc.study.rank(store.frame(), datasets=["d"])
+    )
     with pytest.raises(TruecalError, match="severity must be a number"):
         tc.study.predictions_of(store, "m0", "d", severity=P)
 
@@ -108,3 +126,125 @@ def test_a_whole_number_beyond_64_bits_is_a_temperature():
     assert float(whole) == float(real)
     whole, real = (tc.train.focal_loss(logits, targets, gamma=gamma) for gamma in (10**30, 1e30))
     assert float(whole) == float(real)
+
+
+@pytest.mark.parametrize("width", [10**30, 10**400])
+def test_whole_numbers_that_a_library_cannot_take_are_refused(width):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TruecalError, match="width must be within 64 bits"):
+        tc.train.mmce(torch.zeros((4, 3)), torch.arange(4) % 3, width=width)
+
+
+def test_one_row_has_no_acceleration():
+    found = tc.uncertainty.bootstrap(tc.IsotonicError(), tc.Profile.from_arrays([0.3], [1]), method="bca")
+    assert found.acceleration == 0
+    assert 0 <= found.interval().low <= found.value <= found.interval().high <= 1
+
+
+def test_a_clinical_curve_without_a_standard_error_says_nothing_about_its_distance():
+    """Two rows in the wrong order: truths were tried up to a distance of 1e9."""
+    found = tc.clinical(tc.Predictions.from_probs([0.6, 0.7], [1, 0], weights=[2.0, 3.0]))
+    assert (found.ici.low, found.ici.high) == (0, 1)
+    assert "no standard error" in found.ici.method
+
+
+@pytest.mark.parametrize("name", [tc, len, int])
+def test_programs_name_no_class(name):
+    for select in (tc.by_label, tc.by_output):
+        with pytest.raises(TruecalError, match="a class is named by a number or text"):
+            select(name)
+
+
+def test_segments_that_are_not_fitted_have_no_parameters():
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        _ = tc.SegmentOffsets().parameter_count
+
+
+@pytest.mark.parametrize("parts", [np.zeros((2, 2, 2)), [1, 2], [tc.lab.Uniform(), "x"]])
+def test_parts_of_a_mixture_are_distributions(parts):
+    with pytest.raises(TruecalError, match="parts must be a list of Scores"):
+        tc.lab.Mixture(parts, (0.5, 0.5))
+
+
+def test_an_array_of_one_number_is_no_number():
+    pytest.importorskip("torch")
+    with pytest.raises(TruecalError, match="strength must be a number, not ndarray"):
+        tc.train.PenalizedCrossEntropy(np.array([1.0]))
+
+
+PREDS = tc.Predictions.from_probs(P, Y, columns={"site": np.array(["a", "b"])[Y]})
+WATCH = tc.Watch(tolerance=0.02)
+WATCH.update(PREDS, at="2026-01-01")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: PREDS.take(P), "rows must be True or False for each of the 40 rows"),
+        (lambda: PREDS.take([40]), "rows must be True or False for each of the 40 rows"),
+        (lambda: PREDS.take(0), "rows must be True or False for each of the 40 rows"),
+        (lambda: PREDS.class_probs(-1), "there is no class -1"),
+        (lambda: PREDS.class_probs({"a": 1}), "index must be a whole number"),
+        (lambda: tc.by_label(1).mask(P), "preds must be Predictions"),
+        (lambda: (tc.by_label(1) & tc.by_column("site", "a"))(0), "preds must be Predictions"),
+        (lambda: tc.band(tc.Profile.from_arrays(P, Y)).at(1j * P), "scores must be numbers"),
+        (lambda: tc.band(tc.Profile.from_arrays(P, Y)).at([np.nan]), "scores must be finite numbers, not nan"),
+        (lambda: tc.band(tc.Profile.from_arrays(P, Y)).contains(P, [0.5]), "they must match one by one"),
+        (lambda: tc.flexible_curve(PREDS).contains(P, "x"), "rates must be numbers"),
+        (lambda: tc.calibration_belt(PREDS).deviations("x"), "level must be a number"),
+        (lambda: tc.net_benefit(PREDS).cost(b"x", 1), "false_positive must be a number"),
+        (lambda: tc.selective.risk_coverage(PREDS).at(np.eye(3)), "one number or a list of them"),
+        (lambda: tc.Profile.from_arrays(P, Y).coarsen(3, moments=P), "moments must be True or False"),
+        (lambda: tc.selective.risk_coverage(PREDS).at("aa"), "coverage must be an array of numbers"),
+        (lambda: tc.censoring_weights(P, Y, 0.5).predictions(2.5), "there are 1 probabilities but 40 outcomes"),
+        (lambda: tc.censoring_weights(P, Y, 0.5).predictions(P, clusters=3), "there are 1 clusters but 40 outcomes"),
+        (lambda: tc.Grouping({"a": [0], "b": [1]}).predictions("x"), "preds must be Predictions"),
+        (lambda: tc.Profile.from_arrays(P, Y).take(1), "datasets must be True or False for each of the 1 datasets"),
+        (lambda: tc.Profile.from_arrays(P, Y).take([1]), "datasets must be True or False for each of the 1 datasets"),
+        (lambda: tc.missing_outcomes(Y, "inverse-probability", covariates=3), "one row per outcome"),
+        (lambda: tc.CutoffError().interval(P), "profile must be a Profile"),
+        (lambda: tc.lab.Uniform().draw(0, (2, 3)), "rng must be a numpy Generator"),
+        (
+            lambda: tc.calibration_error(Y, P / 3, estimator=tc.AdaptiveECE(threshold=0.5)),
+            "nothing is judged; lower its threshold",
+        ),
+        (lambda: tc.Sketch.load(None), "path must be text or a Path, not None"),
+        (lambda: tc.Profile.load(3), "path must be text or a Path, not 3"),
+        (lambda: tc.lab.World(tc.lab.Uniform()).draw("x"), "n must be a whole number"),
+        (lambda: tc.lab.DirichletWorld((1.0, 2.0), 0.5).draw(20, rng=-1), "rng must be a whole number of at least 0"),
+        (lambda: tc.lab.World(tc.lab.Uniform()).draw(20, rng=-1), "rng must be a whole number of at least 0"),
+        (lambda: tc.lab.World(tc.lab.Uniform()).with_error(range(3)), "error must be a number"),
+        (lambda: WATCH.step(groups=P), r"there is no group np.float64\(0.1\); the watch has seen"),
+    ],
+)
+def test_methods_refuse_what_functions_do(call, words):
+    with pytest.raises(TruecalError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("classes", [None, 2])
+def test_labels_of_more_classes_than_said_are_not_blended(classes):
+    """Without classes, labels 0, 1 and 2 became targets such as 1.99."""
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TruecalError, match="a target is 2, which is not below 2"):
+        tc.train.mixup(torch.zeros((3, 4)), torch.tensor([0, 1, 2]), alpha=0.2, classes=classes)
+
+
+def test_a_page_about_all_labels_of_clustered_rows(tmp_path):
+    """The pairs of a row and a class have the cluster of their row."""
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 30)
+    preds = tc.Predictions.from_probs(probs, rng.integers(0, 3, 30), clusters=np.arange(30) // 3)
+    tc.report(preds, tmp_path / "page.html", lens=tc.AllLabels(), fast=True)
+    assert "all labels" in (tmp_path / "page.html").read_text().lower()
+
+
+def test_a_map_fitted_to_columns_is_that_of_the_rows():
+    rng = np.random.default_rng(5)
+    rows = rng.dirichlet(np.ones(4), 300)
+    labels = rng.integers(0, 4, 300)
+    by_rows = tc.BiasCorrectedTemperature(input="probs").fit(rows, labels).predict_proba(rows)
+    by_columns = tc.BiasCorrectedTemperature(input="probs").fit(np.asfortranarray(rows), labels).predict_proba(rows)
+    np.testing.assert_array_equal(by_columns, by_rows)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from tools.hostile import calls, files, judge, values
+from tools.hostile import calls, commands, files, judge, values
 from tools.hostile.__main__ import run
 
 
@@ -22,6 +22,23 @@ def test_calls_of_everything_public():
     assert done.calls == 150
     assert not done.failures, "\n".join(done.failures.values())
     assert done.kinds["answer"] > 25
+
+
+def test_command_lines():
+    counts, failures = commands.run(40, minutes=5, seed=4)
+    assert not failures
+    assert sum(counts.values()) == 40
+    assert counts["answer"] >= 5
+
+
+def test_a_command_line_can_fail(monkeypatch):
+    assert commands.judge(["measure", "--help"]).kind == "answer"
+    assert commands.judge(["measure", "no-such.csv"]).kind == "refused"
+    monkeypatch.setattr("truecal.cli.main._group", lambda: 1 / 0)
+    assert commands.judge(["measure"]).kind == "foreign"
+    monkeypatch.setattr("truecal.cli.main.main", lambda words: print("{NaN}" if "--json" in words else "\x1b[31m") or 0)
+    assert commands.judge(["measure", "--json"]).detail.startswith("no JSON")
+    assert commands.judge(["measure"]).detail.startswith("steers the terminal")
 
 
 def test_damaged_files():
@@ -62,6 +79,18 @@ def test_the_judge_tells_what_should_have_been_refused_and_what_takes_too_long(m
     assert judge.judge("tc.calibration_error(y, p)", NAMES, must_refuse=True).kind == "accepted"
     monkeypatch.setattr(judge, "SECONDS", 0.2)
     assert judge.judge("sum(i for i in range(10**12))", NAMES).kind == "slow"
+
+
+def test_what_cannot_be_shown_or_sent_is_told(monkeypatch):
+    line = "tc.calibration_error(y, p)"
+    monkeypatch.setattr(tc.Estimate, "to_dict", lambda self: {"value": float("nan")})
+    assert judge.judge(line, NAMES).detail.startswith("ValueError: Out of range float values")
+    monkeypatch.undo()
+    monkeypatch.setattr(tc.Estimate, "_repr_html_", lambda self: 1 / 0)
+    assert judge.judge(line, NAMES).detail.startswith("ZeroDivisionError")
+    monkeypatch.undo()
+    monkeypatch.setattr(tc.Estimate, "__reduce__", lambda self: (float, (2.0,)), raising=False)
+    assert judge.judge(line, NAMES).detail.startswith("AssertionError: another answer after pickling")
 
 
 def test_a_failure_is_shortened():

@@ -315,3 +315,34 @@ def test_values_in_messages_are_short():
     assert arrays.where(()) == "the value"
     assert arrays.where((3,)) == "row 3"
     assert arrays.where((3, 1, 2)) == "row 3, column 1, column 2"
+
+
+def test_rows_are_a_mask_or_numbers():
+    for rows in ([True, False, True], [0, 2], [-3, 2], [], np.array([], int)):
+        if len(rows):
+            assert_array_equal(border.check_rows(rows, 3), rows)
+    assert border.check_rows(np.array([], int), 3).shape == (0,)
+    wrong = ([True, False], [True] * 4, [3], [-4], [0.0], [[0]], [[True, False, True]], "x", 1, True, [])
+    for rows in wrong:
+        assert "rows" in refusal(border.check_rows, rows, 3)
+    assert refusal(border.check_rows, [3], 3).endswith("for each of the 3 rows, or numbers of rows from 0 to 2")
+
+
+def test_points_of_a_curve_are_finite_and_match():
+    assert_array_equal(border.check_points([0, 1], "scores"), [0.0, 1.0])
+    assert_array_equal(border.check_points([0, 1], "rates", (2,)), [0.0, 1.0])
+    assert border.check_points(0.5, "rates", (2,)) == 0.5
+    assert "not inf" in refusal(border.check_points, [0, np.inf], "scores")
+    assert "rates have shape (1,), but the scores (2,)" in refusal(border.check_points, [0], "rates", (2,))
+
+
+@pytest.mark.parametrize("values", [[0.5, 0.0, 0.25, 1.0, 0.75], [0.25, 0.5, 0.75], [3.0, 2.0, 1.0, -1.0], [7.0] * 4])
+def test_the_ends_of_large_arrays_are_found_part_by_part(monkeypatch, values):
+    monkeypatch.setattr(border, "_AT_ONCE", 2)
+    assert border._ends(np.array(values)) == (min(values), max(values))
+    for shape in (np.array([values, values]), np.array([values, values]).T):  # the second is not contiguous
+        assert border._ends(shape) == (min(values), max(values))
+    for place in range(len(values)):
+        with_nan = np.array(values)
+        with_nan[place] = np.nan
+        assert np.isnan(border._ends(with_nan)).all()

@@ -22,7 +22,8 @@ class Run:
 
     calls: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    seconds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    count: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
@@ -36,12 +37,13 @@ def run(calls: int, minutes: float, seed: int, only: str | None = None) -> Run:
         if done.calls % _DATASETS == 0:
             number = seed * 1_000_003 + done.calls
             names = dataset(number)
-        pick = [0.02 / (0.02 + (sum(t) / len(t) if (t := done.seconds[target.path]) else 0.0)) for target in every]
+        pick = [0.02 / (0.02 + done.seconds[target.path] / max(1, done.count[target.path])) for target in every]
         target = rng.choices(every, pick)[0]
         call = make(target, rng)
         start = time.process_time()
         outcome = judge(call.line, names, must_refuse=call.must_refuse)
-        done.seconds[target.path].append(time.process_time() - start)
+        done.seconds[target.path] += time.process_time() - start
+        done.count[target.path] += 1
         done.calls += 1
         done.kinds[outcome.kind] += 1
         if outcome.failed:
@@ -88,7 +90,7 @@ def main() -> int:
         done = run(asked.calls, asked.minutes, asked.seed, asked.only)
     kinds = ", ".join(f"{count} {kind}" for kind, count in done.kinds.most_common())
     print(
-        f"{done.calls} calls of {len(done.seconds)} functions and classes: {kinds}; {len(done.failures)} kinds of failure"
+        f"{done.calls} calls of {len(done.count)} functions and classes: {kinds}; {len(done.failures)} kinds of failure"
     )
     return 1 if done.failures else 0
 

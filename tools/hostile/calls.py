@@ -5,7 +5,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import ModuleType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from tools.hostile.values import BAD, CONTAINERS, GOOD, ODD, TOGETHER
 
@@ -18,9 +20,11 @@ LEFT_OUT = {
     "lab.coverage_map", "lab.trials",
     "lab.samples_needed", "lab.Run", "lab.Experiment", "lab.AnyCurve", "RecalibratedClassifier", "train.mixup",
 }  # fmt: skip
-# Methods that follow the construction of an object.
+# Methods of an object that is constructed or answered.
 METHODS = ("fit", "predict_proba", "predict", "update", "merge", "__call__", "sample", "compute", "measure", "mask",
-           "true_error", "recalibrate", "forward", "transform", "to_profile", "to_json", "frame")  # fmt: skip
+           "true_error", "recalibrate", "forward", "transform", "to_profile", "to_json", "frame", "at", "contains", "cost",
+           "deviations", "difference", "beyond", "predictions", "take", "class_probs", "step", "draw", "with_error", "groups",
+           "partly_recalibrated", "interval", "avoided")  # fmt: skip
 # Options whose defaults are meant for minutes of work.
 ALWAYS = ("m", "n", "resamples", "replicates")
 # What the caller brings to be called: its mistakes are the caller's.
@@ -75,13 +79,13 @@ def _of(path: str, thing: Any) -> Iterator[Target]:
                     yield from _of(f"{path}.{name}", getattr(thing, name))
         return
     for builder in BUILDERS.get(path, ()):
-        yield Target(f"{path}.{builder}", _parameters(getattr(thing, builder)))
+        yield Target(f"{path}.{builder}", _parameters(getattr(thing, builder)), _methods(thing))
     if not callable(thing) or path in LEFT_OUT or (inspect.isclass(thing) and issubclass(thing, (Exception,))):
         return
     if inspect.isclass(thing) and (inspect.isabstract(thing) or _is_record(thing, path)):
         return
     try:
-        yield Target(path, _parameters(thing), _methods(thing) if inspect.isclass(thing) else ())
+        yield Target(path, _parameters(thing), _methods(thing if inspect.isclass(thing) else _answer(thing)))
     except ValueError:
         return
 
@@ -98,12 +102,26 @@ def _parameters(function: Any) -> tuple[inspect.Parameter, ...]:
     return tuple(kept)
 
 
-def _methods(thing: type) -> tuple[tuple[str, tuple[inspect.Parameter, ...]], ...]:
+def _answer(function: Any) -> Any:
+    """The class of what a function answers with, where it says so."""
+    try:
+        return get_type_hints(function).get("return")
+    except NameError:
+        return None
+
+
+def _methods(thing: Any) -> tuple[tuple[str, tuple[inspect.Parameter, ...]], ...]:
     found = []
     for name in METHODS:
         method = getattr(thing, name, None)
+        if name == "at" and "__call__" in dict(
+            inspect.getmembers(thing, inspect.isfunction)
+        ):  # what a curve is made of; its door is to call it
+            continue
         if inspect.isfunction(method) and method.__module__.startswith("truecal"):
-            found.append((name, _parameters(method)))
+            parameters = _parameters(method)
+            if all(p.annotation is not np.random.Generator for p in parameters):  # those are made inside
+                found.append((name, parameters))
     return tuple(found)
 
 
@@ -112,7 +130,8 @@ def make(target: Target, rng: random.Random) -> Call:
     hostility = rng.choice((0, 0, 0, 0, 1, 1, 1, 1, 1, 2))
     then: list[tuple[str, tuple[tuple[str, str], ...]]] = []
     places = [(target.path, target.parameters)]
-    if target.methods and rng.random() < 0.75:
+    built = target.path in BUILDERS or target.path[:1].isupper() or target.path.partition(".")[2][:1].isupper()
+    if target.methods and rng.random() < (0.75 if built else 0.3):
         places += _chain(target, rng)
     spots = [(i, p.name) for i, (_, parameters) in enumerate(places) for p in parameters if p.name not in CALLBACKS]
     hostile = set(rng.sample(spots, min(hostility, len(spots)))) if spots else set()

@@ -1,13 +1,18 @@
 """What came back: the right answer, an error of truecal, or a failure of one of the kinds below."""
 
+import copy
 import dataclasses
+import inspect
+import json
 import math
+import pickle
 import re
 import resource
 import signal
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +26,9 @@ UNDEFINED = {
     "adjusted", "excess", "low", "high", "slope", "intercept", "c_statistic", "c_low", "c_high", "p_value", "statistic", "width",
     "b0_standard_error", "b1_standard_error",
 }  # fmt: skip
+# Methods without arguments that show a result in another form.
+VIEWS = ("frame", "to_dict", "to_markdown", "to_latex", "to_json", "summary", "tree", "groups", "curves", "avoided", "interval",
+         "limits", "_repr_html_", "to_profile", "measure", "compute")  # fmt: skip
 _DEPTH = 4
 _WRAPPED = re.compile(rf"\b({'|'.join(CONTAINERS)})\((\w+)\)")
 
@@ -59,7 +67,8 @@ def judge(line: str, names: Mapping[str, Any], *, must_refuse: bool = False) -> 
     if plain == line:
         return outcome
     expected, other = _run(plain, names)
-    if expected.kind == "refused" and "Tensor, not" not in expected.detail:  # losses of torch take nothing but tensors
+    # losses of torch take nothing but tensors
+    if expected.kind == "refused" and not re.search("[Tt]ensors?, not", expected.detail):
         return Outcome("differs", f"the plain call is refused: {expected.detail}")
     if expected.kind == "answer":
         return _compared(list(numbers(answer)), list(numbers(other)))
@@ -89,6 +98,7 @@ def _run(line: str, names: Mapping[str, Any]) -> tuple[Outcome, Any]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             answer = eval(line, dict(names))  # the line is ours
+            use(answer)
     except TruecalError as error:
         text = str(error)
         return (
@@ -114,7 +124,58 @@ def _run(line: str, names: Mapping[str, Any]) -> tuple[Outcome, Any]:
         if math.isnan(number) and name.split(".")[-1] not in UNDEFINED:
             return Outcome("nan", f"{name} is NaN"), None
     wrong = _impossible(answer)
-    return (Outcome("nan", wrong), None) if wrong else (Outcome("answer"), answer)
+    if wrong:
+        return Outcome("nan", wrong), None
+    return Outcome("answer"), answer
+
+
+def use(answer: Any) -> None:
+    """What a caller does with a result: look at it, ask for its table, its record and its other views, and send it to a process."""
+    kind = type(answer)
+    if not kind.__module__.startswith("truecal"):
+        return
+    _ = str(answer), repr(answer)
+    for name in dir(kind):
+        member = inspect.getattr_static(kind, name)
+        if isinstance(member, (property, cached_property)) and not name.startswith("_"):
+            _seen(partial(getattr, answer, name))
+        elif name in VIEWS and inspect.isfunction(member) and not _needs(member):
+            _seen(partial(_show, getattr(answer, name), record=name == "to_dict" and kind.__name__ != "Frame"))
+    # Modules of torch travel in a way of their own; recalibrators keep settings as given until they are fitted.
+    if not hasattr(answer, "training") and (not hasattr(answer, "get_params") or hasattr(answer, "classes_")):
+        again = copy.deepcopy(pickle.loads(pickle.dumps(answer)))
+        sent = _compared(list(numbers(again)), list(numbers(answer)))
+        if sent.kind != "answer":
+            raise AssertionError(f"another answer after pickling: {sent.detail}")
+
+
+def _needs(function: Callable[..., Any]) -> list[str]:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+def _seen(view: Callable[[], object]) -> None:
+    """A view may be refused by name, as those of a recalibrator that is not fitted."""
+    from truecal import TruecalError
+
+    try:
+        view()
+    except TruecalError:
+        return
+    except Exception as error:
+        if type(error).__name__ != "NotFittedError":
+            raise
+
+
+def _show(made: Callable[[], Any], *, record: bool) -> None:
+    """A record is made of what JSON can hold, a table of what every format can."""
+    view = made()
+    if record:
+        json.dumps(view, allow_nan=False)
+    if type(view).__name__ == "Frame":
+        for form in ("text", "markdown", "latex", "html", "polars", "pandas"):
+            str(getattr(view, f"to_{form}")())
+    str(view)
 
 
 def _impossible(answer: Any) -> str:

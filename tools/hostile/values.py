@@ -190,6 +190,8 @@ GOOD: dict[str, tuple[str, ...]] = {
     "output": ("P",), "outcome": ("np.eye(k)[Y]",), "c": ("p",), "b0": ("0.1",), "b1": ("0.8",),
     "beta": ("0.5", "2.0"), "d": ("0.2",),
     "edges": ("(0.3, 0.6)",), "strength": ("0.5",), "smoothing": ("0.1",), "gamma": ("2.0",), "inputs": ("tensor(Z)",),
+    "coverage": ("[0.5]", "1"), "rates": ("p",), "false_positive": ("1.0",), "false_negative": ("2.0",), "per": ("100",),
+    "index": ("0", "1"), "remaining_error": ("0.02",), "rows": ("[0]", "p > 0.5"),
     "c_statistic": ("None", "0.8"), "covariates": ("None", "np.column_stack([p, w])"), "rule": ("'torchmetrics'", "'width'"),
 }  # fmt: skip
 

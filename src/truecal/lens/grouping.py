@@ -83,6 +83,7 @@ class Grouping(Lens):
             raise InputError(f"classes in no group: {_listed(missing)}; add them, for example as {{'other': [...]}}")
         return group
 
+    @checks.checked
     def predictions(self, preds: Predictions) -> Predictions:
         """The induced Predictions, whose classes are the groups: any lens, selection or estimator can follow."""
         preds.refuse_unnormalized("a grouping")

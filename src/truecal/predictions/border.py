@@ -5,6 +5,7 @@ accepted is never clipped, renormalised, dropped or changed.
 """
 
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
         raise InputError(f"{what}: {where(at)} is {value}{others}; remove or repair such rows before measuring")
     hint = (
         "these look like percentages; divide by 100"
-        if 1 < high <= 100 and low >= 0 and high > 20
+        if 20 < high <= 100 and low >= 0
         else "if these are logits use Predictions.from_logits"
     )
     raise InputError(f"{what} must lie in [0, 1]: {where(at)} is {value}{others}; {hint}")
@@ -202,9 +203,32 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
 
 
 def check_name(name: object) -> None:
-    """Refuse what cannot name a class: lists, arrays, NaN. None is for "not said"."""
-    if not _hashable(name) or (name is not None and is_missing(name)):
+    """Refuse what cannot name a class: lists, arrays, NaN, modules, functions. None is for "not said"."""
+    code = isinstance(name, ModuleType) or callable(name)
+    if code or not _hashable(name) or (name is not None and is_missing(name)):
         raise InputError(f"a class is named by a number or text, not {shown(name)}")
+
+
+def check_rows(rows: ArrayLike, count: int, what: str = "rows") -> NDArray[np.bool_] | Indices:
+    """Which of the rows: True or False for each of them, or their numbers."""
+    chosen = as_array(rows, what)
+    mask = chosen.dtype.kind == "b" and chosen.shape == (count,)
+    numbers = chosen.dtype.kind in "iu" and chosen.ndim == 1
+    if not mask and not (numbers and (not chosen.size or (-count <= chosen.min() and chosen.max() < count))):
+        raise InputError(
+            f"{what} must be True or False for each of the {count} {what}, or numbers of {what} from 0 to {count - 1}"
+        )
+    return chosen
+
+
+def check_points(values: ArrayLike, what: str, shape: tuple[int, ...] | None = None) -> Floats:
+    """Points of a curve: finite numbers, in the shape of those that they belong to."""
+    points = as_floats(values, what)
+    if not np.isfinite(points).all():
+        raise InputError(f"{what} must be finite numbers, not {points[~np.isfinite(points)][0]}")
+    if shape is not None and points.shape != shape and points.ndim:
+        raise InputError(f"{what} have shape {points.shape}, but the scores {shape}; they must match one by one")
+    return points
 
 
 def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[str, NDArray[Any]]:

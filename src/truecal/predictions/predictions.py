@@ -18,6 +18,7 @@ from truecal.predictions.border import (
     check_finite,
     check_labels,
     check_probabilities,
+    check_rows,
     check_weights,
     refuse_empty,
     refuse_outside_unit,
@@ -229,24 +230,29 @@ class Predictions:
         known = "" if self.classes is None else f" ({', '.join(map(str, self.classes[:10]))}...)"
         raise InputError(f"there is no class {name!r} among the {self.class_count} classes{known}")
 
+    @checks.checked
     def class_probs(self, index: int) -> Floats:
         """The probability of one class in every row."""
+        if not 0 <= index < self.class_count:
+            raise InputError(f"there is no class {index} among the {self.class_count} classes")
         if not self.binary:
             return self.probs[:, index]
         return self.probs if index == 1 else 1 - self.probs
 
+    @checks.checked
     def class_name(self, index: int) -> str:
         return str(index if self.classes is None else self.classes[index])
 
-    def take(self, rows: NDArray[np.bool_] | Indices) -> "Predictions":
-        """Some of the rows, in the order asked for."""
+    def take(self, rows: ArrayLike) -> "Predictions":
+        """Some of the rows, in the order asked for: True or False for each, or their numbers."""
+        chosen = check_rows(rows, len(self))
         return replace(
             self,
-            probs=self.probs[rows],
-            labels=self.labels[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            clusters=None if self.clusters is None else self.clusters[rows],
-            columns=MappingProxyType({name: values[rows] for name, values in self.columns.items()}),
+            probs=self.probs[chosen],
+            labels=self.labels[chosen],
+            weights=None if self.weights is None else self.weights[chosen],
+            clusters=None if self.clusters is None else self.clusters[chosen],
+            columns=MappingProxyType({name: values[chosen] for name, values in self.columns.items()}),
         )
 
     def __repr__(self) -> str:

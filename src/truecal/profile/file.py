@@ -28,19 +28,19 @@ def load_arrays(path: str | Path) -> tuple[list[NDArray[Any] | None], bool]:
         raise FileError(f"{file.name} is not a saved profile")
     if int(arrays["version"]) > _VERSION:
         raise FileError(f"{file.name} was written by a newer truecal (version {int(arrays['version'])} of the format)")
-    parts = [arrays.get(name) for name in ARRAYS]
-    scores = parts[0]
-    if scores is None or scores.ndim != 2 or not scores.size or not (np.diff(scores, axis=1) >= 0).all():
+    parts = {name: arrays.get(name) for name in ARRAYS}
+    scores = arrays["scores"]
+    if scores.ndim != 2 or not scores.size or not (np.diff(scores, axis=1) >= 0).all():
         raise FileError(f"{file.name} is damaged: its scores are not sorted")
-    if any(a is not None and (a.ndim != 2 or a.shape[1] != scores.shape[1]) for a in parts):
+    if any(a is not None and (a.ndim != 2 or a.shape[1] != scores.shape[1]) for a in parts.values()):
         raise FileError(f"{file.name} is damaged: its arrays do not match")
     _refuse_nonsense(file.name, parts)
-    return parts, bool(arrays["single"])
+    return list(parts.values()), bool(arrays["single"])
 
 
-def _refuse_nonsense(name: str, parts: list[NDArray[Any] | None]) -> None:
+def _refuse_nonsense(name: str, parts: dict[str, NDArray[Any] | None]) -> None:
     """Raise where numbers cannot be those of a profile."""
-    for what, array in zip(ARRAYS, parts, strict=True):
+    for what, array in parts.items():
         if array is None:
             continue
         if array.dtype.kind not in "fu" or not np.isfinite(array).all():

@@ -121,19 +121,21 @@ class Profile(Rows):
             return self
         return NotImplemented
 
-    def take(self, datasets: Indices | NDArray[np.bool_] | slice) -> "Profile":
+    def take(self, datasets: ArrayLike | slice) -> "Profile":
         """Some of the datasets of a batch, with their prefix sums (a slice copies nothing)."""
+        chosen = datasets if isinstance(datasets, slice) else border.check_rows(datasets, self.batch, "datasets")
         if self.rows <= DENSE_ROWS:
             self.prefix("c"), self.prefix("y")  # here once rather than in every part
 
         def some(a: Any) -> Any:
-            return a if a is None or a.shape[0] != self.batch else a[datasets]
+            return a if a is None or a.shape[0] != self.batch else a[chosen]
 
         rows = map(some, (self.scores, self.outcomes, self.weights, self.squares, self.products))
         part = Profile(*rows, prefix={name: some(table) for name, table in self._prefix.items()})
         part.counted = self.counted  # what weights mean does not depend on which datasets are looked at
         return part
 
+    @checks.checked
     def coarsen(self, cells: int, *, moments: bool = True) -> "Profile":
         """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact.
 
@@ -163,6 +165,7 @@ class Profile(Rows):
         save_arrays(path, arrays, single=self.single)
 
     @staticmethod
+    @checks.checked
     def load(path: str | Path) -> "Profile":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
         parts, single = load_arrays(path)

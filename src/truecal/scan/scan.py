@@ -62,10 +62,12 @@ class Scan:
         """Number of rows judged."""
         return sum(max(part.rows for part in parts) for parts in self.sketches.values())
 
+    @checks.checked
     def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """The error of all rows together (groups added up); options as in :func:`calibration_error`."""
         return self._answer(self._all(), estimator, level, rng)
 
+    @checks.checked
     def groups(
         self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
     ) -> dict[Group, tc.Estimate]:

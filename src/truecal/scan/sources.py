@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob, has_magic
+from os.path import isdir, isfile  # unlike those of Path they answer for names that no file can have
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -36,11 +37,9 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
         if "://" in path:
             found.append(path)
             continue
-        matches = (
-            _inside(Path(path)) if Path(path).is_dir() else glob(path, recursive=True) if has_magic(path) else [path]
-        )
-        matches = [match for match in matches if Path(match).is_file() and not Path(match).name.startswith((".", "_"))]
-        if not matches and Path(path).is_dir():
+        matches = _inside(Path(path)) if isdir(path) else glob(path, recursive=True) if has_magic(path) else [path]
+        matches = [match for match in matches if isfile(match) and not Path(match).name.startswith((".", "_"))]
+        if not matches and isdir(path):
             raise FileError(f"the folder {path} holds no .csv, .jsonl or .parquet file")
         if not matches:
             raise FileError(f"no file matches {path}" if has_magic(path) else f"there is no file {path}")

@@ -58,6 +58,7 @@ class RiskCoverage:
     _low: Float64s
     _high: Float64s
 
+    @checks.checked
     def at(self, coverage: ArrayLike) -> Float64s:
         """Risk at any coverage above 0; within a group of equal confidences, the mean over which of them are answered.
 
@@ -66,6 +67,8 @@ class RiskCoverage:
         array([0.5       , 0.66666667, 0.5       ])
         """
         wanted = np.atleast_1d(np.asarray(coverage, np.float64))
+        if wanted.ndim > 1:
+            raise InputError(f"coverage must be one number or a list of them, not of shape {wanted.shape}")
         bad = ~((wanted > 0) & (wanted <= 1))
         if bad.any():
             raise InputError(f"coverage must lie above 0 and at most at 1, not {wanted[bad][0]:g}")

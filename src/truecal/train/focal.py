@@ -95,7 +95,10 @@ def _flsd_53(log_p: Tensor) -> Tensor:
 
 
 def _check_gamma(gamma: Gamma) -> None:
-    wrong = gamma != "flsd-53" if isinstance(gamma, str) else not 0 <= gamma <= sys.float_info.max
+    if isinstance(gamma, str):
+        wrong = gamma != "flsd-53"
+    else:  # numbers of fewer bits cannot be compared with the largest, and not every whole number is a float
+        wrong = not 0 <= (gamma if isinstance(gamma, int) else float(gamma)) <= sys.float_info.max
     if wrong:
         raise InputError(f"gamma must be a number of at least 0, such as 3, or 'flsd-53', not {gamma!r}")
 

@@ -37,6 +37,7 @@ class CalibrationLog:
     """
 
     def __init__(self, *, estimator: Estimator | None = None, lens: Lens | None = None, level: float = 0.95) -> None:
+        checks.level(level)
         self.estimator, self.level = estimator, level
         self.rows: list[dict[str, Any]] = []
         self._seen = Accumulator(lens=lens)

@@ -47,6 +47,12 @@ def mixup(
             raise InputError(
                 "mixup cannot blend rows without a label (a target below 0, such as -100); drop them first"
             )
+        count = 2 if classes is None else classes
+        if bool((targets >= count).any()):
+            said = f"classes={classes}" + (" (binary labels)" if classes is None else "")
+            raise InputError(
+                f"a target is {int(targets.max())}, which is not below {count}; {said} must fit the logits"
+            )
         targets = (targets if classes is None else functional.one_hot(targets.long(), classes)).to(torch.float32)
     return torch.lerp(inputs[order], inputs, share), torch.lerp(targets[order], targets, share)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
+from truecal.predictions.readers.evals.inspect_ai import inspect_log
 from truecal.predictions.readers.read import Wanted, read_file
 
 LOGS = Path(__file__).with_name("logs")
@@ -215,3 +216,39 @@ def test_a_real_inspect_log(tmp_path):
     assert sorted(preds.probs.tolist()) == [0.6, 0.7, 0.8, 0.9]
     assert preds.labels.sum() == 3
     assert len(set(preds.clusters.tolist())) == 2
+
+
+def test_the_first_of_several_scorers_is_named():
+    score = {"value": "C", "metadata": {"confidence": 0.5}}
+    log = {"eval": {"task": "t"}, "samples": [{"id": 1, "scores": {"match": score, "judge": {"value": "I"}}}]}
+    assert "(scorer 'match')" in str(inspect_log(log))
+    log["samples"][0]["scores"].pop("judge")
+    assert "scorer" not in str(inspect_log(log)).partition("answers")[0]
+
+
+def test_two_answers_are_several(tmp_path):
+    path = tmp_path / "samples_gsm_2026-01-01T00-00-00.jsonl"
+    path.write_text("\n".join(json.dumps(generated(i, ["7", "8"], "7", 1.0)) for i in range(3)))
+    assert read_file(path, Wanted()).preds.probs.tolist() == [0.5] * 3
+
+
+@pytest.mark.parametrize(
+    ("target", "accuracy", "correct"), [("1", 0.0, 1), ("0", 1.0, 0), ("2", 1.0, 1), ("2", 0.0, 0)]
+)
+def test_a_target_beyond_the_options_is_no_option(tmp_path, target, accuracy, correct):
+    """Then the accuracy that the harness counted decides."""
+    path = tmp_path / "samples_toy_2026-01-01T00-00-00.jsonl"
+    held = {"doc_id": 0, "doc": {}, "target": target, "filtered_resps": [[-2.0, False], [-0.1, True]], "acc": accuracy}
+    path.write_text(
+        json.dumps({**held, "arguments": [["q", " a"], ["q", " b"]], "resps": [[[-2.0, False]], [[-0.1, True]]]})
+    )
+    assert read_file(path, Wanted()).preds.labels.tolist() == [correct]
+
+
+def test_of_answers_given_equally_often_the_first_counts(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = [f"{q},{answer},{right}" for q in range(60) for answer, right in ((f"z{q % 7}", 1), (f"a{q % 5}", 0))]
+    path.write_text("\n".join(["question,answer,correct", *rows]))
+    preds = read_file(path, Wanted(preset="agreement")).preds
+    assert preds.labels.tolist() == [1] * 60
+    assert preds.probs.tolist() == [0.5] * 60

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
+from truecal.predictions.readers.read import Wanted, read_file
 
 ROWS = [(1, 0.9), (0, 0.25), (1, 0.5), (0, 0.125)]
 
@@ -255,3 +256,34 @@ def test_rows_without_what_is_needed_are_left_out(tmp_path):
     preds = tc.read(path, weights="w", drop_null=True)
     assert preds.probs.tolist() == [0.9]
     assert preds.labels.tolist() == [1]
+
+
+def test_only_a_column_that_says_so_holds_correct_answers(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n1,0.5\n0,0.25\n")
+    assert tc.read(path).classes is None
+    path.write_text("correct,p\n1,0.5\n0,0.25\n")
+    assert tc.read(path).classes == ("wrong", "correct")
+    path.write_text("correct,p_0,p_1,p_2\n1,0.5,0.25,0.25\n2,0.25,0.5,0.25\n")
+    assert tc.read(path).classes is None
+
+
+def test_classes_named_by_a_pattern_need_no_list(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p_cat,p_dog\ndog,0.5,0.5\ncat,0.75,0.25\n")
+    assert tc.read(path, label="y", probs="p_*").classes == ("cat", "dog")
+
+
+def test_logits_are_kept_beside_the_predictions(tmp_path):
+    logits, probs = np.array([[1.0, 2.0], [0.5, 0.0]]), np.array([[0.25, 0.75], [0.5, 0.5]])
+    np.savez(tmp_path / "z.npz", logits=logits, labels=[0, 1])
+    np.savez(tmp_path / "p.npz", probs=probs, labels=[0, 1])
+    np.testing.assert_array_equal(read_file(tmp_path / "z.npz", Wanted()).logits, logits)
+    assert read_file(tmp_path / "p.npz", Wanted()).logits is None
+
+
+def test_the_first_value_that_is_no_number_is_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n1,0.5\n0,0.25\n1,often\n")
+    with pytest.raises(tc.InputError, match="row 2 is 'often'"):
+        tc.read(path, label="y", probs="p")

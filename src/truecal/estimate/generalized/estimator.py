@@ -89,6 +89,7 @@ class GeneralizedECE(Estimator):
         if self.level is not None:
             checks.level(self.level)
         checks.resamples(self.replicates, "replicates", 20)
+        checks.generator(self.rng)
 
     @property
     def power_norm(self) -> float:

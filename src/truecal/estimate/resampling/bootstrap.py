@@ -210,6 +210,8 @@ def acceleration(estimator: Resampling, cells: Profile) -> float:
     ones = count * cells.outcomes[0]
     zeros = count - ones
     left, number = [], np.concatenate([zeros, ones])
+    if number.sum() <= 1:  # nothing is left without the only row
+        return 0.0
     for part in np.array_split(np.flatnonzero(number > 0), max(1, 2 * cells.rows**2 // AT_ONCE)):
         without = np.tile(number, (len(part), 1))
         without[np.arange(len(part)), part] -= np.minimum(number[part], 1.0)

@@ -4,6 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
+from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.noise import debiased_gaps, over_usable
 from truecal.estimate.resampling.bootstrap import Bootstrap, Method, Resampling
@@ -43,6 +44,8 @@ def in_fixed_bins(
         np.diff(profile.sums(name, cut), axis=1)[0] for name in ("w", "c", "y", "cc", "cy")
     )
     filled = weight > 0
+    if not filled.any():
+        raise InputError("no row lies in any bin of the estimator: nothing is judged; lower its threshold")
     weight, score, one, square, product = (a[filled] for a in (weight, score, one, square, product))
     n = max(1, round(float(profile.size[0])))
     weight, score, one, square, product = (a * n / weight.sum() for a in (weight, score, one, square, product))

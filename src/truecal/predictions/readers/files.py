@@ -176,11 +176,9 @@ def _read_csv(pl: Any, text: bytes) -> Any:
     return pl.read_csv(io.BytesIO(text), separator=separator, infer_schema_length=10_000, **options)
 
 
-def read_lines(file: Path, *, most: int | None = None) -> Iterator[Any]:
+def read_lines(file: Path) -> Iterator[Any]:
     """The JSON values of the lines of a file, one after the other."""
     for number, line in enumerate(_unpacked(file).splitlines(), start=1):
-        if most is not None and number > most:
-            return
         if line.strip():
             try:
                 yield json.loads(line)
@@ -212,12 +210,10 @@ def _unzstd(data: bytes) -> bytes:
         import polars as pl
     except ImportError as error:
         raise MissingExtraError.of("polars", "files") from error
-    lines = pl.read_csv(
-        io.BytesIO(data),
-        separator="\x01",
-        quote_char=None,
-        has_header=False,
-        infer_schema=False,
-        truncate_ragged_lines=True,
-    )
+    try:
+        lines = pl.read_csv(io.BytesIO(data), separator="\x01", quote_char=None, has_header=False, infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        raise OSError(_reason(error)) from error
+    if lines.width > 1:
+        raise OSError("a line holds the character U+0001")
     return "\n".join(lines.to_series().to_list()).encode()

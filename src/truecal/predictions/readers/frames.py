@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fnmatch import translate
+from itertools import compress
 from re import compile as pattern
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,7 @@ def class_names(
         held = [str(number) for number in numbers]
         held = None if numbers == list(range(len(numbers))) else held
     if held is not None and held != given and len(held) == len(given):
-        at = next(i for i, (a, b) in enumerate(zip(held, given, strict=True)) if a != b)
+        at = next(i for i, name in enumerate(held) if name != given[i])
         raise InputError(
             f"the class names contradict the columns: column {names[min(at, len(names) - 1)]!r} is class {given[at]!r} by its "
             f"place; list the classes in the order of the columns ({', '.join(held[:8])}), or leave them out"
@@ -135,7 +136,7 @@ def _refuse_missing_outputs(table: "nw.DataFrame[Any]", names: Sequence[str], va
     if len(names) < 2 or values.dtype.kind in "iub":
         return
     odd = np.isnan(values).any(axis=0) if values.dtype.kind == "f" else np.ones(len(names), bool)
-    for name in [name for name, look in zip(names, odd, strict=True) if look]:
+    for name in compress(names, odd):
         _refuse_missing(table[name], name)
 
 

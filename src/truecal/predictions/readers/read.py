@@ -6,7 +6,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from truecal import checks
@@ -180,9 +179,7 @@ def read_table(frame: Any, wanted: Wanted) -> Reading:
     grouped = {name: table[name].to_numpy() for name in wanted.by}
     preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
     left_out = f", {dropped} rows with missing values left out" if wanted.drop_null else ""
-    logits = table.select(names).to_numpy() if choice.logits is not None and len(names) > 1 else None
-    if choice.logits is not None and logits is None:
-        logits = np.array(table[names[0]].to_list())
+    logits = None if choice.logits is None else outputs_of(table, names)[0]
     return Reading(preds, choice.describe(table.columns) + left_out, logits, dropped)
 
 
@@ -232,13 +229,9 @@ def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tupl
     """The rows in which nothing that is needed is missing or NaN, and how many others there were."""
     import narwhals as nw
 
-    kept = ~nw.any_horizontal(*(nw.col(name).is_null() for name in needed), ignore_nulls=False)
-    floats = [name for name in needed if table[name].dtype.is_float()]
-    if floats:
-        kept = kept & ~nw.any_horizontal(
-            *(nw.col(name).is_nan().fill_null(True) for name in floats), ignore_nulls=False
-        )
-    rest = table.filter(kept)
+    null = (nw.col(name).is_null() for name in needed)
+    nan = (nw.col(name).is_nan() for name in needed if table[name].dtype.is_float())
+    rest = table.filter(~nw.any_horizontal(*null, *nan, ignore_nulls=False))
     if not len(rest):
         raise InputError(f"all {len(table)} rows have missing values in {', '.join(needed)}; nothing is left to judge")
     return rest, len(table) - len(rest)

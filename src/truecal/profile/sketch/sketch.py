@@ -190,6 +190,7 @@ class Sketch:
         save_cells(self, path)
 
     @staticmethod
+    @checks.checked
     def load(path: str | Path) -> "Sketch":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
         return Sketch.from_cells(*load_cells(path))

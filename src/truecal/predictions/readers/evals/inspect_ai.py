@@ -46,9 +46,8 @@ def inspect_log(value: dict[str, Any]) -> EvalLog:
     evaluation = value["eval"]
     task, model = str(evaluation.get("task", "")), str(evaluation.get("model", ""))
     answers = tuple(_answer(sample, task, model) for sample in value["samples"])
-    scorers = {name for sample in value["samples"] for name in (sample.get("scores") or {})}
-    first = next(iter(value["samples"][0].get("scores") or {"": None})) if value["samples"] else ""
-    by = f" (scorer {first!r})" if len(scorers) > 1 else ""
+    scorers = [name for sample in value["samples"] for name in (sample.get("scores") or {})]
+    by = f" (scorer {scorers[0]!r})" if len(set(scorers)) > 1 else ""
     return EvalLog("Inspect log", f"of the metadata{by}", answers)
 
 

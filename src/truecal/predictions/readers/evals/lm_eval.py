@@ -64,7 +64,8 @@ def _is_options(responses: object) -> bool:
 def _of_options(document: dict[str, Any], task: str, model: str, per_character: bool) -> Answer:
     logs = [float(response[0]) for response in document["filtered_resps"]]
     if per_character:
-        logs = [log / length for log, length in zip(logs, _lengths(document, len(logs)), strict=True)]
+        lengths = _lengths(document, len(logs))
+        logs = [log / lengths[i] for i, log in enumerate(logs)]
     top = max(range(len(logs)), key=logs.__getitem__)
     total = sum(math.exp(log - logs[top]) for log in logs)
     target = str(document["target"])
@@ -91,7 +92,7 @@ def _texts(document: dict[str, Any]) -> list[str]:
 
 def _of_repeats(document: dict[str, Any], task: str, model: str) -> Answer:
     texts = _texts(document)
-    commonest, count = Counter(texts).most_common(1)[0]
+    commonest, count = Counter(texts).most_common()[0]
     first = texts[0] == commonest
     score = next((truth_of(document[name]) for name in _SCORES if name in document), None)
     correct = score if first else commonest == str(document["target"]).strip()

@@ -32,7 +32,7 @@ def _log(file: Path, preset: str | None) -> EvalLog | None:
     if kind == "eval":
         return inspect_archive(file)
     if kind == "ndjson":
-        first = next(iter(read_lines(file, most=1)), None)
+        first = next(read_lines(file), None)
         return lm_eval_log(file, list(read_lines(file)), preset) if is_lm_eval(first) else None
     if kind != "json":
         return None

@@ -35,7 +35,7 @@ def _from_options(frame: Any) -> Any:
 
     options, target = _one_of(frame, _OPTIONS, "log-probabilities of options"), _one_of(frame, _TARGETS, "the target")
     confidence, correct = [], []
-    for held, true in zip(frame[options].to_list(), frame[target].to_list(), strict=True):
+    for held, true in frame.select(options, target).iter_rows():
         pairs = list(held.items()) if isinstance(held, dict) else list(enumerate(held))
         pairs = [(name, value) for name, value in pairs if value is not None]
         logs = np.array([value for _, value in pairs], float)

@@ -109,7 +109,7 @@ def _part(frame: Any, datasets: Sequence[str], choice: dict[str, object], lens: 
     if not len(frame):
         raise InputError("no file of this study is evaluated yet")
     wanted: list[tuple[str, tuple[object, ...]]] = [(name, (value,)) for name, value in choice.items()]
-    wanted += [("lens", (lens, ""))] + ([("dataset", tuple(datasets))] if datasets else [])
+    wanted += [("lens", (lens, ""))] + ([("dataset", tuple(datasets))] if len(datasets) else [])
     part = frame
     for column, values in wanted:
         there = sorted(part[column].unique().to_list())

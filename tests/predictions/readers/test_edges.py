@@ -1,0 +1,331 @@
+"""Readers at their edges: the last name that is listed, the kinds of files without a usual ending, rows that miss a value."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import truecal as tc
+from truecal.predictions.readers.columns import _listed, choose, choose_predictions
+from truecal.predictions.readers.files import _reason, kind_of, read_json
+from truecal.predictions.readers.frames import matching
+from truecal.predictions.readers.read import Wanted, read_file, read_table
+
+
+def chosen(columns, **options):
+    return choose(columns, **{"label": None, "probs": None, "logits": None, **options})
+
+
+def test_at_most_twelve_names_are_listed():
+    names = [f"c{i}" for i in range(13)]
+    assert _listed(names[:12]) == ", ".join(names[:12])
+    assert _listed(names) == ", ".join(names[:12]) + ", ..."
+
+
+def test_at_most_forty_columns_are_listed():
+    names = [f"c{i}" for i in range(41)]
+    with pytest.raises(tc.InputError, match=r"c38, c39$"):
+        matching(names[:40], "zzz", "predictions")
+    with pytest.raises(tc.InputError, match=r"c38, c39, \.\.\.$"):
+        matching(names, "zzz", "predictions")
+
+
+def test_predictions_of_files_whose_labels_do_not_matter():
+    assert choose_predictions(["x", "p"], probs=None, logits=None) == ("p", None)
+    assert choose_predictions(["x", "z"], probs="x", logits=None) == ("x", None)
+    assert choose_predictions(["x", "z"], probs=None, logits="x") == (None, "x")
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "label", "probs"),
+    [
+        (["y", "label", "p"], {"by": ["label"]}, "y", "p"),
+        (["label", "p"], {"by": ["label"]}, "label", "p"),
+        (["y", "p", "score"], {"by": ["p"]}, "y", "score"),
+        (["y", "label", "p"], {"label": "label"}, "label", "p"),
+        (["y", "p_a", "p_b", "score", "risk"], {}, "y", "p_*"),
+        (["y", "p", "p_", "score_x"], {}, "y", "p"),
+        (["y", "y_prob", "target_x"], {"probs": ["y_prob", "target_x"]}, "y", ["y_prob", "target_x"]),
+        (["y", "target", "p"], {"probs": "target"}, "y", "target"),
+        (["correct", "label", "confidence"], {}, "correct", "confidence"),
+        (["correct", "label", "score"], {}, "label", "score"),
+        (["label", "answer", "score"], {}, "label", "score"),
+        (["correct", "answer", "confidence"], {}, "correct", "confidence"),
+        (["label", "confidence"], {}, "label", "confidence"),
+    ],
+)
+def test_which_columns_are_chosen(columns, options, label, probs):
+    choice = chosen(columns, **options)
+    assert (choice.label, choice.probs, choice.logits) == (label, probs, None)
+
+
+@pytest.mark.parametrize("columns", [["y", "p_a"], ["y", "p_", "p_a"], ["y", "p1"], ["y", "p1", "p2x"]])
+def test_one_column_is_no_family(columns):
+    with pytest.raises(tc.InputError, match="no column is named like a prediction"):
+        chosen(columns)
+
+
+def test_a_choice_says_how_many_columns_it_is():
+    assert chosen(["y", "p_1"], probs="p_*").describe(["y", "p_1"]) == "label 'y' [detected], probabilities 'p_*'"
+    columns = ["y", "z_1", "z_2"]
+    assert chosen(columns).describe(columns) == "label 'y' [detected], logits 'z_*' (2 columns) [detected]"
+    assert chosen(columns, probs=["z_1", "z_2"]).describe(columns).endswith("probabilities 'z_1, z_2'")
+
+
+def test_columns_are_ordered_by_their_numbers():
+    assert matching(["p_10", "p_9", "y"], "p_*", "predictions") == (["p_9", "p_10"], None)
+    assert matching(["p_b", "p_1"], "p_*", "predictions") == (["p_b", "p_1"], ["b", "1"])
+    assert matching(["p_*", "p_1"], "p_*", "predictions") == (["p_*"], None)
+
+
+@pytest.mark.parametrize("name", ["preds.xyz", "preds.xyz.gz", "preds.csv.bak"])
+def test_unknown_endings_are_refused_by_name(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("y,p\n1,0.5\n")
+    with pytest.raises(tc.FileError, match="unknown kind of file"):
+        tc.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.gz", gzip.compress(b"y,p\n1,0.5\n"), "csv"),
+        ("a", b"  [1]", "json"),
+        ("a", b"y,p\n", "csv"),
+        ("a", b'{"y": [1]}', "json"),
+        ("a", b'{"y": 1}', "ndjson"),
+        ("a", b'\n{"y": [1], "p": 1}\n', "ndjson"),
+        ("a", b'{"y": 1}\n\n {"y": 1}', "ndjson"),
+        ("a", b'{\n"y": [1]}', "json"),
+        ("a", b"{", "json"),
+        ("a", b"PK\x03\x04", "npz"),
+        ("A.TSV.GZ", b"", "csv"),
+    ],
+)
+def test_kinds_of_files(tmp_path, name, content, kind):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert kind_of(path) == kind
+
+
+def test_brackets_in_the_name_of_a_parquet_file_are_no_pattern(tmp_path):
+    path = tmp_path / "a[1].parquet"
+    pl.DataFrame({"y": [1, 0], "p": [0.5, 0.25]}).write_parquet(path)
+    assert tc.read(path).probs.tolist() == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", "3", '{"y": 1}', '{"y": [1], "p": 0.5}', '[{"y": 1}, 2]', '"text"'])
+def test_json_that_is_no_table(tmp_path, content):
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(tc.FileError, match="is a list of objects or an object of lists, one per column"):
+        tc.read(path)
+
+
+def test_json_whose_numbers_are_whole_at_first(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"y": 1, "p": 1}] * 200 + [{"y": 0, "p": 0.5}]))
+    assert tc.read(path).probs.tolist() == [1.0] * 200 + [0.5]
+
+
+def test_the_reason_is_at_most_two_hundred_characters():
+    assert _reason(ValueError("x" * 200 + "\nsecond")) == "x" * 200
+    assert _reason(ValueError("x" * 201)) == "x" * 197 + "..."
+    assert _reason(ValueError()) == "ValueError"
+
+
+def test_a_semicolon_file_of_whole_numbers_and_points(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y;p;note\n1;0.5;1,2 and more\n0;0.25;x\n")
+    assert tc.read(path).probs.tolist() == [0.5, 0.25]
+    path.write_text('"a;b;c;d",y,p\nx,1,0.5\nx,0,0.25\n')
+    assert tc.read(path).probs.tolist() == [0.5, 0.25]
+
+
+def test_text_packed_by_zstd_comes_back_line_by_line(tmp_path):
+    path = tmp_path / "a.json.zst"
+    lines = ["[", "1", ",", '"a, b"', "]"]
+    with pa.OSFile(str(path), "wb") as file, pa.CompressedOutputStream(file, "zstd") as packed:
+        packed.write("\n".join(lines).encode())
+    assert read_json(path) == [1, "a, b"]
+    with pa.OSFile(str(path), "wb") as file, pa.CompressedOutputStream(file, "zstd") as packed:
+        packed.write(b"12")
+    assert read_json(path) == 12
+
+
+@pytest.mark.parametrize("text", ["y,p\n1,0.5\n0,0.2\x015\n", "y,p\x01\n1,0.5\n"])
+def test_lines_packed_by_zstd_are_read_whole_or_not_at_all(tmp_path, text):
+    path = tmp_path / "a.csv.zst"
+    with pa.OSFile(str(path), "wb") as file, pa.CompressedOutputStream(file, "zstd") as packed:
+        packed.write(text.encode())
+    with pytest.raises(tc.FileError, match=r"a\.csv\.zst is damaged"):
+        tc.read(path)
+
+
+def test_logits_are_kept_from_columns_and_lists():
+    wanted, frame = Wanted(), pl.DataFrame({"y": [0, 1], "z_0": [1.0, 0.0], "z_1": [2.0, -1.0]})
+    assert read_table(frame, wanted).logits.tolist() == [[1.0, 2.0], [0.0, -1.0]]
+    listed = pl.DataFrame({"y": [0, 1], "logits": [[1.0, 2.0], [0.0, -1.0]]})
+    assert read_table(listed, wanted).logits.tolist() == [[1.0, 2.0], [0.0, -1.0]]
+    single = pl.DataFrame({"y": [0, 1], "logit": [1.5, -0.5]})
+    assert read_table(single, wanted).logits.tolist() == [1.5, -0.5]
+    assert read_table(pl.DataFrame({"y": [0, 1], "p": [0.5, 0.25]}), wanted).logits is None
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pl.DataFrame,
+        pa.table,
+        lambda columns: pd.DataFrame(columns),
+        lambda columns: pd.DataFrame(columns).astype({"p": "Float64", "y": "Int64"}),
+    ],
+)
+def test_rows_that_miss_a_value_are_left_out_in_any_library(made):
+    frame = made({"y": [1, None, 0, 0], "p": [0.5, 0.25, None, 0.75], "other": [None, 1.0, 1.0, 1.0]})
+    reading = read_table(frame, Wanted(drop_null=True))
+    assert (reading.preds.probs.tolist(), reading.preds.labels.tolist(), reading.dropped) == ([0.5, 0.75], [1, 0], 2)
+    with pytest.raises(tc.InputError, match=r"all 1 rows have missing values in p, y"):
+        read_table(made({"y": [1], "p": [None], "other": [1.0]}), Wanted(drop_null=True))
+
+
+def test_a_missing_value_in_one_of_several_columns_is_named():
+    frame = pl.DataFrame({"y": [0, 1], "p_a": [0.5, 0.5], "p_b": [0.5, None]})
+    with pytest.raises(tc.InputError, match="column 'p_b' has 1 missing values, the first in row 1"):
+        tc.Predictions.from_frame(frame, label="y", probs="p_*")
+    text = pl.DataFrame({"y": [0, 1], "p_a": ["0.5", None], "p_b": [0.5, 0.5]})
+    with pytest.raises(tc.InputError, match="column 'p_a' has 1 missing values, the first in row 1"):
+        tc.Predictions.from_frame(text, label="y", probs="p_*")
+
+
+def test_predictions_are_named_once():
+    frame = pl.DataFrame({"y": [0, 1], "p": [0.5, 0.5]})
+    for given in ({}, {"probs": "p", "logits": "p"}):
+        with pytest.raises(tc.InputError, match="probs= or logits=, one of the two"):
+            tc.Predictions.from_frame(frame, label="y", **given)
+
+
+def test_numbers_written_as_text_are_refused(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"y": 1, "p": "0.5"}\n{"y": 0, "p": "0.25"}\n')
+    with pytest.raises(tc.InputError, match=r"column 'p' must be numbers: row 0 is '0\.5'$"):
+        tc.read(path)
+
+
+def test_percent_with_missing_values_and_words(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("confidence,correct\n90%,1\n,0\n")
+    assert tc.read(path, percent=True, drop_null=True).probs.tolist() == [0.9]
+    path.write_text("confidence,correct\n 90,1\n")
+    with pytest.raises(tc.InputError, match=r"row 0 is .*90.*, which is not percent nor one of the words often"):
+        tc.read(path, words={"often": 0.9})
+    path.write_text("y,p_0,p_1\n1,50,50\n")
+    with pytest.raises(tc.InputError, match="percent and words are for one column of probabilities"):
+        tc.read(path, percent=True)
+    path.write_text("y,logit\n1,50\n")
+    with pytest.raises(tc.InputError, match="percent and words are for one column of probabilities"):
+        tc.read(path, percent=True)
+
+
+def test_labels_of_text_need_classes_beside_one_column(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\nyes,0.5\nno,0.25\n")
+    with pytest.raises(tc.InputError, match=r"labels are text \(first 'yes'\); list the classes"):
+        tc.read(path)
+    assert tc.read(path, classes=["no", "yes"]).labels.tolist() == [1, 0]
+    path.write_text("y,p\nTrue,0.5\nfalse,0.25\n")
+    assert tc.read(path).labels.tolist() == [1, 0]
+    path.write_text("y,p\n-1,0.5\n1,0.25\n")
+    assert tc.read(path, classes=["-1", "1"]).labels.tolist() == [0, 1]
+
+
+def test_arrays_of_an_npz_file(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, y=[1, 0], p=[0.5, 0.25], w=[2.0, 1.0], c=[7, 7])
+    preds = tc.read(path, weights="w", clusters="c", label="y", probs="p")
+    assert preds.weights.tolist() == [2.0, 1.0]
+    assert len(set(preds.clusters.tolist())) == 1
+    assert tc.read(path, label="y", probs="p").weights is None
+    with pytest.raises(tc.InputError, match=r"has no array 'v'; it has y, p, w, c"):
+        tc.read(path, weights="v", label="y", probs="p")
+    with pytest.raises(tc.InputError, match="name one array of predictions"):
+        tc.read(path, label="y", probs=["p", "w"])
+    with pytest.raises(tc.InputError, match="there is no column 'site' for --by"):
+        read_file(path, Wanted(by=("site",)))
+
+
+def test_an_empty_table_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p\n")
+    with pytest.raises(tc.FileError, match=r"a\.csv has no rows"):
+        tc.read(path)
+
+
+PARTS = {"scores": np.array([[0.25, 0.5]]), "outcomes": np.array([[0, 1]], np.uint8), "single": True}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "other"}, "is not a saved profile"),
+        ({"single": None}, "is not a saved profile"),
+        ({"version": 2}, r"newer truecal \(version 2"),
+        ({"scores": np.array([0.25, 0.5])}, "scores are not sorted"),
+        ({"scores": np.empty((1, 0))}, "scores are not sorted"),
+        ({"scores": np.array([[0.5, 0.25]])}, "scores are not sorted"),
+        ({"outcomes": np.array([0, 1], np.uint8)}, "arrays do not match"),
+        ({"weights": np.ones((1, 3))}, "arrays do not match"),
+        ({"outcomes": np.array([[0, 1]])}, "outcomes are not numbers"),
+        ({"weights": np.array([[1.0, np.inf]])}, "weights are not numbers"),
+        ({"weights": np.array([[1.0, -1.0]])}, r"weights cannot hold -1 \(row 1\)"),
+        ({"outcomes": np.array([[0, 2]], np.uint8)}, r"outcomes cannot hold 2 \(row 1\)"),
+        ({"outcomes": np.array([[-0.5, 2.0]])}, r"outcomes cannot hold -0.5 \(row 0\)"),
+    ],
+)
+def test_files_that_are_no_profile(tmp_path, change, words):
+    path = tmp_path / "p.npz"
+    parts = {"format": "truecal.profile", "version": 1, **PARTS}
+    np.savez(path, **parts)
+    assert tc.Profile.load(path).rows == 2
+    np.savez(path, **{name: array for name, array in (parts | change).items() if array is not None})
+    with pytest.raises(tc.FileError, match=words):
+        tc.Profile.load(path)
+
+
+def test_weights_and_ties_of_a_saved_profile(tmp_path):
+    path = tmp_path / "p.npz"
+    held = {"scores": np.array([[0.0, 0.0, 1.0]]), "outcomes": np.array([[0, 1, 1]], np.uint8), "single": False}
+    np.savez(path, format="truecal.profile", version=1, weights=np.array([[0.0, 2.0, 5.0]]), **held)
+    assert not tc.Profile.load(path).single
+    assert tc.Profile.load(path).total.tolist() == [7.0]
+
+
+def test_numbered_columns_may_be_given_names_and_named_ones_no_numbers(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,p_1,p_2\ncat,0.75,0.25\ndog,0.5,0.5\n")
+    assert tc.read(path, classes=["cat", "dog"]).labels.tolist() == [0, 1]
+    path.write_text("y,p_1,p_2\n1,0.75,0.25\n0,0.5,0.5\n")
+    with pytest.raises(tc.InputError, match="are numbered 1, 2, not from 0"):
+        tc.read(path)
+    path.write_text("y,p_a,p_b\na,0.75,0.25\nb,0.5,0.5\n")
+    with pytest.raises(
+        tc.InputError, match="the class names contradict the columns: column 'p_a' is class '1' by its place"
+    ):
+        tc.read(path, classes=["1", "2"])
+
+
+def test_words_for_truth_weights_like_scores_and_one_column_of_a_pattern():
+    words = pl.DataFrame({"y": ["True", "FALSE"], "p": [0.5, 0.25]})
+    assert read_table(words, Wanted()).preds.labels.tolist() == [1, 0]
+    weighted = pl.DataFrame({"y": [1, 0], "p": [0.5, 0.25], "score": [2.0, 3.0]})
+    preds = read_table(weighted, Wanted(weights="score")).preds
+    assert (preds.probs.tolist(), preds.weights.tolist()) == ([0.5, 0.25], [2.0, 3.0])
+    single = tc.Predictions.from_frame(pl.DataFrame({"y": [1, 0], "p_1": [0.5, 0.25]}), label="y", probs="p_*")
+    assert single.probs.tolist() == [0.5, 0.25]
+    missing = pl.DataFrame({"y": [1, 0, 1], "p_a": [0.5, 0.5, 0.5], "p_b": [None, 0.5, 0.5]})
+    with pytest.raises(tc.InputError, match="column 'p_b' has 1 missing values, the first in row 0"):
+        tc.Predictions.from_frame(missing, label="y", probs="p_*")
