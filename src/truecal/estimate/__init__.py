@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names load on fi
     from truecal.estimate.label_binned import LabelBinnedECE as LabelBinnedECE
     from truecal.estimate.nearest import NearestECE as NearestECE
     from truecal.estimate.noise import debiased_absolute as debiased_absolute
+    from truecal.estimate.noise import symmetric_root as symmetric_root
     from truecal.estimate.pivot import Pivot as Pivot
     from truecal.estimate.rank_series.series import RankSeries as RankSeries
     from truecal.estimate.smoothing.kernel_density import KernelDensityECE as KernelDensityECE
@@ -74,7 +75,7 @@ __getattr__, __all__ = lazy_names(
         "truecal.estimate.isotonic": "IsotonicError isotonic_blocks",
         "truecal.estimate.label_binned": "LabelBinnedECE",
         "truecal.estimate.nearest": "NearestECE",
-        "truecal.estimate.noise": "debiased_absolute",
+        "truecal.estimate.noise": "debiased_absolute symmetric_root",
         "truecal.estimate.pivot": "Pivot",
         "truecal.estimate.rank_series.series": "RankSeries",
         "truecal.estimate.smoothing.kernel_density": "KernelDensityECE",

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import checks, estimate
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.loess import LoessCurve, fit_loess
 from truecal.clinical.curve.spline import SplineCurve, fit_spline, sigmoid
@@ -226,9 +226,6 @@ def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, 
     size = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian))
     if not (size > 0).any():
         raise InputError("the curve is certain everywhere, which no data can make it; give more rows, or other scores")
-    values, vectors = np.linalg.eigh(covariance)
-    kept = values > values.max() * 1e-12
-    root = jacobian @ (vectors[:, kept] * np.sqrt(values[kept]))
-    errors = rng.standard_normal((_DRAWS, root.shape[1])) @ root.T
+    errors = rng.standard_normal((_DRAWS, len(covariance))) @ estimate.symmetric_root(covariance) @ jacobian.T
     errors /= np.sqrt(rng.chisquare(df, _DRAWS) / df)[:, None]
     return float(np.quantile(np.abs(errors[:, size > 0] / size[size > 0]).max(axis=1), level))

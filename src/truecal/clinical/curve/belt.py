@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks, logistic
+from truecal import checks, estimate, logistic
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.band import grid_of, scores_asked
 from truecal.clinical.curve.spline import sigmoid
@@ -141,8 +141,7 @@ def _null_statistics(design: Float64s, cohort: Cohort, line: tuple[float, float]
     total = cohort.weights.sum()
     residual = cohort.outcomes - cohort.scores
     meat = cohort.covariance(design * residual[:, None])
-    values, vectors = np.linalg.eigh(meat)
-    draws = rng.standard_normal((_DRAWS, len(values))) @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    draws = rng.standard_normal((_DRAWS, len(meat))) @ estimate.symmetric_root(meat)
     information = (design * (cohort.weights * cohort.scores * (1 - cohort.scores))[:, None]).T @ design / total
     most = design.shape[1] - 1
     limit = -ndtri(_ENTER / 2)

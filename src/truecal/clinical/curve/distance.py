@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from truecal import estimate
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.spline import SplineCurve, sigmoid
 from truecal.clinical.quantity import Quantity
@@ -117,16 +118,15 @@ def _tried(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -
     """Parameters around the fitted ones and around the line from there to the diagonal and beyond, and how far each is from the
     fitted ones (squared, by the covariance)."""
     step = curve.parameters - curve.calibrated
-    values, vectors = np.linalg.eigh(covariance)
-    kept = values > values.max() * 1e-12
-    root = vectors[:, kept] * np.sqrt(values[kept])
-    direction = rng.standard_normal((_TRIED, root.shape[1]))
+    root = estimate.symmetric_root(covariance)
+    standard = np.linalg.pinv(root, rcond=1e-6, hermitian=True)
+    # within the span of the covariance: what the rows leave open in no way is not tried in other ways
+    direction = rng.standard_normal((_TRIED, len(root))) @ (root @ standard)
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     size = rng.uniform(0, _FARTHEST, _TRIED) * (rng.random(_TRIED) < 0.9)
-    standard = vectors[:, kept] / np.sqrt(values[kept])
     reach = _FARTHEST / max(float(np.linalg.norm(step @ standard)), 1e-9)
     along = rng.uniform(max(1 - reach, 0.0), 1 + reach, _TRIED)
-    tried = curve.calibrated + along[:, None] * step + (size[:, None] * direction) @ root.T
+    tried = curve.calibrated + along[:, None] * step + (size[:, None] * direction) @ root
     off = (tried - curve.parameters) @ standard
     return tried, np.einsum("ij,ij->i", off, off)
 
@@ -136,6 +136,7 @@ def _nearest(distance: Float64s, far: Float64s) -> tuple[Float64s, Indices]:
     are the nearest to the fitted ones."""
     near = distance[far <= _FARTHEST**2]
     edges = np.linspace(near.min() ** 0.5, near.max() ** 0.5, _TRUTHS + 1) ** 2
+    edges[0], edges[-1] = near.min(), near.max()  # as they are: a root squared may be on either side
     bins = np.searchsorted(edges, distance, side="right")
     best = [np.flatnonzero(bins == j)[np.argmin(far[bins == j])] for j in range(1, _TRUTHS + 2) if (bins == j).any()]
     place = np.array(sorted(best, key=lambda i: distance[i]), np.intp)
@@ -174,8 +175,7 @@ def scatter(cohort: Cohort, curve: SplineCurve) -> Float64s:
 
 def _noise(covariance: Float64s, rng: np.random.Generator) -> Float64s:
     """Errors of the parameters, drawn from the normal distribution."""
-    values, vectors = np.linalg.eigh(covariance)
-    return rng.standard_normal((_DRAWS, len(values))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    return rng.standard_normal((_DRAWS, len(covariance))) @ estimate.symmetric_root(covariance)
 
 
 def _heavier(chance: Float64s, curve: SplineCurve, near: float) -> Float64s:

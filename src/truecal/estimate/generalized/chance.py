@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from truecal.estimate.combine import power_mean
 from truecal.estimate.generalized.bins import Partition, VectorBins
 from truecal.estimate.generalized.distances import Distance
+from truecal.estimate.noise import symmetric_root
 from truecal.lens import Sample
 from truecal.types import Float64s
 
@@ -179,8 +180,7 @@ class _LargeBins:
             np.maximum.at(heaviest, partition.bin_of, squares)
         variance = covariance.diagonal(axis1=1, axis2=2)
         member = np.asarray((variance > _NORMAL_FROM * heaviest[:, None]).all(axis=1))
-        size, direction = np.linalg.eigh(covariance[member])
-        return cls(member, direction * np.sqrt(np.maximum(size, 0.0))[:, None, :])
+        return cls(member, symmetric_root(covariance[member]))
 
     def surplus(self, draws: int, rng: np.random.Generator) -> Float64s:
         """What the numbers are beyond their means, shape (draws, large bins, d)."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from truecal.estimate.generalized.bins import Partition, VectorBins, with_implied
 from truecal.estimate.generalized.distances import Distance
+from truecal.estimate.noise import symmetric_root
 from truecal.lens import Sample
 from truecal.types import Float64s, Indices
 
@@ -195,10 +196,7 @@ def _noise(residual: Float64s, replicates: int, rng: np.random.Generator) -> Flo
     """Normal vectors whose covariance is residual^T residual, shape (replicates, e)."""
     rows, e = residual.shape
     if rows > e and e <= _FACTOR:
-        variance, direction = np.linalg.eigh(residual.T @ residual)
-        residual = (
-            direction * np.sqrt(np.maximum(variance, 0.0))
-        ) @ direction.T  # the one symmetric root: the same everywhere
+        residual = symmetric_root(residual.T @ residual)
     return rng.standard_normal((replicates, len(residual))) @ residual
 
 

@@ -14,6 +14,7 @@ level below that rejects no more often than it would without stopping.
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.estimate.noise import symmetric_root
 from truecal.estimate.rank_series.basis import largest_sum
 from truecal.types import Float64s
 
@@ -39,7 +40,7 @@ class Null:
         together = count * chance > _NORMAL_FROM
         own = np.flatnonzero(~together & (rows > 0) & (score > 0) & (score < 1))
         common = waves[:, together] * np.sqrt((count * chance)[together])
-        self._normal = _root(common @ common.T) if together.any() else np.zeros((len(waves), 0))
+        self._normal = symmetric_root(common @ common.T) if together.any() else np.zeros((len(waves), 0))
         rare = np.minimum(score, 1 - score)  # of ones where they are few, else of zeros
         tables = _distributions(rows[own], rare[own])
         # Cells with the longest tables first, so that every step compares a leading part of them.
@@ -92,12 +93,6 @@ class Null:
         for step in steps:
             ones[:, : len(step)] += words[:, : len(step)] >= step
         return ones
-
-
-def _root(covariance: Float64s) -> Float64s:
-    """A matrix whose square is the covariance."""
-    size, direction = np.linalg.eigh(covariance)
-    return direction * np.sqrt(np.maximum(size, 0.0))
 
 
 def _distributions(rows: Float64s, chance: Float64s) -> Float64s:
