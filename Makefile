@@ -11,6 +11,8 @@ INSTALL = $(if $(UV),uv pip install --quiet --python $(1),$(1)/$(SCRIPTS)/python
 # One thread of linear algebra for every process of the tests: more would wait for each other.
 ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
+# One more than there are cores: browsers, kills and clusters wait more than they compute.
+WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 QUICK := tests/predictions tests/profile tests/lens tests/estimate tests/recalibrate tests/selective tests/tools tests/conformance \
 	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
 .PHONY: help demo test quick check house picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
@@ -27,7 +29,7 @@ demo: $(STAMP)           ## train real classifiers, then measure how far to trus
 	$(BIN)/truecal demo
 
 test: $(STAMP)           ## every test, doctest and statistical check
-	$(ALONE) $(BIN)/pytest -n auto --dist worksteal $(ARGS)
+	$(ALONE) $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 quick: $(STAMP)          ## under two minutes: the river without simulations and pages
 	$(ALONE) $(BIN)/pytest -n auto -m 'not slow' -k 'not estimator_checks' $(QUICK) $(ARGS)
