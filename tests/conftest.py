@@ -12,6 +12,13 @@ settings.register_profile(
 settings.load_profile("truecal")
 
 
+@pytest.fixture(autouse=True)
+def warnings_of_numpy():
+    """numpy warns as it does by default: venn_abers and lifelines switch that off for the whole process that imports them."""
+    with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        yield
+
+
 def _arrays(name: str) -> dict[str, np.ndarray]:
     path = real_data(name)
     if not path.is_file():
