@@ -10,9 +10,9 @@ UV := $(shell command -v uv 2> /dev/null)
 INSTALL = $(if $(UV),uv pip install --quiet --python $(1),$(1)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check)
 # One thread of linear algebra for every process of the tests: more would wait for each other.
 ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-# What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
 # One more than there are cores: browsers, kills and clusters wait more than they compute.
 WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
+# What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
 QUICK := tests/predictions tests/profile tests/lens tests/estimate tests/recalibrate tests/selective tests/tools tests/conformance \
 	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
 .PHONY: help demo test quick check house picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
