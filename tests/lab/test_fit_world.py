@@ -85,10 +85,10 @@ def test_fits_recover_a_known_world_within_three_standard_errors(name):
 def test_aic_picks_the_right_family_in_most_repeats(name):
     world = PAPER_WORLDS[name]
     right = 0
-    for seed in range(50):
+    for seed in range(24):
         best = fit_world(drawn(world, 10_000, seed=seed)).best.curve
         right += (best.link, best.transform) == (world.curve.link, world.curve.transform)
-    assert right > 25
+    assert right > 12
 
 
 @pytest.mark.slow

@@ -21,14 +21,14 @@ WORLDS = {
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_known_errors_are_what_large_draws_show(name):
     world = WORLDS[name]
-    probs, labels = world.draw(200_000, rng=0)
+    probs, labels = world.draw(60_000, rng=0)
     np.testing.assert_allclose(probs.sum(axis=1), 1.0, atol=1e-12)
     preds = Predictions.from_probs(probs, labels)
     fine = DebiasedECE(bins=100, norm=2, correction="exact")
-    # 100 bins of 200,000 rows: the debiased error is within 2 % of the truth here (binning hides less than 1 %).
-    assert fine(TopLabel()(preds)).value == pytest.approx(world.true_top_label_error(), rel=0.02)
+    # 100 bins of 60,000 rows: the debiased error is within 4 % of the truth here (binning hides less than 1 %).
+    assert fine(TopLabel()(preds)).value == pytest.approx(world.true_top_label_error(), rel=0.04)
     assert measure(preds, estimator=fine, lens=ClassWise()).value == pytest.approx(
-        world.true_class_wise_error(), rel=0.02
+        world.true_class_wise_error(), rel=0.04
     )
 
 

@@ -4,6 +4,7 @@
 """
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ GOLDEN = Path(__file__).with_name("golden.json")
 EXAMPLES = {"binary": (binary, (1500,), OneClass()), "classes": (multiclass, (800, 4), TopLabel())}
 
 
+@cache
 def numbers(name, *, nudged=False):
     """What the page of an example shows, without the time, the versions and the cells it is computed from."""
     make, sizes, lens = EXAMPLES[name]

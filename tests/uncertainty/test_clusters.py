@@ -46,13 +46,13 @@ def test_clusters_keep_the_level_that_independent_rows_would_miss(exponent):
 
 @pytest.mark.slow
 def test_the_clustered_test_keeps_its_type_one_error():
-    """2000 calibrated datasets of 60 clusters: rejections at 5 % between 0.03 and 0.07."""
+    """800 calibrated datasets of 60 clusters: rejections at 5 % between 0.03 and 0.07."""
     rng = np.random.default_rng(17)
     hits = 0
-    for i in range(2000):
+    for i in range(800):
         c, y, g = clustered(60, 5, lambda c: c, rng)
         hits += series(c, y, g).test(resamples=99, rng=i)[1] <= 0.05
-    assert 0.03 <= hits / 2000 <= 0.07, hits / 2000
+    assert 0.03 <= hits / 800 <= 0.07, hits / 800
 
 
 def test_theta_leaves_out_products_within_a_cluster():

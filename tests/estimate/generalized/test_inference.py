@@ -45,16 +45,16 @@ def bin_error(preds, rates, binning=None):
     ("classes", "exponent", "n"), [(2, 0.6, 300), (10, 1.0, 150), (10, 0.5, 300), (50, 1.4, 300), (100, 0.5, 200)]
 )
 def test_the_interval_holds_the_error_of_its_bins_and_is_not_too_long(classes, exponent, n):
-    """100 datasets at 90 %: misses compatible with 5 to 12 %, debiased values within 0.03 of the truth on average."""
+    """60 datasets at 90 %: misses compatible with 5 to 12 %, debiased values within 0.03 of the truth on average."""
     misses, off = 0, []
-    for seed in range(100):
+    for seed in range(60):
         preds, rates = world(classes, exponent, n, np.random.default_rng([seed, 31]))
         truth = bin_error(preds, rates)
         interval = GeneralizedECE(level=0.9, rng=seed)(preds).interval
         misses += not interval.low <= truth + 1e-12 <= interval.high + 1e-12
         off.append(GeneralizedECE(level=None, debiased=True)(preds).value - truth)
-    assert binomtest(misses, 100, 0.12, alternative="greater").pvalue > 0.005, misses
-    assert binomtest(misses, 100, 0.05, alternative="less").pvalue > 0.005, misses
+    assert binomtest(misses, 60, 0.12, alternative="greater").pvalue > 0.005, misses
+    assert binomtest(misses, 60, 0.05, alternative="less").pvalue > 0.005, misses
     assert abs(np.mean(off)) < 0.03
 
 
@@ -83,9 +83,9 @@ def test_the_test_keeps_its_level():
 
 @pytest.mark.slow
 def test_clusters_keep_level_and_coverage():
-    """200 datasets of 100 clusters of 6 alike rows, four classes: calibrated ones are rejected in 3 to 8 %, within chance."""
+    """120 datasets of 100 clusters of 6 alike rows, four classes: calibrated ones are rejected in 3 to 8 %, within chance."""
     rejected, blind = 0, 0
-    for seed in range(200):
+    for seed in range(120):
         rng = np.random.default_rng([seed, 8])
         logits = np.repeat(1.5 * rng.standard_normal((100, 4)), 6, axis=0) + 0.2 * rng.standard_normal((600, 4))
         rates = softmax(logits)
@@ -93,10 +93,11 @@ def test_clusters_keep_level_and_coverage():
         labels = np.minimum((luck[:, None] > rates.cumsum(axis=1)).sum(axis=1), 3)
         preds = Predictions.from_probs(rates, labels, clusters=np.repeat(np.arange(100), 6))
         rejected += GeneralizedECE(rng=seed)(preds).p_value <= 0.05
-        blind += GeneralizedECE(rng=seed)(replace(preds, clusters=None)).p_value <= 0.05
-    assert binomtest(rejected, 200, 0.08, alternative="greater").pvalue > 0.01, rejected
-    assert binomtest(rejected, 200, 0.03, alternative="less").pvalue > 0.01, rejected
-    assert blind > 100
+        if seed < 20:
+            blind += GeneralizedECE(rng=seed)(replace(preds, clusters=None)).p_value <= 0.05
+    assert binomtest(rejected, 120, 0.08, alternative="greater").pvalue > 0.01, rejected
+    assert binomtest(rejected, 120, 0.03, alternative="less").pvalue > 0.01, rejected
+    assert blind > 10
 
 
 def test_counts_are_repeated_rows():

@@ -150,8 +150,8 @@ def truth_of(vector, partition, outcome_probs, distance=None):
     ("lens", "binning"), [(TopK(1), EqualWidth(15)), (TopK(2), KDTree(0.1)), (Canonical(), KDTree(0.1))]
 )
 def test_the_interval_holds_the_true_error_of_its_bins_as_often_as_it_says(strength, lens, binning):
-    """100 datasets of 1000 rows; the number of misses must not contradict the level of 90 %."""
-    missed, trials, n = 0, 100, 1000
+    """60 datasets of 1000 rows; the number of misses must not contradict the level of 90 %."""
+    missed, trials, n = 0, 60, 1000
     for seed in range(trials):
         rng = np.random.default_rng([seed, 7])
         probs = rng.dirichlet(np.full(4, 0.5), n)
