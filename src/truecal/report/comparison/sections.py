@@ -2,8 +2,7 @@
 
 from truecal.report.comparison.content import ComparisonContent
 from truecal.report.comparison.pairs import PairRow
-from truecal.report.html import Cell, element, escaped, table
-from truecal.report.model.sections import box, header, section
+from truecal.report.html import Cell, chart, element, p_words, page_body, paragraph, section, table, terms
 from truecal.report.model.verdict import points
 
 
@@ -12,28 +11,21 @@ def comparison_body(content: ComparisonContent) -> str:
     verdict = element(
         "section",
         element("p", "Comparison", class_="badge"),
-        element("p", escaped(content.sentence), class_="finding"),
+        paragraph(content.sentence, class_="finding"),
         id="verdict",
         class_="verdict open",
         aria_label="Verdict",
     )
     facts = [f"{len(content.models)} models", f"{content.n:,} predictions each", f"judged: {content.judged}"]
-    return (
-        element("a", "Skip to the verdict", href="#verdict", class_="skip")
-        + header(content.title, facts)
-        + element(
-            "main",
-            verdict,
-            section("models", "The models", _models(content)),
-            section("pairs", "Pair by pair, on the same rows" if content.paired else "Pair by pair", _pairs(content)),
-            section("curves", "Confidence and reality", _charts(content)),
-            section("tasks", "By task", _tasks(content)) if content.tasks else "",
-            section("reproduce", "Reproducibility", _reproduce(content)),
-        )
-        + element(
-            "footer",
-            element("p", "This file is complete: it loads nothing and sends nothing. It holds no rows of the data."),
-        )
+    return page_body(
+        content.title,
+        facts,
+        verdict,
+        section("models", "The models", _models(content)),
+        section("pairs", "Pair by pair, on the same rows" if content.paired else "Pair by pair", _pairs(content)),
+        section("curves", "Confidence and reality", _charts(content)),
+        section("tasks", "By task", _tasks(content)) if content.tasks else "",
+        section("reproduce", "Reproducibility", _reproduce(content)),
     )
 
 
@@ -67,8 +59,8 @@ def _pairs(content: ComparisonContent) -> str:
             Cell(f"{pair.a} minus {pair.b}"),
             Cell(f"{pair.difference:+.4f}", pair.difference),
             Cell(f"{pair.low:+.4f} to {pair.high:+.4f}", pair.low),
-            Cell(_p(pair.p_value), pair.p_value),
-            Cell(_p(pair.adjusted_p), pair.adjusted_p),
+            Cell(p_words(pair.p_value), pair.p_value),
+            Cell(p_words(pair.adjusted_p), pair.adjusted_p),
             Cell(_finding(pair, content.level)),
         ]
         for pair in content.pairs
@@ -92,10 +84,6 @@ def _finding(pair: PairRow, level: float) -> str:
     return f"{better} is better by {points(abs(pair.difference))}"
 
 
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def _known(value: float | None) -> Cell:
     return Cell("unknown") if value is None else Cell(f"{value:.4f}", value)
 
@@ -116,40 +104,17 @@ def _tasks(content: ComparisonContent) -> str:
 
 
 def _charts(content: ComparisonContent) -> str:
+    charts = [("reliability", "Smooth calibration curves. On the dashed line, confidence equals reality.")]
+    if content.abstention:
+        charts += [
+            ("scatter", "Better is up and to the left: more accurate, and closer to the truth about itself."),
+            ("abstention", "Share of wrong answers if only the most confident rows are answered. Lower is better."),
+        ]
     without = element("noscript", element("p", "The charts need JavaScript; every number is in the tables above."))
-    return without + element(
-        "div",
-        element(
-            "figure",
-            element("div", "", id="reliability", class_="chart"),
-            element("figcaption", "Smooth calibration curves. On the dashed line, confidence equals reality."),
-        ),
-        element(
-            "figure",
-            element("div", "", id="scatter", class_="chart"),
-            element("figcaption", "Better is up and to the left: more accurate, and closer to the truth about itself."),
-        )
-        if content.abstention
-        else "",
-        element(
-            "figure",
-            element("div", "", id="abstention", class_="chart"),
-            element(
-                "figcaption", "Share of wrong answers if only the most confident rows are answered. Lower is better."
-            ),
-        )
-        if content.abstention
-        else "",
-        class_="charts",
-    )
+    return without + element("div", *(chart(*one) for one in charts), class_="charts")
 
 
 def _reproduce(content: ComparisonContent) -> str:
     made = content.reproduce
-    return box(
-        [
-            ("Made", made.made),
-            *((f"Data, {name}", f"SHA-256 {digest}") for name, digest in made.fingerprints.items()),
-            *made.lines("truecal.report_comparison(...) from Python"),
-        ]
-    )
+    prints = [(f"Data, {name}", f"SHA-256 {digest}") for name, digest in made.fingerprints.items()]
+    return terms([("Made", made.made), *prints, *made.lines("truecal.report_comparison(...) from Python")], "box")

@@ -3,7 +3,7 @@
 from math import isfinite
 
 from truecal import names
-from truecal.report.html import Cell, element, escaped, table
+from truecal.report.html import Cell, chart, element, escaped, p_words, paragraph, table
 from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
 from truecal.report.model.forest import forest_figure
@@ -42,8 +42,7 @@ def estimator_table(content: Content) -> str:
                 Cell(does + ("" if reference is None else f" [{reference}]")),
             ]
         )
-    intro = element(
-        "p",
+    intro = paragraph(
         "Estimators disagree because each has its own bias, above all at small errors and small n. Quote one together with its "
         "name; the first row is the recommended one.",
     )
@@ -71,13 +70,10 @@ def class_table(content: Content) -> str:
         for row in content.classes.rows
     ]
     left_out = content.classes.left_out
-    intro = element(
-        "p",
-        escaped(
-            "Each class's probability against how often that class was the label. The error is the rank-series estimate, root mean "
-            "square, as `truecal measure --lens class=NAME` gives it. Largest errors first."
-            + (f" The {left_out:,} classes with smaller errors are not listed." if left_out else "")
-        ),
+    intro = paragraph(
+        "Each class's probability against how often that class was the label. The error is the rank-series estimate, root mean "
+        "square, as `truecal measure --lens class=NAME` gives it. Largest errors first."
+        + (f" The {left_out:,} classes with smaller errors are not listed." if left_out else "")
     )
     header = [
         "Class",
@@ -104,21 +100,18 @@ def group_table(content: Content) -> str:
             Cell(_number(row.error), _sorted(row.error)),
             Cell(_span(row.low, row.high) or "too few rows", _sorted(row.low)),
             Cell("" if row.direction is None else f"{row.direction:+.4f}", _sorted(row.direction)),
-            Cell(_p(row.p_value), _sorted(row.p_value)),
-            Cell(_p(row.adjusted), _sorted(row.adjusted)),
+            Cell(p_words(row.p_value), _sorted(row.p_value)),
+            Cell(p_words(row.adjusted), _sorted(row.adjusted)),
             Cell(_finding(row, content.tolerance)),
         ]
         for row in groups.rows
     ]
     left_out = groups.left_out
-    intro = element(
-        "p",
-        escaped(
-            f"One row per value of {groups.by!r}, rank-series estimate, largest error first. Many tests find something by "
-            "chance, so p-values are adjusted for their number (Holm), and a finding rests on the adjusted one; a group is outside "
-            f"the tolerance of {100 * content.tolerance:g} points only if its whole interval is."
-            + (f" {left_out:,} groups with smaller errors are not listed." if left_out else "")
-        ),
+    intro = paragraph(
+        f"One row per value of {groups.by!r}, rank-series estimate, largest error first. Many tests find something by "
+        "chance, so p-values are adjusted for their number (Holm), and a finding rests on the adjusted one; a group is outside "
+        f"the tolerance of {100 * content.tolerance:g} points only if its whole interval is."
+        + (f" {left_out:,} groups with smaller errors are not listed." if left_out else "")
     )
     header = [
         groups.by,
@@ -148,7 +141,7 @@ def segment_table(content: Content) -> str:
     if found is None:
         return ""
     if isinstance(found, Absent):
-        return element("p", escaped(found.absent))
+        return paragraph(found.absent)
     rows = [
         [
             Cell(row.name, float(i), title=row.name if len(row.name) > 60 else "", indent=row.depth),
@@ -156,7 +149,7 @@ def segment_table(content: Content) -> str:
             Cell(f"{row.rows:,}", float(row.rows)),
             Cell(f"{row.difference:+.4f}", row.difference),
             Cell(f"{row.low:+.4f} to {row.high:+.4f}", row.low),
-            Cell(_p(row.p_value), row.p_value),
+            Cell(p_words(row.p_value), row.p_value),
             Cell(row.region),
             Cell(f"{row.contribution:+.4f}", row.contribution),
             Cell("yes" if row.beyond else "not sure"),
@@ -170,11 +163,11 @@ def segment_table(content: Content) -> str:
         "per cause; a segment inside another stands below it. The difference is score minus outcome: positive is "
         f"{too_much}. What it adds is its part of the difference of all rows."
     )
-    notes = "".join(element("p", escaped(note)) for note in found.notes)
+    notes = "".join(paragraph(note) for note in found.notes)
     header = ["Segment", "Diagram", "Predictions", "Difference", "Limits", "p-value"]
     header += ["Scores", "Adds", "Beyond tolerance"]
     listed = table("Miscalibrated segments", header, rows, page=_PAGE, id_="segment-table") if rows else ""
-    return element("p", escaped(words)) + listed + notes
+    return paragraph(words) + listed + notes
 
 
 def clinical_table(content: Content) -> str:
@@ -183,7 +176,7 @@ def clinical_table(content: Content) -> str:
     if found is None:
         return ""
     if isinstance(found, Absent):
-        return element("p", escaped(found.absent))
+        return paragraph(found.absent)
     rows = [
         [
             Cell(row.title),
@@ -199,10 +192,10 @@ def clinical_table(content: Content) -> str:
     pictures = [forest_figure(forest, content.level) for forest in found.forests]
     header = ["Number", "Value", f"{content.level:.0%} interval", "If calibrated", "How to read it"]
     return (
-        element("p", escaped(words))
+        paragraph(words)
         + table("Clinical validation", header, rows, id_="clinical-table")
         + (element("ul", notes, class_="warnings") if notes else "")
-        + "".join(element("p", escaped(note)) for note in [found.apart] if note)
+        + "".join(paragraph(note) for note in [found.apart] if note)
         + (element("div", *pictures, class_="charts") if pictures else "")
     )
 
@@ -227,8 +220,7 @@ def likert_table(content: Content) -> str:
         ]
         for row in content.likert
     ]
-    intro = element(
-        "p",
+    intro = paragraph(
         "If confidences were shown as words, would each word keep what it promises: outcomes within its own limits?",
     )
     header = [
@@ -249,7 +241,7 @@ def recalibration_table(content: Content) -> str:
     if found is None:
         return ""
     if isinstance(found, Absent):
-        return element("p", escaped(found.absent))
+        return paragraph(found.absent)
     rows = [
         [
             Cell(row.recalibrator),
@@ -269,25 +261,21 @@ def recalibration_table(content: Content) -> str:
         best = (
             " Every log loss is infinite: a row had probability 0 for what happened, and no method here can raise it."
         )
-    intro = element(
-        "p",
-        escaped(
-            f"Each method was fitted on {found.folds - 1} of {found.folds} parts of the rows and judged on the other, in "
-            f"turn.{best}{part}"
-        ),
+    intro = paragraph(
+        f"Each method was fitted on {found.folds - 1} of {found.folds} parts of the rows and judged on the other, in "
+        f"turn.{best}{part}"
     )
     if found.recommended:
-        intro += element("p", escaped(f"Recommended: {found.recommended}."))
-    intro += "".join(element("p", escaped(f"{words}.")) for words in found.refused)
+        intro += paragraph(f"Recommended: {found.recommended}.")
+    intro += "".join(paragraph(f"{words}.") for words in found.refused)
     header = ["Method", "Error", f"{content.level:.0%} interval", "Log loss", "Brier score", "Accuracy"]
-    chart = ""
+    drawn = ""
     if found.curves:
         caption = (
             "Curves before and after, on rows the method was not fitted on. On the dashed line confidence is right."
         )
-        words = element("figcaption", escaped(caption))
-        chart = element("figure", element("div", "", id="remedies", class_="chart"), words)
-    return intro + table("Recalibration on held-out folds", header, rows, id_="recalibration-table") + chart
+        drawn = chart("remedies", caption)
+    return intro + table("Recalibration on held-out folds", header, rows, id_="recalibration-table") + drawn
 
 
 def bias_table(content: Content) -> str:
@@ -296,7 +284,7 @@ def bias_table(content: Content) -> str:
     if found is None:
         return ""
     if isinstance(found, Absent):
-        return element("p", escaped(found.absent))
+        return paragraph(found.absent)
     rows = [
         [
             Cell(row.name),
@@ -312,13 +300,10 @@ def bias_table(content: Content) -> str:
         if found.unlike
         else ""
     )
-    intro = element(
-        "p",
-        escaped(
-            f"A world whose true error is known ({found.truth:.4f}, root mean square) was fitted to these data, and "
-            f"{found.datasets} datasets of {found.n:,} rows were drawn from it. This is how far each "
-            f"estimator is from that truth.{unlike}"
-        ),
+    intro = paragraph(
+        f"A world whose true error is known ({found.truth:.4f}, root mean square) was fitted to these data, and "
+        f"{found.datasets} datasets of {found.n:,} rows were drawn from it. This is how far each "
+        f"estimator is from that truth.{unlike}"
     )
     header = ["Estimator", "Mean estimate", "Bias", "Spread", "Root-mean-square miss"]
     return intro + table("Bias of the estimators", header, rows, id_="bias-table")
@@ -330,10 +315,6 @@ def _number(value: float | None) -> str:
 
 def _span(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
-
-
-def _p(value: float | None) -> str:
-    return "" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _sorted(value: float | None) -> float:
