@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,13 +65,11 @@ seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_def
 
 
 def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(command)
     def received(**options: Any) -> Any:
         said = {field.name: options.pop(field.name) for field in fields(Asked)}
         return command(asked=Asked(**said), **options)
 
-    received.__doc__, received.__name__ = command.__doc__, command.__name__
-    if hasattr(command, "__click_params__"):
-        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
     return received
 
 

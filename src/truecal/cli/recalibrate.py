@@ -1,6 +1,7 @@
 """`truecal recalibrate fit | apply | export`: learn what fixes the predictions of a model, use it on others, serve it."""
 
 from collections.abc import Callable
+from functools import wraps
 from inspect import signature
 from io import BytesIO
 from pathlib import Path
@@ -33,13 +34,11 @@ _WRITERS = {".csv": "write_csv", ".jsonl": "write_ndjson", ".ndjson": "write_ndj
 def _form_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """How a map of one score serves many classes; the command receives one `form`, options of the recalibrator."""
 
+    @wraps(command)
     def received(*, multiclass: str | None, no_renormalise: bool, **options: Any) -> Any:
         form: dict[str, object] = {} if multiclass is None else {"multiclass": multiclass}
         return command(form={**form, "normalize": False} if no_renormalise else form, **options)
 
-    received.__doc__, received.__name__ = command.__doc__, command.__name__
-    if hasattr(command, "__click_params__"):
-        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
     for option in (
         click.option(
             "--no-renormalise",

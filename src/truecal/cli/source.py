@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,7 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    @wraps(command)
     def received(
         score: str | None, probs: str | None, file: str | tuple[str, ...] | None = None, **options: Any
     ) -> Any:
@@ -87,9 +89,6 @@ def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]
             source=Source(first, probs=probs if score is None else score, also=tuple(also), **said), **options
         )
 
-    received.__doc__, received.__name__ = command.__doc__, command.__name__
-    if hasattr(command, "__click_params__"):
-        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
     for option in reversed(columns):
         received = option(received)
     return received

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import click
@@ -38,14 +39,12 @@ class Output:
 def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--format, --json and --out; the command receives one `output`."""
 
+    @wraps(command)
     def received(*, form: str | None, as_json: bool, out: str | None, **options: Any) -> Any:
         if as_json and form not in (None, "json"):
             raise click.UsageError(f"--json and --format {form} exclude each other; give one")
         return command(output=Output("json" if as_json else form or "text", out), **options)
 
-    received.__doc__, received.__name__ = command.__doc__, command.__name__
-    if hasattr(command, "__click_params__"):
-        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
     option = click.option("--format", "form", type=click.Choice(FORMATS), help="How to answer.  [default: text]")
     return option(output_options(received))
 
