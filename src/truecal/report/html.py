@@ -1,9 +1,11 @@
 """HTML in which every string that came from outside is text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from typing import TypeVar
 
+Row = TypeVar("Row")
 _NO_ROWS = "This file is complete: it loads nothing and sends nothing. It holds no rows of the data."
 
 
@@ -69,11 +71,6 @@ def page_body(title: str, facts: Sequence[str], *main: str, footer: str = _NO_RO
     )
 
 
-def p_words(value: float | None) -> str:
-    """A p-value in words a table can hold; nothing where there is none."""
-    return "" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 class Cell:
     """A table cell: what is shown (text, escaped here), the value it sorts by, how far it is indented, and a picture (HTML)."""
 
@@ -110,6 +107,41 @@ def table(
     return element(
         "div", element("table", inner, **attributes), class_="scroll", tabindex=0, role="region", aria_label=caption
     )
+
+
+def table_of(
+    caption: str,
+    columns: Sequence[tuple[str, Callable[[Row], Cell]]],
+    rows: Iterable[Row],
+    *,
+    page: int | None = None,
+    id_: str = "",
+) -> str:
+    """A table of records: every column is its name and the cell that it makes of a record."""
+    cells = [[cell(row) for _, cell in columns] for row in rows]
+    return table(caption, [name for name, _ in columns], cells, page=page, id_=id_)
+
+
+def number(value: float | None, form: str = ".4f") -> Cell:
+    """A number; empty where there is none. Those that are not there sort first, infinite ones last."""
+    return Cell("", -1.0) if value is None else Cell(format(value, form), float(value))
+
+
+def span(low: float | None, high: float | None, form: str = ".4f", *, otherwise: str = "") -> Cell:
+    """An interval, which sorts by its lower end."""
+    if low is None or high is None:
+        return Cell(otherwise, -1.0)
+    return Cell(f"{low:{form}} to {high:{form}}", float(low))
+
+
+def p_words(value: float | None) -> str:
+    """A p-value in words a table can hold; nothing where there is none."""
+    return "" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def p_cell(value: float | None) -> Cell:
+    """A p-value."""
+    return Cell(p_words(value), -1.0 if value is None else float(value))
 
 
 def asset(name: str) -> str:

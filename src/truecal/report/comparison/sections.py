@@ -2,7 +2,19 @@
 
 from truecal.report.comparison.content import ComparisonContent
 from truecal.report.comparison.pairs import PairRow
-from truecal.report.html import Cell, chart, element, p_words, page_body, paragraph, section, table, terms
+from truecal.report.html import (
+    Cell,
+    chart,
+    element,
+    number,
+    p_cell,
+    page_body,
+    paragraph,
+    section,
+    span,
+    table_of,
+    terms,
+)
 from truecal.report.model.verdict import points
 
 
@@ -30,51 +42,44 @@ def comparison_body(content: ComparisonContent) -> str:
 
 
 def _models(content: ComparisonContent) -> str:
-    rows = [
+    return table_of(
+        "Models",
         [
-            Cell(row.name),
-            Cell(f"{row.error:.4f}", row.error),
-            Cell(f"{row.low:.4f} to {row.high:.4f}", row.low),
-            Cell(f"{row.direction:+.4f}", row.direction),
-            *(_known(value) for value in (row.accuracy, row.log_loss, row.brier, row.aurc)),
-        ]
-        for row in content.models
-    ]
-    head = [
-        "Model",
-        "Error (rms)",
-        f"{content.level:.0%} interval",
-        "Direction",
-        "Accuracy",
-        "Log loss",
-        "Brier score",
-        "Area under risk-coverage",
-    ]
-    return table("Models", head, rows, id_="model-table")
+            ("Model", lambda row: Cell(row.name)),
+            ("Error (rms)", lambda row: number(row.error)),
+            (f"{content.level:.0%} interval", lambda row: span(row.low, row.high)),
+            ("Direction", lambda row: number(row.direction, "+.4f")),
+            ("Accuracy", lambda row: _known(row.accuracy)),
+            ("Log loss", lambda row: _known(row.log_loss)),
+            ("Brier score", lambda row: _known(row.brier)),
+            ("Area under risk-coverage", lambda row: _known(row.aurc)),
+        ],
+        content.models,
+        id_="model-table",
+    )
 
 
 def _pairs(content: ComparisonContent) -> str:
-    rows = [
-        [
-            Cell(f"{pair.a} minus {pair.b}"),
-            Cell(f"{pair.difference:+.4f}", pair.difference),
-            Cell(f"{pair.low:+.4f} to {pair.high:+.4f}", pair.low),
-            Cell(p_words(pair.p_value), pair.p_value),
-            Cell(p_words(pair.adjusted_p), pair.adjusted_p),
-            Cell(_finding(pair, content.level)),
-        ]
-        for pair in content.pairs
-    ]
     how = (
         "Rows are resampled for both models alike, so what they have in common cancels."
         if content.paired
         else "Rows of the models do not belong together and are resampled by themselves."
     )
-    intro = element(
-        "p", f"{how} Below 0, the first is better calibrated. Adjusted p-values allow for the number of pairs (Holm)."
+    better = "Below 0, the first is better calibrated. Adjusted p-values allow for the number of pairs (Holm)."
+    return paragraph(f"{how} {better}") + table_of(
+        "Differences of calibration errors",
+        [
+            ("Pair", lambda pair: Cell(f"{pair.a} minus {pair.b}")),
+            ("Difference", lambda pair: number(pair.difference, "+.4f")),
+            (f"{content.level:.0%} interval", lambda pair: span(pair.low, pair.high, "+.4f")),
+            ("p-value", lambda pair: p_cell(pair.p_value)),
+            ("Adjusted", lambda pair: p_cell(pair.adjusted_p)),
+            ("Finding", lambda pair: Cell(_finding(pair, content.level))),
+        ],
+        content.pairs,
+        page=20,
+        id_="pair-table",
     )
-    head = ["Pair", "Difference", f"{content.level:.0%} interval", "p-value", "Adjusted", "Finding"]
-    return intro + table("Differences of calibration errors", head, rows, page=20, id_="pair-table")
 
 
 def _finding(pair: PairRow, level: float) -> str:
@@ -89,18 +94,19 @@ def _known(value: float | None) -> Cell:
 
 
 def _tasks(content: ComparisonContent) -> str:
-    rows = [
+    return table_of(
+        "Calibration error by task",
         [
-            Cell(row.task),
-            Cell(row.model),
-            Cell(f"{row.n:,}", row.n),
-            Cell(f"{row.error:.4f}", row.error),
-            Cell(f"{row.low:.4f} to {row.high:.4f}", row.low),
-        ]
-        for row in content.tasks
-    ]
-    head = ["Task", "Model", "Answers", "Error (rms)", f"{content.level:.0%} interval"]
-    return table("Calibration error by task", head, rows, page=20, id_="task-table")
+            ("Task", lambda row: Cell(row.task)),
+            ("Model", lambda row: Cell(row.model)),
+            ("Answers", lambda row: Cell(f"{row.n:,}", row.n)),
+            ("Error (rms)", lambda row: number(row.error)),
+            (f"{content.level:.0%} interval", lambda row: span(row.low, row.high)),
+        ],
+        content.tasks,
+        page=20,
+        id_="task-table",
+    )
 
 
 def _charts(content: ComparisonContent) -> str:

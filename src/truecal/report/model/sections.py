@@ -2,19 +2,10 @@
 
 from truecal import names
 from truecal.report.html import chart, element, escaped, page_body, paragraph, sections, table, terms
+from truecal.report.model import tables
 from truecal.report.model.content import Content
 from truecal.report.model.context import context_table
 from truecal.report.model.methods import REFERENCES, definitions
-from truecal.report.model.tables import (
-    bias_table,
-    class_table,
-    clinical_table,
-    estimator_table,
-    group_table,
-    likert_table,
-    recalibration_table,
-    segment_table,
-)
 from truecal.report.model.verdict import percent, points, span_of
 from truecal.report.records import EstimateRecord
 
@@ -23,17 +14,18 @@ _BIN_COLUMNS = ("Bin", "Predictions", "Mean confidence", "Outcome rate", "Low", 
 
 def body(content: Content) -> str:
     """Everything inside the body element except the scripts."""
+    remedies = tables.part_table(content.recalibration, tables.recalibration_table, content)
     parts = [
         ("diagram", "Confidence and reality", _diagram(content)),
-        ("estimators", "Every estimator on these data", estimator_table(content)),
+        ("estimators", "Every estimator on these data", tables.estimator_table(content)),
         ("context", "In context", context_table(content.context, content.level)),
-        ("classes", "Class by class", class_table(content)),
-        ("groups", "Group by group", group_table(content)),
-        ("segments", "Where it is wrong", segment_table(content)),
-        ("likert", _scale_heading(content), likert_table(content)),
-        ("clinical", "Clinical validation", clinical_table(content)),
-        ("recalibration", "What recalibration brings", recalibration_table(content)),
-        ("bias", "Bias of the estimators", bias_table(content)),
+        ("classes", "Class by class", tables.class_table(content)),
+        ("groups", "Group by group", tables.group_table(content)),
+        ("segments", "Where it is wrong", tables.part_table(content.segments, tables.segment_table, content)),
+        ("likert", _scale_heading(content), tables.likert_table(content)),
+        ("clinical", "Clinical validation", tables.part_table(content.clinical, tables.clinical_table, content)),
+        ("recalibration", "What recalibration brings", remedies),
+        ("bias", "Bias of the estimators", tables.part_table(content.bias, tables.bias_table, content)),
         ("methods", "Definitions and methods", _methods(content)),
         ("reproduce", "Reproducibility", _reproduce(content)),
     ]

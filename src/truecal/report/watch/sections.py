@@ -1,6 +1,19 @@
 """The sections of the page of a watch as HTML."""
 
-from truecal.report.html import Cell, chart, element, escaped, p_words, page_body, paragraph, section, table, terms
+from truecal.report.html import (
+    Cell,
+    chart,
+    element,
+    escaped,
+    number,
+    p_cell,
+    page_body,
+    paragraph,
+    section,
+    span,
+    table,
+    terms,
+)
 from truecal.report.watch.content import GroupContent, WatchContent
 
 _HEAT = "Mean score minus frequency of every batch: orange is overconfident, blue underconfident, white within the tolerance."
@@ -62,10 +75,10 @@ def _row(group: GroupContent) -> list[Cell]:
         Cell(group.name),
         Cell(state),
         Cell(f"{step.e_value:.3g}", step.log_e),
-        Cell(p_words(step.p_value), step.p_value),
+        p_cell(step.p_value),
         Cell(labelled, float(step.rows_seen)),
-        Cell(f"{step.error:+.4f}", step.error),
-        Cell(f"{step.low:+.4f} to {step.high:+.4f}", step.low),
+        number(step.error, "+.4f"),
+        span(step.low, step.high, "+.4f"),
         Cell(step.since if off else "-"),
         Cell(to_do),
         Cell(where if off else "-"),
