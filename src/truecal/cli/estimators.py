@@ -9,7 +9,7 @@ import click
 
 from truecal import names
 from truecal.cli.answer.output import Share
-from truecal.cli.context.words import binning_option, distance_option, generalized, grouping_of
+from truecal.cli.context.words import binning_option, classes_by_word, distance_option, generalized, grouping_of
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def all_estimators() -> "list[Estimator]":
 
 def make_lens(name: str, preds: "tc.Predictions") -> "Lens | None":
     """The lens of a name; None leaves the choice to the library."""
-    return lens_of(name, {str(known): known for known in preds.classes or range(preds.class_count)})
+    return lens_of(name, classes_by_word(preds))
 
 
 def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli.context.words import select_option, selected_columns, selection_of
+from truecal.cli.context.words import classes_by_word, select_option, selected_columns, selection_of
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -75,21 +75,33 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     @wraps(command)
-    def received(
-        score: str | None, probs: str | None, file: str | tuple[str, ...] | None = None, **options: Any
-    ) -> Any:
-        if sum(option is not None for option in (score, probs, options["logits"])) > 1:
-            raise click.UsageError("--score, --probs and --logits exclude each other; give one")
+    def received(file: str | tuple[str, ...] | None = None, **options: Any) -> Any:
         if "" in (file if isinstance(file, tuple) else (file,)):  # an unset shell variable, not the current folder
             raise click.UsageError("a FILE is the empty string; is a shell variable unset?")
         names = Source.__dataclass_fields__.keys() & options.keys()
         first, *also = file if isinstance(file, tuple) else (file or "",)
         said = {name: options.pop(name) for name in names}
-        return command(
-            source=Source(first, probs=probs if score is None else score, also=tuple(also), **said), **options
-        )
+        return command(source=Source(first, also=tuple(also), **said), **options)
 
     for option in reversed(columns):
+        received = option(received)
+    return received
+
+
+def predictions_in(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--score, --probs and --logits, of which one may be given; the command receives `probs` and `logits`."""
+
+    @wraps(command)
+    def received(score: str | None, probs: str | None, logits: str | None, **options: Any) -> Any:
+        if sum(option is not None for option in (score, probs, logits)) > 1:
+            raise click.UsageError("--score, --probs and --logits exclude each other; give one")
+        return command(probs=probs if score is None else score, logits=logits, **options)
+
+    for option in (
+        click.option("--logits", metavar="COLUMNS", help="The same as logits, e.g. 'z_*'."),
+        click.option("--probs", metavar="COLUMNS", help="Class probabilities, e.g. 'p_*' (npz: an array)."),
+        click.option("--score", metavar="COLUMN", help="Column of P(positive), for two classes."),
+    ):
         received = option(received)
     return received
 
@@ -114,9 +126,7 @@ _SCANNING = (
 )
 _COLUMNS = (
     click.option("--label", metavar="COLUMN", help="Column of true labels: class indices or names."),
-    click.option("--score", metavar="COLUMN", help="Column of P(positive), for two classes."),
-    click.option("--probs", metavar="COLUMNS", help="Class probabilities, e.g. 'p_*' (npz: an array)."),
-    click.option("--logits", metavar="COLUMNS", help="The same as logits, e.g. 'z_*'."),
+    predictions_in,
     click.option("--weight", metavar="COLUMN", help="Column of row weights."),
     _CLUSTER,
     click.option("--percent", is_flag=True, help="Probabilities are percent: 90% or 90."),
@@ -177,9 +187,7 @@ def _selected(source: Source, preds: "tc.Predictions") -> "Selection | None":
     import numpy as np
 
     kinds = {name: np.asarray(preds.columns[name]).dtype.kind for name in selected_columns(source.select)}
-    return selection_of(
-        source.select, {str(known): known for known in preds.classes or range(preds.class_count)}, kinds
-    )
+    return selection_of(source.select, classes_by_word(preds), kinds)
 
 
 def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """How a verb answers: in the format asked for, to the terminal or whole into a file."""
 
 import math
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,7 +58,15 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(),
         help="Write the answer to a file (whole or not at all); - is standard output.",
     )(command)
-    return click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")(command)
+    return json_option(command)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+
+
+def as_typed() -> str:
+    """The command as it was typed, for the page that it writes."""
+    return shlex.join(["truecal", *sys.argv[1:]])
 
 
 def answer(document: Mapping[str, object], text: str, *, as_json: bool, out: str | None) -> None:
