@@ -2,37 +2,18 @@
 
 from truecal.report.comparison.content import ComparisonContent
 from truecal.report.comparison.pairs import PairRow
-from truecal.report.html import (
-    Cell,
-    chart,
-    element,
-    number,
-    p_cell,
-    page_body,
-    paragraph,
-    section,
-    span,
-    table_of,
-    terms,
-)
+from truecal.report.html import chart, element, page_body, paragraph, section, terms, verdict_of
 from truecal.report.model.verdict import points
+from truecal.report.table import Cell, number, p_cell, span, table_of
 
 
 def comparison_body(content: ComparisonContent) -> str:
     """Everything inside the body element except the scripts."""
-    verdict = element(
-        "section",
-        element("p", "Comparison", class_="badge"),
-        paragraph(content.sentence, class_="finding"),
-        id="verdict",
-        class_="verdict open",
-        aria_label="Verdict",
-    )
     facts = [f"{len(content.models)} models", f"{content.n:,} predictions each", f"judged: {content.judged}"]
     return page_body(
         content.title,
         facts,
-        verdict,
+        verdict_of("open", "Comparison", content.sentence),
         section("models", "The models", _models(content)),
         section("pairs", "Pair by pair, on the same rows" if content.paired else "Pair by pair", _pairs(content)),
         section("curves", "Confidence and reality", _charts(content)),

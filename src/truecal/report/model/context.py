@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import truecal as tc
 from truecal.lens import Lens, default_lens
-from truecal.report.html import Cell, p_words, paragraph, table
+from truecal.report.html import paragraph
+from truecal.report.table import Cell, p_words, table
 from truecal.select import Selection
 
 

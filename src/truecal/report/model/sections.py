@@ -1,13 +1,14 @@
 """The sections of the page, top to bottom, as HTML. Charts are placeholders that the scripts fill."""
 
 from truecal import names
-from truecal.report.html import chart, element, escaped, page_body, paragraph, sections, table, terms
+from truecal.report.html import chart, element, escaped, page_body, paragraph, sections, terms, verdict_of
 from truecal.report.model import tables
 from truecal.report.model.content import Content
 from truecal.report.model.context import context_table
 from truecal.report.model.methods import REFERENCES, definitions
 from truecal.report.model.verdict import percent, points, span_of
 from truecal.report.records import EstimateRecord
+from truecal.report.table import table
 
 _BIN_COLUMNS = ("Bin", "Predictions", "Mean confidence", "Outcome rate", "Low", "High")
 
@@ -49,21 +50,11 @@ def _facts(content: Content) -> list[str]:
 
 
 def _verdict(content: Content) -> str:
-    verdict = content.verdict
-    words = paragraph(verdict.badge, class_="badge") + paragraph(verdict.sentence, class_="finding")
-    words += paragraph(verdict.reading, class_="reading") if verdict.reading else ""
+    found = content.verdict
     notes = "".join(element("li", escaped(text)) for text in content.head.warnings)
     warnings = element("ul", notes, class_="warnings", aria_label="Warnings") if notes else ""
-    return element(
-        "section",
-        words,
-        warnings,
-        _numbers(content),
-        _sketch(content),
-        id="verdict",
-        class_=f"verdict {verdict.kind}",
-        aria_label="Verdict",
-    )
+    more = (warnings, _numbers(content), _sketch(content))
+    return verdict_of(found.kind, found.badge, found.sentence, found.reading, *more)
 
 
 def _sketch(content: Content) -> str:

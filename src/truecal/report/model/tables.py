@@ -6,18 +6,7 @@ from math import isfinite
 from typing import TypeVar
 
 from truecal import names
-from truecal.report.html import (
-    Cell,
-    chart,
-    element,
-    escaped,
-    number,
-    p_cell,
-    paragraph,
-    span,
-    table,
-    table_of,
-)
+from truecal.report.html import chart, element, escaped, paragraph
 from truecal.report.model.bias import BiasRecord
 from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
@@ -26,6 +15,7 @@ from truecal.report.model.methods import ESTIMATOR_WORDS, NORM_WORDS
 from truecal.report.model.recalibration import RecalibrationRecord
 from truecal.report.model.segments import ClinicalRecord, SegmentsRecord, small_diagram
 from truecal.report.records import Absent
+from truecal.report.table import Cell, number, p_cell, span, table, table_of
 
 _PAGE = 20  # rows of a long table shown at first
 Part = TypeVar("Part")

@@ -4,7 +4,8 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Protocol
 
-from truecal.report.html import Cell, asset, document_of, element, escaped, paragraph, section, table
+from truecal.report.html import asset, document_of, element, escaped, paragraph, section
+from truecal.report.table import Cell, table
 from truecal.writing import write_whole
 
 

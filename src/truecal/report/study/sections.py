@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from truecal.report.html import Cell, element, escaped, page_body, paragraph, sections, table, terms
+from truecal.report.html import element, escaped, page_body, paragraph, sections, terms
 from truecal.report.study.record import Analysis, StudyContent
+from truecal.report.table import Cell, table
 
 _MODEL_COLUMNS = ["Model", "Family", "Size", "Error", "Metric", "Interval", "Pareto front", "Not told apart from"]
 _NOTES_SHOWN, _MOST_NOTES = 3, 40

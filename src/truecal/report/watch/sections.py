@@ -1,19 +1,7 @@
 """The sections of the page of a watch as HTML."""
 
-from truecal.report.html import (
-    Cell,
-    chart,
-    element,
-    escaped,
-    number,
-    p_cell,
-    page_body,
-    paragraph,
-    section,
-    span,
-    table,
-    terms,
-)
+from truecal.report.html import chart, element, escaped, page_body, paragraph, section, terms, verdict_of
+from truecal.report.table import Cell, number, p_cell, span, table
 from truecal.report.watch.content import GroupContent, WatchContent
 
 _HEAT = "Mean score minus frequency of every batch: orange is overconfident, blue underconfident, white within the tolerance."
@@ -23,15 +11,7 @@ def watch_body(content: WatchContent) -> str:
     """Everything inside the body element except the scripts."""
     off = content.step.alarm or content.step.changed
     badge = "Alarm" if content.step.alarm else "Changed" if content.step.changed else "No alarm"
-    verdict = element(
-        "section",
-        element("p", badge, class_="badge"),
-        paragraph(content.sentence, class_="finding"),
-        paragraph(_promise(content), class_="reading"),
-        id="verdict",
-        class_=f"verdict {'outside' if off else 'open'}",
-        aria_label="Verdict",
-    )
+    verdict = verdict_of("outside" if off else "open", badge, content.sentence, _promise(content))
     facts = [f"{content.batches} batches, the last at {content.step.at}", f"judged: {content.judged}"]
     facts += [f"{len(content.groups)} groups by {', '.join(content.by)}"] if content.by else []
     heat = [section("days", "Groups and days", chart("heat", _HEAT))] if len(content.groups) > 1 else []
