@@ -16,7 +16,7 @@ from truecal.lab.papers.data import read_network
 from truecal.lab.papers.experiment import Setting
 from truecal.lab.papers.kumar import synthetic as kumar
 from truecal.lab.papers.kumar.synthetic import SquaredError, ratios
-from truecal.lab.papers.page import COLUMNS, ITEMS, index, page
+from truecal.lab.papers.page import BY_PAPER, COLUMNS, ITEMS, index, page
 from truecal.lab.papers.papers import PAPERS, paper
 from truecal.lab.papers.peng import benchmark as peng
 from truecal.lab.papers.roelofs import bias as roelofs
@@ -82,14 +82,12 @@ def test_every_command_of_the_index_writes_a_table_and_a_figure(command, network
 
 
 def test_no_numbered_item_is_without_a_row():
-    for letter, numbers in NUMBERED.items():
-        listed = [item.number for item in ITEMS if item.paper == letter]
-        for number in numbers:
-            assert any(_names(entry, number) for entry in listed), (letter, number)
-    assert len([item for item in ITEMS if item.paper == "R"]) >= 25
-    assert len([item for item in ITEMS if item.paper == "P"]) >= 10
-    assert len([item for item in ITEMS if item.paper == "K"]) >= 32
-    assert len([item for item in ITEMS if item.paper == "G"]) >= 27
+    for name, items in BY_PAPER.items():
+        letter = name[-2]
+        for number in NUMBERED[letter]:
+            assert any(_names(item.number, number) for item in items), (letter, number)
+    for items, least in zip(BY_PAPER.values(), (25, 10, 32, 27), strict=True):
+        assert len(items) >= least
 
 
 def _names(entry: str, number: str) -> bool:

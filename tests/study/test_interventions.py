@@ -325,7 +325,7 @@ def test_tables_show_every_intervention_and_number(clean):
     shown = tables(found)
     assert len(shown) == 9
     for table in shown.values():
-        assert {row[0] for row in table.rows} >= set(found.choice.strengths)
+        assert set(table["intervention"]) >= set(found.choice.strengths)
     usual = next(s for s in found.summary if s.intervention == "mixup" and s.lens == "traditional")
     assert f"{usual.mean:.4f} ± {usual.sd:.4f}" in text(found)
     assert "| intervention | accuracy | top-2 | top-3 |" in markdown(found)

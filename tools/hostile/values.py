@@ -258,7 +258,6 @@ TOGETHER: dict[str, tuple[dict[str, str], ...]] = {
     "sample_size_by_simulation": ({"risks": "p", "widths": "{'oe': 1.5}", "prevalence": "", "c_statistic": "", "cohorts": "2"},),
     "calibration_belt": ({"preds": "binary"},),
     "flexible_curve": ({"preds": "binary"},),
-    "lab.Table": ({"columns": "('a', 'b')", "rows": "((1, 'x'), (2, 'y'))"},),
     "lab.coverage": ({"estimator": "tc.RankSeries()"}, {"estimator": "tc.DebiasedECE()"}),
     "lab.power_of_test": ({"alpha": "0.05", "estimator": "tc.BinnedECE()"},),
     "lab.goodness": ({"fit": "tc.lab.fit_world(profile)", "world": ""},),

@@ -1,7 +1,5 @@
 """`truecal compare`: which of several models is better calibrated, and is the new one worse than the old?"""
 
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truecal.cli.answer.formats import Answer, Finding, safe
-from truecal.cli.answer.output import Output, format_options, number, p_shown, table, working
+from truecal.cli.answer.output import Output, as_typed, format_options, number, p_shown, table, working
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
 from truecal.cli.scan import is_sketched, sketch_of
 from truecal.cli.source import Source, column_options, load
@@ -116,14 +114,9 @@ def compare(
     record = _record(comparisons, level, reference, max_increase)
     if page is not None:
         with working("writing the page"):
-            options: dict[str, Any] = {
-                "reference": reference,
-                "key": key,
-                "paired": pairing.paired,
-                "resamples": resamples,
-            }
-            command = shlex.join(["truecal", *sys.argv[1:]])
-            path = tc.report_comparison(preds, page, lens=judged, level=level, command=command, rng=seed, **options)
+            options: dict[str, Any] = {"reference": reference, "key": key, "paired": pairing.paired}
+            options["resamples"] = resamples
+            path = tc.report_comparison(preds, page, lens=judged, level=level, command=as_typed(), rng=seed, **options)
         click.echo(f"wrote {path}", err=True)
     method = comparisons[0].interval.method
     findings = [_finding(record, pair) for pair in record.pairs]

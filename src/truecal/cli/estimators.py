@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from truecal import names
 from truecal.cli.answer.output import Share
-from truecal.cli.context.words import binning_option, distance_option, generalized, grouping_of
+from truecal.cli.context.words import binning_option, classes_by_word, distance_option, generalized, grouping_of
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,13 +65,11 @@ seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_def
 
 
 def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(command)
     def received(**options: Any) -> Any:
         said = {field.name: options.pop(field.name) for field in fields(Asked)}
         return command(asked=Asked(**said), **options)
 
-    received.__doc__, received.__name__ = command.__doc__, command.__name__
-    if hasattr(command, "__click_params__"):
-        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
     return received
 
 
@@ -122,7 +121,7 @@ def all_estimators() -> "list[Estimator]":
 
 def make_lens(name: str, preds: "tc.Predictions") -> "Lens | None":
     """The lens of a name; None leaves the choice to the library."""
-    return lens_of(name, {str(known): known for known in preds.classes or range(preds.class_count)})
+    return lens_of(name, classes_by_word(preds))
 
 
 def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":

@@ -1,6 +1,7 @@
 """`truecal recalibrate fit | apply | export`: learn what fixes the predictions of a model, use it on others, serve it."""
 
 from collections.abc import Callable
+from functools import wraps
 from inspect import signature
 from io import BytesIO
 from pathlib import Path
@@ -9,8 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from truecal import names
-from truecal.cli.answer.output import answer, number, table, working
-from truecal.cli.source import Loaded, Source, as_file, input_options, load_all, open_columns, outputs_of
+from truecal.cli.answer.output import answer, json_option, number, table, working
+from truecal.cli.source import (
+    Loaded,
+    Source,
+    as_file,
+    input_options,
+    load_all,
+    open_columns,
+    outputs_of,
+    predictions_in,
+)
 from truecal.errors import FileError, InputError
 from truecal.predictions import readers
 
@@ -33,13 +43,11 @@ _WRITERS = {".csv": "write_csv", ".jsonl": "write_ndjson", ".ndjson": "write_ndj
 def _form_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """How a map of one score serves many classes; the command receives one `form`, options of the recalibrator."""
 
+    @wraps(command)
     def received(*, multiclass: str | None, no_renormalise: bool, **options: Any) -> Any:
         form: dict[str, object] = {} if multiclass is None else {"multiclass": multiclass}
         return command(form={**form, "normalize": False} if no_renormalise else form, **options)
 
-    received.__doc__, received.__name__ = command.__doc__, command.__name__
-    if hasattr(command, "__click_params__"):
-        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
     for option in (
         click.option(
             "--no-renormalise",
@@ -76,7 +84,7 @@ def recalibrate() -> None:
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True, help="Folds of the comparison.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the folds.")
 @click.option("--out", metavar="FILE", default="recalibrator.json", show_default=True, help="Where the fit is written.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+@json_option
 @input_options
 def fit(
     source: Source,
@@ -136,19 +144,15 @@ def fit(
 @recalibrate.command()
 @click.argument("file", metavar="FILE")
 @click.option("--model", metavar="FILE", required=True, help="A recalibrator written by 'truecal recalibrate fit'.")
-@click.option("--score", metavar="COLUMN", help="Column of P(positive), for two classes.")
-@click.option("--probs", metavar="COLUMNS", help="Class probabilities, e.g. 'p_*' (npz: an array).")
-@click.option("--logits", metavar="COLUMNS", help="The same as logits, e.g. 'z_*'.")
+@predictions_in
 @click.option(
     "--out",
     metavar="FILE",
     required=True,
     help="Where the rows go, with new probabilities: csv, jsonl, parquet or npz.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
-def apply(
-    file: str, model: str, score: str | None, probs: str | None, logits: str | None, out: str, as_json: bool
-) -> None:
+@json_option
+def apply(file: str, model: str, probs: str | None, logits: str | None, out: str, as_json: bool) -> None:
     """Recalibrate the predictions in FILE; labels are not needed. Probability columns are replaced, all others kept.
 
     From logits the new probabilities go to columns p_<class>.
@@ -156,12 +160,10 @@ def apply(
     from truecal.report import records
     from truecal.writing import write_whole
 
-    if sum(option is not None for option in (score, probs, logits)) > 1:
-        raise click.UsageError("--score, --probs and --logits exclude each other; give one")
     fitted = _read(model)
     with as_file(file) as path:
         frame, columns = open_columns(path)
-        where = readers.choose_predictions(columns, probs=score or probs, logits=logits)
+        where = readers.choose_predictions(columns, probs=probs, logits=logits)
         kind = "probs" if where[0] is not None else "logits"
         if fitted.input != kind:
             raise InputError(f"the recalibrator was fitted on {fitted.input}, but {where[0] or where[1]!r} are {kind}")
@@ -195,7 +197,7 @@ def apply(
     show_default=True,
     help="Type of the input and output of an ONNX model.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+@json_option
 def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: bool) -> None:
     """Write a fitted recalibrator as a model to serve: from the same outputs to the recalibrated probabilities.
 

@@ -1,8 +1,6 @@
 """`truecal report`: a page to forward."""
 
 import hashlib
-import shlex
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from truecal.cli.answer.output import Share, answer, working
+from truecal.cli.answer.output import Share, answer, as_typed, working
 from truecal.cli.clinical import make_dossier
 from truecal.cli.context.words import scale_of
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
@@ -75,7 +73,7 @@ def report(
 
     if lens == "class-wise":
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
-    command = shlex.join(["truecal", *sys.argv[1:]])
+    command = as_typed()
     if dossier is not None:
         if out == "-":
             raise InputError("a dossier is written to a file; say which with --out")

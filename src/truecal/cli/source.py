@@ -5,12 +5,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli.context.words import select_option, selected_columns, selection_of
+from truecal.cli.context.words import classes_by_word, select_option, selected_columns, selection_of
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -73,24 +74,34 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    def received(
-        score: str | None, probs: str | None, file: str | tuple[str, ...] | None = None, **options: Any
-    ) -> Any:
-        if sum(option is not None for option in (score, probs, options["logits"])) > 1:
-            raise click.UsageError("--score, --probs and --logits exclude each other; give one")
+    @wraps(command)
+    def received(file: str | tuple[str, ...] | None = None, **options: Any) -> Any:
         if "" in (file if isinstance(file, tuple) else (file,)):  # an unset shell variable, not the current folder
             raise click.UsageError("a FILE is the empty string; is a shell variable unset?")
         names = Source.__dataclass_fields__.keys() & options.keys()
         first, *also = file if isinstance(file, tuple) else (file or "",)
         said = {name: options.pop(name) for name in names}
-        return command(
-            source=Source(first, probs=probs if score is None else score, also=tuple(also), **said), **options
-        )
+        return command(source=Source(first, also=tuple(also), **said), **options)
 
-    received.__doc__, received.__name__ = command.__doc__, command.__name__
-    if hasattr(command, "__click_params__"):
-        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
     for option in reversed(columns):
+        received = option(received)
+    return received
+
+
+def predictions_in(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--score, --probs and --logits, of which one may be given; the command receives `probs` and `logits`."""
+
+    @wraps(command)
+    def received(score: str | None, probs: str | None, logits: str | None, **options: Any) -> Any:
+        if sum(option is not None for option in (score, probs, logits)) > 1:
+            raise click.UsageError("--score, --probs and --logits exclude each other; give one")
+        return command(probs=probs if score is None else score, logits=logits, **options)
+
+    for option in (
+        click.option("--logits", metavar="COLUMNS", help="The same as logits, e.g. 'z_*'."),
+        click.option("--probs", metavar="COLUMNS", help="Class probabilities, e.g. 'p_*' (npz: an array)."),
+        click.option("--score", metavar="COLUMN", help="Column of P(positive), for two classes."),
+    ):
         received = option(received)
     return received
 
@@ -115,9 +126,7 @@ _SCANNING = (
 )
 _COLUMNS = (
     click.option("--label", metavar="COLUMN", help="Column of true labels: class indices or names."),
-    click.option("--score", metavar="COLUMN", help="Column of P(positive), for two classes."),
-    click.option("--probs", metavar="COLUMNS", help="Class probabilities, e.g. 'p_*' (npz: an array)."),
-    click.option("--logits", metavar="COLUMNS", help="The same as logits, e.g. 'z_*'."),
+    predictions_in,
     click.option("--weight", metavar="COLUMN", help="Column of row weights."),
     _CLUSTER,
     click.option("--percent", is_flag=True, help="Probabilities are percent: 90% or 90."),
@@ -178,9 +187,7 @@ def _selected(source: Source, preds: "tc.Predictions") -> "Selection | None":
     import numpy as np
 
     kinds = {name: np.asarray(preds.columns[name]).dtype.kind for name in selected_columns(source.select)}
-    return selection_of(
-        source.select, {str(known): known for known in preds.classes or range(preds.class_count)}, kinds
-    )
+    return selection_of(source.select, classes_by_word(preds), kinds)
 
 
 def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:

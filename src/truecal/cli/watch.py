@@ -1,8 +1,6 @@
 """`truecal watch`: is calibration still within the tolerance? Batches counted in, the state shown, a page written."""
 
 import re
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli.answer.output import working
+from truecal.cli.answer.output import as_typed, say, working
 from truecal.cli.answer.watch import FORMATS, said
 from truecal.cli.estimators import lens_option, make_lens
 from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
-from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     import truecal as tc
@@ -26,7 +23,9 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}[:-]?\d{2}(?:[:-]?\d{2})?)?")
 _format_option = click.option(
     "--format", "form", type=click.Choice(FORMATS), default="line", show_default=True, help="How to answer."
 )
-_out_option = click.option("--out", metavar="FILE", help="Write the answer to a file (whole or not at all).")
+_out_option = click.option(
+    "--out", metavar="FILE", help="Write the answer to a file (whole or not at all); - is standard output."
+)
 
 
 @click.group()
@@ -84,11 +83,11 @@ def update(
     watching = _opened(Path(state), asked, columns)
     steps: list[steps_of.WatchStep] = []
     batches = _batches(source, at)
-    with working(f"watching {source.name}") as say:
+    with working(f"watching {source.name}") as tell:
         for i, (when, part) in enumerate(batches):
             if _skipped(watching, when, at, since, late):
                 continue
-            say(f"watching {source.name}: {when}, {i + 1} of {len(batches)}")
+            tell(f"watching {source.name}: {when}, {i + 1} of {len(batches)}")
             data, dropped, lens = _read(part, asked.lens if watching is None else _word(watching, asked.lens), columns)
             if watching is None:
                 watching = _begun(asked, columns, lens)
@@ -98,7 +97,7 @@ def update(
     if watching is None or not (steps or watching.groups):
         raise InputError(f"no batch to count: nothing in {source.name} is from {since} or later")
     last = steps[-1] if steps else watching.step()
-    _answer(said(form, watching, steps or [last]), out)
+    say(said(form, watching, steps or [last]), out)
     return 1 if last.alarm or last.changed else 0
 
 
@@ -112,7 +111,7 @@ def show(state: str, form: str, out: str | None) -> int:
 
     watching = tc.Watch.load(state)
     step = watching.step()
-    _answer(said(form, watching, [step]), out)
+    say(said(form, watching, [step]), out)
     return 1 if step.alarm or step.changed else 0
 
 
@@ -124,7 +123,7 @@ def report(state: str, out: str, title: str) -> None:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
     import truecal as tc
 
-    path = tc.report_watch(tc.Watch.load(state), out, title=title, command=shlex.join(["truecal", *sys.argv[1:]]))
+    path = tc.report_watch(tc.Watch.load(state), out, title=title, command=as_typed())
     click.echo(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -224,10 +223,3 @@ def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any
         return scan, 0, None if lens == "auto" else scan.lens
     loaded = load_all(source)
     return loaded.preds, loaded.dropped, make_lens(lens, loaded.preds)
-
-
-def _answer(text: str, out: str | None) -> None:
-    if out is None:
-        click.echo(text)
-    else:
-        write_whole(out, text + "\n")

@@ -3,7 +3,6 @@
 from truecal.lab.atlas.atlas import coverage_atlas
 from truecal.lab.atlas.door import AtlasCell
 from truecal.lab.papers.experiment import Experiment
-from truecal.lab.table import Table
 from truecal.lab.trials.cache import BatchCache
 from truecal.lab.trials.detection import (
     Coverage,
@@ -53,7 +52,6 @@ __all__ = [
     "SamplesNeeded",
     "Scores",
     "Steps",
-    "Table",
     "TopLabelWorld",
     "Trial",
     "Uniform",

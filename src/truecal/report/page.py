@@ -9,13 +9,12 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib.resources import files
 from typing import Any
 
 from truecal.report.bundle import charting_bundle, inert
 from truecal.report.comparison.content import ComparisonContent
 from truecal.report.comparison.sections import comparison_body
-from truecal.report.html import escaped
+from truecal.report.html import asset, document_of
 from truecal.report.model.content import Content
 from truecal.report.model.sections import body
 from truecal.report.records import Absent, plain
@@ -68,35 +67,16 @@ def _page(
 ) -> str:
     """A page of words and of scripts that read `data`; everything else is in the HTML already."""
     library = charting_bundle()
-    ours = inert("(() => {\n'use strict';\n" + "\n".join(map(_asset, scripts)) + "\n})();")
+    ours = inert("(() => {\n'use strict';\n" + "\n".join(map(asset, scripts)) + "\n})();")
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in (library, ours))
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
         "form-action 'none'"
     )
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            '<link rel="icon" href="data:,">',
-            f"<title>{escaped(title)}</title>",
-            f"<style>{''.join(map(_asset, styles))}</style>",
-            "</head>",
-            "<body>",
-            html,
-            f'<script type="application/json" id="content">{embedded(plain(data))}</script>',
-            f"<script>{library}</script>",
-            f"<script>{ours}</script>",
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    numbers = f'<script type="application/json" id="content">{embedded(plain(data))}</script>'
+    body = "\n".join([html, numbers, f"<script>{library}</script>", f"<script>{ours}</script>"])
+    more = '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
+    return document_of(title, "".join(map(asset, styles)), body, policy, more)
 
 
 def embedded(value: Any) -> str:
@@ -109,10 +89,6 @@ def embedded(value: Any) -> str:
     for character in "<>&":  # the other dangerous ones, U+2028 and U+2029, are not ASCII and escaped already
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _asset(name: str) -> str:
-    return (files("truecal.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _digest(script: str) -> str:

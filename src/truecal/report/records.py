@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,14 @@ def document(kind: str, record: object = None, **content: object) -> Document:
     """A record with its name and version in front: {"schema": "truecal.<kind>", "version": 1, ...}."""
     inside = {} if record is None else plain(record)
     return {"schema": f"truecal.{kind}", "version": SCHEMA_VERSION, **inside, **plain(content)}
+
+
+Record = TypeVar("Record")
+
+
+def picked(kind: type[Record], row: Mapping[str, Any]) -> Record:
+    """A record from a row of a frame that has its fields, perhaps among others."""
+    return kind(**{f.name: row[f.name] for f in fields(kind)})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

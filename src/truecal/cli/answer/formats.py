@@ -138,12 +138,13 @@ def _prometheus(answer: Answer) -> str:
             passed = None if finding.passed is None else float(finding.passed)
             value = passed if gauge == "gate_passed" else finding.numbers.get(gauge)
             if value is not None:
-                labels = ",".join(f'{key}="{_label(text)}"' for key, text in finding.labels.items())
+                labels = ",".join(f'{key}="{label_text(text)}"' for key, text in finding.labels.items())
                 lines.append(f"{metric}{{{labels}}} {value!r}" if labels else f"{metric} {value!r}")
     return "\n".join(lines)
 
 
-def _label(text: str) -> str:
+def label_text(text: str) -> str:
+    """Text as a label of Prometheus holds it."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -1,10 +1,12 @@
 """How a verb answers: in the format asked for, to the terminal or whole into a file."""
 
 import math
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import click
@@ -38,14 +40,12 @@ class Output:
 def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--format, --json and --out; the command receives one `output`."""
 
+    @wraps(command)
     def received(*, form: str | None, as_json: bool, out: str | None, **options: Any) -> Any:
         if as_json and form not in (None, "json"):
             raise click.UsageError(f"--json and --format {form} exclude each other; give one")
         return command(output=Output("json" if as_json else form or "text", out), **options)
 
-    received.__doc__, received.__name__ = command.__doc__, command.__name__
-    if hasattr(command, "__click_params__"):
-        received.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
     option = click.option("--format", "form", type=click.Choice(FORMATS), help="How to answer.  [default: text]")
     return option(output_options(received))
 
@@ -58,7 +58,15 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(),
         help="Write the answer to a file (whole or not at all); - is standard output.",
     )(command)
-    return click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")(command)
+    return json_option(command)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+
+
+def as_typed() -> str:
+    """The command as it was typed, for the page that it writes."""
+    return shlex.join(["truecal", *sys.argv[1:]])
 
 
 def answer(document: Mapping[str, object], text: str, *, as_json: bool, out: str | None) -> None:

@@ -1,8 +1,9 @@
 """How a watch answers on the command line: a line per batch and group, one JSON document, or metrics for Prometheus."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from truecal.cli.answer.formats import json_text, label_text
 
 if TYPE_CHECKING:
     import truecal as tc
@@ -41,7 +42,7 @@ def said(form: str, watch: "tc.Watch", steps: "Sequence[steps_of.WatchStep]") ->
         changed=steps[-1].changed,
         steps=[step.to_dict() for step in steps],
     )
-    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
+    return json_text(content)
 
 
 def _prometheus(watch: "tc.Watch") -> str:
@@ -63,7 +64,7 @@ def _prometheus(watch: "tc.Watch") -> str:
 
 
 def _labels(by: tuple[str, ...], step: "steps_of.GroupStep") -> str:
-    pairs = [f'{_name(name)}="{_escaped(value)}"' for name, value in zip(by, step.group, strict=True)]
+    pairs = [f'{_name(name)}="{label_text(value)}"' for name, value in zip(by, step.group, strict=True)]
     return f"{{{','.join(pairs)}}}" if pairs else ""
 
 
@@ -71,7 +72,3 @@ def _name(column: str) -> str:
     """A label name: letters, digits and underscores."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in column)
     return f"_{plain}" if plain[:1].isdigit() else plain
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -3,7 +3,7 @@
 import click
 
 from truecal.cli.answer.output import answer, draw, output_options, working
-from truecal.cli.context.words import scale_of
+from truecal.cli.context.words import classes_by_word, scale_of
 from truecal.cli.estimators import level_option, seed_option
 from truecal.cli.source import Source, input_options, load
 from truecal.errors import InputError
@@ -44,7 +44,7 @@ def likert(
     from truecal import breakdown
 
     preds = load(source)
-    known = {str(name): name for name in preds.classes or range(preds.class_count)}
+    known = classes_by_word(preds)
     if shown is not None and shown not in known:
         raise InputError(f"there is no class {shown!r} for --of; the classes are {', '.join(list(known)[:10])}")
     words = scale_of(scale, "--scale") or breakdown.SCALE

@@ -30,6 +30,11 @@ binning_option = click.option(
 )
 
 
+def classes_by_word(preds: "tc.Predictions") -> dict[str, object]:
+    """The classes of predictions by the words they are asked for with."""
+    return {str(known): known for known in preds.classes or range(preds.class_count)}
+
+
 def selected_columns(select: Sequence[str]) -> tuple[str, ...]:
     """The columns that --select names, other than the label and the output."""
     names = [_parts(word)[0] for word in select]

@@ -2,7 +2,7 @@
 
 import click
 
-from truecal.cli.answer.output import answer, working
+from truecal.cli.answer.output import answer, json_option, working
 
 
 @click.command("import")
@@ -19,7 +19,7 @@ from truecal.cli.answer.output import answer, working
 @click.option("--diagrams", metavar="TABLE", help="Reliability diagrams that go with the preset.")
 @click.option("--about", metavar="TABLE", help="Size and covariates of models: a column model, and one for each.")
 @click.option("--name", help="Name of the study.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+@json_option
 def import_(
     table: str,
     out: str,

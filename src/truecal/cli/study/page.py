@@ -1,13 +1,11 @@
 """`truecal study page` and `truecal study example`: a store to look at, and a real study to start from."""
 
-import shlex
-import sys
 from pathlib import Path
 
 import click
 
 from truecal import parallel
-from truecal.cli.answer.output import answer, working
+from truecal.cli.answer.output import answer, as_typed, working
 
 
 @click.command()
@@ -32,7 +30,7 @@ def page(store: str, title: str | None, megabytes: float, out: str, as_json: boo
     from truecal.report import records
 
     with working("gathering the numbers"):
-        path = tc.report_study(store, out, title=title, megabytes=megabytes, command=_command())
+        path = tc.report_study(store, out, title=title, megabytes=megabytes, command=as_typed())
     size = path.stat().st_size
     content = records.document("study-page-written", store=store, path=str(path), bytes=size)
     answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
@@ -59,12 +57,8 @@ def example(folder: str, quick: bool, workers: int) -> None:
     with parallel.progress_bar("evaluating") as progress:
         store = study.run(root / "store", workers=workers, progress=progress)
     with working("writing the page"):
-        path = tc.report_study(store, root / "page.html", command=_command())
+        path = tc.report_study(store, root / "page.html", command=as_typed())
     click.echo(
         f"{len(study.models)} models, {len(study)} prediction files, {store.frame().height:,} numbers in {store.folder}"
     )
     click.echo(f"study: {file}\npage:  {path.resolve()}")
-
-
-def _command() -> str:
-    return shlex.join(["truecal", *sys.argv[1:]])

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from truecal import parallel
-from truecal.cli.answer.output import answer, number, output_options, table, working
+from truecal.cli.answer.output import answer, json_option, number, output_options, table, working
 from truecal.errors import InputError
 
 # Verb -> (module, function, one line for --help): their modules load on use only.
@@ -62,7 +62,7 @@ def study() -> None:
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: as the study says, else all cores]")
 @click.option("--skip-broken", is_flag=True, help="Leave out files that cannot be read or do not fit, and list them.")
 @click.option("--check", is_flag=True, help="Only look at the study and its files; evaluate nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+@json_option
 def run(file: str, store: str | None, workers: int | None, skip_broken: bool, check: bool, as_json: bool) -> None:
     """Evaluate every prediction file of a study and keep the numbers in a store.
 
@@ -180,7 +180,7 @@ def export(store: str, out: str, diagrams: bool) -> None:
 
 @study.command()
 @_STORE
-@click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+@json_option
 def collect(store: str, as_json: bool) -> None:
     """Remove numbers of files and options that have changed since, and what killed runs left."""
     import truecal as tc

@@ -14,6 +14,11 @@ Line = tuple[Sequence[float], Sequence[float]] | tuple[Sequence[float], Sequence
 _STYLES = ("-", "--", ":", "-.")
 
 
+def banded(rows: Sequence[Mapping[str, float]], x: str, y: str) -> Line:
+    """A line over rows of a table, with half of the 90 % interval of each as its band."""
+    return [r[x] for r in rows], [r[y] for r in rows], [(r["high_90"] - r["low_90"]) / 2 for r in rows]
+
+
 def panels(figure: "Figure", count: int, *, columns: int = 3, share_y: bool = True) -> "list[Axes]":
     """A grid of axes, unused ones removed."""
     columns = min(columns, count)

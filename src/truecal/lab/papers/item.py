@@ -17,7 +17,6 @@ Row = dict[str, Any]
 class Item:
     """One numbered item. `ours` and `holds` read the experiment's table; without an experiment there is a reason."""
 
-    paper: str
     number: str
     about: str
     experiment: str = ""

@@ -16,13 +16,13 @@ from truecal.lab.papers.roelofs.items import ITEMS as ROELOFS
 from truecal.lab.trials.run import Run
 from truecal.lab.worlds.world import Seed
 
-ITEMS: tuple[Item, ...] = (*ROELOFS, *PENG, *KUMAR, *KIRCHENBAUER)
-NAMES = {
-    "R": 'Roelofs et al., "Mitigating bias in calibration error estimation" (R)',
-    "P": 'Peng et al., "Better calibration error estimation for reliable uncertainty quantification" (P)',
-    "K": 'Kumar et al., "Verified uncertainty calibration" (K)',
-    "G": 'Kirchenbauer et al., "What is your metric telling you?" (G)',
+BY_PAPER: Mapping[str, tuple[Item, ...]] = {
+    'Roelofs et al., "Mitigating bias in calibration error estimation" (R)': ROELOFS,
+    'Peng et al., "Better calibration error estimation for reliable uncertainty quantification" (P)': PENG,
+    'Kumar et al., "Verified uncertainty calibration" (K)': KUMAR,
+    'Kirchenbauer et al., "What is your metric telling you?" (G)': KIRCHENBAUER,
 }
+ITEMS: tuple[Item, ...] = tuple(item for items in BY_PAPER.values() for item in items)
 COLUMNS = ("item", "about", "command", "ours", "printed", "verdict")
 _SHOWN_ROWS = 45  # longer tables are left to the command
 _OPENING = """# The papers' experiments, done again
@@ -116,8 +116,8 @@ def page(made: Mapping[tuple[str, str], Experiment], effort: str) -> str:
     """The whole page in Markdown; `effort` are the options that say how many simulations there are."""
     files = " --data ".join(dict.fromkeys(item.data for item in ITEMS if item.data))
     parts = [_OPENING.format(data=files, effort=effort)]
-    for letter, name in NAMES.items():
-        parts += [f"## {name}\n", index(tuple(item for item in ITEMS if item.paper == letter), made).to_markdown(), ""]
+    for name, items in BY_PAPER.items():
+        parts += [f"## {name}\n", index(items, made).to_markdown(), ""]
     parts.append("## Tables\n")
     for (name, file), experiment in made.items():
         if 1 < len(experiment.table) <= _SHOWN_ROWS:

@@ -2,87 +2,65 @@
 
 from truecal.report.comparison.content import ComparisonContent
 from truecal.report.comparison.pairs import PairRow
-from truecal.report.html import Cell, element, escaped, table
-from truecal.report.model.sections import box, header, section
+from truecal.report.html import chart, element, page_body, paragraph, section, terms, verdict_of
 from truecal.report.model.verdict import points
+from truecal.report.table import Cell, number, p_cell, span, table_of
 
 
 def comparison_body(content: ComparisonContent) -> str:
     """Everything inside the body element except the scripts."""
-    verdict = element(
-        "section",
-        element("p", "Comparison", class_="badge"),
-        element("p", escaped(content.sentence), class_="finding"),
-        id="verdict",
-        class_="verdict open",
-        aria_label="Verdict",
-    )
     facts = [f"{len(content.models)} models", f"{content.n:,} predictions each", f"judged: {content.judged}"]
-    return (
-        element("a", "Skip to the verdict", href="#verdict", class_="skip")
-        + header(content.title, facts)
-        + element(
-            "main",
-            verdict,
-            section("models", "The models", _models(content)),
-            section("pairs", "Pair by pair, on the same rows" if content.paired else "Pair by pair", _pairs(content)),
-            section("curves", "Confidence and reality", _charts(content)),
-            section("tasks", "By task", _tasks(content)) if content.tasks else "",
-            section("reproduce", "Reproducibility", _reproduce(content)),
-        )
-        + element(
-            "footer",
-            element("p", "This file is complete: it loads nothing and sends nothing. It holds no rows of the data."),
-        )
+    return page_body(
+        content.title,
+        facts,
+        verdict_of("open", "Comparison", content.sentence),
+        section("models", "The models", _models(content)),
+        section("pairs", "Pair by pair, on the same rows" if content.paired else "Pair by pair", _pairs(content)),
+        section("curves", "Confidence and reality", _charts(content)),
+        section("tasks", "By task", _tasks(content)) if content.tasks else "",
+        section("reproduce", "Reproducibility", _reproduce(content)),
     )
 
 
 def _models(content: ComparisonContent) -> str:
-    rows = [
+    return table_of(
+        "Models",
         [
-            Cell(row.name),
-            Cell(f"{row.error:.4f}", row.error),
-            Cell(f"{row.low:.4f} to {row.high:.4f}", row.low),
-            Cell(f"{row.direction:+.4f}", row.direction),
-            *(_known(value) for value in (row.accuracy, row.log_loss, row.brier, row.aurc)),
-        ]
-        for row in content.models
-    ]
-    head = [
-        "Model",
-        "Error (rms)",
-        f"{content.level:.0%} interval",
-        "Direction",
-        "Accuracy",
-        "Log loss",
-        "Brier score",
-        "Area under risk-coverage",
-    ]
-    return table("Models", head, rows, id_="model-table")
+            ("Model", lambda row: Cell(row.name)),
+            ("Error (rms)", lambda row: number(row.error)),
+            (f"{content.level:.0%} interval", lambda row: span(row.low, row.high)),
+            ("Direction", lambda row: number(row.direction, "+.4f")),
+            ("Accuracy", lambda row: _known(row.accuracy)),
+            ("Log loss", lambda row: _known(row.log_loss)),
+            ("Brier score", lambda row: _known(row.brier)),
+            ("Area under risk-coverage", lambda row: _known(row.aurc)),
+        ],
+        content.models,
+        id_="model-table",
+    )
 
 
 def _pairs(content: ComparisonContent) -> str:
-    rows = [
-        [
-            Cell(f"{pair.a} minus {pair.b}"),
-            Cell(f"{pair.difference:+.4f}", pair.difference),
-            Cell(f"{pair.low:+.4f} to {pair.high:+.4f}", pair.low),
-            Cell(_p(pair.p_value), pair.p_value),
-            Cell(_p(pair.adjusted_p), pair.adjusted_p),
-            Cell(_finding(pair, content.level)),
-        ]
-        for pair in content.pairs
-    ]
     how = (
         "Rows are resampled for both models alike, so what they have in common cancels."
         if content.paired
         else "Rows of the models do not belong together and are resampled by themselves."
     )
-    intro = element(
-        "p", f"{how} Below 0, the first is better calibrated. Adjusted p-values allow for the number of pairs (Holm)."
+    better = "Below 0, the first is better calibrated. Adjusted p-values allow for the number of pairs (Holm)."
+    return paragraph(f"{how} {better}") + table_of(
+        "Differences of calibration errors",
+        [
+            ("Pair", lambda pair: Cell(f"{pair.a} minus {pair.b}")),
+            ("Difference", lambda pair: number(pair.difference, "+.4f")),
+            (f"{content.level:.0%} interval", lambda pair: span(pair.low, pair.high, "+.4f")),
+            ("p-value", lambda pair: p_cell(pair.p_value)),
+            ("Adjusted", lambda pair: p_cell(pair.adjusted_p)),
+            ("Finding", lambda pair: Cell(_finding(pair, content.level))),
+        ],
+        content.pairs,
+        page=20,
+        id_="pair-table",
     )
-    head = ["Pair", "Difference", f"{content.level:.0%} interval", "p-value", "Adjusted", "Finding"]
-    return intro + table("Differences of calibration errors", head, rows, page=20, id_="pair-table")
 
 
 def _finding(pair: PairRow, level: float) -> str:
@@ -92,64 +70,38 @@ def _finding(pair: PairRow, level: float) -> str:
     return f"{better} is better by {points(abs(pair.difference))}"
 
 
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def _known(value: float | None) -> Cell:
     return Cell("unknown") if value is None else Cell(f"{value:.4f}", value)
 
 
 def _tasks(content: ComparisonContent) -> str:
-    rows = [
+    return table_of(
+        "Calibration error by task",
         [
-            Cell(row.task),
-            Cell(row.model),
-            Cell(f"{row.n:,}", row.n),
-            Cell(f"{row.error:.4f}", row.error),
-            Cell(f"{row.low:.4f} to {row.high:.4f}", row.low),
-        ]
-        for row in content.tasks
-    ]
-    head = ["Task", "Model", "Answers", "Error (rms)", f"{content.level:.0%} interval"]
-    return table("Calibration error by task", head, rows, page=20, id_="task-table")
+            ("Task", lambda row: Cell(row.task)),
+            ("Model", lambda row: Cell(row.model)),
+            ("Answers", lambda row: Cell(f"{row.n:,}", row.n)),
+            ("Error (rms)", lambda row: number(row.error)),
+            (f"{content.level:.0%} interval", lambda row: span(row.low, row.high)),
+        ],
+        content.tasks,
+        page=20,
+        id_="task-table",
+    )
 
 
 def _charts(content: ComparisonContent) -> str:
+    charts = [("reliability", "Smooth calibration curves. On the dashed line, confidence equals reality.")]
+    if content.abstention:
+        charts += [
+            ("scatter", "Better is up and to the left: more accurate, and closer to the truth about itself."),
+            ("abstention", "Share of wrong answers if only the most confident rows are answered. Lower is better."),
+        ]
     without = element("noscript", element("p", "The charts need JavaScript; every number is in the tables above."))
-    return without + element(
-        "div",
-        element(
-            "figure",
-            element("div", "", id="reliability", class_="chart"),
-            element("figcaption", "Smooth calibration curves. On the dashed line, confidence equals reality."),
-        ),
-        element(
-            "figure",
-            element("div", "", id="scatter", class_="chart"),
-            element("figcaption", "Better is up and to the left: more accurate, and closer to the truth about itself."),
-        )
-        if content.abstention
-        else "",
-        element(
-            "figure",
-            element("div", "", id="abstention", class_="chart"),
-            element(
-                "figcaption", "Share of wrong answers if only the most confident rows are answered. Lower is better."
-            ),
-        )
-        if content.abstention
-        else "",
-        class_="charts",
-    )
+    return without + element("div", *(chart(*one) for one in charts), class_="charts")
 
 
 def _reproduce(content: ComparisonContent) -> str:
     made = content.reproduce
-    return box(
-        [
-            ("Made", made.made),
-            *((f"Data, {name}", f"SHA-256 {digest}") for name, digest in made.fingerprints.items()),
-            *made.lines("truecal.report_comparison(...) from Python"),
-        ]
-    )
+    prints = [(f"Data, {name}", f"SHA-256 {digest}") for name, digest in made.fingerprints.items()]
+    return terms([("Made", made.made), *prints, *made.lines("truecal.report_comparison(...) from Python")], "box")

@@ -1,13 +1,13 @@
 """Rows of the page per class, per group and per category of a Likert scale."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 import truecal as tc
 from truecal import breakdown
-from truecal.lens import Lens
+from truecal.report.records import picked
 from truecal.types import Float64s
 
 MOST_CLASSES = 1000  # rows in the table; beyond, those with the largest errors
@@ -137,35 +137,10 @@ def _means(sample: tc.Sample, z: float) -> Float64s:
     return np.array([rate * total, rate, mean, mean - rate, mean - rate - half, mean - rate + half])
 
 
-def per_group(preds: tc.Predictions, by: Sequence[str], *, lens: Lens, level: float, rng: int) -> Groups:
-    """One row per value of a column, p-values adjusted for their number."""
-    return _listed(", ".join(by), tc.subgroups(preds, by, lens=lens, level=level, rng=rng))
-
-
-def per_scanned_group(scan: tc.Scan, overall: tc.Estimate, *, level: float, rng: int) -> Groups:
-    """The same from the sketches of a scan."""
-    return _listed(", ".join(scan.by), tc.subgroups(scan, level=level, rng=rng))
-
-
-def _listed(by: str, table: breakdown.Subgroups) -> Groups:
-    columns = zip(table.names, table.counts, table.estimates, table.adjusted, table.flagged, strict=True)
-    rows = [_group_row(*row) for row in columns]
-    return Groups(by, tuple(rows[:MOST_GROUPS]), max(0, len(rows) - MOST_GROUPS))
-
-
-def _group_row(name: str, count: int, estimate: tc.Estimate | None, adjusted: float, flagged: bool) -> GroupRow:
-    interval = None if estimate is None else estimate.interval
-    return GroupRow(
-        group=name,
-        n=int(count),
-        error=None if estimate is None else float(estimate.value),
-        low=None if interval is None else float(interval.low),
-        high=None if interval is None else float(interval.high),
-        direction=None if estimate is None else float(estimate.direction),
-        p_value=None if estimate is None or estimate.p_value is None else float(estimate.p_value),
-        adjusted=None if np.isnan(adjusted) else float(adjusted),
-        flagged=bool(flagged),
-    )
+def per_group(found: breakdown.Subgroups) -> Groups:
+    """One row per group."""
+    rows = [picked(GroupRow, row) for row in found.frame()]
+    return Groups(", ".join(found.by), tuple(rows[:MOST_GROUPS]), max(0, len(rows) - MOST_GROUPS))
 
 
 def likert_rows(
@@ -173,31 +148,4 @@ def likert_rows(
 ) -> tuple[LikertRow, ...]:
     """Words for confidence, by default low, medium and high, and what happened in each."""
     found = tc.likert(preds, breakdown.SCALE if scale is None else scale, level=level, rng=rng)
-    return tuple(_likert_row(category) for category in found.categories)
-
-
-def _likert_row(category: breakdown.Category) -> LikertRow:
-    def ends(estimate: tc.Estimate | None) -> tuple[float | None, float | None, float | None]:
-        if estimate is None:
-            return None, None, None
-        interval = estimate.interval
-        return (
-            float(estimate.value),
-            None if interval is None else float(interval.low),
-            None if interval is None else float(interval.high),
-        )
-
-    return LikertRow(
-        category.name,
-        category.low,
-        category.high,
-        category.count,
-        category.share,
-        category.mean_output,
-        category.mean_outcome,
-        category.outcome_low,
-        category.outcome_high,
-        category.kept,
-        *ends(category.inter_interval),
-        *ends(category.within),
-    )
+    return tuple(picked(LikertRow, row) for row in found.frame())

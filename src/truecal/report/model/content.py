@@ -139,7 +139,7 @@ def gather(
     progress("asking every estimator")
     others = {estimator: _other(estimator, source, fast=setting.fast) for estimator in OTHERS}
     progress("judging groups")
-    groups = source.groups(head)
+    groups = source.groups()
     progress("going through classes")
     classes = source.classes()
     progress("judging low, medium and high confidence")

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import truecal as tc
 from truecal.lens import Lens, default_lens
-from truecal.report.html import Cell, element, escaped, table
+from truecal.report.html import paragraph
+from truecal.report.table import Cell, p_words, table
 from truecal.select import Selection
 
 
@@ -96,18 +97,15 @@ def context_table(context: Context | None, level: float) -> str:
             Cell(f"{row.error:.4f}", row.error),
             Cell("" if row.low is None else f"{row.low:.4f} to {row.high:.4f}", row.high or 0.0),
             Cell("" if row.if_calibrated is None else f"{row.if_calibrated:.4f}", row.if_calibrated or 0.0),
-            Cell("" if row.p_value is None else "< 0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}"),
+            Cell(p_words(row.p_value)),
             Cell(row.metric),
         ]
         for row in context.rows
     ]
-    intro = element(
-        "p",
-        escaped(
-            "What the same predictions are worth to someone who reads several suggestions, acts on groups of classes, or meets "
-            "the rows of some labels only. A binned error is never 0, and among the rows of one label even a calibrated model "
-            "errs: compare with what a calibrated model with these outputs would show."
-        ),
+    intro = paragraph(
+        "What the same predictions are worth to someone who reads several suggestions, acts on groups of classes, or meets "
+        "the rows of some labels only. A binned error is never 0, and among the rows of one label even a calibrated model "
+        "errs: compare with what a calibrated model with these outputs would show."
     )
     header = ["Judged", "Where", "Predictions", "Error", f"{level:.0%} interval", "If calibrated", "p-value", "Measure"]
     return intro + table("Errors in context", header, rows, id_="context-table")

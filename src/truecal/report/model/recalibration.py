@@ -11,10 +11,10 @@ import truecal as tc
 from truecal.errors import InputError, MissingExtraError, TruecalWarning
 from truecal.lens import Lens
 from truecal.report.model.curves import CurveRecord, thinned
-from truecal.report.records import Absent
+from truecal.report.records import Absent, picked
 
 if TYPE_CHECKING:
-    from truecal.recalibrate import Evaluation, Recalibrator
+    from truecal.recalibrate import Recalibrator
 
 _FOLDS = 5
 _MOST_VALUES = 1_000_000  # probabilities used; beyond, a sample of the rows says enough and saves minutes
@@ -78,7 +78,7 @@ def recalibration(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) 
         return Absent(f"Not possible on these data: {error}.")
     curves = {row.name: thinned(row.error.curve) for row in evaluation.rows}
     return RecalibrationRecord(
-        rows=_rows(evaluation),
+        rows=tuple(picked(RemedyRow, row.record()) for row in evaluation.rows),
         curves={name: curve for name, curve in curves.items() if curve is not None},
         winner=evaluation.winner,
         tied=tuple(evaluation.tied),
@@ -86,25 +86,4 @@ def recalibration(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) 
         sampled=len(preds) if sampled else None,
         refused=tuple(f"{name} could not be fitted: {why}" for name, why in evaluation.refused),
         recommended=f"{evaluation.recommended} ({evaluation.reason})",
-    )
-
-
-def _rows(evaluation: "Evaluation") -> tuple[RemedyRow, ...]:
-    return tuple(
-        RemedyRow(
-            recalibrator=row.name,
-            log_loss=float(row.log_loss),
-            log_loss_change_low=float(row.log_loss_change.low),
-            log_loss_change_high=float(row.log_loss_change.high),
-            brier=float(row.brier),
-            brier_change_low=float(row.brier_change.low),
-            brier_change_high=float(row.brier_change.high),
-            accuracy=float(row.accuracy),
-            error=float(row.error.value),
-            error_low=None if row.error.interval is None else float(row.error.interval.low),
-            error_high=None if row.error.interval is None else float(row.error.interval.high),
-            equal_width=float(row.equal_width),
-            sweep=float(row.sweep),
-        )
-        for row in evaluation.rows
     )

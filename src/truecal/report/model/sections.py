@@ -1,73 +1,42 @@
 """The sections of the page, top to bottom, as HTML. Charts are placeholders that the scripts fill."""
 
 from truecal import names
-from truecal.report.html import element, escaped, table
+from truecal.report.html import chart, element, escaped, page_body, paragraph, sections, terms, verdict_of
+from truecal.report.model import tables
 from truecal.report.model.content import Content
 from truecal.report.model.context import context_table
 from truecal.report.model.methods import REFERENCES, definitions
-from truecal.report.model.tables import (
-    bias_table,
-    class_table,
-    clinical_table,
-    estimator_table,
-    group_table,
-    likert_table,
-    recalibration_table,
-    segment_table,
-)
 from truecal.report.model.verdict import percent, points, span_of
 from truecal.report.records import EstimateRecord
+from truecal.report.table import table
+
+_BIN_COLUMNS = ("Bin", "Predictions", "Mean confidence", "Outcome rate", "Low", "High")
 
 
 def body(content: Content) -> str:
     """Everything inside the body element except the scripts."""
-    sections = [
+    remedies = tables.part_table(content.recalibration, tables.recalibration_table, content)
+    parts = [
         ("diagram", "Confidence and reality", _diagram(content)),
-        ("estimators", "Every estimator on these data", estimator_table(content)),
+        ("estimators", "Every estimator on these data", tables.estimator_table(content)),
         ("context", "In context", context_table(content.context, content.level)),
-        ("classes", "Class by class", class_table(content)),
-        ("groups", "Group by group", group_table(content)),
-        ("segments", "Where it is wrong", segment_table(content)),
-        ("likert", _scale_heading(content), likert_table(content)),
-        ("clinical", "Clinical validation", clinical_table(content)),
-        ("recalibration", "What recalibration brings", recalibration_table(content)),
-        ("bias", "Bias of the estimators", bias_table(content)),
+        ("classes", "Class by class", tables.class_table(content)),
+        ("groups", "Group by group", tables.group_table(content)),
+        ("segments", "Where it is wrong", tables.part_table(content.segments, tables.segment_table, content)),
+        ("likert", _scale_heading(content), tables.likert_table(content)),
+        ("clinical", "Clinical validation", tables.part_table(content.clinical, tables.clinical_table, content)),
+        ("recalibration", "What recalibration brings", remedies),
+        ("bias", "Bias of the estimators", tables.part_table(content.bias, tables.bias_table, content)),
         ("methods", "Definitions and methods", _methods(content)),
         ("reproduce", "Reproducibility", _reproduce(content)),
     ]
-    shown = [(name, heading, html) for name, heading, html in sections if html]
-    links = "".join(element("a", escaped(heading), href=f"#{name}") for name, heading, _ in shown)
-    return (
-        element("a", "Skip to the verdict", href="#verdict", class_="skip")
-        + header(content.title, _facts(content))
-        + element(
-            "main", _verdict(content), element("nav", links, aria_label="Sections"), *(section(*s) for s in shown)
-        )
-        + element("footer", _privacy(content))
-    )
+    shown = sections([part for part in parts if part[2]])
+    return page_body(content.title, _facts(content), _verdict(content), shown, footer=_privacy(content))
 
 
 def _scale_heading(content: Content) -> str:
     words = ", ".join(row.name for row in content.likert or ())
     return f"{words[:1].upper()}{words[1:]}"
-
-
-def section(name: str, heading: str, html: str) -> str:
-    """A section with its heading."""
-    return element(
-        "section",
-        element("h2", escaped(heading), id=f"{name}-heading"),
-        html,
-        id=name,
-        aria_labelledby=f"{name}-heading",
-    )
-
-
-def header(title: str, facts: list[str]) -> str:
-    """The head of a page: its title, a line of facts, and the switch between dark and light."""
-    toggle = element("button", "Dark / light", type="button", id="theme", aria_label="Switch between dark and light")
-    heading = element("h1", escaped(title)) + element("p", escaped(" · ".join(facts)), class_="facts")
-    return element("header", element("div", heading), toggle)
 
 
 def _facts(content: Content) -> list[str]:
@@ -81,24 +50,11 @@ def _facts(content: Content) -> list[str]:
 
 
 def _verdict(content: Content) -> str:
-    verdict = content.verdict
-    words = (
-        element("p", escaped(verdict.badge), class_="badge")
-        + element("p", escaped(verdict.sentence), class_="finding")
-        + (element("p", escaped(verdict.reading), class_="reading") if verdict.reading else "")
-    )
+    found = content.verdict
     notes = "".join(element("li", escaped(text)) for text in content.head.warnings)
     warnings = element("ul", notes, class_="warnings", aria_label="Warnings") if notes else ""
-    return element(
-        "section",
-        words,
-        warnings,
-        _numbers(content),
-        _sketch(content),
-        id="verdict",
-        class_=f"verdict {verdict.kind}",
-        aria_label="Verdict",
-    )
+    more = (warnings, _numbers(content), _sketch(content))
+    return verdict_of(found.kind, found.badge, found.sentence, found.reading, *more)
 
 
 def _sketch(content: Content) -> str:
@@ -113,16 +69,12 @@ def _sketch(content: Content) -> str:
             f"within {points(sketch.error)} of that of all rows, for every order of the rows of a cell that was tried "
             "(the sketch error; not a proof)"
         )
-    return element(
-        "p",
-        escaped(
-            f"Built from a sketch: {content.n:,} predictions in {sketch.cells:,} cells{engine}, not row by row. The "
-            f"root-mean-square error above is {far}; the table of estimators has the sketch error of each. Recalibration, single "
-            "classes and the scale from low to high need rows and are left out."
-        ),
-        id="sketch",
-        class_="reading",
+    words = (
+        f"Built from a sketch: {content.n:,} predictions in {sketch.cells:,} cells{engine}, not row by row. The "
+        f"root-mean-square error above is {far}; the table of estimators has the sketch error of each. Recalibration, single "
+        "classes and the scale from low to high need rows and are left out."
     )
+    return paragraph(words, id="sketch", class_="reading")
 
 
 def _numbers(content: Content) -> str:
@@ -180,12 +132,7 @@ def _diagram(content: Content) -> str:
     numbers = element(
         "details",
         element("summary", "Numbers behind the diagram"),
-        table(
-            "Bins of the diagram",
-            ["Bin", "Predictions", "Mean confidence", "Outcome rate", "Low", "High"],
-            [],
-            id_="bin-table",
-        ),
+        table("Bins of the diagram", _BIN_COLUMNS, [], id_="bin-table"),
     )
     without = element(
         "noscript", element("p", "The diagram needs JavaScript; every number outside it is in the page itself.")
@@ -195,11 +142,8 @@ def _diagram(content: Content) -> str:
 
 def _controls(content: Content) -> str:
     most, sweep_known = content.most_bins, content.cells.sweep is not None
-    schemes = [
-        ("width", "Equal width"),
-        ("mass", "Equal mass"),
-        *([("sweep", "Monotone sweep")] if sweep_known else []),
-    ]
+    schemes = [("width", "Equal width"), ("mass", "Equal mass")]
+    schemes += [("sweep", "Monotone sweep")] if sweep_known else []
     bins = (
         element("label", "Bins ", element("output", "15", id="bins-shown", for_="bins"), for_="bins")
         + f'<input type="range" id="bins" min="1" max="{most}" value="15" step="1">'
@@ -210,13 +154,12 @@ def _controls(content: Content) -> str:
         _choice("scheme", "Binning", schemes, "width"),
         _choice("norm", "Average", [("1", "Mean absolute"), ("2", "Root mean square"), ("inf", "Maximum")], "1"),
         _boxes(
-            "Show",
             [
                 ("show-bins", "Bins", True),
                 ("show-smooth", "Smooth curve", True),
                 ("show-band", "Its band", content.curves.smooth is not None and content.curves.smooth.low is not None),
                 ("show-isotonic", "Isotonic", False),
-            ],
+            ]
         ),
         _choice("zoom", "Scale", [("linear", "Linear"), ("log", "Zoom near 1")], "linear"),
         id="controls",
@@ -238,14 +181,10 @@ def _charts(content: Content) -> str:
                 "Dot size grows with the number of predictions. Beneath: where the confidences lie.",
             ),
         ),
-        element(
-            "figure",
-            element("div", "", id="movement", class_="chart"),
-            element(
-                "figcaption",
-                "The binned error depends on the number of bins; the shaded band is the interval of the rank-series estimate, "
-                "which needs none.",
-            ),
+        chart(
+            "movement",
+            "The binned error depends on the number of bins; the shaded band is the interval of the rank-series estimate, "
+            "which needs none.",
         ),
         class_="charts",
     )
@@ -259,47 +198,31 @@ def _choice(name: str, legend: str, options: list[tuple[str, str]], chosen: str)
     return element("fieldset", element("legend", escaped(legend)), inputs)
 
 
-def _boxes(legend: str, options: list[tuple[str, str, bool]]) -> str:
+def _boxes(options: list[tuple[str, str, bool]]) -> str:
     inputs = "".join(
         f'<label><input type="checkbox" id="{name}"{" checked" if on else ""}>{escaped(words)}</label>'
         for name, words, on in options
     )
-    return element("fieldset", element("legend", escaped(legend)), inputs)
+    return element("fieldset", element("legend", "Show"), inputs)
 
 
 def _methods(content: Content) -> str:
-    terms = "".join(element("dt", escaped(term)) + element("dd", escaped(text)) for term, text in definitions(content))
     listed = "".join(element("li", escaped(text)) for text in REFERENCES)
-    return (
-        element("dl", terms, class_="terms") + element("h3", "References") + element("ol", listed, class_="references")
-    )
-
-
-def box(rows: list[tuple[str, str]]) -> str:
-    """Names and values in small print."""
-    return element(
-        "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in rows), class_="box"
-    )
+    references = element("h3", "References") + element("ol", listed, class_="references")
+    return terms(definitions(content), "terms") + references
 
 
 def _reproduce(content: Content) -> str:
     made = content.reproduce
-    return box(
-        [
-            ("Made", made.made),
-            ("Data", f"{content.n:,} predictions, SHA-256 {made.fingerprints['']}"),
-            *made.lines("truecal.report(...) from Python"),
-        ]
-    )
+    data = f"{content.n:,} predictions, SHA-256 {made.fingerprints['']}"
+    rows = [("Made", made.made), ("Data", data), *made.lines("truecal.report(...) from Python")]
+    return terms(rows, "box")
 
 
 def _privacy(content: Content) -> str:
     alone = content.cells.alone
     single = f" {alone:,} of them hold a single prediction." if alone else ""
-    return element(
-        "p",
-        escaped(
-            f"This file is complete: it loads nothing and sends nothing. It holds sums over {len(content.cells.low):,} cells of "
-            f"neighbouring confidences, not the rows of the data.{single} Class and group names are in it as shown above."
-        ),
+    return (
+        f"This file is complete: it loads nothing and sends nothing. It holds sums over {len(content.cells.low):,} cells of "
+        f"neighbouring confidences, not the rows of the data.{single} Class and group names are in it as shown above."
     )

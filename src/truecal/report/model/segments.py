@@ -8,7 +8,7 @@ from truecal.errors import InputError
 from truecal.lens import Lens
 from truecal.report.html import element
 from truecal.report.model.forest import Forest, forests_of
-from truecal.report.records import Absent
+from truecal.report.records import Absent, picked
 from truecal.select import column
 
 _MOST_CLINICAL = 1_000_000
@@ -74,15 +74,12 @@ def segments_of(
         found = tc.audit(data, by=list(by), lens=lens, level=level, tolerance=tolerance)
     except InputError as error:
         return Absent(f"Not searched: {error}.")
-    same = ("name", "region", "rows", "share", "difference", "low", "high", "p_value", "beyond", "contribution")
     rows = tuple(
-        SegmentRow(
-            depth=depth,
-            explains=segment.explains,
-            curve=segment.curve,
-            **{name: getattr(segment, name) for name in same},
+        picked(
+            SegmentRow,
+            {**vars(one), "name": one.name, "depth": depth, "contribution": one.contribution},
         )
-        for depth, segment in found.tree()
+        for depth, one in found.tree()
     )
     return SegmentsRecord(rows, found.summary(), found.notes)
 
@@ -100,8 +97,7 @@ def clinical_of(
         found = tc.clinical(preds, lens=lens, level=level, rng=rng)
     except InputError as error:
         return Absent(f"Not possible on these data: {error}.")
-    names = ("title", "value", "low", "high", "calibrated", "reading")
-    rows = tuple(ClinicalRow(**{name: row[name] for name in names}) for row in found.frame())
+    rows = tuple(picked(ClinicalRow, row) for row in found.frame())
     units = f" of {found.patients:,} clusters" if preds.clusters is not None else ""
     counts = f"{found.rows:,} rows{units}, {found.events:,} events ({found.prevalence:.1%})"
     return ClinicalRecord(rows, counts, found.warnings, *_by_group(preds, by, lens, level, rng))

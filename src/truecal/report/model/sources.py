@@ -10,15 +10,7 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Estimator, Interval
 from truecal.lens import Lens, default_lens
-from truecal.report.model.breakdown import (
-    Classes,
-    Groups,
-    LikertRow,
-    likert_rows,
-    per_class,
-    per_group,
-    per_scanned_group,
-)
+from truecal.report.model.breakdown import Classes, Groups, LikertRow, likert_rows, per_class, per_group
 from truecal.report.model.recalibration import RecalibrationRecord, recalibration
 from truecal.report.model.segments import ClinicalRecord, SegmentsRecord, clinical_of, segments_of
 from truecal.report.provenance import fingerprint
@@ -69,7 +61,7 @@ class Source(ABC):
         """By how much clusters enlarge the variance of a rate, against as many independent rows."""
         return 1.0
 
-    def groups(self, overall: tc.Estimate) -> Groups | None:
+    def groups(self) -> Groups | None:
         """One row per group, where groups were asked for."""
         return None
 
@@ -173,10 +165,10 @@ class RowsSource(Source):
     def fingerprint(self) -> str:
         return fingerprint((self.preds.probs, self.preds.labels, self.preds.weights))
 
-    def groups(self, overall: tc.Estimate) -> Groups | None:
+    def groups(self) -> Groups | None:
         if not self.columns:
             return None
-        return per_group(self.preds, self.columns, lens=self.lens.lens, level=self.level, rng=self.rng)
+        return per_group(tc.subgroups(self.preds, self.columns, lens=self.lens.lens, level=self.level, rng=self.rng))
 
     def classes(self) -> Classes | None:
         return per_class(self.preds, level=self.level) if self.preds.class_count > 2 else None
@@ -232,10 +224,10 @@ class SketchSource(ProfileSource):
         head, absolute = self._of_profile()
         return (head if self.scan is None else self.scan.noted(head)), absolute
 
-    def groups(self, overall: tc.Estimate) -> Groups | None:
+    def groups(self) -> Groups | None:
         if self.scan is None or not self.scan.by:
             return None
-        return per_scanned_group(self.scan, overall, level=self.level, rng=self.rng)
+        return per_group(tc.subgroups(self.scan, level=self.level, rng=self.rng))
 
     def segments(self, tolerance: float) -> SegmentsRecord | Absent | None:
         if self.scan is None or not self.scan.by:

@@ -1,17 +1,31 @@
 """The tables of results: by estimator, by class, by group."""
 
+from collections.abc import Callable
+from itertools import count
 from math import isfinite
+from typing import TypeVar
 
 from truecal import names
-from truecal.report.html import Cell, element, escaped, table
+from truecal.report.html import chart, element, escaped, paragraph
+from truecal.report.model.bias import BiasRecord
 from truecal.report.model.breakdown import GroupRow
 from truecal.report.model.content import Content
 from truecal.report.model.forest import forest_figure
 from truecal.report.model.methods import ESTIMATOR_WORDS, NORM_WORDS
-from truecal.report.model.segments import small_diagram
+from truecal.report.model.recalibration import RecalibrationRecord
+from truecal.report.model.segments import ClinicalRecord, SegmentsRecord, small_diagram
 from truecal.report.records import Absent
+from truecal.report.table import Cell, number, p_cell, span, table, table_of
 
 _PAGE = 20  # rows of a long table shown at first
+Part = TypeVar("Part")
+
+
+def part_table(part: Part | Absent | None, draw: Callable[[Part, Content], str], content: Content) -> str:
+    """A part of the page as `draw` shows it, or why it is not there; nothing where it was not asked for."""
+    if part is None:
+        return ""
+    return paragraph(part.absent) if isinstance(part, Absent) else draw(part, content)
 
 
 def estimator_table(content: Content) -> str:
@@ -33,17 +47,15 @@ def estimator_table(content: Content) -> str:
                 Cell(name + scheme),
                 Cell(NORM_WORDS.get(record.norm, record.norm)),
                 Cell(f"{record.value:.4f}", record.value),
-                Cell(
-                    "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}",
-                    _sorted(None if interval is None else interval.high),
-                ),
+                Cell("", -1.0)
+                if interval is None
+                else Cell(f"{interval.low:.4f} to {interval.high:.4f}", float(interval.high)),
                 Cell("" if bins is None else bins, float(bins or 0)),
                 *([] if record.sketch_error is None else [Cell(f"{record.sketch_error:.1g}", record.sketch_error)]),
                 Cell(does + ("" if reference is None else f" [{reference}]")),
             ]
         )
-    intro = element(
-        "p",
+    intro = paragraph(
         "Estimators disagree because each has its own bias, above all at small errors and small n. Quote one together with its "
         "name; the first row is the recommended one.",
     )
@@ -57,80 +69,69 @@ def class_table(content: Content) -> str:
     """One row per class; nothing for two classes, where the positive one says it all."""
     if content.classes is None:
         return ""
-    rows = [
-        [
-            Cell(row.name, title=row.name if len(row.name) > 60 else ""),
-            Cell(f"{row.labels:,.10g}", row.labels),
-            Cell(f"{row.rate:.4f}", row.rate),
-            Cell(f"{row.mean:.4f}", row.mean),
-            Cell(f"{row.difference:+.4f}", row.difference),
-            Cell(f"{row.low:+.4f} to {row.high:+.4f}", row.low),
-            Cell(f"{row.error:.4f}", row.error),
-            Cell(_span(row.error_low, row.error_high), row.error_high),
-        ]
-        for row in content.classes.rows
-    ]
     left_out = content.classes.left_out
-    intro = element(
-        "p",
-        escaped(
-            "Each class's probability against how often that class was the label. The error is the rank-series estimate, root mean "
-            "square, as `truecal measure --lens class=NAME` gives it. Largest errors first."
-            + (f" The {left_out:,} classes with smaller errors are not listed." if left_out else "")
-        ),
+    intro = paragraph(
+        "Each class's probability against how often that class was the label. The error is the rank-series estimate, root mean "
+        "square, as `truecal measure --lens class=NAME` gives it. Largest errors first."
+        + (f" The {left_out:,} classes with smaller errors are not listed." if left_out else "")
     )
-    header = [
-        "Class",
-        "Labels",
-        "Frequency",
-        "Mean probability",
-        "Difference",
-        f"{content.level:.0%} interval",
-        "Error",
-        f"{content.level:.0%} interval of the error",
-    ]
-    return intro + table("Calibration of every class", header, rows, page=_PAGE, id_="class-table")
+    interval = f"{content.level:.0%} interval"
+    listed = table_of(
+        "Calibration of every class",
+        [
+            ("Class", lambda row: _named(row.name)),
+            ("Labels", lambda row: number(row.labels, ",.10g")),
+            ("Frequency", lambda row: number(row.rate)),
+            ("Mean probability", lambda row: number(row.mean)),
+            ("Difference", lambda row: number(row.difference, "+.4f")),
+            (interval, lambda row: span(row.low, row.high, "+.4f")),
+            ("Error", lambda row: number(row.error)),
+            (
+                f"{interval} of the error",
+                lambda row: Cell(f"{row.error_low:.4f} to {row.error_high:.4f}", row.error_high),
+            ),
+        ],
+        content.classes.rows,
+        page=_PAGE,
+        id_="class-table",
+    )
+    return intro + listed
+
+
+def _named(name: str, sort: float | None = None, *, indent: int = 0) -> Cell:
+    """A name, whole in its tooltip where it is long."""
+    return Cell(name, sort, title=name if len(name) > 60 else "", indent=indent)
 
 
 def group_table(content: Content) -> str:
     """One row per group, where groups were asked for."""
     if content.groups is None:
         return ""
-    groups = content.groups
-    rows = [
-        [
-            Cell(row.group, title=row.group if len(row.group) > 60 else ""),
-            Cell(f"{row.n:,}", float(row.n)),
-            Cell(_number(row.error), _sorted(row.error)),
-            Cell(_span(row.low, row.high) or "too few rows", _sorted(row.low)),
-            Cell("" if row.direction is None else f"{row.direction:+.4f}", _sorted(row.direction)),
-            Cell(_p(row.p_value), _sorted(row.p_value)),
-            Cell(_p(row.adjusted), _sorted(row.adjusted)),
-            Cell(_finding(row, content.tolerance)),
-        ]
-        for row in groups.rows
-    ]
+    groups, tolerance = content.groups, content.tolerance
     left_out = groups.left_out
-    intro = element(
-        "p",
-        escaped(
-            f"One row per value of {groups.by!r}, rank-series estimate, largest error first. Many tests find something by "
-            "chance, so p-values are adjusted for their number (Holm), and a finding rests on the adjusted one; a group is outside "
-            f"the tolerance of {100 * content.tolerance:g} points only if its whole interval is."
-            + (f" {left_out:,} groups with smaller errors are not listed." if left_out else "")
-        ),
+    intro = paragraph(
+        f"One row per value of {groups.by!r}, rank-series estimate, largest error first. Many tests find something by "
+        "chance, so p-values are adjusted for their number (Holm), and a finding rests on the adjusted one; a group is outside "
+        f"the tolerance of {100 * tolerance:g} points only if its whole interval is."
+        + (f" {left_out:,} groups with smaller errors are not listed." if left_out else "")
     )
-    header = [
-        groups.by,
-        "Predictions",
-        "Error",
-        f"{content.level:.0%} interval",
-        "Direction",
-        "p-value",
-        "Adjusted",
-        "Finding",
-    ]
-    return intro + table("Calibration of every group", header, rows, page=_PAGE, id_="group-table")
+    listed = table_of(
+        "Calibration of every group",
+        [
+            (groups.by, lambda row: _named(row.group)),
+            ("Predictions", lambda row: number(row.n, ",")),
+            ("Error", lambda row: number(row.error)),
+            (f"{content.level:.0%} interval", lambda row: span(row.low, row.high, otherwise="too few rows")),
+            ("Direction", lambda row: number(row.direction, "+.4f")),
+            ("p-value", lambda row: p_cell(row.p_value)),
+            ("Adjusted", lambda row: p_cell(row.adjusted)),
+            ("Finding", lambda row: Cell(_finding(row, tolerance))),
+        ],
+        groups.rows,
+        page=_PAGE,
+        id_="group-table",
+    )
+    return intro + listed
 
 
 def _finding(row: GroupRow, tolerance: float) -> str:
@@ -142,27 +143,8 @@ def _finding(row: GroupRow, tolerance: float) -> str:
     return "off, but within tolerance" if row.high <= tolerance else "off, size uncertain"
 
 
-def segment_table(content: Content) -> str:
+def segment_table(found: SegmentsRecord, content: Content) -> str:
     """The segments that an audit listed, below those that contain them, each with a small diagram."""
-    found = content.segments
-    if found is None:
-        return ""
-    if isinstance(found, Absent):
-        return element("p", escaped(found.absent))
-    rows = [
-        [
-            Cell(row.name, float(i), title=row.name if len(row.name) > 60 else "", indent=row.depth),
-            Cell("", picture=small_diagram(row.curve)),
-            Cell(f"{row.rows:,}", float(row.rows)),
-            Cell(f"{row.difference:+.4f}", row.difference),
-            Cell(f"{row.low:+.4f} to {row.high:+.4f}", row.low),
-            Cell(_p(row.p_value), row.p_value),
-            Cell(row.region),
-            Cell(f"{row.contribution:+.4f}", row.contribution),
-            Cell("yes" if row.beyond else "not sure"),
-        ]
-        for i, row in enumerate(found.rows)
-    ]
     too_much = "too confident" if content.top_label else "too high"
     words = (
         f"All intersections of the columns were searched, in all regions of the scores: {found.summary}. The chance that any "
@@ -170,39 +152,48 @@ def segment_table(content: Content) -> str:
         "per cause; a segment inside another stands below it. The difference is score minus outcome: positive is "
         f"{too_much}. What it adds is its part of the difference of all rows."
     )
-    notes = "".join(element("p", escaped(note)) for note in found.notes)
-    header = ["Segment", "Diagram", "Predictions", "Difference", "Limits", "p-value"]
-    header += ["Scores", "Adds", "Beyond tolerance"]
-    listed = table("Miscalibrated segments", header, rows, page=_PAGE, id_="segment-table") if rows else ""
-    return element("p", escaped(words)) + listed + notes
-
-
-def clinical_table(content: Content) -> str:
-    """The numbers of a clinical validation."""
-    found = content.clinical
-    if found is None:
-        return ""
-    if isinstance(found, Absent):
-        return element("p", escaped(found.absent))
-    rows = [
+    place = count()
+    listed = table_of(
+        "Miscalibrated segments",
         [
-            Cell(row.title),
-            Cell(f"{row.value:.3f}", row.value),
-            Cell(f"{row.low:.3f} to {row.high:.3f}", row.low),
-            Cell("" if row.calibrated is None else f"{row.calibrated:g}", _sorted(row.calibrated)),
-            Cell(row.reading),
-        ]
-        for row in found.rows
-    ]
-    words = f"What TRIPOD+AI asks of a validation, by tc.clinical: {found.counts}."
+            ("Segment", lambda row: _named(row.name, float(next(place)), indent=row.depth)),
+            ("Diagram", lambda row: Cell("", picture=small_diagram(row.curve))),
+            ("Predictions", lambda row: number(row.rows, ",")),
+            ("Difference", lambda row: number(row.difference, "+.4f")),
+            ("Limits", lambda row: span(row.low, row.high, "+.4f")),
+            ("p-value", lambda row: p_cell(row.p_value)),
+            ("Scores", lambda row: Cell(row.region)),
+            ("Adds", lambda row: number(row.contribution, "+.4f")),
+            ("Beyond tolerance", lambda row: Cell("yes" if row.beyond else "not sure")),
+        ],
+        found.rows,
+        page=_PAGE,
+        id_="segment-table",
+    )
+    return paragraph(words) + (listed if found.rows else "") + "".join(paragraph(note) for note in found.notes)
+
+
+def clinical_table(found: ClinicalRecord, content: Content) -> str:
+    """The numbers of a clinical validation."""
     notes = "".join(element("li", escaped(note)) for note in found.warnings)
     pictures = [forest_figure(forest, content.level) for forest in found.forests]
-    header = ["Number", "Value", f"{content.level:.0%} interval", "If calibrated", "How to read it"]
+    listed = table_of(
+        "Clinical validation",
+        [
+            ("Number", lambda row: Cell(row.title)),
+            ("Value", lambda row: number(row.value, ".3f")),
+            (f"{content.level:.0%} interval", lambda row: span(row.low, row.high, ".3f")),
+            ("If calibrated", lambda row: number(row.calibrated, "g")),
+            ("How to read it", lambda row: Cell(row.reading)),
+        ],
+        found.rows,
+        id_="clinical-table",
+    )
     return (
-        element("p", escaped(words))
-        + table("Clinical validation", header, rows, id_="clinical-table")
+        paragraph(f"What TRIPOD+AI asks of a validation, by tc.clinical: {found.counts}.")
+        + listed
         + (element("ul", notes, class_="warnings") if notes else "")
-        + "".join(element("p", escaped(note)) for note in [found.apart] if note)
+        + (paragraph(found.apart) if found.apart else "")
         + (element("div", *pictures, class_="charts") if pictures else "")
     )
 
@@ -212,55 +203,28 @@ def likert_table(content: Content) -> str:
     if content.likert is None:
         return ""
     words = {True: "yes", False: "no", None: "not sure"}
-    rows = [
-        [
-            Cell(row.name),
-            Cell(f"{row.low:g} to {row.high:g}", row.low),
-            Cell(f"{row.count:,}", float(row.count)),
-            Cell(_number(row.mean_output), _sorted(row.mean_output)),
-            Cell(_number(row.mean_outcome), _sorted(row.mean_outcome)),
-            Cell(
-                _span(row.outcome_low, row.outcome_high),
-                _sorted(row.outcome_low),
-            ),
-            Cell(words[row.kept] if row.count else ""),
-        ]
-        for row in content.likert
-    ]
-    intro = element(
-        "p",
-        "If confidences were shown as words, would each word keep what it promises: outcomes within its own limits?",
+    intro = paragraph(
+        "If confidences were shown as words, would each word keep what it promises: outcomes within its own limits?"
     )
-    header = [
-        "Word",
-        "Confidence",
-        "Predictions",
-        "Mean confidence",
-        "Outcome rate",
-        f"{content.level:.0%} interval",
-        "Kept",
-    ]
-    return intro + table("Confidence in words", header, rows, id_="likert-table")
-
-
-def recalibration_table(content: Content) -> str:
-    """Recalibrators on held-out folds."""
-    found = content.recalibration
-    if found is None:
-        return ""
-    if isinstance(found, Absent):
-        return element("p", escaped(found.absent))
-    rows = [
+    listed = table_of(
+        "Confidence in words",
         [
-            Cell(row.recalibrator),
-            Cell(_number(row.error), _sorted(row.error)),
-            Cell(_span(row.error_low, row.error_high), _sorted(row.error_low)),
-            Cell(_number(row.log_loss), _sorted(row.log_loss)),
-            Cell(_number(row.brier), _sorted(row.brier)),
-            Cell(_number(row.accuracy), _sorted(row.accuracy)),
-        ]
-        for row in found.rows
-    ]
+            ("Word", lambda row: Cell(row.name)),
+            ("Confidence", lambda row: span(row.low, row.high, "g")),
+            ("Predictions", lambda row: number(row.count, ",")),
+            ("Mean confidence", lambda row: number(row.mean_output)),
+            ("Outcome rate", lambda row: number(row.mean_outcome)),
+            (f"{content.level:.0%} interval", lambda row: span(row.outcome_low, row.outcome_high)),
+            ("Kept", lambda row: Cell(words[row.kept] if row.count else "")),
+        ],
+        content.likert,
+        id_="likert-table",
+    )
+    return intro + listed
+
+
+def recalibration_table(found: RecalibrationRecord, content: Content) -> str:
+    """Recalibrators on held-out folds."""
     others = [name for name in found.tied if name != found.winner]
     close = f"; {', '.join(others)}: not significantly worse" if others else ""
     part = "" if found.sampled is None else f" A sample of {found.sampled:,} rows was used."
@@ -269,73 +233,52 @@ def recalibration_table(content: Content) -> str:
         best = (
             " Every log loss is infinite: a row had probability 0 for what happened, and no method here can raise it."
         )
-    intro = element(
-        "p",
-        escaped(
-            f"Each method was fitted on {found.folds - 1} of {found.folds} parts of the rows and judged on the other, in "
-            f"turn.{best}{part}"
-        ),
+    intro = paragraph(
+        f"Each method was fitted on {found.folds - 1} of {found.folds} parts of the rows and judged on the other, in "
+        f"turn.{best}{part}"
     )
     if found.recommended:
-        intro += element("p", escaped(f"Recommended: {found.recommended}."))
-    intro += "".join(element("p", escaped(f"{words}.")) for words in found.refused)
-    header = ["Method", "Error", f"{content.level:.0%} interval", "Log loss", "Brier score", "Accuracy"]
-    chart = ""
-    if found.curves:
-        caption = (
-            "Curves before and after, on rows the method was not fitted on. On the dashed line confidence is right."
-        )
-        words = element("figcaption", escaped(caption))
-        chart = element("figure", element("div", "", id="remedies", class_="chart"), words)
-    return intro + table("Recalibration on held-out folds", header, rows, id_="recalibration-table") + chart
-
-
-def bias_table(content: Content) -> str:
-    """Bias of the estimators in a world fitted to the data."""
-    found = content.bias
-    if found is None:
-        return ""
-    if isinstance(found, Absent):
-        return element("p", escaped(found.absent))
-    rows = [
+        intro += paragraph(f"Recommended: {found.recommended}.")
+    intro += "".join(paragraph(f"{words}.") for words in found.refused)
+    listed = table_of(
+        "Recalibration on held-out folds",
         [
-            Cell(row.name),
-            Cell(_number(row.mean), row.mean),
-            Cell(f"{row.bias:+.4f}", row.bias),
-            Cell(_number(row.std), row.std),
-            Cell(_number(row.rmse), row.rmse),
-        ]
-        for row in found.rows
-    ]
+            ("Method", lambda row: Cell(row.recalibrator)),
+            ("Error", lambda row: number(row.error)),
+            (f"{content.level:.0%} interval", lambda row: span(row.error_low, row.error_high)),
+            ("Log loss", lambda row: number(row.log_loss)),
+            ("Brier score", lambda row: number(row.brier)),
+            ("Accuracy", lambda row: number(row.accuracy)),
+        ],
+        found.rows,
+        id_="recalibration-table",
+    )
+    caption = "Curves before and after, on rows the method was not fitted on. On the dashed line confidence is right."
+    return intro + listed + (chart("remedies", caption) if found.curves else "")
+
+
+def bias_table(found: BiasRecord, content: Content) -> str:
+    """Bias of the estimators in a world fitted to the data."""
     unlike = (
         " The simulated data differ from yours more than chance allows: read this table with care."
         if found.unlike
         else ""
     )
-    intro = element(
-        "p",
-        escaped(
-            f"A world whose true error is known ({found.truth:.4f}, root mean square) was fitted to these data, and "
-            f"{found.datasets} datasets of {found.n:,} rows were drawn from it. This is how far each "
-            f"estimator is from that truth.{unlike}"
-        ),
+    intro = paragraph(
+        f"A world whose true error is known ({found.truth:.4f}, root mean square) was fitted to these data, and "
+        f"{found.datasets} datasets of {found.n:,} rows were drawn from it. This is how far each "
+        f"estimator is from that truth.{unlike}"
     )
-    header = ["Estimator", "Mean estimate", "Bias", "Spread", "Root-mean-square miss"]
-    return intro + table("Bias of the estimators", header, rows, id_="bias-table")
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
-
-
-def _span(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
-
-
-def _p(value: float | None) -> str:
-    return "" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _sorted(value: float | None) -> float:
-    """What a number sorts by: those that are not there come first, infinite ones last."""
-    return -1.0 if value is None else float(value)
+    listed = table_of(
+        "Bias of the estimators",
+        [
+            ("Estimator", lambda row: Cell(row.name)),
+            ("Mean estimate", lambda row: number(row.mean)),
+            ("Bias", lambda row: number(row.bias, "+.4f")),
+            ("Spread", lambda row: number(row.std)),
+            ("Root-mean-square miss", lambda row: number(row.rmse)),
+        ],
+        found.rows,
+        id_="bias-table",
+    )
+    return intro + listed

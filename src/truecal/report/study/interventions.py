@@ -1,12 +1,11 @@
 """The page of a comparison of interventions: its answer, its figures and its tables, in one file that runs nothing."""
 
 from base64 import b64encode
-from importlib import resources
 from pathlib import Path
 from typing import Protocol
 
-from truecal.report.html import Cell, element, escaped, table
-from truecal.report.model.sections import section
+from truecal.report.html import asset, document_of, element, escaped, paragraph, section
+from truecal.report.table import Cell, table
 from truecal.writing import write_whole
 
 
@@ -34,26 +33,8 @@ def write_interventions(found: Tabled, title: str, figures: list[Path], path: Pa
     for i, (name, (header, rows)) in enumerate(found.tables().items()):
         cells = [[Cell(text) for text in row] for row in rows]
         parts.append(section(f"table-{i}", name, table(name, header, cells, id_=f"numbers-{i}")))
-    style = (resources.files("truecal.report") / "assets" / "page.css").read_text(encoding="utf-8")
-    facts = element("p", escaped(" · ".join(found.facts())), class_="facts")
+    style = f"{asset('page.css')} figure img {{ max-width: 100%; background: white; }}"
+    facts = paragraph(" · ".join(found.facts()), class_="facts")
+    body = element("header", element("div", element("h1", escaped(title)), facts)) + "\n" + element("main", *parts)
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    html = "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escaped(title)}</title>",
-            f"<style>{style} figure img {{ max-width: 100%; background: white; }}</style>",
-            "</head>",
-            "<body>",
-            element("header", element("div", element("h1", escaped(title)), facts)),
-            element("main", *parts),
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
-    return write_whole(path, html)
+    return write_whole(path, document_of(title, style, body, policy))

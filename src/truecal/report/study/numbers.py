@@ -177,10 +177,6 @@ def _models(frame: Any) -> list[Model]:
     ]
 
 
-def _in_words(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _priority(measure: tuple[str, str]) -> tuple[int, int, int, str, str]:
     """Errors first, then the lenses and metrics that are asked for most; lenses of single classes last."""
     lens, metric = measure

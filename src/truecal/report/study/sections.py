@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from truecal.report.html import Cell, element, escaped, table
-from truecal.report.model.sections import box, header, section
+from truecal.report.html import element, escaped, page_body, paragraph, sections, terms
 from truecal.report.study.record import Analysis, StudyContent
+from truecal.report.table import Cell, table
 
 _MODEL_COLUMNS = ["Model", "Family", "Size", "Error", "Metric", "Interval", "Pareto front", "Not told apart from"]
 _NOTES_SHOWN, _MOST_NOTES = 3, 40
@@ -13,28 +13,14 @@ _NAMED = 8  # metrics that were left out
 
 def study_body(content: StudyContent) -> str:
     """Everything inside the body element except the scripts."""
-    sections = [
+    parts = [
         ("explorer", "Error and calibration", _explorer()),
         ("glance", "At a glance", _glance()),
         *((found.id, found.heading, analysis_html(found)) for found in content.analyses),
         ("reading", "How to read this page", _reading(content)),
         ("reproduce", "Reproducibility", _reproduce(content)),
     ]
-    links = "".join(element("a", escaped(heading), href=f"#{name}") for name, heading, _ in sections)
-    return (
-        element("a", "Skip to the finding", href="#verdict", class_="skip")
-        + header(content.title, content.facts)
-        + element(
-            "main",
-            _verdict(),
-            element("nav", links, aria_label="Sections"),
-            *(section(*found) for found in sections),
-        )
-        + element(
-            "footer",
-            element("p", "This file is complete: it loads nothing and sends nothing. It holds no rows of the data."),
-        )
-    )
+    return page_body(content.title, content.facts, _verdict(), sections(parts), skip="finding")
 
 
 def _verdict() -> str:
@@ -54,10 +40,11 @@ def _verdict() -> str:
 
 
 def _explorer() -> str:
+    charts = (_scatter(), _reliability(), _worded_chart("shift", "Over the severity of shift"), _bins())
     models = table("Models shown", _MODEL_COLUMNS, [], id_="model-table")
     return (
         _controls()
-        + element("div", _scatter(), _reliability(), _over_severity(), _bins(), class_="charts")
+        + element("div", *charts, class_="charts")
         + element("h3", "The models shown", id="models-heading")
         + element("div", models, id="models")
     )
@@ -70,15 +57,14 @@ def _glance() -> str:
         ("glance-datasets", "Dataset by dataset"),
         ("glance-families", "Every family under shift"),
     )
-    return element("p", "The metric chosen above. Better is down and to the left.") + "".join(
-        element(
-            "figure",
-            element("h3", heading),
-            element("div", "", id=name, class_="chart"),
-            element("figcaption", "", id=f"{name}-words"),
-        )
-        for name, heading in charts
-    )
+    words = paragraph("The metric chosen above. Better is down and to the left.")
+    return words + "".join(_worded_chart(*one) for one in charts)
+
+
+def _worded_chart(name: str, heading: str) -> str:
+    """A chart whose caption the scripts write."""
+    words = element("figcaption", "", id=f"{name}-words")
+    return element("figure", element("h3", heading), element("div", "", id=name, class_="chart"), words)
 
 
 def _controls() -> str:
@@ -140,28 +126,11 @@ def _reliability() -> str:
     )
 
 
-def _over_severity() -> str:
-    """A metric over the severity of shift."""
-    return element(
-        "figure",
-        element("h3", "Over the severity of shift"),
-        element("div", "", id="shift", class_="chart"),
-        element("figcaption", "", id="shift-words"),
-    )
-
-
 def _bins() -> str:
     """The bins of the diagram as a table."""
-    return element(
-        "figure",
-        element("h3", "Bins of the diagram"),
-        table(
-            "Bins of the diagram",
-            ["Bin", "Rows", "Confidence", "Outcome", "Low", "High"],
-            [],
-            id_="bin-table",
-        ),
-    )
+    header = ["Bin", "Rows", "Confidence", "Outcome", "Low", "High"]
+    bins = table("Bins of the diagram", header, [], id_="bin-table")
+    return element("figure", element("h3", "Bins of the diagram"), bins)
 
 
 def analysis_html(found: Analysis) -> str:
@@ -170,12 +139,9 @@ def analysis_html(found: Analysis) -> str:
         [Cell(shown, sort) for shown, sort in zip(row, sorts, strict=True)]
         for row, sorts in zip(found.rows, found.sorts, strict=True)
     ]
-    return (
-        element("p", escaped(found.intro))
-        + _notes(found.notes)
-        + (table(found.heading, found.header, rows, page=12, id_=f"{found.id}-table") if rows else "")
-        + (element("p", escaped(found.more), class_="more") if found.more else "")
-    )
+    listed = table(found.heading, found.header, rows, page=12, id_=f"{found.id}-table") if rows else ""
+    more = paragraph(found.more, class_="more") if found.more else ""
+    return paragraph(found.intro) + _notes(found.notes) + listed + more
 
 
 def _notes(notes: Sequence[str]) -> str:
@@ -186,7 +152,7 @@ def _notes(notes: Sequence[str]) -> str:
 
     shown, more = notes[:_NOTES_SHOWN], notes[_NOTES_SHOWN:_MOST_NOTES]
     left = len(notes) - _MOST_NOTES
-    tail = element("p", escaped(f"And {left} more."), class_="more") if left > 0 else ""
+    tail = paragraph(f"And {left} more.", class_="more") if left > 0 else ""
     words = f"{len(notes) - _NOTES_SHOWN} more notes"
     return (listed(shown) if shown else "") + (
         element("details", element("summary", words), listed(more), tail) if more else ""
@@ -195,7 +161,7 @@ def _notes(notes: Sequence[str]) -> str:
 
 def _reading(content: StudyContent) -> str:
     level = f"{content.explorer.level:.0%}"
-    terms = [
+    rows = [
         (
             "Values",
             "means over the seeds of a model, to six decimals. The ends of intervals are means over seeds too: the interval of a "
@@ -218,23 +184,20 @@ def _reading(content: StudyContent) -> str:
         ),
     ]
     if content.warnings:
-        terms.append(("Warnings in the store", " · ".join(content.warnings)))
+        rows.append(("Warnings in the store", " · ".join(content.warnings)))
     if left_out := content.left_out:
         rest = f"; and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
         names = f"{'; '.join(left_out[:_NAMED])}{rest}. The store holds them all."
-        terms.append(("Left out to keep the page small", names))
-    return element(
-        "dl", *(element("dt", escaped(name)) + element("dd", escaped(text)) for name, text in terms), class_="terms"
-    )
+        rows.append(("Left out to keep the page small", names))
+    return terms(rows, "terms")
 
 
 def _reproduce(content: StudyContent) -> str:
     made = content.reproduce
-    return box(
-        [
-            ("Made", made.made),
-            ("Study", made.study),
-            ("Command", made.command or "truecal.report_study(...) from Python"),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
-        ]
-    )
+    rows = [
+        ("Made", made.made),
+        ("Study", made.study),
+        ("Command", made.command or "truecal.report_study(...) from Python"),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
+    ]
+    return terms(rows, "box")

@@ -1,138 +1,92 @@
 """The analyses of a study as tables: one function each, which gives its notes, the names of its columns, and its rows.
 
-A cell is what is shown and what it sorts by.
+A cell is what is shown and what it sorts by. A column is its name and the cell that it makes of a row.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
 from truecal.errors import InputError
 
-Row = list[tuple[str, float | str]]
+Shown = tuple[str, float | str]
+Row = list[Shown]
 Table = tuple[Sequence[str], list[str], list[Row]]
+Column = tuple[str, Callable[[Mapping[str, Any]], Shown]]
 
 
 def trends(found: Any) -> Table:
-    rows = [
-        [*_place(row), _whole(row["models"]), *_with_ends(row, "slope"), *_with_ends(row, "kendall")]
-        for row in found.trends().rows(named=True)
-        if row["family"] is None
-    ]
-    return found.notes, ["Dataset", "Severity", "Models", "Slope", "Interval", "Kendall's tau", "Interval of tau"], rows
+    rows = [row for row in found.trends().rows(named=True) if row["family"] is None]
+    slope, tau = _with_ends("Slope", "slope"), _with_ends("Kendall's tau", "kendall", "Interval of tau")
+    return _table(found.notes, rows, *_PLACE, _whole("Models", "models"), *slope, *tau)
 
 
 def fronts(found: Any) -> Table:
     always = found.always
     first = f"on every front: {', '.join(always)}" if always else "no model is on every front"
-    rows = [
-        [
-            _text(row["model"]),
-            _text(row["family"] or ""),
-            _whole(row["fronts"]),
-            _whole(row["of"]),
-            (f"{row['share']:.0%}", row["share"]),
-        ]
-        for row in found.counts().rows(named=True)
-    ]
-    return [first, *found.notes], ["Model", "Family", "On the front", "Of", "Share"], rows
+    share: Column = ("Share", lambda row: (f"{row['share']:.0%}", row["share"]))
+    counts = (_whole("On the front", "fronts"), _whole("Of", "of"), share)
+    return _table([first, *found.notes], found.counts().rows(named=True), *_MODEL, *counts)
 
 
 def slopes(found: Any) -> Table:
-    rows = [
-        [
-            _text(row["model"]),
-            _text(row["family"] or ""),
-            _text(row["dataset"]),
-            *_with_ends(row, "slope", "slope_low", "slope_high"),
-            *_with_ends(row, "error_slope", "error_low", "error_high"),
-        ]
-        for row in found.slopes().sort("dataset", "slope").rows(named=True)
-    ]
-    header = ["Model", "Family", "Dataset", "Metric per step", "Interval", "Error per step", "Interval of error"]
-    return found.notes, header, rows
+    return _table(
+        found.notes,
+        found.slopes().sort("dataset", "slope").rows(named=True),
+        *(*_MODEL, _PLACE[0]),
+        *_with_ends("Metric per step", "slope"),
+        *_with_ends("Error per step", "error_slope", "Interval of error", ("error_low", "error_high")),
+    )
 
 
 def correlations(found: Any) -> Table:
-    rows = [
-        [*_place(row), _text(row["pair"]), _whole(row["models"]), *_with_ends(row, "value", "low", "high")]
-        for row in found.correlations().rows(named=True)
-        if row["method"] == "kendall"
-    ]
-    return found.notes, ["Dataset", "Severity", "Pair", "Models", "Kendall's tau", "Interval"], rows
+    rows = [row for row in found.correlations().rows(named=True) if row["method"] == "kendall"]
+    tau = _with_ends("Kendall's tau", "value", ends=_ENDS)
+    return _table(found.notes, rows, *_PLACE, _text("Pair", "pair"), _whole("Models", "models"), *tau)
 
 
 def standing_out(found: Any) -> Table:
     import polars as pl
 
     table = found.frame().filter(pl.col("standardized").abs() > 2).sort(pl.col("standardized").abs(), descending=True)
-    rows = [
-        [
-            _text(row["model"]),
-            _text(row["metric"]),
-            *_place(row),
-            _number(row["value"]),
-            _number(row["expected"]),
-            _number(row["standardized"], 1),
-        ]
-        for row in table.rows(named=True)
-    ]
-    return found.notes, ["Model", "Score", "Dataset", "Severity", "Value", "By the line", "Standard errors"], rows
+    numbers = (_number("Value", "value"), _number("By the line", "expected"))
+    who = (_text("Model", "model"), _text("Score", "metric"), *_PLACE)
+    return _table(found.notes, table.rows(named=True), *who, *numbers, _number("Standard errors", "standardized", 1))
 
 
 def bins(found: Any) -> Table:
-    rows = [
-        [
-            *_place(row),
-            _text(row["metric"]),
-            ("" if row["bins"] is None else str(row["bins"]), float(row["bins"] or 0)),
-            _text("no" if row["debiased"] else "yes"),
-            *_with_ends(row, "slope", "low", "high"),
-        ]
-        for row in found.frame().sort("severity", "dataset", maintain_order=True).rows(named=True)
-    ]
-    return found.notes, ["Dataset", "Severity", "Metric", "Bins", "Biased", "Slope", "Interval"], rows
+    return _table(
+        found.notes,
+        found.frame().sort("severity", "dataset", maintain_order=True).rows(named=True),
+        *_PLACE,
+        _text("Metric", "metric"),
+        ("Bins", lambda row: ("" if row["bins"] is None else str(row["bins"]), float(row["bins"] or 0))),
+        ("Biased", lambda row: _plain("no" if row["debiased"] else "yes")),
+        *_with_ends("Slope", "slope", ends=_ENDS),
+    )
 
 
 def ranks(found: Any) -> Table:
-    rows = [
-        [
-            *_place(row),
-            _text(f"{row['metric_a']} and {row['metric_b']}"),
-            *_with_ends(row, "tau", "low", "high"),
-            _whole(row["pairs"]),
-            _whole(row["flips"]),
-            _known(row["supported_flips"]),
-        ]
-        for row in found.frame().sort("severity", "tau").rows(named=True)
-    ]
-    header = [
-        "Dataset",
-        "Severity",
-        "Metrics",
-        "Kendall's tau",
-        "Interval",
-        "Pairs of models",
-        "Flips",
-        "Supported flips",
-    ]
-    return found.notes, header, rows
+    return _table(
+        found.notes,
+        found.frame().sort("severity", "tau").rows(named=True),
+        *_PLACE,
+        ("Metrics", lambda row: _plain(f"{row['metric_a']} and {row['metric_b']}")),
+        *_with_ends("Kendall's tau", "tau", ends=_ENDS),
+        *(_whole("Pairs of models", "pairs"), _whole("Flips", "flips")),
+        _whole("Supported flips", "supported_flips", _UNKNOWN),
+    )
 
 
 def effect(found: Any) -> Table:
-    rows = [
-        [
-            *_place(row),
-            _number(row["before"]),
-            _number(row["after"]),
-            (f"{row['improved']} of {row['models']}", float(row["improved"])),
-            _known(row["improved_supported"]),
-            *_with_ends(row, "tau"),
-        ]
-        for row in found.summary().rows(named=True)
-    ]
-    header = ["Dataset", "Severity", "Before", "After", "Improved", "Beyond intervals", "Kendall's tau", "Interval"]
-    return found.notes, header, rows
+    return _table(
+        found.notes,
+        found.summary().rows(named=True),
+        *(*_PLACE, _number("Before", "before"), _number("After", "after")),
+        ("Improved", lambda row: (f"{row['improved']} of {row['models']}", float(row["improved"]))),
+        _whole("Beyond intervals", "improved_supported", _UNKNOWN),
+        *_with_ends("Kendall's tau", "tau"),
+    )
 
 
 def temperatures(fits: Any, frame: Any) -> Table:
@@ -150,78 +104,77 @@ def temperatures(fits: Any, frame: Any) -> Table:
         pl.len().alias("fits"),
         pl.col("rows").max(),
     )
-    rows = [
-        [
-            _text(row["family"] or ""),
-            _text(row["dataset"]),
-            _whole(row["models"]),
-            *(_number(row[name], 3) for name in ("min", "median", "max")),
-            (f"{row['over']} of {row['fits']}", float(row["over"])),
-            _whole(row["rows"]),
-        ]
-        for row in groups.sort("dataset", "median").rows(named=True)
-    ]
-    header = ["Family", "Fitted on", "Models", "Lowest", "Median", "Highest", "Overconfident", "Rows fitted on"]
-    return [], header, rows
+    return _table(
+        [],
+        groups.sort("dataset", "median").rows(named=True),
+        *(_text("Family", "family"), _text("Fitted on", "dataset"), _whole("Models", "models")),
+        *(_number("Lowest", "min", 3), _number("Median", "median", 3), _number("Highest", "max", 3)),
+        ("Overconfident", lambda row: (f"{row['over']} of {row['fits']}", float(row["over"]))),
+        _whole("Rows fitted on", "rows"),
+    )
 
 
 def dominated(found: Any) -> Table:
     pairs = found.always
     first = [f"always dominated: {'; '.join(f'{a} by {b}' for a, b in pairs)}"] if pairs else []
-    rows = [
-        [
-            _text(row["family"]),
-            _text(row["by"]),
-            *_place(row),
-            (f"{row['beaten']} of {row['models']}", row["share"]),
-            _text("yes" if row["dominated"] else ""),
-        ]
-        for row in found.frame().sort("dominated", "share", descending=True).rows(named=True)
-        if row["beaten"]
-    ]
-    return [*first, *found.notes], ["Family", "Beaten by", "Dataset", "Severity", "Models beaten", "Dominated"], rows
+    table = found.frame().sort("dominated", "share", descending=True)
+    return _table(
+        [*first, *found.notes],
+        [row for row in table.rows(named=True) if row["beaten"]],
+        *(_text("Family", "family"), _text("Beaten by", "by"), *_PLACE),
+        ("Models beaten", lambda row: (f"{row['beaten']} of {row['models']}", row["share"])),
+        ("Dominated", lambda row: _plain("yes" if row["dominated"] else "")),
+    )
 
 
 def log_lines(found: Any) -> Table:
-    rows = [
-        [
-            _text(row["family"] or ""),
-            _whole(row["models"]),
-            _whole(row["points"]),
-            *_with_ends(row, "slope"),
-            _number(row["intercept"], 3),
-            _number(row["explained"], 3),
-        ]
-        for row in found.lines().rows(named=True)
-    ]
-    header = ["Family", "Models", "Points", "Slope", "Interval", "Intercept", "R squared"]
-    return found.notes, header, rows
+    counts = (_text("Family", "family"), _whole("Models", "models"), _whole("Points", "points"))
+    fitted = (_number("Intercept", "intercept", 3), _number("R squared", "explained", 3))
+    return _table(found.notes, found.lines().rows(named=True), *counts, *_with_ends("Slope", "slope"), *fitted)
 
 
-def _text(value: object) -> tuple[str, str]:
+def _table(notes: Sequence[str], rows: Iterable[Mapping[str, Any]], *columns: Column) -> Table:
+    return notes, [name for name, _ in columns], [[cell(row) for _, cell in columns] for row in rows]
+
+
+def _plain(value: object) -> Shown:
     return str(value), str(value)
 
 
-def _place(row: Mapping[str, Any]) -> Row:
-    return [_text(row["dataset"]), (f"{row['severity']:g}", float(row["severity"]))]
+def _text(title: str, name: str) -> Column:
+    return title, lambda row: _plain("" if row[name] is None else row[name])
 
 
-def _whole(value: Any) -> tuple[str, float | str]:
-    return ("", -1.0) if value is None else (f"{value:,}", float(value))
+def _whole(title: str, name: str, missing: Shown = ("", -1.0)) -> Column:
+    """A count, and what stands for one that is not there."""
+    return title, lambda row: missing if row[name] is None else (f"{row[name]:,}", float(row[name]))
 
 
-def _known(value: Any) -> tuple[str, float | str]:
-    """A count that is unknown without intervals."""
-    return ("unknown", -1.0) if value is None else _whole(value)
+def _number(title: str, name: str, digits: int = 4) -> Column:
+    def cell(row: Mapping[str, Any]) -> Shown:
+        value = row[name]
+        return (f"{value:.{digits}f}", float(value)) if value is not None and isfinite(value) else ("", -1e9)
+
+    return title, cell
 
 
-def _number(value: float | None, digits: int = 4) -> tuple[str, float | str]:
-    return (f"{value:.{digits}f}", float(value)) if value is not None and isfinite(value) else ("", -1e9)
+def _with_ends(
+    title: str, name: str, interval: str = "Interval", ends: tuple[str, str] | None = None
+) -> tuple[Column, Column]:
+    """A number, and its interval in a column of its own."""
+    low, high = ends or (f"{name}_low", f"{name}_high")
+
+    def cell(row: Mapping[str, Any]) -> Shown:
+        known = all(row[end] is not None and isfinite(row[end]) for end in (low, high))
+        return (f"{row[low]:.3f} to {row[high]:.3f}", float(row[low])) if known else ("", -1e9)
+
+    return _number(title, name, 3), (interval, cell)
 
 
-def _with_ends(row: Mapping[str, Any], name: str, low: str | None = None, high: str | None = None) -> Row:
-    """A number, and its interval in a cell of its own."""
-    ends = [row[low or f"{name}_low"], row[high or f"{name}_high"]]
-    known = all(end is not None and isfinite(end) for end in ends)
-    value = _number(row[name], 3)
-    return [value, (f"{ends[0]:.3f} to {ends[1]:.3f}", float(ends[0])) if known else ("", -1e9)]
+_UNKNOWN = ("unknown", -1.0)  # a count that is unknown without intervals
+_ENDS = ("low", "high")
+_MODEL = (_text("Model", "model"), _text("Family", "family"))
+_PLACE: tuple[Column, Column] = (
+    _text("Dataset", "dataset"),
+    ("Severity", lambda row: (f"{row['severity']:g}", float(row["severity"]))),
+)

@@ -1,41 +1,28 @@
 """The sections of the page of a watch as HTML."""
 
-from truecal.report.html import Cell, element, escaped, table
-from truecal.report.model.sections import box, header, section
+from truecal.report.html import chart, element, escaped, page_body, paragraph, section, terms, verdict_of
+from truecal.report.table import Cell, number, p_cell, span, table
 from truecal.report.watch.content import GroupContent, WatchContent
+
+_HEAT = "Mean score minus frequency of every batch: orange is overconfident, blue underconfident, white within the tolerance."
 
 
 def watch_body(content: WatchContent) -> str:
     """Everything inside the body element except the scripts."""
     off = content.step.alarm or content.step.changed
     badge = "Alarm" if content.step.alarm else "Changed" if content.step.changed else "No alarm"
-    verdict = element(
-        "section",
-        element("p", badge, class_="badge"),
-        element("p", escaped(content.sentence), class_="finding"),
-        element("p", escaped(_promise(content)), class_="reading"),
-        id="verdict",
-        class_=f"verdict {'outside' if off else 'open'}",
-        aria_label="Verdict",
-    )
+    verdict = verdict_of("outside" if off else "open", badge, content.sentence, _promise(content))
     facts = [f"{content.batches} batches, the last at {content.step.at}", f"judged: {content.judged}"]
     facts += [f"{len(content.groups)} groups by {', '.join(content.by)}"] if content.by else []
-    heat = [section("days", "Groups and days", _heat())] if len(content.groups) > 1 else []
-    return (
-        element("a", "Skip to the verdict", href="#verdict", class_="skip")
-        + header(content.title, facts)
-        + element(
-            "main",
-            verdict,
-            section("groups", "What is known now", _groups(content)),
-            *heat,
-            section("time", "Over time", _time(content)),
-            section("reproduce", "Reproducibility", _reproduce(content)),
-        )
-        + element(
-            "footer",
-            element("p", "This file is complete: it loads nothing and sends nothing. It holds no rows of the data."),
-        )
+    heat = [section("days", "Groups and days", chart("heat", _HEAT))] if len(content.groups) > 1 else []
+    return page_body(
+        content.title,
+        facts,
+        verdict,
+        section("groups", "What is known now", _groups(content)),
+        *heat,
+        section("time", "Over time", _time(content)),
+        section("reproduce", "Reproducibility", _reproduce(content)),
     )
 
 
@@ -50,8 +37,7 @@ def _promise(content: WatchContent) -> str:
 def _groups(content: WatchContent) -> str:
     head = ["Group", "State", "e-value", "p-value", "Rows", "Mean error", f"{1 - content.alpha:.0%} sequence", "Since"]
     rows = [_row(group) for group in content.groups]
-    note = element(
-        "p",
+    note = paragraph(
         "Mean error is mean score minus frequency: above 0 the model is overconfident. Its confidence sequence holds at all times "
         "together. The start and the region are estimates.",
     )
@@ -69,25 +55,14 @@ def _row(group: GroupContent) -> list[Cell]:
         Cell(group.name),
         Cell(state),
         Cell(f"{step.e_value:.3g}", step.log_e),
-        Cell("< 0.001" if step.p_value < 0.001 else f"{step.p_value:.3f}", step.p_value),
+        p_cell(step.p_value),
         Cell(labelled, float(step.rows_seen)),
-        Cell(f"{step.error:+.4f}", step.error),
-        Cell(f"{step.low:+.4f} to {step.high:+.4f}", step.low),
+        number(step.error, "+.4f"),
+        span(step.low, step.high, "+.4f"),
         Cell(step.since if off else "-"),
         Cell(to_do),
         Cell(where if off else "-"),
     ]
-
-
-def _heat() -> str:
-    return element(
-        "figure",
-        element("div", "", id="heat", class_="chart"),
-        element(
-            "figcaption",
-            "Mean score minus frequency of every batch: orange is overconfident, blue underconfident, white within the tolerance.",
-        ),
-    )
 
 
 def _time(content: WatchContent) -> str:
@@ -108,20 +83,16 @@ def _time(content: WatchContent) -> str:
         ("evidence", "Evidence that calibration was ever off, on a log scale; the alarm is raised at the dashed line."),
         ("reliability", "Confidence and reality before and after the estimated start of the change."),
     ]
-    figures = [
-        element("figure", element("div", "", id=name, class_="chart"), element("figcaption", words))
-        for name, words in charts
-    ]
+    figures = [chart(*one) for one in charts]
     return without + (chooser if len(content.groups) > 1 else "") + element("div", *figures, class_="charts")
 
 
 def _reproduce(content: WatchContent) -> str:
     options = f"tolerance = {content.tolerance:g}, alpha = {content.alpha:g}, run length = {content.run_length}"
-    return box(
-        [
-            ("Made", content.made),
-            ("Command", content.command or "truecal.report.report_watch(...) from Python"),
-            ("Settings", options),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in content.versions.items())),
-        ]
-    )
+    rows = [
+        ("Made", content.made),
+        ("Command", content.command or "truecal.report.report_watch(...) from Python"),
+        ("Settings", options),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in content.versions.items())),
+    ]
+    return terms(rows, "box")

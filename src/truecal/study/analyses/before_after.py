@@ -10,7 +10,7 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate
 from truecal.study.analyses.pareto_sets import METRIC
-from truecal.study.analyses.points import CONDITION, gathered, named, numbers, with_error
+from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, with_error
 from truecal.study.analyses.rankings.paired import PairedDraws
 from truecal.study.store import polars
 from truecal.types import Float64s
@@ -20,24 +20,18 @@ _WHO = ("metric", "lens", *CONDITION, "model", "family", "size")
 
 
 @dataclass(frozen=True, eq=False)
-class RecalibrationEffect:
+class RecalibrationEffect(Analysed):
     """Every model before and after recalibration.
 
-    `frame()` columns: metric, lens, dataset, severity, model, family, size, error, error_after, before, before_low, before_high,
-    after, after_low, after_high, change (after - before; negative is better), supported (from a store: the change is not 0 by
-    a paired comparison on the same rows, with Holm's correction over the models of a condition; from a frame: the two intervals
-    do not overlap; null where that is unknown), n.
+    `frame()` has one row per model and condition. Columns: metric, lens, dataset, severity, model, family, size, error,
+    error_after, before, before_low, before_high, after, after_low, after_high, change (after - before; negative is better),
+    supported (from a store: the change is not 0 by a paired comparison on the same rows, with Holm's correction over the models of
+    a condition; from a frame: the two intervals do not overlap; null where that is unknown), n.
     """
 
     metric: str
     before: str
     after: str
-    notes: tuple[str, ...]
-    _frame: Any
-
-    def frame(self) -> Any:
-        """One row per model and condition."""
-        return self._frame
 
     def summary(self) -> Any:
         """Per condition: models, mean before, mean after, how many improved, how many beyond their intervals, and Kendall's
@@ -118,7 +112,7 @@ def effect_of_recalibration(
     both = both.rename({"value": "before", "low": "before_low", "high": "before_high"})
     names = ("error", "error_after", "before", "before_low", "before_high", "after", "after_low", "after_high")
     table = both.select(*_WHO, *names, "change", "supported", "n").sort(*_WHO[:5])
-    return RecalibrationEffect(metric, before, after, tuple(dict.fromkeys([*notes, *more])), table)
+    return RecalibrationEffect(tuple(dict.fromkeys([*notes, *more])), table, metric, before, after)
 
 
 def _paired(both: Any, source: Any, metric: str, recalibrators: tuple[str, str], lens: str) -> Any:

@@ -36,11 +36,6 @@ class Correlation:
     high: float
     models: int
 
-    @property
-    def sign_known(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return bool(self.low > 0 or self.high < 0)
-
 
 def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: float = 0.95) -> Correlation:
     """The coefficient of two columns of numbers, one row per model.
@@ -91,11 +86,6 @@ class Line:
     high: float
     explained: float  # share of the variance of y (R squared)
     models: int
-
-    @property
-    def sign_known(self) -> bool:
-        """Whether the interval of the slope leaves out 0."""
-        return bool(self.low > 0 or self.high < 0)
 
 
 def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Line:

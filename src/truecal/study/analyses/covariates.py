@@ -7,7 +7,7 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
-from truecal.study.analyses.points import CONDITION, gathered, named, numbers, results, with_error
+from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, results, with_error
 from truecal.study.store import polars
 
 _NOT = (
@@ -28,25 +28,20 @@ _NOT = (
 
 
 @dataclass(frozen=True, eq=False)
-class CovariateTrend:
+class CovariateTrend(Analysed):
     """Every model with its covariate, and how metric and error go with it.
 
-    `frame()` columns: metric, lens, dataset, severity, model, family, size, error, value, bounds, and the covariate. `levels()`:
-    per condition, family (null: all) and value of the covariate the number of models and the means of metric and error. `trends()`,
-    for a covariate of numbers: per condition and family the slope per unit, and Kendall's tau, with intervals.
+    `frame()` has one row per model and condition. Columns: metric, lens, dataset, severity, model, family, size, error, value,
+    bounds, and the covariate. `levels()`: per condition, family (null: all) and value of the covariate the number of models and
+    the means of metric and error. `trends()`, for a covariate of numbers: per condition and family the slope per unit, and
+    Kendall's tau, with intervals.
     """
 
     metric: str
     covariate: str
     recalibrator: str
-    notes: tuple[str, ...]
-    _frame: Any
     _levels: Any
     _trends: Any
-
-    def frame(self) -> Any:
-        """One row per model and condition."""
-        return self._frame
 
     def levels(self) -> Any:
         """One row per condition, family and value of the covariate."""
@@ -110,7 +105,7 @@ def covariate_trend(
     rows, remarks = _rows(every, covariate) if found[covariate].dtype.is_numeric() else ([], [])
     trends = pl.DataFrame(rows, infer_schema_length=None)
     trends = trends.sort(*CONDITION, "family") if rows else trends
-    return CovariateTrend(metric, covariate, recalibrator, (*notes, *gathered(remarks)), found, levels, trends)
+    return CovariateTrend((*notes, *gathered(remarks)), found, metric, covariate, recalibrator, levels, trends)
 
 
 def _rows(every: Any, covariate: str) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:

@@ -8,27 +8,21 @@ import numpy as np
 from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.pareto_sets import METRIC
-from truecal.study.analyses.points import CONDITION, numbers, with_error
+from truecal.study.analyses.points import CONDITION, Analysed, numbers, with_error
 from truecal.study.store import polars
 
 
 @dataclass(frozen=True, eq=False)
-class Dominance:
+class Dominance(Analysed):
     """For every condition and ordered pair of families, how many models of one are beaten by some model of the other.
 
-    A model is beaten by one that is at least as good in error and metric and better in one of them. `frame()` columns: dataset,
-    severity, family, by, models (of the family), beaten, share, dominated (all are beaten, and no model of `by` is by the
-    family).
+    A model is beaten by one that is at least as good in error and metric and better in one of them. `frame()` has one row per
+    condition and ordered pair of families. Columns: dataset, severity, family, by, models (of the family), beaten, share,
+    dominated (all are beaten, and no model of `by` is by the family).
     """
 
     metric: str
     recalibrator: str
-    notes: tuple[str, ...]
-    _frame: Any
-
-    def frame(self) -> Any:
-        """One row per condition and ordered pair of families."""
-        return self._frame
 
     @property
     def always(self) -> tuple[tuple[str, str], ...]:
@@ -83,4 +77,4 @@ def dominance(
                 rows.append({**row, "dominated": lost[a, b] == count and lost[b, a] == 0})
     if not rows:
         raise InputError("no condition has two families to compare")
-    return Dominance(metric, recalibrator, tuple(notes), pl.DataFrame(rows))
+    return Dominance(tuple(notes), pl.DataFrame(rows), metric, recalibrator)

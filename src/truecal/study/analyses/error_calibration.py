@@ -8,26 +8,20 @@ import numpy as np
 from truecal import checks
 from truecal.study.analyses.correlation import METHODS, correlate, few_models, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
-from truecal.study.analyses.points import CONDITION, gathered, named, numbers, with_error
+from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, with_error
 from truecal.study.store import polars
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorAgainstCalibration:
+class ErrorAgainstCalibration(Analysed):
     """Points of models, and the trends through them.
 
-    `frame()` columns: metric, lens, dataset, severity, model, family, size, relative_size (within the family, the largest is 1),
-    error, value, and the bounds of both.
+    `frame()` has one row per model and condition. Columns: metric, lens, dataset, severity, model, family, size, relative_size
+    (within the family, the largest is 1), error, value, and the bounds of both.
     """
 
     metric: str
-    notes: tuple[str, ...]
-    _frame: Any
     _trends: Any
-
-    def frame(self) -> Any:
-        """One row per model and condition."""
-        return self._frame
 
     def trends(self) -> Any:
         """Per condition, and per family in it (family null: all models): the slope of the metric on the error with its interval,
@@ -72,7 +66,7 @@ def error_against_calibration(
             "their order is not supported by the data"
         )
     notes += gathered(remarks)
-    return ErrorAgainstCalibration(metric, tuple(notes), found, pl.DataFrame(rows, infer_schema_length=None))
+    return ErrorAgainstCalibration(tuple(notes), found, metric, pl.DataFrame(rows, infer_schema_length=None))
 
 
 def _trend(condition: tuple[Any, ...], family: str | None, part: Any, level: float) -> dict[str, Any]:

@@ -12,27 +12,22 @@ import numpy as np
 
 from truecal import checks
 from truecal.study.analyses.correlation import FEW, fit_line
-from truecal.study.analyses.points import CONDITION, gathered, named, numbers, with_error
+from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, with_error
 from truecal.study.store import polars
 
 _FEWEST = 4  # models for a line to leave something over
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
+class Residuals(Analysed):
     """Residuals of every score.
 
-    `frame()` columns: metric, lens, dataset, severity, model, family, size, error, value, expected (by the line), residual,
-    standardized (the residual over its own standard error: beyond 2 or -2 a model stands out).
+    `frame()` has one row per score, condition and model. Columns: metric, lens, dataset, severity, model, family, size, error,
+    value, expected (by the line), residual, standardized (the residual over its own standard error: beyond 2 or -2 a model stands
+    out).
     """
 
-    notes: tuple[str, ...]
-    _frame: Any
     _lines: Any
-
-    def frame(self) -> Any:
-        """One row per score, condition and model."""
-        return self._frame
 
     def lines(self) -> Any:
         """Per score and condition: slope with its interval, intercept, share of the variance explained, models."""

@@ -9,30 +9,24 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import fit_line
 from truecal.study.analyses.pareto_sets import METRIC
-from truecal.study.analyses.points import gathered, numbers, with_error
+from truecal.study.analyses.points import Analysed, gathered, numbers, with_error
 from truecal.study.store import polars
 
 _FEWEST = 3  # points for a line with an interval
 
 
 @dataclass(frozen=True, eq=False)
-class LogFits:
+class LogFits(Analysed):
     """Points of models on datasets, and lines log10(metric) = intercept + slope log10(error) through those of a group.
 
-    `frame()` columns: metric, lens, dataset, severity, model, family, size, error, value, and the group. `lines()` columns: the
-    group, slope, slope_low, slope_high, intercept, explained (R squared), points, models.
+    `frame()` has one row per model and condition. Columns: metric, lens, dataset, severity, model, family, size, error, value, and
+    the group. `lines()` columns: the group, slope, slope_low, slope_high, intercept, explained (R squared), points, models.
     """
 
     metric: str
     recalibrator: str
     by: str
-    notes: tuple[str, ...]
-    _frame: Any
     _lines: Any
-
-    def frame(self) -> Any:
-        """One row per model and condition."""
-        return self._frame
 
     def lines(self) -> Any:
         """One row per group."""
@@ -88,11 +82,5 @@ def log_fits(
             remarks.append((f"fewer than {_FEWEST} points leave no interval", str(group)))
     if not rows:
         raise InputError("no point has a logarithm: all estimates or errors are 0")
-    return LogFits(
-        metric,
-        recalibrator,
-        by,
-        (*notes, *gathered(remarks)),
-        usable,
-        pl.DataFrame(rows, infer_schema_length=None).sort(by, nulls_last=True),
-    )
+    lines = pl.DataFrame(rows, infer_schema_length=None).sort(by, nulls_last=True)
+    return LogFits((*notes, *gathered(remarks)), usable, metric, recalibrator, by, lines)

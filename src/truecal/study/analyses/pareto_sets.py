@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
-from truecal.study.analyses.points import CONDITION, at, conditions, gathered, numbers, where, with_error
+from truecal.study.analyses.points import CONDITION, Analysed, at, conditions, gathered, numbers, where, with_error
 from truecal.study.analyses.shifts.reference import references
 from truecal.study.store import polars
 
@@ -54,19 +54,13 @@ def on_front(x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class ParetoSets:
+class ParetoSets(Analysed):
     """Front membership for every metric, condition and model.
 
-    `frame()` columns: metric, lens, dataset, severity, model, family, size, error, value, their bounds, front, supported.
-    `supported` says whether the membership holds wherever in their intervals the true numbers lie (null without intervals).
+    `frame()` has one row per metric, condition and model. Columns: metric, lens, dataset, severity, model, family, size, error,
+    value, their bounds, front, supported. `supported` says whether the membership holds wherever in their intervals the true
+    numbers lie (null without intervals).
     """
-
-    notes: tuple[str, ...]
-    _frame: Any
-
-    def frame(self) -> Any:
-        """One row per metric, condition and model."""
-        return self._frame
 
     def counts(self) -> Any:
         """One row per model: on how many of the fronts it could be on it was, and whether on all of them."""

@@ -5,6 +5,7 @@ means over its seeds, so that the interval is that of a single run and rather to
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,18 @@ _TEXT = ("model", "family", "dataset", "recalibrator", "lens", "selection", "met
 _NUMBERS = ("size", "severity", "seed", "value", "low", "high", "n")
 CONDITION = ("dataset", "severity")
 _KEY = ("metric", "lens", *CONDITION, "model")
+
+
+@dataclass(frozen=True, eq=False)
+class Analysed:
+    """What an analysis found: a table, and notes on what to know before reading it."""
+
+    notes: tuple[str, ...]
+    _frame: Any
+
+    def frame(self) -> Any:
+        """The table (polars); the class says what a row is and which columns there are."""
+        return self._frame
 
 
 def results(frame: Any) -> Any:

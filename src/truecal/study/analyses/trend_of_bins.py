@@ -12,7 +12,7 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.bias_of_bins import squared_bias
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
-from truecal.study.analyses.points import CONDITION, gathered, named, numbers, points, results, with_error
+from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, points, results, with_error
 from truecal.study.metrics.names import Metric, parse_metric
 from truecal.study.store import polars
 
@@ -22,22 +22,16 @@ MEAN_SQUARE = "brier-top"
 
 
 @dataclass(frozen=True, eq=False)
-class BinTrend:
+class BinTrend(Analysed):
     """Slope of each estimator on the classification error, across models.
 
-    `frame()` columns: dataset, severity, metric, scheme, norm, bins (null for estimators without a fixed number), debiased
-    (whether the estimator removes its bias), models, slope, low, high, pearson, pearson_low, pearson_high; and, for equal-mass bins
-    of norm 2, the slopes of the squared error, of its exact bias, and of what remains: slope_squared = slope_bias + slope_rest,
-    rest_low, rest_high.
+    `frame()` has one row per condition and estimator. Columns: dataset, severity, metric, scheme, norm, bins (null for estimators
+    without a fixed number), debiased (whether the estimator removes its bias), models, slope, low, high, pearson, pearson_low,
+    pearson_high; and, for equal-mass bins of norm 2, the slopes of the squared error, of its exact bias, and of what remains:
+    slope_squared = slope_bias + slope_rest, rest_low, rest_high.
     """
 
-    notes: tuple[str, ...]
-    _frame: Any
     _points: Any
-
-    def frame(self) -> Any:
-        """One row per condition and estimator."""
-        return self._frame
 
     def points(self) -> Any:
         """One row per condition, estimator and model: error, value, and for equal-mass bins of norm 2 the bias of its square."""

@@ -72,7 +72,7 @@ class Comparison:
     def tables(self) -> dict[str, tuple[list[str], list[list[str]]]]:
         """Title -> header and rows of every table, for a page."""
         made = words.tables(self)
-        return {title: (list(one.columns), [list(map(str, row)) for row in one.rows]) for title, one in made.items()}
+        return {title: (list(one.columns), [list(row.values()) for row in one]) for title, one in made.items()}
 
     def facts(self) -> list[str]:
         """What was judged, in a few words."""

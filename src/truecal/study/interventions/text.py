@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-import truecal as tc
+from truecal.frame import Frame
 from truecal.study.interventions.config import BASELINE
 from truecal.study.interventions.summary import Compared, Summed
 
@@ -10,7 +10,7 @@ ARROWS = {"lower": "↓", "higher": "↑", "": ""}
 Wanted = Callable[[Summed], str | None]  # the column a number belongs to, or None
 
 
-def tables(found: Compared) -> dict[str, tc.lab.Table]:
+def tables(found: Compared) -> dict[str, Frame]:
     """Title -> table with one row per intervention: mean ± standard deviation over the seeds, and an arrow where it changed."""
     first = next(iter(found.plan.lenses.groupings), "")
     shown = {
@@ -99,15 +99,15 @@ def _counted(names: list[str]) -> str:
 
 def text(found: Compared) -> str:
     """All tables, the answer and the notes."""
-    return _joined(found, lambda title, table: f"{title}\n\n{table.text()}", "\n\n")
+    return _joined(found, lambda title, table: f"{title}\n\n{table.to_text()}", "\n\n")
 
 
 def markdown(found: Compared) -> str:
     """The same as Markdown."""
-    return _joined(found, lambda title, table: f"## {title}\n\n{table.markdown()}", "\n\n")
+    return _joined(found, lambda title, table: f"## {title}\n\n{table.to_markdown()}", "\n\n")
 
 
-def _joined(found: Compared, show: Callable[[str, tc.lab.Table], str], gap: str) -> str:
+def _joined(found: Compared, show: Callable[[str, Frame], str], gap: str) -> str:
     rows, seeds = found.rows, len(found.plan.seeds)
     same = "" if rows["test originals"] == rows["test"] else f" (made from {rows['test originals']} originals)"
     head = (
@@ -122,7 +122,7 @@ def _joined(found: Compared, show: Callable[[str, tc.lab.Table], str], gap: str)
     return gap.join(parts)
 
 
-def _table(found: Compared, wanted: Wanted, *, difference: bool = False) -> tc.lab.Table:
+def _table(found: Compared, wanted: Wanted, *, difference: bool = False) -> Frame:
     cells: dict[str, dict[str, str]] = {}
     names: list[str] = []
     floor: dict[str, str] = {}
@@ -141,7 +141,11 @@ def _table(found: Compared, wanted: Wanted, *, difference: bool = False) -> tc.l
     rows = [(kind, *(cells.get(kind, {}).get(name, "-") for name in names)) for kind in found.choice.strengths]
     if floor:
         rows.append(("if calibrated", *(floor.get(name, "-") for name in names)))
-    return tc.lab.Table(("intervention", *names), tuple(rows))
+    return _framed(("intervention", *names), rows)
+
+
+def _framed(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Frame:
+    return Frame(dict(zip(columns, zip(*rows, strict=True), strict=True)))
 
 
 def _cell(one: Summed, difference: bool) -> str:
@@ -155,7 +159,7 @@ def _cell(one: Summed, difference: bool) -> str:
     return f"{one.mean:.4f}{spread} {ARROWS[one.verdict]}".rstrip()
 
 
-def _strengths(found: Compared) -> tc.lab.Table:
+def _strengths(found: Compared) -> Frame:
     rows = []
     for kind, strength in found.choice.strengths.items():
         tried = [t for t in found.choice.tried if t.intervention == kind]
@@ -164,7 +168,7 @@ def _strengths(found: Compared) -> tc.lab.Table:
         error, right = (sum(getattr(t, name) for t in mine) / len(mine) for name in ("error", "accuracy"))
         chosen = "-" if strength is None else str(strength)
         rows.append((kind, chosen, "-" if strength is None else ", ".join(others), f"{error:.4f}", f"{right:.4f}"))
-    return tc.lab.Table(("intervention", "strength", "tried", "usual error", "accuracy"), tuple(rows))
+    return _framed(("intervention", "strength", "tried", "usual error", "accuracy"), rows)
 
 
 def _of_lens(*starts: str) -> Wanted:

@@ -21,13 +21,13 @@ from functools import cache
 from typing import Any
 
 import truecal as tc
+from truecal import names as vocabulary
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 
 GRID = "paper-grid"
 GRID_BINS = (5, 10, 15, 20, 50, 100)
 SCORES = ("nll", "brier", "brier-top", "error", "confidence")
-_NORMS = {"l1": 1.0, "l2": 2.0, "max": float("inf")}
 _MOST_BINS = 100_000
 _PATTERN = re.compile(
     r"(?P<ece>ece)-(?P<ece_scheme>width|mass)-(?P<ece_bins>[0-9]+)-(?P<ece_norm>l1|l2|max)"
@@ -103,7 +103,7 @@ def parse_metric(name: str) -> Metric:
     if bins is not None and not 1 <= int(bins) <= _MOST_BINS:
         raise InputError(f"{name!r} asks for {bins} bins; use from 1 to {_MOST_BINS}")
     scheme = parts.get(f"{kind}_scheme") or ("mass" if kind in ("debiased", "exact") else None)
-    return Metric(name, kind, scheme, None if bins is None else int(bins), _NORMS[str(parts[f"{kind}_norm"])])
+    return Metric(name, kind, scheme, None if bins is None else int(bins), vocabulary.NORMS[str(parts[f"{kind}_norm"])])
 
 
 def metrics_of(names: tuple[str, ...], lens: str) -> tuple[Metric, ...]:
@@ -127,7 +127,7 @@ def _grid(lens: str) -> tuple[str, ...]:
     """
     if lens == "":
         return SCORES
-    binned = tuple(f"ece-{s}-{b}-{p}" for s in ("width", "mass") for b in GRID_BINS for p in _NORMS)
+    binned = tuple(f"ece-{s}-{b}-{p}" for s in ("width", "mass") for b in GRID_BINS for p in vocabulary.NORMS)
     both = (*binned, "debiased-15-l1", "debiased-15-l2")
     if lens == "class-wise":
         return both

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import truecal as tc
-from truecal.lab.papers.drawing import Line, lines, panels
+from truecal.lab.papers.drawing import Line, banded, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.kumar.grouped import (
     Grouped,
@@ -96,8 +96,7 @@ def deviations(name: str, prepare: Prepare, bins: tuple[int, int], what: str) ->
                 curves: dict[str, Line] = {}
                 for kind in KINDS:
                     part = [r for r in table if (r["bins"], r["estimator"]) == (count, kind)]
-                    half = [(r["high_90"] - r["low_90"]) / 2 for r in part]
-                    curves[kind] = ([r["n"] for r in part], [r["mean_squared_deviation"] for r in part], half)
+                    curves[kind] = banded(part, "n", "mean_squared_deviation")
                 lines(axes, curves, title=f"{count} bins", x="rows", y="mean squared deviation")
 
         return Experiment(name, f"how far estimates of {what} are from the truth", table, draw)

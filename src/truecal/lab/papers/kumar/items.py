@@ -7,8 +7,8 @@ from truecal.lab.papers.item import VGG, Item, Row, only, se_of, with_se
 from truecal.lab.papers.kumar.recalibrating import lower_loss_at
 
 
-def _binned(table: Frame, bins: int, scheme: str = "mass", kind: str = "plugin") -> float:
-    return float(only(table, bins=bins, scheme=scheme, estimator=kind)[0]["error"])
+def _binned(table: Frame, bins: int) -> float:
+    return float(only(table, bins=bins, scheme="mass", estimator="plugin")[0]["error"])
 
 
 def _binned_words(table: Frame, bins: int) -> str:
@@ -54,21 +54,24 @@ def _ratio_of(first: Row, second: Row) -> tuple[float, float]:
     return ratio, ratio * float(np.hypot(*parts))
 
 
-def _closer(table: Frame, bins: int, n: int) -> float:
+def _deviations(table: Frame, bins: int) -> tuple[Row, Row]:
+    """Plug-in and debiased estimates from 1000 rows."""
+    plugin, debiased = (only(table, bins=bins, n=1000, estimator=kind)[0] for kind in ("plugin", "debiased"))
+    return plugin, debiased
+
+
+def _closer(table: Frame, bins: int) -> float:
     """How many times smaller the mean squared deviation of the debiased estimate is."""
-    plugin, debiased = (
-        only(table, bins=bins, n=n, estimator=kind)[0]["mean_squared_deviation"] for kind in ("plugin", "debiased")
-    )
-    return float(plugin / debiased)
+    return _times(*_deviations(table, bins), "mean_squared_deviation")[0]
 
 
-def _closer_words(table: Frame, bins: int, n: int) -> str:
-    plugin, debiased = (only(table, bins=bins, n=n, estimator=kind)[0] for kind in ("plugin", "debiased"))
-    return with_se(*_times(plugin, debiased, "mean_squared_deviation"), 1)
+def _closer_words(table: Frame, bins: int) -> str:
+    return with_se(*_times(*_deviations(table, bins), "mean_squared_deviation"), 1)
 
 
-def _mean_deviation(table: Frame, bins: int) -> tuple[float, float]:
-    plugin, debiased = (only(table, bins=bins, estimator=kind)[0]["mean_deviation"] for kind in ("plugin", "debiased"))
+def _mean_deviation(table: Frame) -> tuple[float, float]:
+    """Means of |estimate - truth| with 100 bins, plug-in and debiased."""
+    plugin, debiased = (only(table, bins=100, estimator=kind)[0]["mean_deviation"] for kind in ("plugin", "debiased"))
     return float(plugin), float(debiased)
 
 
@@ -86,10 +89,9 @@ def _most_bins(table: Frame, kind: str) -> int:
     return int(min(allowed, key=lambda r: r["mean_squared_error"])["bins"]) if allowed else 0
 
 
-_NO_DATA = "needs outputs that are not public here; the command takes them with --data"
+_NO_DATA = "needs outputs that are not public here; the command takes them with --data; without it 50,000 rows of an ImageNet world"
 ITEMS: tuple[Item, ...] = (
     Item(
-        "K",
         "Figure 1",
         "three approaches to recalibration",
         "kumar-fig1",
@@ -98,7 +100,6 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: len(set(t["scaling-binning"].tolist())) == 4,
     ),
     Item(
-        "K",
         "Example 3.2",
         "binned error 0, true error >= 0.49",
         "kumar-ex3.2",
@@ -107,7 +108,6 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: t["binned_error_l1"].max() < 0.001 and t["true_error_l1"].min() >= 0.49,
     ),
     Item(
-        "K",
         "Proposition 3.3",
         "binning underestimates the error",
         "kumar-fig2-worlds",
@@ -116,17 +116,15 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: all(r["mean_percent"] <= 1.02 * r["truth_percent"] for r in only(t, estimator="debiased")),
     ),
     Item(
-        "K",
         "Figure 2a",
         "binned l2 error by bins, ImageNet",
         "kumar-fig2",
         printed="0.02 at 15 bins, twice that at more",
         ours=lambda t: f"stand-in world: {_binned_words(t, 15)}, {_binned_words(t, 100)}",
         holds=lambda t: _binned(t, 100) > _binned(t, 2),
-        reason=f"{_NO_DATA}; without it 50,000 rows of an ImageNet world",
+        reason=_NO_DATA,
     ),
     Item(
-        "K",
         "Figure 2b",
         "binned l2 error by bins, CIFAR-10",
         "kumar-fig2",
@@ -136,7 +134,6 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: _binned(t, 2) < _binned(t, 15) < _binned(t, 100),
     ),
     Item(
-        "K",
         "Figure 3a",
         "scaling-binning below histogram binning, 100 bins",
         "kumar-fig3a",
@@ -146,7 +143,6 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: 0.2 < _kumar(t, 100) < 0.5,
     ),
     Item(
-        "K",
         "Figure 3b",
         "mean squared error at calibration error <= 0.02",
         "kumar-fig3b",
@@ -156,29 +152,24 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: 0.05 < lower_loss_at(t, 0.02) < 0.13,
     ),
     Item(
-        "K",
         "Figure 4",
         "debiased estimate closer (squared, marginal)",
         "kumar-fig4",
         VGG,
         "much closer at 100 bins",
-        ours=lambda t: (
-            f"n = 1000: {_closer_words(t, 10, 1000)} times at 10 bins, {_closer_words(t, 100, 1000)} times at 100"
-        ),
-        holds=lambda t: _closer(t, 100, 1000) > 4,
+        ours=lambda t: f"n = 1000: {_closer_words(t, 10)} times at 10 bins, {_closer_words(t, 100)} times at 100",
+        holds=lambda t: _closer(t, 100) > 4,
     ),
     Item(
-        "K",
         "Figure 5",
         "binned l1 error by bins, ImageNet",
         "kumar-fig5",
         printed="rises with bins",
         ours=lambda t: f"stand-in world: {_binned_words(t, 2)}, {_binned_words(t, 100)}",
         holds=lambda t: _binned(t, 100) > _binned(t, 2),
-        reason=f"{_NO_DATA}; without it 50,000 rows of an ImageNet world",
+        reason=_NO_DATA,
     ),
     Item(
-        "K",
         "Figure 6",
         "binned l1 error by bins, CIFAR-10",
         "kumar-fig6",
@@ -188,17 +179,15 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: _binned(t, 100) > _binned(t, 2),
     ),
     Item(
-        "K",
         "Figure 7a",
         "top label, ImageNet, 100 bins",
         "kumar-fig7",
         printed="nearly 5 times lower",
         ours=lambda t: f"stand-in world: {_times_lower_words(t, 100)} times lower",
         holds=lambda t: _kumar(t, 100) > 0.5,
-        reason=f"{_NO_DATA}; without it 50,000 rows of an ImageNet world",
+        reason=_NO_DATA,
     ),
     Item(
-        "K",
         "Figure 7b",
         "top label, CIFAR-10: better above 30 bins",
         "kumar-fig7",
@@ -209,7 +198,6 @@ ITEMS: tuple[Item, ...] = (
         reason="at 10 and 20 bins it is higher (by half); at 5 both lie within each other's 90 % interval",
     ),
     Item(
-        "K",
         "Figure 8",
         "squared error falls as 1/n (n 1000 to 2000)",
         "kumar-e-a",
@@ -223,7 +211,6 @@ ITEMS: tuple[Item, ...] = (
         ),
     ),
     Item(
-        "K",
         "Figure 9, Theorem 4.1",
         "squared error by bins (5 to 20, n = 2000)",
         "kumar-e-a",
@@ -238,7 +225,6 @@ ITEMS: tuple[Item, ...] = (
         ),
     ),
     Item(
-        "K",
         "Figure 10",
         "P(Y | z) of the synthetic experiments",
         "kumar-fig10",
@@ -247,7 +233,6 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: bool(np.all(np.diff(t["p_a"]) > 0)),
     ),
     Item(
-        "K",
         "Figure 11",
         "scaling over scaling-binning, n = 3000",
         "kumar-e-b",
@@ -256,62 +241,53 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: 3.5 < _scaling_ratio(t)[0] < 7,
     ),
     Item(
-        "K",
         "Figure 12",
         "debiased l1 estimate closer, ImageNet",
         "kumar-fig12",
         printed="much closer",
         ours=lambda t: (
-            f"stand-in world, n = 1000: {_closer_words(t, 15, 1000)} times at 15 bins, "
-            f"{_closer_words(t, 100, 1000)} times at 100"
+            f"stand-in world, n = 1000: {_closer_words(t, 15)} times at 15 bins, {_closer_words(t, 100)} times at 100"
         ),
-        holds=lambda t: _closer(t, 100, 1000) > 1.2,
-        reason=f"{_NO_DATA}; without it 50,000 rows of an ImageNet world",
+        holds=lambda t: _closer(t, 100) > 1.2,
+        reason=_NO_DATA,
     ),
     Item(
-        "K",
         "Figure 13",
         "debiased l1 estimate closer, CIFAR-10",
         "kumar-fig13",
         VGG,
         "closer",
-        ours=lambda t: (
-            f"n = 1000: {_closer_words(t, 15, 1000)} times at 15 bins, {_closer_words(t, 100, 1000)} times at 100"
-        ),
-        holds=lambda t: _closer(t, 100, 1000) > 1.2,
+        ours=lambda t: f"n = 1000: {_closer_words(t, 15)} times at 15 bins, {_closer_words(t, 100)} times at 100",
+        holds=lambda t: _closer(t, 100) > 1.2,
     ),
     Item(
-        "K",
         "Figure 14",
         "histograms of |estimate - truth|, squared marginal",
         "kumar-fig14",
         VGG,
         "much closer at 100 bins",
-        ours=lambda t: "100 bins: mean {:.2g} against {:.2g}".format(*_mean_deviation(t, 100)),
-        holds=lambda t: _mean_deviation(t, 100)[1] < 0.6 * _mean_deviation(t, 100)[0],
+        ours=lambda t: "100 bins: mean {:.2g} against {:.2g}".format(*_mean_deviation(t)),
+        holds=lambda t: _mean_deviation(t)[1] < 0.6 * _mean_deviation(t)[0],
     ),
     Item(
-        "K",
         "Figure 15",
         "the same for l1, ImageNet",
         "kumar-fig15",
         printed="much closer",
-        ours=lambda t: "stand-in world, 100 bins: mean {:.2g} against {:.2g}".format(*_mean_deviation(t, 100)),
-        holds=lambda t: _mean_deviation(t, 100)[1] < _mean_deviation(t, 100)[0],
-        reason=f"{_NO_DATA}; without it 50,000 rows of an ImageNet world",
+        ours=lambda t: "stand-in world, 100 bins: mean {:.2g} against {:.2g}".format(*_mean_deviation(t)),
+        holds=lambda t: _mean_deviation(t)[1] < _mean_deviation(t)[0],
+        reason=_NO_DATA,
     ),
     Item(
-        "K",
         "Figure 16",
         "the same for l1, CIFAR-10",
         "kumar-fig16",
         VGG,
         "closer",
-        ours=lambda t: "100 bins: mean {:.2g} against {:.2g}".format(*_mean_deviation(t, 100)),
-        holds=lambda t: _mean_deviation(t, 100)[1] < _mean_deviation(t, 100)[0],
+        ours=lambda t: "100 bins: mean {:.2g} against {:.2g}".format(*_mean_deviation(t)),
+        holds=lambda t: _mean_deviation(t)[1] < _mean_deviation(t)[0],
     ),
     Item(
-        "K",
         "Figure 17",
         "bins that keep the error below 1.5 %",
         "kumar-fig17",
@@ -321,57 +297,46 @@ ITEMS: tuple[Item, ...] = (
         holds=lambda t: _most_bins(t, "debiased") > _most_bins(t, "plugin"),
     ),
     Item(
-        "K",
         "Definitions 2.1 to 2.5",
         "calibration errors and binning",
         reason="tc.measure with lens=tc.TopLabel() or tc.ClassWise(), tested against their formulas",
     ),
     Item(
-        "K",
         "Definitions 5.1, 5.2, G.3",
         "plug-in and debiased estimators",
         reason="tc.BinnedECE and tc.DebiasedECE(norm=2 or 1), tested against their formulas",
     ),
     Item(
-        "K",
         "Theorems 5.3, 5.4",
         "sample complexity B against sqrt(B)",
         "kumar-fig4",
         VGG,
         "bounds without constants",
-        ours=lambda t: f"n = 1000: {_closer_words(t, 100, 1000)} times closer at 100 bins",
-        holds=lambda t: _closer(t, 100, 1000) > _closer(t, 10, 1000),
+        ours=lambda t: f"n = 1000: {_closer_words(t, 100)} times closer at 100 bins",
+        holds=lambda t: _closer(t, 100) > _closer(t, 10),
     ),
     Item(
-        "K",
         "Lemma 4.3, Theorems F.6, F.9",
         "well-balanced bins; explicit bounds",
         reason="proofs; tc.verify promises with bounds of its own",
     ),
-    Item("K", "Proposition D.4", "bound of the mean squared error", reason="a proof; Figure 3b measures it"),
+    Item("Proposition D.4", "bound of the mean squared error", reason="a proof; Figure 3b measures it"),
+    Item("Definition 3.1", "the binned version of the error", reason="tc.BinnedECE and tc.DebiasedECE; see Figure 2"),
     Item(
-        "K", "Definition 3.1", "the binned version of the error", reason="tc.BinnedECE and tc.DebiasedECE; see Figure 2"
-    ),
-    Item(
-        "K",
         "Section 4.1",
         "the scaling-binning calibrator, three steps",
         reason='tc.ScalingBinning(loss="squared", split="thirds")',
     ),
-    Item("K", "Definition 4.2", "well-balanced bins", reason="tc.verify(...).balance and .well_balanced"),
+    Item("Definition 4.2", "well-balanced bins", reason="tc.verify(...).balance and .well_balanced"),
     Item(
-        "K",
         "Definition B.1",
         "calibration errors of any norm",
         reason="norm= of every estimator; tests/estimate/test_oracles.py",
     ),
     Item(
-        "K",
         "Definitions G.1, G.2",
         "bounds of the marginal error",
         reason="tc.verify(lens=tc.ClassWise()); docs/recalibrate.md",
     ),
-    Item(
-        "K", "Definition G.3, other norms", "debiased l1 and l3 errors", reason="tc.DebiasedECE(bins=None, norm=1 | 3)"
-    ),
+    Item("Definition G.3, other norms", "debiased l1 and l3 errors", reason="tc.DebiasedECE(bins=None, norm=1 | 3)"),
 )

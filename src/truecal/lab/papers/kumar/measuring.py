@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from truecal.lab.papers.drawing import Line, lines, panels
+from truecal.lab.papers.drawing import Line, banded, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.kumar.grouped import TAIL, Grouped, Groups, mass_edges, platt, shuffled_parts, top_rows
 from truecal.lab.trials.trials import Field, tidy
@@ -56,8 +56,7 @@ def binned_errors(name: str, norm: int, schemes: tuple[Scheme, ...]) -> Callable
                 curves: dict[str, Line] = {}
                 for kind in ("plugin", "debiased"):
                     part = [r for r in table if (r["scheme"], r["estimator"]) == (scheme, kind)]
-                    half = [(r["high_90"] - r["low_90"]) / 2 for r in part]
-                    curves[kind] = ([r["bins"] for r in part], [r["error"] for r in part], half)
+                    curves[kind] = banded(part, "bins", "error")
                 lines(axes, curves, title=f"equal {scheme}", x="bins", y=f"binned l{norm} error", log_x=True)
 
         return Experiment(name, f"binned l{norm} error of a Platt-scaled model by number of bins", table, draw)

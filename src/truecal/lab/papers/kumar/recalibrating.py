@@ -12,7 +12,7 @@ import numpy as np
 
 import truecal as tc
 from truecal.frame import Frame
-from truecal.lab.papers.drawing import Line, lines
+from truecal.lab.papers.drawing import banded, lines
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.kumar.grouped import Grouped, class_rows, marginal_squared, marginals, mean_interval, top_rows
 from truecal.lab.trials.trials import Field, tidy
@@ -43,16 +43,8 @@ def _compared(errors: dict[tuple[int, str], Array], repeats: int) -> Frame:
     for (bins, method), found in errors.items():
         squared, losses = found.T
         histogram = errors[bins, METHODS[0]][:, 0].mean()
-        rows.append(
-            (
-                bins,
-                method,
-                repeats,
-                *mean_interval(squared),
-                float(losses.mean()),
-                float(1 - squared.mean() / histogram),
-            )
-        )
+        means = (float(losses.mean()), float(1 - squared.mean() / histogram))
+        rows.append((bins, method, repeats, *mean_interval(squared), *means))
     return tidy(_COLUMNS, rows)
 
 
@@ -144,11 +136,7 @@ def figure_7(setting: Setting) -> Experiment:
 
 def _by_bins(name: str, title: str, table: Frame) -> Experiment:
     def draw(figure: "Figure") -> None:
-        curves: dict[str, Line] = {}
-        for method in METHODS:
-            part = [r for r in table if r["method"] == method]
-            half = [(r["high_90"] - r["low_90"]) / 2 for r in part]
-            curves[method] = ([r["bins"] for r in part], [r["squared_error"] for r in part], half)
+        curves = {m: banded([r for r in table if r["method"] == m], "bins", "squared_error") for m in METHODS}
         lines(figure.subplots(), curves, x="bins", y="squared calibration error")
 
     return Experiment(name, title, table, draw)

@@ -21,6 +21,7 @@ from truecal.lab.trials.estimators import peng_estimators
 from truecal.lab.trials.trials import Field, Trial, tidy
 from truecal.lab.worlds.fit_world import fit_world
 from truecal.lab.worlds.paper_worlds import DATASETS, KNN_REGIONS, PAPER_WORLDS, dataset_of
+from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
 
 if TYPE_CHECKING:
@@ -73,6 +74,12 @@ def benchmark(group: str, setting: Setting) -> list[Trial]:
     return setting.trials(peng_estimators, world_groups(setting)[group], n=SIZES)
 
 
+def _percent(part: list[Trial]) -> tuple[Array, float]:
+    """Biases in percent, and the standard error of their mean."""
+    error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
+    return np.array([100 * t.bias for t in part]), error
+
+
 def means(setting: Setting) -> Experiment:
     """Mean bias and mean |bias| over worlds and sizes, by group, dataset and estimator, beside the paper's."""
     rows: list[tuple[Field, ...]] = []
@@ -82,8 +89,7 @@ def means(setting: Setting) -> Experiment:
         for dataset in ("all", *DATASETS.values()):
             for name in ESTIMATORS:
                 part = [t for t in made if t.estimator_name == name and dataset in ("all", dataset_of(t.world_name))]
-                bias = np.array([100 * t.bias for t in part])
-                error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
+                bias, error = _percent(part)
                 paper = PAPER_MEANS.get((group, dataset, name), (None, None))
                 rows.append(
                     (group, dataset, name, setting.m, float(bias.mean()), error, float(np.abs(bias).mean()), *paper)
@@ -179,8 +185,7 @@ def alphas(setting: Setting) -> Experiment:
         made = setting.trials(variants, world_groups(setting)[group], n=SIZES)
         for name in dict.fromkeys(t.estimator_name for t in made):
             part = [t for t in made if t.estimator_name == name]
-            bias = np.array([100 * t.bias for t in part])
-            error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
+            bias, error = _percent(part)
             rmse = float(np.mean([100 * t.rmse for t in part]))
             rows.append((group, name, setting.m, float(bias.mean()), error, float(np.abs(bias).mean()), rmse))
     table = tidy(("worlds", "variant", "m", "mean_bias", "mean_bias_se", "mean_abs_bias", "mean_rmse"), rows)
@@ -221,12 +226,11 @@ def figure_7(setting: Setting) -> Experiment:
     table = tidy((*columns, "recalibrated_bias", "recalibrated_se"), rows)
 
     def draw(figure: "Figure") -> None:
-        records = table
         for axes, dataset in zip(panels(figure, 3), DATASETS.values(), strict=True):
             axes.axhline(0, color="green", linewidth=0.8)
             axes.axvline(0, color="green", linewidth=0.8)
             for name in ESTIMATORS:
-                part = [r for r in records if (r["estimator"], r["dataset"]) == (name, dataset)]
+                part = [r for r in table if (r["estimator"], r["dataset"]) == (name, dataset)]
                 xs, ys = ([float(r[f"{group}_bias"]) for r in part] for group in groups)
                 axes.scatter(xs, ys, s=12, label=name)
             axes.set(title=dataset, xlabel="bias, uncalibrated (%)", ylabel="bias, recalibrated (%)")
@@ -245,8 +249,7 @@ def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], 
                 for n in SIZES:
                     part = [t for t in results if (t.estimator_name, t.n) == (estimator, n)]
                     part = [t for t in part if dataset_of(t.world_name) == dataset]
-                    bias = np.array([100 * t.bias for t in part])
-                    error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
+                    bias, error = _percent(part)
                     rows.append((group, dataset, estimator, n, setting.m, float(bias.mean()), error, float(bias.std())))
     columns = ("worlds", "dataset", "estimator", "n", "m", "bias_percent", "bias_se", "std_between_worlds")
     table = tidy(columns, rows)
@@ -254,14 +257,11 @@ def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], 
     def draw(figure: "Figure") -> None:
         if len(groups) > 1:
             figure.set_size_inches(10, 8)
-        records = table
         kinds = [(group, dataset) for group in groups for dataset in DATASETS.values()]
         for axes, (group, dataset) in zip(panels(figure, len(kinds), share_y=False), kinds, strict=True):
             curves: dict[str, Line] = {}
             for estimator in estimators:
-                part = [
-                    r for r in records if (r["worlds"], r["dataset"], r["estimator"]) == (group, dataset, estimator)
-                ]
+                part = [r for r in table if (r["worlds"], r["dataset"], r["estimator"]) == (group, dataset, estimator)]
                 numbers = ("n", "bias_percent", "std_between_worlds")
                 xs, ys, band = ([float(r[key]) for r in part] for key in numbers)
                 curves[estimator] = (xs, ys, band)

@@ -161,12 +161,11 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
 
     def draw(figure: "Figure") -> None:
         figure.set_size_inches(12, 12)
-        records = table
         metrics = ("BIN", "LB", "DEBIAS", "SWEEP")
         kinds = [(metric, scheme) for metric in metrics for scheme in ("width", "mass")]
         limit = float(np.abs(table[quantity].astype(float)).max())
         for axes, (metric, scheme) in zip(panels(figure, 8, columns=2, share_y=False), kinds, strict=True):
-            part = [r for r in records if (r["metric"], r["scheme"]) == (metric, scheme)]
+            part = [r for r in table if (r["metric"], r["scheme"]) == (metric, scheme)]
             bins = list(dict.fromkeys(r["bins"] for r in part))
             numbers = [[float(r[quantity]) for r in part if r["bins"] == b] for b in bins]
             heat(
@@ -221,11 +220,10 @@ def figure_15(setting: Setting) -> Experiment:
     table = tidy(columns, rows)
 
     def draw(figure: "Figure") -> None:
-        records = table
         for axes, name in zip(panels(figure, 2, columns=2, share_y=False), worlds, strict=True):
             curves = {}
             for n in sizes:
-                part = [r for r in records if (r["world"], r["n"]) == (name, n)]
+                part = [r for r in table if (r["world"], r["n"]) == (name, n)]
                 curves[f"n={n}"] = ([float(r["bins"]) for r in part], [float(r["mean_percent"]) for r in part])
                 axes.axvline(float(part[0]["sweep_bins"]), linestyle="--", linewidth=0.8, color="grey")
             axes.axhline(100 * worlds[name].true_error(), linestyle="--", color="black", linewidth=0.8)

@@ -50,11 +50,10 @@ def figure_8(setting: Setting, *, n: tuple[int, ...] = SIZES, errors: tuple[floa
     table = tidy(columns, rows)
 
     def draw(figure: "Figure") -> None:
-        records = table
         for axes, size in zip(panels(figure, len(n)), n, strict=True):
             drawn = {}
             for name in estimators:
-                part = [r for r in records if (r["estimator"], r["n"]) == (name, size)]
+                part = [r for r in table if (r["estimator"], r["n"]) == (name, size)]
                 drawn[name] = ([100 * float(r["true_error"]) for r in part], [float(r["miss_rate"]) for r in part])
             lines(axes, drawn, title=f"n = {size}", x="true error (%)", y="chance to miss it", log_x=True)
 

@@ -22,22 +22,6 @@ RESNET110_C10: Mapping[str, tuple[float, float | None, float | None]] = MappingP
     }
 )
 
-# AIC of the best curve of every network.
-BEST_AIC: Mapping[str, float] = MappingProxyType(
-    {
-        "resnet110_c10": 2779.22,
-        "resnet110_SD_c10": 2498.98,
-        "resnet_wide32_c10": 2483.34,
-        "densenet40_c10": 2910.62,
-        "resnet110_c100": 8181.97,
-        "resnet110_SD_c100": 7873.61,
-        "resnet_wide32_c100": 7183.93,
-        "densenet40_c100": 8158.28,
-        "resnet152_imgnet": 18729.85,
-        "densenet161_imgnet": 18202.41,
-    }
-)
-
 # Table 3: equal-width ECE (norm 2, percent) on the networks' own outputs, and averaged over simulations.
 TABLE_3: Mapping[str, tuple[float, float]] = MappingProxyType(
     {

@@ -10,28 +10,22 @@ from numpy.typing import NDArray
 from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlation_bounds, few_models
-from truecal.study.analyses.points import CONDITION, gathered, named, numbers, points, results
+from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, points, results
 from truecal.study.store import polars
 from truecal.types import Float64s
 
 
 @dataclass(frozen=True, eq=False)
-class RankAgreement:
+class RankAgreement(Analysed):
     """Agreement of every pair of metrics in ranking the models, under every condition.
 
-    `frame()` columns: dataset, severity, metric_a, metric_b, models, tau, low, high, pairs, flips, supported_flips. tau is
-    Kendall's tau-b, with the analytic interval of the `correlation` file beside. A flip is a pair of models that the two metrics
-    order in opposite ways (ties are no flips); it is supported if under both metrics the intervals of the two do not overlap, and
-    supported_flips is null where a metric has no intervals.
+    `frame()` has one row per condition and pair of metrics. Columns: dataset, severity, metric_a, metric_b, models, tau, low,
+    high, pairs, flips, supported_flips. tau is Kendall's tau-b, with the analytic interval of the `correlation` file beside. A
+    flip is a pair of models that the two metrics order in opposite ways (ties are no flips); it is supported if under both metrics
+    the intervals of the two do not overlap, and supported_flips is null where a metric has no intervals.
     """
 
-    notes: tuple[str, ...]
-    _frame: Any
     _points: Any
-
-    def frame(self) -> Any:
-        """One row per condition and pair of metrics."""
-        return self._frame
 
     def flips(self, metric_a: str | None = None, metric_b: str | None = None) -> Any:
         """The pairs of models that flip, for the metrics named (default: all pairs of metrics).

@@ -8,7 +8,7 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import METHODS, correlate, few_models
 from truecal.study.analyses.pareto_sets import METRIC
-from truecal.study.analyses.points import CONDITION, at, conditions, gathered, named, numbers, with_error
+from truecal.study.analyses.points import CONDITION, Analysed, at, conditions, gathered, named, numbers, with_error
 from truecal.study.analyses.shifts.reference import references
 from truecal.study.store import polars
 
@@ -17,21 +17,15 @@ PAIRS = (*_PAIRS, ("error out, metric out", "error_outside", "outside"))
 
 
 @dataclass(frozen=True, eq=False)
-class InAndOut:
+class InAndOut(Analysed):
     """Every model on clean (inside) and on shifted data (outside).
 
-    `frame()` columns: dataset, severity (of the shifted data), clean (dataset), model, family, size, inside, outside (the metric),
-    their bounds, error_inside, error_outside.
+    `frame()` has one row per shifted condition and model. Columns: dataset, severity (of the shifted data), clean (dataset),
+    model, family, size, inside, outside (the metric), their bounds, error_inside, error_outside.
     """
 
     metric: str
-    notes: tuple[str, ...]
-    _frame: Any
     _correlations: Any
-
-    def frame(self) -> Any:
-        """One row per shifted condition and model."""
-        return self._frame
 
     def correlations(self) -> Any:
         """Per shifted condition, pair of numbers and coefficient: value, low, high, models.
@@ -103,7 +97,7 @@ def in_and_out(
     correlations = pl.DataFrame(rows, infer_schema_length=None)
     remarks += _open(correlations, metric)
     notes += gathered(remarks)
-    return InAndOut(metric, tuple(dict.fromkeys(notes)), table, correlations)
+    return InAndOut(tuple(dict.fromkeys(notes)), table, metric, correlations)
 
 
 def _open(correlations: Any, metric: str) -> list[tuple[str, str]]:

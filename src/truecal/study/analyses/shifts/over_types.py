@@ -9,7 +9,7 @@ import numpy as np
 from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.pareto_sets import METRIC
-from truecal.study.analyses.points import at, conditions, numbers, with_error
+from truecal.study.analyses.points import Analysed, at, conditions, numbers, with_error
 from truecal.study.analyses.shifts.reference import references
 from truecal.study.store import polars
 
@@ -17,22 +17,17 @@ _MODEL = ["model", "family", "size"]
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftOverTypes:
+class ShiftOverTypes(Analysed):
     """Every model at every severity, mean over the shifted datasets (types of corruption) of one clean dataset.
 
-    `frame()` columns: clean, severity, model, family, size, types (how many), value and error, each with the bounds of the mean
-    over types (Student's, types being the sample; null for fewer than three), value_beside_largest (minus the value of the largest
-    model of the family at the same severity) and relative_size (within the family, the largest is 1).
+    `frame()` has one row per clean dataset, severity and model; severity 0 is the clean dataset. Columns: clean, severity, model,
+    family, size, types (how many), value and error, each with the bounds of the mean over types (Student's, types being the
+    sample; null for fewer than three), value_beside_largest (minus the value of the largest model of the family at the same
+    severity) and relative_size (within the family, the largest is 1).
     """
 
     metric: str
     recalibrator: str
-    notes: tuple[str, ...]
-    _frame: Any
-
-    def frame(self) -> Any:
-        """One row per clean dataset, severity and model; severity 0 is the clean dataset."""
-        return self._frame
 
 
 @checks.checked
@@ -75,7 +70,7 @@ def shift_over_types(
         pl.when(known).then(pl.col("value") - top).alias("value_beside_largest"),
         pl.when(known).then(pl.col("size") / largest).alias("relative_size"),
     ).sort("clean", "severity", "model")
-    return ShiftOverTypes(metric, recalibrator, tuple(dict.fromkeys([*notes, *more])), means)
+    return ShiftOverTypes(tuple(dict.fromkeys([*notes, *more])), means, metric, recalibrator)
 
 
 def _means(part: Any, level: float) -> dict[str, float | int | None]:

@@ -8,28 +8,23 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
-from truecal.study.analyses.points import CONDITION, at, conditions, gathered, numbers, with_error
+from truecal.study.analyses.points import CONDITION, Analysed, at, conditions, gathered, numbers, with_error
 from truecal.study.store import polars
 
 _FEWEST = 3  # severities to speak of a slope
 
 
 @dataclass(frozen=True, eq=False)
-class Shift:
+class Shift(Analysed):
     """Every model at every severity, beside its clean self and beside the largest model of its family.
 
-    `frame()` columns: metric, lens, dataset, severity, model, family, size, error, value and their bounds; value_increase and
-    error_increase over the clean data; supported (the interval lies wholly above or below that of the clean data);
-    value_beside_largest and error_beside_largest (minus those of the largest model of the family, Figure 5).
+    `frame()` has one row per model and condition; a shifted dataset starts with its clean one at severity 0. Columns: metric,
+    lens, dataset, severity, model, family, size, error, value and their bounds; value_increase and error_increase over the clean
+    data; supported (the interval lies wholly above or below that of the clean data); value_beside_largest and error_beside_largest
+    (minus those of the largest model of the family, Figure 5).
     """
 
     metric: str
-    notes: tuple[str, ...]
-    _frame: Any
-
-    def frame(self) -> Any:
-        """One row per model and condition; a shifted dataset starts with its clean one at severity 0."""
-        return self._frame
 
     def slopes(self) -> Any:
         """Per dataset and model: rise of the metric and of the error per step of severity (least squares), with intervals."""
@@ -115,7 +110,7 @@ def shift(
         *(_beside_largest(name) for name in ("value", "error")),
     ).drop("_value", "_error", "_low", "_high")
     table = table.sort("dataset", "model", "severity")
-    return Shift(metric, tuple(dict.fromkeys([*notes, *_notes(table, metric)])), table)
+    return Shift(tuple(dict.fromkeys([*notes, *_notes(table, metric)])), table, metric)
 
 
 def _beside_largest(name: str) -> Any:
