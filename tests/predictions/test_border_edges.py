@@ -1,7 +1,6 @@
 """The border at its edges: the last value that is accepted, the first that is refused, and what the refusal says."""
 
 from decimal import Decimal
-
 from itertools import product
 
 import numpy as np
