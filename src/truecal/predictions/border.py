@@ -20,6 +20,8 @@ from truecal.types import Float64s, Floats, Indices
 SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16: 1e-2)
 # Sums of weights are exact up to here as counts, and lose rows that weigh this much less than the heaviest.
 _LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
+# By the bytes of a number: whole numbers of its size, and the one with the bits of 1.
+_BITS = {2: (np.uint16, 0x3C00), 4: (np.uint32, 0x3F800000), 8: (np.uint64, 0x3FF0000000000000)}
 _BLOCK_BYTES = 1 << 18  # a block of rows this size stays in cache while it is checked
 
 
@@ -34,8 +36,8 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     if (
         values.flags.c_contiguous
     ):  # bits of a larger number are a larger number; those of NaN and of -1 are larger still
-        bits = values.view(f"u{values.itemsize}")
-        if bits.max() <= values.dtype.type(1).view(bits.dtype):
+        kind, one = _BITS[values.itemsize]
+        if values.view(kind).max() <= one:
             return
     low, high = float(values.min()), float(values.max())
     if low >= 0 and high <= 1:  # false as well when either is NaN

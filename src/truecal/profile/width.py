@@ -160,7 +160,7 @@ class _PlainSums:
     def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
         place = self._place[: len(code)]
         np.copyto(place, code)
-        return np.bincount(place, values, self._size)
+        return np.bincount(place, values, self._size).astype(np.float64, copy=False)
 
 
 class _SparseSums:
@@ -173,14 +173,15 @@ class _SparseSums:
         from scipy.sparse import csc_array
 
         self._values, ends = np.zeros(_BLOCK), np.array([0, _BLOCK], np.int32)
-        self._column = csc_array((self._values, np.zeros(_BLOCK, np.int32), ends), shape=(256, 1))
+        self._column: Any = csc_array((self._values, np.zeros(_BLOCK, np.int32), ends), shape=(256, 1))
         self._one = np.ones(1)
 
     def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
         rows, column = len(code), self._column
         if values.dtype != np.float64:
             np.copyto(self._values[:rows], values)
-            values = self._values
-        column.data, column.indptr[1] = values, rows
+        column.data = values if values.dtype == np.float64 else self._values
+        column.indptr[1] = rows
         np.copyto(column.indices[:rows], code)
-        return column @ self._one
+        sums: Float64s = column @ self._one
+        return sums
