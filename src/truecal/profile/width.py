@@ -6,6 +6,7 @@ a bin. It and the edges j/b are rounded to the precision of the scores, which mo
 unless the score lies within two steps of an edge, and the few that do are compared with it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,7 +58,12 @@ class Edges:
     """Which bin a score falls into; memory for so many scores at a time, and their bins as numbers of a kind, is made once."""
 
     def __init__(
-        self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], most: int, kind: type = np.int32
+        self,
+        dtype: np.dtype[Any],
+        bins: int,
+        closed: Literal["left", "right"],
+        most: int,
+        kind: type[np.generic] = np.int32,
     ) -> None:
         work = np.dtype(np.float32) if dtype == np.float16 else dtype  # arithmetic in half precision is slow
         self.bins, self.closed = bins, closed
@@ -119,11 +125,13 @@ class _Counter:
 
     def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], rows: int) -> None:
         self._cells = 2 * bins
-        kind = np.uint8 if _LANES * self._cells <= 256 else np.uint16  # small numbers are quick to work on
+        bytes_ = _LANES * self._cells <= 256
+        kind: type[np.generic] = np.uint8 if bytes_ else np.uint16  # small numbers are quick to work on
         self._edges = Edges(dtype, bins, closed, min(_BLOCK, rows), kind)
-        self._lane = np.tile(np.arange(0, _LANES * self._cells, self._cells, kind), _BLOCK // _LANES)
+        self._lane = np.tile((np.arange(_LANES) * self._cells).astype(kind), _BLOCK // _LANES)
         self._pair = np.empty(_BLOCK // 2, np.intp)
-        sparse = kind is np.uint8 and rows >= _SPARSE_FROM
+        sparse = bytes_ and rows >= _SPARSE_FROM
+        self._sums: Callable[[NDArray[Any], Floats], Float64s]
         self._sums = _SparseSums() if sparse else _PlainSums(_LANES * self._cells)
 
     def tables(self, scores: Floats, outcomes: NDArray[np.uint8], *, squares: bool) -> Float64s:
