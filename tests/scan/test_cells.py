@@ -47,12 +47,12 @@ def test_scores_of_the_middle_are_numbered_like_all_others(share):
     near = np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, 1), [0.0, -0.0, 1.0, 5e-324, 1 - 2.0**-53]])
     tail = np.exp(-rng.uniform(5.5, 40, int(1000 * share)))
     c = np.concatenate([near, tail, 1 - tail, rng.uniform(0.01, 0.99, int(2000 * (1 - share)))])
-    for given in (c, c.astype(np.float32)):
-        number, above = cell_number(given)
-        exact = given.astype(np.float64)
-        np.testing.assert_array_equal(all_edges()[number], cell_edge(given))
-        np.testing.assert_array_equal(above, exact - cell_edge(given))
-        one_by_one = [cell_number(given[i : i + 1])[0][0] for i in range(len(near))]
+    for scores in (c, c.astype(np.float32)):
+        number, above = cell_number(scores)
+        exact = scores.astype(np.float64)
+        np.testing.assert_array_equal(all_edges()[number], cell_edge(scores))
+        np.testing.assert_array_equal(above, exact - cell_edge(scores))
+        one_by_one = [cell_number(scores[i : i + 1])[0][0] for i in range(len(near))]
         np.testing.assert_array_equal(number[: len(near)], one_by_one)
 
 
