@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from truecal.errors import InputError
-from truecal.predictions import arrays, border, columns_of
+from truecal.predictions import arrays, border
 
 
 def refusal(check, *arguments, **options):
@@ -363,7 +363,7 @@ def test_numbers_outside_the_unit_interval_are_seen_by_their_bits(dtype):
 def test_columns_become_rows_whatever_their_length(rows):
     matrix = np.random.default_rng(0).random((rows, 7)).astype(np.float32)
     for part in (matrix, matrix[:, 2:5], matrix[::-1], np.asfortranarray(matrix)):
-        turned = columns_of(part)
-        assert_array_equal(turned, part.T)
-        assert turned.flags.c_contiguous
-        assert turned.dtype == part.dtype
+        columns = arrays.turned(part)
+        assert_array_equal(columns, part.T)
+        assert columns.flags.c_contiguous
+        assert columns.dtype == part.dtype

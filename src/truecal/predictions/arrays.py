@@ -134,7 +134,7 @@ def where(index: tuple[int, ...]) -> str:
     return ", ".join(names)
 
 
-def columns_of(matrix: Floats) -> Floats:
+def turned(matrix: Floats) -> Floats:
     """The columns of a matrix as rows of an array of their own; some rows at a time, or each number would be read from far away."""
     columns = np.empty(matrix.shape[::-1], matrix.dtype)
     for start in range(0, len(matrix), _TURNED):
