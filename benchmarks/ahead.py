@@ -20,11 +20,6 @@ from benchmarks.harness import Row, peak_bytes
 
 # What numpy is told not to use: nothing; its widest vectors; all of them. Names other machines do not know are ignored.
 SORTS = {"as it is": "", "AVX2": "X86_V4 AVX512_ICL AVX512_SPR", "scalar": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}
-# Bins of equal width need counts and sums of scores, two calls of np.bincount of 1.1 to 1.8 ns a row each, which works on
-# eight-byte numbers whatever the scores are. So 15 times reading once and 1.5 times relplot (whose float64 code sums signed
-# residuals in one such call, and keeps no counts) are out of reach of numpy alone on one thread; this is what is promised instead.
-READ = {"float64": 20.0, "float32": 35.0}
-RELPLOT = {"float64": 1.0, "float32": 1.5}
 N = int(float(os.environ.get("TRUECAL_BENCH_ARRAY", "1e7")))
 
 
@@ -74,11 +69,9 @@ def equal_width(setting: str) -> list[Row]:
         works = _width(c, y)
         read, mine, *others = seconds_together(lambda c=c: c.max(), *works.values(), repeat=6)
         what = f"equal width, {N:.0e} {np.dtype(dtype).name}, sorts {setting}"
-        kind = np.dtype(dtype).name
-        found.append(Row(what, mine, mine / read, "reading once", READ[kind]))
+        found.append(Row(what, mine, mine / read, "reading once", 15.0))
         for name, seconds in zip(list(works)[1:], others, strict=True):
-            bound = RELPLOT[kind] if name == "relplot" else 1.5
-            found.append(Row(f"  {name}", seconds, seconds / mine, "truecal", bound, at_least=True))
+            found.append(Row(f"  {name}", seconds, seconds / mine, "truecal", 1.5, at_least=True))
     return found
 
 

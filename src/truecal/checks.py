@@ -51,6 +51,9 @@ def resamples(value: object, name: str = "resamples", least: int = 1) -> None:
 
 def choice(value: object, choices: tuple[object, ...], name: str) -> None:
     """Refuse an option that is not among its choices."""
+    for choice in choices:
+        if value is choice:  # the usual case, and the quickest to see
+            return
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {_shown(value)}")
 
@@ -151,7 +154,9 @@ def refuse_misfits(
     kinds = _kinds(function) if numbers else _without_arrays(function)
     for name, value in (*zip(kinds, arguments, strict=False), *options.items()):
         wanted = kinds.get(name, ())
-        if not wanted or any(_fits(value, kind, deep=numbers) for kind in wanted):
+        if not wanted or (not numbers and type(value) in wanted):  # most arguments of most calls
+            continue
+        if any(_fits(value, kind, deep=numbers) for kind in wanted):
             continue
         if numbers and isinstance(value, int) and any(_fits(value, kind, deep=False) for kind in wanted):
             raise InputError(

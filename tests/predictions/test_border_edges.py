@@ -1,6 +1,7 @@
 """The border at its edges: the last value that is accepted, the first that is refused, and what the refusal says."""
 
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pytest
@@ -336,13 +337,33 @@ def test_points_of_a_curve_are_finite_and_match():
     assert "rates have shape (1,), but the scores (2,)" in refusal(border.check_points, [0], "rates", (2,))
 
 
-@pytest.mark.parametrize("values", [[0.5, 0.0, 0.25, 1.0, 0.75], [0.25, 0.5, 0.75], [3.0, 2.0, 1.0, -1.0], [7.0] * 4])
-def test_the_ends_of_large_arrays_are_found_part_by_part(monkeypatch, values):
-    monkeypatch.setattr(border, "_AT_ONCE", 2)
-    assert border._ends(np.array(values)) == (min(values), max(values))
-    for shape in (np.array([values, values]), np.array([values, values]).T):  # the second is not contiguous
-        assert border._ends(shape) == (min(values), max(values))
-    for place in range(len(values)):
-        with_nan = np.array(values)
-        with_nan[place] = np.nan
-        assert np.isnan(border._ends(with_nan)).all()
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_numbers_outside_the_unit_interval_are_seen_by_their_bits(dtype):
+    one, none = dtype(1), dtype(0)
+    inside = [none, -none, one, np.nextafter(none, one), np.nextafter(one, none), dtype(0.5)]
+    outside = [
+        np.nextafter(one, dtype(2)),
+        np.nextafter(none, -one),
+        -one,
+        dtype(np.nan),
+        -dtype(np.nan),
+        dtype(np.inf),
+    ]
+    for place, value in product(range(3), inside + outside):
+        values = np.array([0.25, 0.5, 0.75], dtype)
+        values[place] = value
+        for array in (values, np.repeat(values, 2)[::2]):  # the second is not contiguous
+            if value in inside:
+                border.refuse_outside_unit(array, "scores")
+            else:
+                assert f"row {place} is" in refusal(border.refuse_outside_unit, array, "scores")
+
+
+@pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 3000])
+def test_columns_become_rows_whatever_their_length(rows):
+    matrix = np.random.default_rng(0).random((rows, 7)).astype(np.float32)
+    for part in (matrix, matrix[:, 2:5], matrix[::-1], np.asfortranarray(matrix)):
+        columns = arrays.turned(part)
+        assert_array_equal(columns, part.T)
+        assert columns.flags.c_contiguous
+        assert columns.dtype == part.dtype

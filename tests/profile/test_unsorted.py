@@ -5,7 +5,7 @@ import pytest
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.profile import unsorted, width_edges
+from truecal.profile import unsorted, width, width_edges
 from truecal.profile.selection import select
 from truecal.profile.sort import packed_sort, sorts_slowly
 from truecal.profile.width import one_pass, width_bins
@@ -44,6 +44,42 @@ def test_width_bins_are_exact_next_to_every_edge(dtype, closed, bins):
         exact = values.astype(np.float64)
         np.add.at(naive, (bin_, ones), exact**2 if table is found.square else exact)
         np.testing.assert_allclose(table[0], naive, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_blocks_of_rows_are_summed_like_single_rows(monkeypatch, shape, dtype):
+    scores = SHAPES[shape][: 2 * width._BLOCK + 4321].astype(dtype)  # two whole blocks, and an odd rest
+    ones = (np.arange(len(scores)) % 3 == 0).astype(np.uint8)
+    for bins, closed in ((15, "left"), (15, "right"), (10, "left"), (40, "left")):
+        bin_ = np.searchsorted(width_edges(bins, scores.dtype)[1:-1], scores, "right" if closed == "left" else "left")
+        exact = scores.astype(np.float64)
+        naive = np.zeros((3, bins, 2))
+        for table, values in zip(naive, (np.ones(len(exact)), exact, exact**2), strict=True):
+            np.add.at(table, (bin_, ones), values)
+        ways = []
+        for least in (0, len(scores) + 1):
+            monkeypatch.setattr(width, "_SPARSE_FROM", least)
+            found = width_bins(scores[None], ones[None], bins, closed, squares=True)
+            ways.append(np.stack([found.count[0], found.score[0], found.square[0]]))
+        np.testing.assert_array_equal(ways[0], ways[1])  # scipy's sums are numpy's, bit for bit
+        np.testing.assert_array_equal(ways[0][0], naive[0])
+        np.testing.assert_allclose(ways[0], naive, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("closed", ["left", "right"])
+def test_a_product_gives_the_bin_only_where_it_gives_that_of_every_score(dtype, closed):
+    exact = [bins for bins in range(1, 33) if not width.Edges(np.dtype(dtype), bins, closed, 1)._bits]
+    assert {1, 2, 4, 8, 16, 32} <= set(exact) or closed == "right"
+    assert (15 in exact) == (closed == "left" and dtype is not np.float16)
+    if dtype is np.float16:  # all scores there are
+        scores = np.arange(0, 0x3C01, dtype=np.uint16).view(np.float16)
+        for bins in (*exact, 3, 15):
+            naive = np.searchsorted(
+                width_edges(bins, scores.dtype)[1:-1], scores, "right" if closed == "left" else "left"
+            )
+            np.testing.assert_array_equal(width.Edges(scores.dtype, bins, closed, len(scores)).of(scores), naive)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])

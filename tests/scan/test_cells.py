@@ -40,6 +40,22 @@ def test_numbers_edges_and_offsets_agree(scores):
     assert (np.diff(number[order]) >= 0).all()
 
 
+@pytest.mark.parametrize("share", [0.01, 0.9])
+def test_scores_of_the_middle_are_numbered_like_all_others(share):
+    rng = np.random.default_rng(0)
+    ends = np.array([0.75 * 2.0**-7, 1 - 0.75 * 2.0**-7, 0.5])
+    near = np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, 1), [0.0, -0.0, 1.0, 5e-324, 1 - 2.0**-53]])
+    tail = np.exp(-rng.uniform(5.5, 40, int(1000 * share)))
+    c = np.concatenate([near, tail, 1 - tail, rng.uniform(0.01, 0.99, int(2000 * (1 - share)))])
+    for scores in (c, c.astype(np.float32)):
+        number, above = cell_number(scores)
+        exact = scores.astype(np.float64)
+        np.testing.assert_array_equal(all_edges()[number], cell_edge(scores))
+        np.testing.assert_array_equal(above, exact - cell_edge(scores))
+        one_by_one = [cell_number(scores[i : i + 1])[0][0] for i in range(len(near))]
+        np.testing.assert_array_equal(number[: len(near)], one_by_one)
+
+
 @given(st.floats(1e-15, 0.5))
 def test_the_split_finds_the_nearest_power_of_two(v):
     t = np.float64(v) * SPLIT

@@ -10,7 +10,7 @@ from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, arrays
 from truecal.profile import Profile
 from truecal.types import Float64s
 
@@ -47,7 +47,7 @@ class ClassWise(Lens):
             if preds.binary:
                 columns = np.stack([1 - preds.probs, preds.probs])[start:stop]
             else:
-                columns = np.ascontiguousarray(preds.probs[:, start:stop].T)
+                columns = arrays.turned(preds.probs[:, start:stop])
             for k, scores in zip(range(start, stop), columns, strict=True):
                 yield Sample.of(preds, scores, preds.labels == k, names=(preds.class_name(k), "other"))
 
@@ -57,7 +57,7 @@ class ClassWise(Lens):
             return
         step = max(1, _BLOCK // len(preds))
         for start in range(0, preds.class_count, step):
-            columns = np.ascontiguousarray(preds.probs[:, start : start + step].T)
+            columns = arrays.turned(preds.probs[:, start : start + step])
             outcomes = np.zeros(columns.shape, np.uint8)
             rows = np.flatnonzero((preds.labels >= start) & (preds.labels < start + step))
             outcomes[preds.labels[rows].astype(np.intp) - start, rows] = 1

@@ -17,6 +17,8 @@ from truecal.types import Floats
 # Tensors that numpy reads as they are.
 _SHARED = {(f"torch.{kind}", "torch.strided") for kind in ("float32", "float64", "int64", "int32", "bool", "uint8")}
 
+_TURNED = 1024  # rows turned into columns at a time
+
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
@@ -130,3 +132,11 @@ def where(index: tuple[int, ...]) -> str:
     """Words for a place in an array of any number of dimensions."""
     names = ("the value",) if not index else (f"row {index[0]}", *(f"column {i}" for i in index[1:]))
     return ", ".join(names)
+
+
+def turned(matrix: Floats) -> Floats:
+    """The columns of a matrix as rows of an array of their own; some rows at a time, or each number would be read from far away."""
+    columns = np.empty(matrix.shape[::-1], matrix.dtype)
+    for start in range(0, len(matrix), _TURNED):
+        columns[:, start : start + _TURNED] = matrix[start : start + _TURNED].T
+    return columns

@@ -20,8 +20,9 @@ from truecal.types import Float64s, Floats, Indices
 SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16: 1e-2)
 # Sums of weights are exact up to here as counts, and lose rows that weigh this much less than the heaviest.
 _LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
+# By the bytes of a number: whole numbers of its size, and the one with the bits of 1.
+_BITS = {2: (np.uint16, 0x3C00), 4: (np.uint32, 0x3F800000), 8: (np.uint64, 0x3FF0000000000000)}
 _BLOCK_BYTES = 1 << 18  # a block of rows this size stays in cache while it is checked
-_AT_ONCE = 1 << 15  # numbers compared at a time, likewise
 
 
 def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
@@ -32,7 +33,13 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     """Raise for NaN, infinities and numbers outside [0, 1], naming the first."""
     if values.size == 0:
         return
-    low, high = _ends(values)
+    if (
+        values.flags.c_contiguous
+    ):  # bits of a larger number are a larger number; those of NaN and of -1 are larger still
+        kind, one = _BITS[values.itemsize]
+        if values.view(kind).max() <= one:
+            return
+    low, high = float(values.min()), float(values.max())
     if low >= 0 and high <= 1:  # false as well when either is NaN
         return
     wrong = ~((values >= 0) & (values <= 1))
@@ -48,16 +55,6 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
         else "if these are logits use Predictions.from_logits"
     )
     raise InputError(f"{what} must lie in [0, 1]: {where(at)} is {value}{others}; {hint}")
-
-
-def _ends(values: Floats) -> tuple[float, float]:
-    """The least and the largest number, NaN where there is one; large arrays are read from memory once."""
-    if values.size <= _AT_ONCE or not values.flags.c_contiguous:
-        return float(values.min()), float(values.max())
-    flat = values.reshape(-1)
-    parts = [flat[start : start + _AT_ONCE] for start in range(0, flat.size, _AT_ONCE)]
-    ends = np.array([(part.min(), part.max()) for part in parts])
-    return float(ends[:, 0].min()), float(ends[:, 1].max())
 
 
 def refuse_empty(count: int, what: str) -> None:

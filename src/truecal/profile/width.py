@@ -1,10 +1,12 @@
 """Sums over bins of equal width in one pass over the rows as they came: no sort.
 
-A score times the number of bins is cut to a whole number of small steps, 2^m of them in a bin. Both the product and the edges j/b
-are rounded to the precision of the scores, which moves them by less than two steps: the bin is certain unless the score lies
-within two steps of an edge, and the few that do are compared with it.
+A score times the number of bins, cut to a whole number, never falls as the score grows; so it is the bin of every score if it is
+that of the two next to each edge, which is tried. Where rounding is in the way, the product is cut to small steps, 2^m of them in
+a bin. It and the edges j/b are rounded to the precision of the scores, which moves them by less than two steps: the bin is certain
+unless the score lies within two steps of an edge, and the few that do are compared with it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +25,7 @@ _STEPS = {
 }  # bits of the number of steps from 0 to 1, by the bytes of a score: exact, and below 2^31
 _FEWEST = 4  # bits of the number of steps in a bin, at least
 _BLOCK = 1 << 15  # rows counted at a time: what stays in cache
+_SPARSE_FROM = 1 << 22  # rows of a dataset from which it is worth to load scipy for this
 _LANES = 4  # neighbouring rows are counted in tables of their own, so that equal scores do not wait for each other
 
 
@@ -44,32 +47,57 @@ def width_bins(
     scores: Floats, outcomes: NDArray[np.uint8], bins: int, closed: Literal["left", "right"], *, squares: bool
 ) -> WidthBins:
     """What falls into every bin; rows of shape (batch, rows), in any order."""
-    tables = np.zeros((3, len(scores), bins, 2))
-    counter = _Counter(Edges(scores.dtype, bins, closed, _BLOCK))
+    counter = _Counter(scores.dtype, bins, closed, scores.shape[1])
+    count, score, square = (np.empty((len(scores), bins, 2)) for _ in range(3))
     for i in range(len(scores)):
-        for start in range(0, scores.shape[1], _BLOCK):
-            block = slice(start, start + _BLOCK)
-            counter.add(tables[:, i], scores[i, block], outcomes[i, block], squares=squares)
-    return WidthBins(tables[0], tables[1], tables[2] if squares else None)
+        count[i], score[i], square[i] = counter.tables(scores[i], outcomes[i], squares=squares)
+    return WidthBins(count, score, square if squares else None)
 
 
 class Edges:
-    """Which bin a score falls into; scratch memory for so many scores at a time is made once."""
+    """Which bin a score falls into; memory for so many scores at a time, and their bins as numbers of a kind, is made once."""
 
-    def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], most: int) -> None:
+    def __init__(
+        self,
+        dtype: np.dtype[Any],
+        bins: int,
+        closed: Literal["left", "right"],
+        most: int,
+        kind: type[np.generic] = np.int32,
+    ) -> None:
         work = np.dtype(np.float32) if dtype == np.float16 else dtype  # arithmetic in half precision is slow
         self.bins, self.closed = bins, closed
-        self._edges = width_edges(bins, dtype).astype(work)
-        self._bits = _STEPS[dtype.itemsize] - bins.bit_length()
-        self._factor = work.type(bins * 2.0**self._bits)
-        self._scaled = np.empty(most, work)
+        self._edges = width_edges(bins, dtype)
+        self._bits = 0
+        self._factor = work.type(bins) if closed == "left" else np.nextafter(work.type(bins), work.type(0))
+        if not self._exact():
+            self._bits = _STEPS[dtype.itemsize] - bins.bit_length()
+            self._factor = work.type(bins * 2.0**self._bits)
+        self._edges = self._edges.astype(work)
+        self._scaled, self._bin = np.empty(most, work), np.empty(most, kind)
         self._step, self._near = np.empty(most, np.int32), np.empty(most, np.int32)
+        self._last = np.full(most, bins - 1, kind)  # numpy takes ten times as long to compare bytes with one number
 
-    def of(self, scores: Floats) -> NDArray[np.int32]:
+    def _exact(self) -> bool:
+        """Whether no product with the factor is rounded into another bin: those next to the edges would be first."""
+        edge, bin_ = self._edges[1:-1], np.arange(1, self.bins)
+        beside = np.nextafter(edge, edge.dtype.type(self.closed == "right"))
+        below, above = (beside, edge) if self.closed == "left" else (edge, beside)
+        return bool(np.all(below * self._factor < bin_) and np.all(above * self._factor >= bin_))
+
+    def of(self, scores: Floats) -> NDArray[Any]:
         """The bins of some scores, in memory that the next call writes over."""
         rows = len(scores)
-        scaled, step = self._scaled[:rows], self._step[:rows]
+        scaled, bin_ = self._scaled[:rows], self._bin[:rows]
         np.multiply(scores, self._factor, out=scaled)
+        if self._bits:
+            np.copyto(bin_, self._by_steps(scores, scaled), casting="unsafe")
+            return bin_
+        np.copyto(bin_, scaled, casting="unsafe")
+        return np.minimum(bin_, self._last[:rows], out=bin_)  # a score of 1
+
+    def _by_steps(self, scores: Floats, scaled: Floats) -> NDArray[np.int32]:
+        step = self._step[: len(scores)]
         np.copyto(step, scaled, casting="unsafe")
         unsure = self._unsure(step)
         if unsure is not None:  # seldom: finding none of them would take longer than all the rest
@@ -93,27 +121,75 @@ class Edges:
 
 
 class _Counter:
-    """Counts blocks of rows; scratch memory is made once."""
+    """Counts rows in blocks; scratch memory is made once."""
 
-    def __init__(self, edges: Edges) -> None:
-        self._edges = edges
-        # small numbers are quick to work on
-        small = np.dtype(np.uint8 if _LANES * 2 * edges.bins <= 256 else np.uint16)
-        self._lane = ((np.arange(_BLOCK) % _LANES) * 2 * edges.bins).astype(small)
-        self._code, self._place = np.empty(_BLOCK, small), np.empty(_BLOCK, np.intp)
+    def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], rows: int) -> None:
+        self._cells = 2 * bins
+        bytes_ = _LANES * self._cells <= 256
+        kind: type[np.generic] = np.uint8 if bytes_ else np.uint16  # small numbers are quick to work on
+        self._edges = Edges(dtype, bins, closed, min(_BLOCK, rows), kind)
+        self._lane = np.tile((np.arange(_LANES) * self._cells).astype(kind), _BLOCK // _LANES)
+        self._pair = np.empty(_BLOCK // 2, np.intp)
+        sparse = bytes_ and rows >= _SPARSE_FROM
+        self._sums: Callable[[NDArray[Any], Floats], Float64s]
+        self._sums = _SparseSums() if sparse else _PlainSums(_LANES * self._cells)
 
-    def add(self, tables: Float64s, scores: Floats, outcomes: NDArray[np.uint8], *, squares: bool) -> None:
-        """Add some rows of one dataset to its tables."""
-        rows, bins = len(scores), self._edges.bins
-        code, place = self._code[:rows], self._place[:rows]
-        np.copyto(code, self._edges.of(scores), casting="unsafe")
-        code += code
-        code |= outcomes
-        code += self._lane[:rows]
+    def tables(self, scores: Floats, outcomes: NDArray[np.uint8], *, squares: bool) -> Float64s:
+        """Rows, sums of scores and of squares in every bin of one dataset, of zeros and of ones: shape (3, bins, 2)."""
+        size = _LANES * self._cells
+        tables = np.zeros((3, size))
+        by_pairs = self._lane.itemsize == 1 and len(scores) >= _BLOCK
+        pairs = np.zeros((self._cells if by_pairs else 0, 256), np.intp)
+        for start in range(0, len(scores), _BLOCK):
+            c, y = scores[start : start + _BLOCK], outcomes[start : start + _BLOCK]
+            code = self._edges.of(c)
+            code += code
+            code |= y
+            if by_pairs and len(c) == _BLOCK:  # the bytes of two rows are one number: half as many to count
+                np.copyto(self._pair, code.view(np.uint16))
+                pairs += np.bincount(self._pair, None, pairs.size).reshape(pairs.shape)
+            else:
+                tables[0, : self._cells] += np.bincount(code, None, self._cells)
+            code += self._lane[: len(c)]
+            tables[1] += self._sums(code, c)[:size]
+            if squares:
+                tables[2] += self._sums(code, np.square(c, dtype=np.float64))[:size]
+        if by_pairs:
+            tables[0, : self._cells] += pairs.sum(axis=1) + pairs.sum(axis=0)[: self._cells]
+        return tables.reshape(3, _LANES, -1).sum(axis=1).reshape(3, -1, 2)
+
+
+class _PlainSums:
+    """Sums of values by their codes."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._place = size, np.empty(_BLOCK, np.intp)
+
+    def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
+        place = self._place[: len(code)]
         np.copyto(place, code)
-        size = _LANES * 2 * bins
-        sums = [np.bincount(place, None, size), np.bincount(place, scores, size)]
-        if squares:
-            sums.append(np.bincount(place, np.square(scores, dtype=np.float64), size))
-        for table, cells in zip(tables, sums, strict=False):
-            table += cells.reshape(_LANES, bins, 2).sum(axis=0)
+        return np.bincount(place, values, self._size).astype(np.float64, copy=False)
+
+
+class _SparseSums:
+    """The same of codes of one byte, as the product of a sparse column with 1, which takes shorter places and looks at them once.
+
+    Nor does it check them; so the column has a row for every byte there is.
+    """
+
+    def __init__(self) -> None:
+        from scipy.sparse import csc_array
+
+        self._values, ends = np.zeros(_BLOCK), np.array([0, _BLOCK], np.int32)
+        self._column: Any = csc_array((self._values, np.zeros(_BLOCK, np.int32), ends), shape=(256, 1))
+        self._one = np.ones(1)
+
+    def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
+        rows, column = len(code), self._column
+        if values.dtype != np.float64:
+            np.copyto(self._values[:rows], values)
+        column.data = values if values.dtype == np.float64 else self._values
+        column.indptr[1] = rows
+        np.copyto(column.indices[:rows], code)
+        sums: Float64s = column @ self._one
+        return sums

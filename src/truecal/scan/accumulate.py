@@ -21,7 +21,7 @@ from truecal.types import Float64s, Floats
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_WAITING = 16_384  # rows held back until it pays to count them into the cells
+_WAITING = 32_768  # rows held back until it pays to count them into the cells
 
 
 @checks.checked
@@ -78,10 +78,12 @@ class Accumulator:
             return
         preds = tc.Predictions.from_probs(probs, labels, weights=sample_weight, classes=self.classes)
         lens = default_lens(preds) if self.lens is None else self.lens
-        seen = _Seen.of(preds, lens)
+        seen = self._seen
+        if seen is None or not seen.repeated(preds, lens):
+            seen = _Seen.of(preds, lens)
         scores, outcomes, weights = judged_rows(preds, lens)
         with self._lock:
-            if self._seen is not None and not self._seen.like(seen):
+            if self._seen is not None and self._seen is not seen and not self._seen.like(seen):
                 raise InputError(f"earlier batches were judged as {self._seen} and this one as {seen}; do not mix them")
             self._seen = self._seen or seen
             self._precision = min(self._precision, preds.probs.dtype.itemsize)
@@ -171,6 +173,7 @@ class _Seen:
     words: str
     kind: str
     index: int | None
+    lens: Lens
     specimen: tc.Predictions  # one row with the same classes
 
     @classmethod
@@ -178,7 +181,13 @@ class _Seen:
         asked = lens.pushed_down()
         index = None if asked.index is None else asked.index(preds)
         specimen = tc.Predictions(preds.probs[:1].copy(), preds.labels[:1].copy(), classes=preds.classes)
-        return cls(lens.describe(preds), asked.kind, index, specimen)
+        return cls(lens.describe(preds), asked.kind, index, lens, specimen)
+
+    def repeated(self, preds: tc.Predictions, lens: Lens) -> bool:
+        """Whether a batch is judged by the very same lens, of the same number of classes, and none has names."""
+        mine = self.specimen
+        unnamed = mine.classes is None and preds.classes is None
+        return lens is self.lens and unnamed and preds.probs.shape[1:] == mine.probs.shape[1:]
 
     def through(self, lens: Lens, classes: "Sequence[object] | None") -> "_Seen":
         """What another lens would judge in these batches."""

@@ -34,6 +34,7 @@ _FIRST = 96  # a zone reaches from 3/4 to 3/2 of its power of two: cells 96 to 1
 _TAILS = 45  # zones 2^-52 .. 2^-8
 _TAIL = _FIRST * (_TAILS + 1)  # cells of one tail: the linear rest below the last zone, then the zones
 _MIDDLE = int(MIDDLE_CELLS) // 2 - _FIRST  # cells of the middle on one side
+_MIDDLE_FROM = 0.75 * MIDDLE_ZONE  # the distance to the nearer end from which the middle reaches
 _HALF = _TAIL + _MIDDLE
 CELLS = 2 * _HALF + 1  # both sides and the cell of the score 1
 
@@ -80,6 +81,21 @@ def cell_edge(scores: Floats) -> Float64s:
 def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
     """Number of the cell of every score, 0 to CELLS - 1 in ascending order, and how far the score is above its edge."""
     c = scores.astype(np.float64)
+    tails = np.flatnonzero((c < _MIDDLE_FROM) | (c > 1 - _MIDDLE_FROM))
+    if 4 * len(tails) > len(c):
+        return _by_zones(c)
+    step = c * MIDDLE_CELLS  # of the middle, where v = c and v = c - 1 lead to the same
+    np.floor(step, out=step)
+    number = step.astype(np.intp)
+    number += _TAIL - _FIRST
+    step *= 1 / MIDDLE_CELLS
+    r = np.subtract(c, step, out=step)
+    number[tails], r[tails] = _by_zones(c[tails])
+    return number, r
+
+
+def _by_zones(c: Float64s) -> tuple[Indices, Float64s]:
+    """The same by the formula for all scores."""
     v = near_end(c)
     q = cells_per_unit(v)
     step = np.floor(v * q)

@@ -15,7 +15,8 @@ from truecal.profile.sketch.cells import CELLS, cell_number
 from truecal.types import Float64s, Floats
 
 SUMS = ("n", "y", "r", "rr", "ry", "w", "ww")  # the last two only with weights
-_CHUNK = 32_768  # rows worked on together, so that they stay in cache
+_CHUNK = 32_768  # rows counted together: enough to make up for clearing the tables
+_PART = 8192  # rows whose cells are found together: memory of more is given back to the system after every step
 
 
 class Tally:
@@ -43,8 +44,10 @@ class Tally:
         if weights is not None and not weights.all():  # a row of weight zero counts as absent
             there = weights > 0
             scores, outcomes, weights = scores[there], outcomes[there], weights[there]
-        number, r = cell_number(scores)
-        y = outcomes.astype(np.float64)
+        number, r, values = np.empty(len(scores), np.intp), np.empty(len(scores)), np.empty(len(scores))
+        for start in range(0, len(scores), _PART):
+            part = slice(start, start + _PART)
+            number[part], r[part] = cell_number(scores[part])
 
         def summed(values: Any) -> Float64s:
             return np.bincount(number, values, CELLS).astype(np.float64, copy=False)
@@ -52,17 +55,19 @@ class Tally:
         count = np.bincount(number, minlength=CELLS)
         self.sums[0] += count
         if weights is None:
-            self.sums[1] += summed(y)
+            np.copyto(values, outcomes)
+            self.sums[1] += summed(values)
             self.sums[2] += summed(r)
-            self.sums[3] += summed(r * r)
-            self.sums[4] += summed(r * y)
+            self.sums[4] += summed(np.multiply(r, values, out=values))
+            self.sums[3] += summed(np.multiply(r, r, out=values))
             if self.weighted:
                 self.sums[5:] += count
         else:
-            w = weights
-            for name, values in enumerate((w * y, w * r, w * r * r, w * r * y, w, w * w), start=1):
-                self.sums[name] += summed(values)
+            w, y = weights, outcomes
+            for name, each in enumerate((w * y, w * r, w * r * r, w * r * y, w, w * w), start=1):
+                self.sums[name] += summed(each)
             self.fraction = max(self.fraction, float(np.abs(w - np.rint(w)).max(initial=0.0)))
-        c = np.abs(scores.astype(np.float64))  # -0.0 becomes 0.0
-        np.minimum.at(self.low, number, c)
-        np.maximum.at(self.high, number, c)
+        np.copyto(values, scores)
+        np.abs(values, out=values)  # -0.0 becomes 0.0
+        np.minimum.at(self.low, number, values)
+        np.maximum.at(self.high, number, values)
