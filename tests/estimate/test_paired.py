@@ -8,7 +8,8 @@ from scipy.stats import norm
 
 import truecal as tc
 from truecal.estimate.pivot import Pivot
-from truecal.estimate.rank_series.paired import Noise, Side, _Common, _Pair
+from truecal.estimate.rank_series.clustered import ClusteredSeries
+from truecal.estimate.rank_series.paired import Noise, Side, _Common
 from truecal.estimate.resampling import Units
 
 
@@ -91,30 +92,33 @@ def test_the_same_model_does_not_differ_and_few_clusters_are_less_sure():
     assert few[2] > many[2]
 
 
-def test_short_series_of_clusters_may_leave_out_different_things():
-    """Runs show more of both models: only in the box may that be true of the second alone."""
+def test_clusters_are_compared_by_longer_series_than_they_are_measured_by():
+    """Two far overconfident models: three terms leave out more of the second, six follow both; the errors told stay the same."""
+    rng = np.random.default_rng(7)
+    p = np.clip(rng.beta(1.5, 1.2, 4000), 0.003, 0.997)
+    clusters = np.arange(4000) % 40
+    y = np.where(rng.random(4000) < 0.4, rng.random(40)[clusters], rng.random(4000)) < p
+    odds = np.log(p / (1 - p))
+    models = [tc.Predictions.from_probs(1 / (1 + np.exp(-t * odds)), y, clusters=clusters) for t in (2.0, 2.3)]
+    samples = [tc.OneClass().sample(model) for model in models]
+    sides = [tc.RankSeries().side(sample, Units.of(sample, rng)) for sample in samples]
+    found = [ClusteredSeries.of_profile(sample.profile) for sample in samples]
+    assert [side.value for side in sides] == [series.value for series in found]
+    assert [side.noise.beta.size for side in sides] == [6, 6]
+    true = 0.1098 - 0.1294  # of a million rows
+    low, high, _ = sides[0].limits(sides[1], 0.9, paired=True)
+    assert low < true < high < -0.01
+    short = np.sqrt(found[0].theta[-1]) - np.sqrt(found[1].theta[-1])
+    assert short - true > 0.002  # what three terms would say
 
-    def lower(clusters):
-        sure = {"floor": 1e-8, "noise": 1e-5, "spread": 1e-6, "clusters": clusters}
-        return side(0.01, most=0.012, **sure).limits(side(0.01, most=0.013, **sure), 0.9, paired=False)[0]
 
-    assert lower(10_000) < lower(None) - 0.005
-
-
-@pytest.mark.parametrize("theta", [(0.0, 0.0), (0.002, 0.0), (0.0005, 0.004), (0.0012, 0.0011), (0.006, 0.007)])
-def test_the_nearest_point_of_the_box_is_found_of_estimates_that_go_together(theta):
-    """Two estimates that are nearly the same: the nearest point is not the one that is nearest in each by itself."""
-    one, other = (
-        side(x, noise=1e-6, spread=1e-8, own=n, most=m, clusters=40)
-        for x, n, m in zip((-0.001, 0.001), noises(5, 0.97), (0.002, 0.0012), strict=True)
+@pytest.mark.parametrize(("clusters", "terms"), [(5, 3), (20, 3), (30, 5), (40, 6), (400, 10)])
+def test_terms_of_a_comparison_are_paid_for_by_clusters(clusters, terms):
+    rng = np.random.default_rng(clusters)
+    sample = tc.OneClass().sample(
+        tc.Predictions.from_probs(rng.random(800), rng.integers(0, 2, 800), clusters=np.arange(800) % clusters)
     )
-    cov = covariance(one, other, np.array(theta), paired=True)
-    assert cov[0, 1] > 0.7 * np.sqrt(cov[0, 0] * cov[1, 1])
-    first, second = np.meshgrid(np.linspace(-0.001, 0.002, 601), np.linspace(0.001, 0.0012, 81))
-    off = np.stack([theta[0] - first, theta[1] - second])
-    tried = np.einsum("i...,ij,j...->...", off, np.linalg.inv(cov), off).min()
-    found = _Pair(one, other, paired=True).distance(*(np.sqrt([x]) for x in theta))
-    assert float(found[0]) == pytest.approx(tried, rel=1e-3, abs=1e-5)
+    assert tc.RankSeries().side(sample, Units.of(sample, rng)).noise.beta.size == terms
 
 
 def test_two_recalibrations_of_one_score_differ_by_what_is_known():

@@ -12,11 +12,9 @@ A difference d of the errors is kept if some (theta_1, theta_2) with this differ
 the least (X - theta)' Cov^-1 (X - theta) on sqrt(theta_1) - sqrt(theta_2) = d may exceed the least of all by z^2. So nothing has
 to be decided about how far either model is off, which a difference of roots depends on near zero. Where runs of neighbours show
 more than the estimates (`Pivot.most`), X may lie anywhere on the line between what both estimates say and what the runs say of
-both: two curves of the same rows have their jumps in common. The series of clusters are too short for that, and each may leave
-out what the other does not: there X may lie anywhere in the box.
+both: two curves of the same rows have their jumps in common.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +29,6 @@ _SKEWED = 1.05  # X is not quite normal where an error hardly stands out: so man
 _ALIKE = 1e-9  # estimates cannot be correlated by more than 1 less this
 _LEAST_VARIANCE = 1e-40
 _Two = tuple[Float64s | float, Float64s | float]
-_Product = Callable[[_Two, _Two], Float64s]
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,6 @@ class _Pair:
 
     def __init__(self, one: Side, other: Side, *, paired: bool) -> None:
         self._pivots = one.pivot, other.pivot
-        self._apart = one.units is not None or other.units is not None
         self._common = _Common.of(one.noise, other.noise) if paired else _Common(0.0, None, 0.0)
         centres = [float(p.centre[0]) for p in self._pivots]
         self._centre = centres
@@ -142,25 +138,10 @@ class _Pair:
         off = theta[0] - self._centre[0], theta[1] - self._centre[1]
         ahead = self._beyond[0], self._beyond[1]
         determinant = variance[0] * variance[1] - shared * shared
-        if self._apart:
-            return self._from_box(off, variance, shared, product) / determinant
         length = product(ahead, ahead)
         part = np.clip(product(off, ahead) / np.where(length > 0, length, np.inf), 0.0, 1.0)
         left = off[0] - part * ahead[0], off[1] - part * ahead[1]
         return product(left, left) / determinant
-
-    def _from_box(self, off: _Two, variance: Sequence[Float64s], shared: Float64s, product: _Product) -> Float64s:
-        """The least product of what is left with itself when any point of the box is taken off: none inside, else on an edge."""
-        ahead = self._beyond
-        least = np.full(np.shape(off[0]), np.inf)
-        for held, free in ((0, 1), (1, 0)):
-            for at in (0.0, ahead[held]):
-                fixed = off[held] - at
-                rest = off[free] - np.clip(off[free] - fixed * shared / variance[held], 0.0, ahead[free])
-                left = (fixed, rest) if held == 0 else (rest, fixed)
-                least = np.minimum(least, product(left, left))
-        inside = (off[0] >= 0) & (off[0] <= ahead[0]) & (off[1] >= 0) & (off[1] <= ahead[1])
-        return np.where(inside, 0.0, least)
 
     def ranges(self) -> list[tuple[float, float]]:
         """Where either error may be at all."""
