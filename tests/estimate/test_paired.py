@@ -9,7 +9,7 @@ from scipy.stats import norm
 import truecal as tc
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.clustered import ClusteredSeries
-from truecal.estimate.rank_series.paired import Noise, Side, _Common
+from truecal.estimate.rank_series.paired import Noise, Side, _Common, _Pair
 from truecal.estimate.resampling import Units
 
 
@@ -30,21 +30,22 @@ def noises(seed, shared):
 def covariance(one, other, theta, *, paired):
     pivots = one.pivot, other.pivot
     floor, noise, spread = (np.array([float(getattr(p, x)[0]) for p in pivots]) for x in ("floor", "noise", "spread"))
-    variance = floor + noise * theta + spread * theta**2
-    shared = 0.0
+    part, shared = noise * theta, 0.0
     if paired:
         x, y = one.noise, other.noise
         v11, v22, v12 = x.sums.T @ x.sums, y.sums.T @ y.sums, x.sums.T @ y.sums
         rho = np.sum(v12**2) / np.sqrt(np.sum(v11**2) * np.sum(v22**2))
         linear = 4 * float(np.sum((x.sums @ x.beta - y.sums @ y.beta) ** 2))
         linear -= 4 * (np.sum(v11**2) + np.sum(v22**2) - 2 * np.sum(v12**2))
-        part = noise * theta
+        if 0 < np.sqrt(part).sum() < np.sqrt(max(linear, 0.0)):
+            part = part * linear / np.sqrt(part).sum() ** 2
         most = np.sqrt(part[0] * part[1])
         middle = min(max((part.sum() - max(linear, 0.0)) / 2, -most), most)
         alike = np.dot(x.squares, y.squares) / np.sqrt(np.dot(x.squares, x.squares) * np.dot(y.squares, y.squares))
         shared = rho * np.sqrt(floor[0] * floor[1]) + middle + alike * np.sqrt(spread[0] * spread[1]) * theta.prod()
-        bound = (1 - 1e-9) * np.sqrt(variance[0] * variance[1])
-        shared = min(max(shared, -bound), bound)
+    variance = floor + part + spread * theta**2
+    bound = (1 - 1e-9) * np.sqrt(variance[0] * variance[1])
+    shared = min(max(shared, -bound), bound)
     return np.array([[variance[0], shared], [shared, variance[1]]])
 
 
@@ -76,6 +77,19 @@ def test_limits_are_those_of_a_search_over_pairs_of_errors(first, second, shared
     assert kept.max() - step <= high <= kept.max() + step
     at_none = np.sqrt(max(np.diagonal(tried).min() - tried.min(), 0.0))
     assert p == pytest.approx(2 * norm.sf(at_none / 1.05), abs=0.1)
+
+
+@pytest.mark.parametrize("theta", [(0.0, 0.003), (1e-5, 2e-5), (0.002, 0.001)])
+def test_estimates_vary_together_as_much_as_is_known_of_their_difference(theta):
+    """The fitted curves say of both models that they hardly vary; the difference of their scores says otherwise."""
+    one, other = (side(x, noise=1e-7, spread=0.0, own=n) for x, n in zip((0.001, 0.002), noises(2, 0.4), strict=True))
+    cov = covariance(one, other, np.array(theta), paired=True)
+    off = np.array(theta) - (0.001, 0.002)
+    found = _Pair(one, other, paired=True).distance(*(np.sqrt([x]) for x in theta))
+    assert float(found[0]) == pytest.approx(off @ np.linalg.inv(cov) @ off, rel=1e-6)
+    linear = _Common.of(one.noise, other.noise).linear
+    assert linear > 4 * 1e-7 * sum(theta)
+    assert cov[0, 0] + cov[1, 1] - 2 * cov[0, 1] >= linear
 
 
 def test_the_other_way_round_ends_turn():

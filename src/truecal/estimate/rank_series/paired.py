@@ -7,6 +7,7 @@ Each estimate X has the mean theta and the variance a + b theta + e theta^2 (:cl
 With V the covariance of the coefficients over units, rho_a = |V_12|^2 / (|V_11| |V_22|) (Frobenius), and D is the variance of the
 linear part of X_1 - X_2: 4 times that of sum(beta_1 s_1 - beta_2 s_2), s the sums over a unit. What two models do not know of
 themselves, how far each is off, cancels in D: on the same outcomes beta_1 - beta_2 is all but the difference of their scores.
+So D is known better than b: where sqrt(b_1 theta_1) + sqrt(b_2 theta_2) is below sqrt(D), both b are enlarged until it is not.
 
 A difference d of the errors is kept if some (theta_1, theta_2) with this difference is about as likely as the likeliest pair:
 the least (X - theta)' Cov^-1 (X - theta) on sqrt(theta_1) - sqrt(theta_2) = d may exceed the least of all by z^2. So nothing has
@@ -25,7 +26,9 @@ from truecal.types import Float64s
 _GRID = 96  # differences that are tried at a time
 _ROUNDS = 6  # of looking closer at them, each at what is left of the last
 _ERRORS = 48  # errors of the second model that are tried at a time for every difference
-_CLOSER = 4  # rounds of looking closer at these: each a step to either side of the best, so 1e-6 of the range in the end
+_CLOSER = (
+    4  # rounds of looking closer at these: each a step to either side of the best, so 1e-6 of the range in the end
+)
 _WIDE = 6.0  # standard errors that the search begins with
 _SKEWED = 1.05  # X is not quite normal where an error hardly stands out: so many quantiles, or 0.86 is covered at 90 % and n = 1000
 _ALIKE = 1e-9  # estimates cannot be correlated by more than 1 less this
@@ -118,12 +121,15 @@ class _Pair:
     def distance(self, one: Float64s, other: Float64s) -> Float64s:
         """(X - theta)' Cov^-1 (X - theta) at true errors `one` and `other`, X as near as the runs allow."""
         theta = one * one, other * other
-        noise, variance = [], []
-        for pivot, t in zip(self._pivots, theta, strict=True):
-            noise.append(pivot.noise_along(t) * t)
-            variance.append(
-                np.maximum(pivot.floor[0] + noise[-1] + max(float(pivot.spread[0]), 0.0) * t * t, _LEAST_VARIANCE)
-            )
+        noise = [pivot.noise_along(t) * t for pivot, t in zip(self._pivots, theta, strict=True)]
+        if self._common.linear is not None:
+            # D is known better than what fitted curves say of either model: both together vary at least so much.
+            reach = (np.sqrt(noise[0]) + np.sqrt(noise[1])) ** 2
+            noise = [each * np.maximum(self._common.linear / np.maximum(reach, _LEAST_VARIANCE), 1.0) for each in noise]
+        variance = [
+            np.maximum(pivot.floor[0] + each + max(float(pivot.spread[0]), 0.0) * t * t, _LEAST_VARIANCE)
+            for pivot, each, t in zip(self._pivots, noise, theta, strict=True)
+        ]
         first, second = self._pivots
         shared = self._common.floor * np.sqrt(float(first.floor[0] * second.floor[0]))
         if self._common.linear is not None:
