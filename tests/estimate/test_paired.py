@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 import truecal as tc
 from truecal.estimate.pivot import Pivot
+from truecal.estimate.rank_series.clustered import ClusteredSeries
 from truecal.estimate.rank_series.paired import Noise, Side, _Common, _Pair
 from truecal.estimate.resampling import Units
 
@@ -29,21 +30,22 @@ def noises(seed, shared):
 def covariance(one, other, theta, *, paired):
     pivots = one.pivot, other.pivot
     floor, noise, spread = (np.array([float(getattr(p, x)[0]) for p in pivots]) for x in ("floor", "noise", "spread"))
-    variance = floor + noise * theta + spread * theta**2
-    shared = 0.0
+    part, shared = noise * theta, 0.0
     if paired:
         x, y = one.noise, other.noise
         v11, v22, v12 = x.sums.T @ x.sums, y.sums.T @ y.sums, x.sums.T @ y.sums
         rho = np.sum(v12**2) / np.sqrt(np.sum(v11**2) * np.sum(v22**2))
         linear = 4 * float(np.sum((x.sums @ x.beta - y.sums @ y.beta) ** 2))
         linear -= 4 * (np.sum(v11**2) + np.sum(v22**2) - 2 * np.sum(v12**2))
-        part = noise * theta
+        if 0 < np.sqrt(part).sum() < np.sqrt(max(linear, 0.0)):
+            part = part * linear / np.sqrt(part).sum() ** 2
         most = np.sqrt(part[0] * part[1])
         middle = min(max((part.sum() - max(linear, 0.0)) / 2, -most), most)
         alike = np.dot(x.squares, y.squares) / np.sqrt(np.dot(x.squares, x.squares) * np.dot(y.squares, y.squares))
         shared = rho * np.sqrt(floor[0] * floor[1]) + middle + alike * np.sqrt(spread[0] * spread[1]) * theta.prod()
-        bound = (1 - 1e-9) * np.sqrt(variance[0] * variance[1])
-        shared = min(max(shared, -bound), bound)
+    variance = floor + part + spread * theta**2
+    bound = (1 - 1e-9) * np.sqrt(variance[0] * variance[1])
+    shared = min(max(shared, -bound), bound)
     return np.array([[variance[0], shared], [shared, variance[1]]])
 
 
@@ -77,6 +79,19 @@ def test_limits_are_those_of_a_search_over_pairs_of_errors(first, second, shared
     assert p == pytest.approx(2 * norm.sf(at_none / 1.05), abs=0.1)
 
 
+@pytest.mark.parametrize("theta", [(0.0, 0.003), (1e-5, 2e-5), (0.002, 0.001)])
+def test_estimates_vary_together_as_much_as_is_known_of_their_difference(theta):
+    """The fitted curves say of both models that they hardly vary; the difference of their scores says otherwise."""
+    one, other = (side(x, noise=1e-7, spread=0.0, own=n) for x, n in zip((0.001, 0.002), noises(2, 0.4), strict=True))
+    cov = covariance(one, other, np.array(theta), paired=True)
+    off = np.array(theta) - (0.001, 0.002)
+    found = _Pair(one, other, paired=True).distance(*(np.sqrt([x]) for x in theta))
+    assert float(found[0]) == pytest.approx(off @ np.linalg.inv(cov) @ off, rel=1e-6)
+    linear = _Common.of(one.noise, other.noise).linear
+    assert linear > 4 * 1e-7 * sum(theta)
+    assert cov[0, 0] + cov[1, 1] - 2 * cov[0, 1] >= linear
+
+
 def test_the_other_way_round_ends_turn():
     one, other = (side(x, own=n) for x, n in zip((0.01, 0.004), noises(2, 0.8), strict=True))
     low, high, p = one.limits(other, 0.95, paired=True)
@@ -91,30 +106,33 @@ def test_the_same_model_does_not_differ_and_few_clusters_are_less_sure():
     assert few[2] > many[2]
 
 
-def test_short_series_of_clusters_may_leave_out_different_things():
-    """Runs show more of both models: only in the box may that be true of the second alone."""
+def test_clusters_are_compared_by_longer_series_than_they_are_measured_by():
+    """Two far overconfident models: three terms leave out more of the second, six follow both; the errors told stay the same."""
+    rng = np.random.default_rng(7)
+    p = np.clip(rng.beta(1.5, 1.2, 4000), 0.003, 0.997)
+    clusters = np.arange(4000) % 40
+    y = np.where(rng.random(4000) < 0.4, rng.random(40)[clusters], rng.random(4000)) < p
+    odds = np.log(p / (1 - p))
+    models = [tc.Predictions.from_probs(1 / (1 + np.exp(-t * odds)), y, clusters=clusters) for t in (2.0, 2.3)]
+    samples = [tc.OneClass().sample(model) for model in models]
+    sides = [tc.RankSeries().side(sample, Units.of(sample, rng)) for sample in samples]
+    found = [ClusteredSeries.of_profile(sample.profile) for sample in samples]
+    assert [side.value for side in sides] == [series.value for series in found]
+    assert [side.noise.beta.size for side in sides] == [6, 6]
+    true = 0.1098 - 0.1294  # of a million rows
+    low, high, _ = sides[0].limits(sides[1], 0.9, paired=True)
+    assert low < true < high < -0.01
+    short = np.sqrt(found[0].theta[-1]) - np.sqrt(found[1].theta[-1])
+    assert short - true > 0.002  # what three terms would say
 
-    def lower(clusters):
-        sure = {"floor": 1e-8, "noise": 1e-5, "spread": 1e-6, "clusters": clusters}
-        return side(0.01, most=0.012, **sure).limits(side(0.01, most=0.013, **sure), 0.9, paired=False)[0]
 
-    assert lower(10_000) < lower(None) - 0.005
-
-
-@pytest.mark.parametrize("theta", [(0.0, 0.0), (0.002, 0.0), (0.0005, 0.004), (0.0012, 0.0011), (0.006, 0.007)])
-def test_the_nearest_point_of_the_box_is_found_of_estimates_that_go_together(theta):
-    """Two estimates that are nearly the same: the nearest point is not the one that is nearest in each by itself."""
-    one, other = (
-        side(x, noise=1e-6, spread=1e-8, own=n, most=m, clusters=40)
-        for x, n, m in zip((-0.001, 0.001), noises(5, 0.97), (0.002, 0.0012), strict=True)
+@pytest.mark.parametrize(("clusters", "terms"), [(5, 3), (20, 3), (30, 5), (40, 6), (400, 10)])
+def test_terms_of_a_comparison_are_paid_for_by_clusters(clusters, terms):
+    rng = np.random.default_rng(clusters)
+    sample = tc.OneClass().sample(
+        tc.Predictions.from_probs(rng.random(800), rng.integers(0, 2, 800), clusters=np.arange(800) % clusters)
     )
-    cov = covariance(one, other, np.array(theta), paired=True)
-    assert cov[0, 1] > 0.7 * np.sqrt(cov[0, 0] * cov[1, 1])
-    first, second = np.meshgrid(np.linspace(-0.001, 0.002, 601), np.linspace(0.001, 0.0012, 81))
-    off = np.stack([theta[0] - first, theta[1] - second])
-    tried = np.einsum("i...,ij,j...->...", off, np.linalg.inv(cov), off).min()
-    found = _Pair(one, other, paired=True).distance(*(np.sqrt([x]) for x in theta))
-    assert float(found[0]) == pytest.approx(tried, rel=1e-3, abs=1e-5)
+    assert tc.RankSeries().side(sample, Units.of(sample, rng)).noise.beta.size == terms
 
 
 def test_two_recalibrations_of_one_score_differ_by_what_is_known():

@@ -65,12 +65,12 @@ class ClusteredSeries:
         return cls.of_places(profile, unit.astype(np.intp), len(codes))
 
     @classmethod
-    def of_places(cls, profile: Profile, unit: Indices, count: int) -> "ClusteredSeries":
-        """The series of sorted rows, each of one of `count` units."""
+    def of_places(cls, profile: Profile, unit: Indices, count: int, terms: int | None = None) -> "ClusteredSeries":
+        """The series of sorted rows, each of one of `count` units; of as many terms as these pay for unless told."""
         cells, matrix = incidence(profile, unit, count, _CELLS)
         ranks = rank_cells(cells)
         phi = rank_basis(ranks).functions(ranks)[0]
-        phi = phi[: terms_of(count)]
+        phi = phi[: terms_of(count) if terms is None else terms]
         score = cells.scores[0].astype(np.float64)
         residual = np.concatenate([-score, 1 - score])  # of a zero and of a one in every cell
         both = np.concatenate([phi, phi], axis=1)

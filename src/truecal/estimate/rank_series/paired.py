@@ -7,16 +7,15 @@ Each estimate X has the mean theta and the variance a + b theta + e theta^2 (:cl
 With V the covariance of the coefficients over units, rho_a = |V_12|^2 / (|V_11| |V_22|) (Frobenius), and D is the variance of the
 linear part of X_1 - X_2: 4 times that of sum(beta_1 s_1 - beta_2 s_2), s the sums over a unit. What two models do not know of
 themselves, how far each is off, cancels in D: on the same outcomes beta_1 - beta_2 is all but the difference of their scores.
+So D is known better than b: where sqrt(b_1 theta_1) + sqrt(b_2 theta_2) is below sqrt(D), both b are enlarged until it is not.
 
 A difference d of the errors is kept if some (theta_1, theta_2) with this difference is about as likely as the likeliest pair:
 the least (X - theta)' Cov^-1 (X - theta) on sqrt(theta_1) - sqrt(theta_2) = d may exceed the least of all by z^2. So nothing has
 to be decided about how far either model is off, which a difference of roots depends on near zero. Where runs of neighbours show
 more than the estimates (`Pivot.most`), X may lie anywhere on the line between what both estimates say and what the runs say of
-both: two curves of the same rows have their jumps in common. The series of clusters are too short for that, and each may leave
-out what the other does not: there X may lie anywhere in the box.
+both: two curves of the same rows have their jumps in common.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,14 +23,17 @@ import numpy as np
 from truecal.estimate.pivot import Pivot
 from truecal.types import Float64s
 
-_GRID = 96  # differences, and errors of the second model, that are tried at a time
-_ROUNDS = 6  # of looking closer, each at what is left of the last
+_GRID = 96  # differences that are tried at a time
+_ROUNDS = 6  # of looking closer at them, each at what is left of the last
+_ERRORS = 48  # errors of the second model that are tried at a time for every difference
+_CLOSER = (
+    4  # rounds of looking closer at these: each a step to either side of the best, so 1e-6 of the range in the end
+)
 _WIDE = 6.0  # standard errors that the search begins with
 _SKEWED = 1.05  # X is not quite normal where an error hardly stands out: so many quantiles, or 0.86 is covered at 90 % and n = 1000
 _ALIKE = 1e-9  # estimates cannot be correlated by more than 1 less this
 _LEAST_VARIANCE = 1e-40
 _Two = tuple[Float64s | float, Float64s | float]
-_Product = Callable[[_Two, _Two], Float64s]
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,6 @@ class _Pair:
 
     def __init__(self, one: Side, other: Side, *, paired: bool) -> None:
         self._pivots = one.pivot, other.pivot
-        self._apart = one.units is not None or other.units is not None
         self._common = _Common.of(one.noise, other.noise) if paired else _Common(0.0, None, 0.0)
         centres = [float(p.centre[0]) for p in self._pivots]
         self._centre = centres
@@ -120,12 +121,15 @@ class _Pair:
     def distance(self, one: Float64s, other: Float64s) -> Float64s:
         """(X - theta)' Cov^-1 (X - theta) at true errors `one` and `other`, X as near as the runs allow."""
         theta = one * one, other * other
-        noise, variance = [], []
-        for pivot, t in zip(self._pivots, theta, strict=True):
-            noise.append(pivot.noise_along(t) * t)
-            variance.append(
-                np.maximum(pivot.floor[0] + noise[-1] + max(float(pivot.spread[0]), 0.0) * t * t, _LEAST_VARIANCE)
-            )
+        noise = [pivot.noise_along(t) * t for pivot, t in zip(self._pivots, theta, strict=True)]
+        if self._common.linear is not None:
+            # D is known better than what fitted curves say of either model: both together vary at least so much.
+            reach = (np.sqrt(noise[0]) + np.sqrt(noise[1])) ** 2
+            noise = [each * np.maximum(self._common.linear / np.maximum(reach, _LEAST_VARIANCE), 1.0) for each in noise]
+        variance = [
+            np.maximum(pivot.floor[0] + each + max(float(pivot.spread[0]), 0.0) * t * t, _LEAST_VARIANCE)
+            for pivot, each, t in zip(self._pivots, noise, theta, strict=True)
+        ]
         first, second = self._pivots
         shared = self._common.floor * np.sqrt(float(first.floor[0] * second.floor[0]))
         if self._common.linear is not None:
@@ -142,25 +146,10 @@ class _Pair:
         off = theta[0] - self._centre[0], theta[1] - self._centre[1]
         ahead = self._beyond[0], self._beyond[1]
         determinant = variance[0] * variance[1] - shared * shared
-        if self._apart:
-            return self._from_box(off, variance, shared, product) / determinant
         length = product(ahead, ahead)
         part = np.clip(product(off, ahead) / np.where(length > 0, length, np.inf), 0.0, 1.0)
         left = off[0] - part * ahead[0], off[1] - part * ahead[1]
         return product(left, left) / determinant
-
-    def _from_box(self, off: _Two, variance: Sequence[Float64s], shared: Float64s, product: _Product) -> Float64s:
-        """The least product of what is left with itself when any point of the box is taken off: none inside, else on an edge."""
-        ahead = self._beyond
-        least = np.full(np.shape(off[0]), np.inf)
-        for held, free in ((0, 1), (1, 0)):
-            for at in (0.0, ahead[held]):
-                fixed = off[held] - at
-                rest = off[free] - np.clip(off[free] - fixed * shared / variance[held], 0.0, ahead[free])
-                left = (fixed, rest) if held == 0 else (rest, fixed)
-                least = np.minimum(least, product(left, left))
-        inside = (off[0] >= 0) & (off[0] <= ahead[0]) & (off[1] >= 0) & (off[1] <= ahead[1])
-        return np.where(inside, 0.0, least)
 
     def ranges(self) -> list[tuple[float, float]]:
         """Where either error may be at all."""
@@ -173,16 +162,16 @@ class _Pair:
     def least(self, differences: Float64s) -> Float64s:
         """The least distance at every difference of the errors."""
         (_, _), (low, high) = self.ranges()
-        start, step = np.full(len(differences), low), (high - low) / (_GRID - 1)
+        start, step = np.full(len(differences), low), (high - low) / (_ERRORS - 1)
         found = np.full(len(differences), np.inf)
-        for _ in range(_ROUNDS):
-            other = start[:, None] + step * np.arange(_GRID)
+        for _ in range(_CLOSER):
+            other = start[:, None] + step * np.arange(_ERRORS)
             one = other + differences[:, None]
             outside = (one < 0) | (one > 1) | (other < 0) | (other > 1)
             distance = np.where(outside, np.inf, self.distance(np.clip(one, 0.0, 1.0), np.clip(other, 0.0, 1.0)))
             best = distance.argmin(axis=1)
             found = np.minimum(found, distance[np.arange(len(best)), best])
-            start, step = np.maximum(start + step * (best - 1), 0.0), 2 * step / (_GRID - 1)
+            start, step = np.maximum(start + step * (best - 1), 0.0), 2 * step / (_ERRORS - 1)
         return found
 
 

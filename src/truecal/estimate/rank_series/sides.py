@@ -10,6 +10,11 @@ from truecal.estimate.resampling.units import Units, incidence
 from truecal.lens import Sample
 from truecal.profile import Profile
 
+_COMPARED_TERMS = (
+    6  # of clusters, where that many pay for them: what both models share cancels, so bias costs more than noise
+)
+_CLUSTERS_A_TERM = 6  # that a covariance of the terms over clusters is estimated from
+
 
 def side_of(data: Sample | Profile, units: Units | None) -> Side:
     """Of rows that belong together as `units` say; without them of rows that are paired with none, as the cells of a sketch."""
@@ -30,10 +35,12 @@ def _of_rows(sample: Sample, units: Units) -> Side:
     n, score = float(matrix.sum()), cells.scores[0].astype(np.float64)
     clusters = units.count if units.kind == "clusters" else None
     if clusters is not None:
-        series = ClusteredSeries.of_places(grouped.profile, unit, clusters)
-        value, pivot, beta, kept = series.value, series.pivot, series.sums.sum(axis=0), series.chosen + 1
+        terms = max(terms_of(clusters), min(_COMPARED_TERMS, clusters // _CLUSTERS_A_TERM))
+        value = ClusteredSeries.of_places(grouped.profile, unit, clusters).value
+        series = ClusteredSeries.of_places(grouped.profile, unit, clusters, terms)
+        pivot, beta, kept = series.pivot, series.sums.sum(axis=0), series.chosen + 1
         ranks = rank_cells(cells)
-        phi = rank_basis(ranks).functions(ranks)[0, : terms_of(clusters)]
+        phi = rank_basis(ranks).functions(ranks)[0, :terms]
     else:
         whole = next(fits(sample.profile))
         value, pivot = float(whole.value[0]), pivot_of(whole)
