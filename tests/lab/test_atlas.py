@@ -194,10 +194,10 @@ _SMALLER = {atlas_worlds: _REDUCED, class_worlds: _CLASSES}
 @pytest.mark.slow
 @pytest.mark.parametrize("door", [door for door in DOORS if door.name != "sweep"], ids=lambda door: door.name)
 def test_no_door_falls_below_what_it_states(door):
-    """30 datasets and more of 300 or 1000 rows in each of two or three worlds, together: a binomial test at 0.1 %."""
+    """20 datasets and more of 300 or 1000 rows in each of two or three worlds, together: a binomial test at 0.1 %."""
     worlds = _SMALLER.get(door.worlds)
     cells = coverage_atlas(
-        n=[max(300, door.least_rows)], m=round(30 / min(door.share, 0.3)), doors=[door], worlds=worlds
+        n=[max(300, door.least_rows)], m=round(20 / min(door.share, 0.3)), doors=[door], worlds=worlds
     )
     m = sum(cell.m for cell in cells)
     rate = sum(cell.rate * cell.m for cell in cells) / m
