@@ -14,7 +14,7 @@ import numpy as np
 import truecal as tc
 from truecal.watch.cells import Batch, edges
 from truecal.watch.evidence import starting_weight, unspent_weight
-from truecal.watch.experts import Experts, log_sum
+from truecal.watch.experts import Experts
 from truecal.watch.stream import Stream
 
 Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
@@ -71,28 +71,66 @@ def simulate(
     """Watch `streams` independent streams; with `groups`, so many streams are one family, whose first call counts (of "ever")."""
     share, mean = support(scores)
     rng = np.random.default_rng(seed)
-    experts = Experts.of(tolerance, share * rows, mean)
     many = streams * groups
-    ever = np.full((many, len(experts.prior)), -np.inf)
+    table = Table(Experts.of(tolerance, share * rows, mean), mean, np.float64 if groups == 1 else np.float32)
+    ever = np.zeros((many, table.experts), table.kind)
     change = ever.copy()
-    learned = np.tile(experts.unlearned(), (many, 1, 1, 1))
     never = looks + 1
     first = {name: np.full(streams, never) for name in ("ever", "changed", "daily")}
     for look in range(1, looks + 1):
         n, ones = _drawn(rng, rows, share, truth(mean, look), many)
-        won, learned, entry = experts.play_cells(n, ones, mean, learned)
-        ever = np.logaddexp(ever, np.log(starting_weight(look)) + entry) + won
-        if groups == 1:
-            change = np.logaddexp(change, entry) + won
-        log_e = np.logaddexp(log_sum(ever), np.log(unspent_weight(look)))
+        won, entry = table.play(n, ones)
+        e_values = table.after(ever, won, entry * starting_weight(look)) + unspent_weight(look)
         raised = {
-            "ever": _called(log_e.reshape(streams, groups), -np.log(alpha)),
-            "changed": log_sum(change) >= np.log(run_length) if groups == 1 else np.zeros(streams, bool),
+            "ever": _called(np.log(e_values).reshape(streams, groups), -np.log(alpha)),
             "daily": _daily(n, ones, mean, tolerance, alpha / looks / groups).reshape(streams, groups).any(axis=1),
         }
+        if groups == 1:
+            raised["changed"] = table.after(change, won, entry) >= run_length
         for name, alarm in raised.items():
             first[name] = np.where((first[name] == never) & alarm, look, first[name])
     return Run(first["ever"], first["changed"], first["daily"], looks)
+
+
+class Table:
+    """The bets of one kind of scores for many streams at once. Evidence is kept as it is, not as logarithms, and capped where an
+    alarm was raised long before."""
+
+    def __init__(self, experts: Experts, mean: np.ndarray, kind: type = np.float64) -> None:
+        bets, self.kind, self.experts = experts.bets(mean), kind, len(experts.prior)
+        self.prior, self.spans = np.exp(experts.prior).astype(kind), experts.spans.astype(kind)
+        everywhere, bins = int((experts.kinds != "local").sum()), self.spans.shape[1]
+        alone = np.flatnonzero(self.spans.sum(axis=1) == 1)  # single bins, in order: runs are sums of them
+        place = experts.bin_of(mean)
+        parts = []
+        for values in bets:
+            local = values[:, everywhere:].reshape(len(mean), len(self.spans), -1)[:, alone]
+            by_bin = [(place == b, local[place == b, b].astype(kind)) for b in range(bins)] if len(alone) else []
+            parts.append((values[:, :everywhere].astype(kind), by_bin))
+        self.tilt, self.cost, self.apart = parts
+        self.within = experts.tolerance > 0
+
+    def play(self, n: np.ndarray, ones: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What every expert of every stream won, and its share at entry; n and ones of shape (streams, cells)."""
+        n, ones = n.astype(self.kind), ones.astype(self.kind)
+        won = np.exp(np.minimum(self._sum(ones, self.tilt) - self._sum(n, self.cost), 60))
+        if not self.within:
+            return won, self.prior
+        return won, self.prior * 2 / (1 + np.exp(-self._sum(n, self.apart)))
+
+    def after(self, held: np.ndarray, won: np.ndarray, entry: np.ndarray) -> np.ndarray:
+        """Add a start and play the batch, in place; the sum over experts."""
+        held += entry
+        held *= won
+        np.minimum(held, 1e10, out=held)
+        return held.sum(axis=1)
+
+    def _sum(self, rows: np.ndarray, part: tuple) -> np.ndarray:
+        everywhere, by_bin = part
+        if not by_bin:
+            return rows @ everywhere
+        local = self.spans @ np.stack([rows[:, cells] @ values for cells, values in by_bin], axis=1)
+        return np.concatenate([rows @ everywhere, local.reshape(len(rows), -1)], axis=1)
 
 
 def _drawn(rng: np.random.Generator, rows: int, share: np.ndarray, truth: np.ndarray, many: int) -> tuple:
