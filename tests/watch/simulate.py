@@ -12,10 +12,9 @@ from itertools import product
 import numpy as np
 
 import truecal as tc
-from truecal.watch.cells import Batch, edges
+from truecal.watch.cells import edges
 from truecal.watch.evidence import starting_weight, unspent_weight
 from truecal.watch.experts import Experts
-from truecal.watch.stream import Stream
 
 Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
 SCORES = ("uniform", "skewed", "rare", "tied")
@@ -226,37 +225,58 @@ def fastest(streams: int, rows: int = 300, run_length: int = 1000) -> None:
 
 def families(streams: int, looks: int, kinds: tuple[str, ...] = SCORES) -> None:
     """Fifty groups within the tolerance: how often any of them is ever called."""
-    for scores in kinds:
+    edge: dict[str, tuple[float, Truth]] = {
+        "tolerance 0, calibrated": (0.0, lambda c, _: c),
+        "0.02, at the upper edge": (0.02, lambda c, _: np.minimum(c + 0.02, 1)),
+    }
+    for (name, (tolerance, truth)), scores in product(edge.items(), kinds):
         called = 0
         for part in range(0, streams, 20):
-            run = simulate(scores, 50, 0.0, lambda c, _: c, streams=20, looks=looks, groups=50, seed=100 + part)
+            run = simulate(scores, 50, tolerance, truth, streams=20, looks=looks, groups=50, seed=100 + part)
             called += int((run.ever <= looks).sum())
-            print(f"50 groups | {scores} | any false call in {called} of {part + 20} families", flush=True)
+        print(f"50 groups | {scores} | {name} | any false call in {called} of {streams} families", flush=True)
 
 
-def clusters(streams: int, looks: int) -> None:
+def clusters(streams: int, looks: int, kinds: tuple[str, ...] = SCORES) -> None:
     """Ten units of ten rows, whose outcomes come from one uniform variable each: how many streams ever raise an alarm."""
-    size, many = 10, 10
-    units = np.repeat(np.arange(many), size)
     cases: dict[str, tuple[float, float, bool]] = {
         "tolerance 0, calibrated": (0.0, 0.0, True),
         "0.02, at the upper edge": (0.02, 0.02, True),
         "0.02, at the lower edge": (0.02, -0.02, True),
         "tolerance 0, calibrated, taken as rows": (0.0, 0.0, False),
     }
-    for name, (tolerance, off, together) in cases.items():
-        rng, alarms = np.random.default_rng(11), 0
-        for _ in range(streams):
-            stream = None
-            for _ in range(looks):
-                p = rng.random(len(units))
-                y = (np.repeat(rng.random(many), size) < p + off).astype(float)
-                batch = Batch.from_units(p, y, units) if together else Batch.from_sketch(tc.Sketch.from_arrays(p, y))
-                stream = (stream or Stream.beginning(tolerance, batch)).after(batch)
-                if stream.evidence.log_e >= -np.log(0.05):
-                    alarms += 1
-                    break
-        print(f"{many} clusters of {size} | {looks} looks | {name} | {alarms} of {streams}", flush=True)
+    for scores, (name, case) in product(kinds, cases.items()):
+        alarms = _clustered(scores, streams, looks, *case)
+        print(f"10 clusters of 10 | {looks} looks | {scores} | {name} | {alarms} of {streams}", flush=True)
+
+
+def _clustered(scores: str, streams: int, looks: int, tolerance: float, off: float, together: bool) -> int:
+    """Streams with an alarm; scores are the mean scores of cells, whose gains are looked up."""
+    units, size = 10, 10
+    share, mean = support(scores)
+    experts, rng = Experts.of(tolerance, share * units * size, mean), np.random.default_rng(11)
+    table = Table(experts, mean)
+    played = {y: experts.play_rows(mean, np.full(len(mean), y)) for y in (0.0, 1.0)}
+    gained, apart = np.stack([played[0.0][0], played[1.0][0]]), played[0.0][1]
+    ever, alarm = np.zeros((streams, table.experts)), np.zeros(streams, bool)
+    for look in range(1, looks + 1):
+        cell = rng.choice(len(mean), (streams, units, size), p=share)
+        y = (rng.random((streams, units, 1)) < mean[cell] + off).astype(int)
+        if together:
+            won = np.zeros((streams, table.experts))
+            loss = np.zeros_like(won)
+            for unit in range(units):
+                won += np.log1p(gained[y[:, unit], cell[:, unit]].mean(axis=1))
+                loss += apart[cell[:, unit]].mean(axis=1)
+            entry = np.exp(experts.played(won, loss).entry)
+            won = np.exp(np.minimum(won, 60))
+        else:
+            flat = cell.reshape(streams, -1) + len(mean) * np.arange(streams)[:, None]
+            n = np.bincount(flat.ravel(), minlength=streams * len(mean)).reshape(streams, -1)
+            ones = np.bincount(flat.ravel(), y.ravel(), streams * len(mean)).reshape(streams, -1)
+            won, entry = table.play(n, ones)
+        alarm |= table.after(ever, won, entry * starting_weight(look)) + unspent_weight(look) >= 20
+    return int(alarm.sum())
 
 
 def advised(streams: int) -> None:
@@ -290,7 +310,7 @@ if __name__ == "__main__":
     scores_wanted = tuple(kind for kind in SCORES if kind in wanted) or SCORES
     rows_wanted = tuple(int(word) for word in wanted if word.isdigit()) or (300, 50, 5000)
     if "clusters" in wanted:
-        clusters(200, 100)
+        clusters(200, 1000, scores_wanted)
     if "advice" in wanted:
         advised(30)
     if "delays" in wanted:

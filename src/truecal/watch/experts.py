@@ -167,13 +167,18 @@ class Experts:
         outside an expert's bins counts as 1."""
         won, apart = np.zeros(len(self.prior)), np.zeros(len(self.prior))
         for part in rows.parts(_ROWS):
-            tilt, cost = self._tilts(part.scores)
             size = np.diff(np.append(part.starts, len(part.scores)))[:, None]
-            gained = self._everyone(np.expm1(part.outcomes[:, None] * tilt - cost), part.scores)
+            gained, lost = self.play_rows(part.scores, part.outcomes)
             won += np.log1p(np.add.reduceat(gained, part.starts) / size).sum(axis=0)
-            loss = -np.expm1(-self._apart(tilt, part.scores, part.scores)) / np.repeat(size, size[:, 0], axis=0)
-            apart += self._everyone(loss, part.scores).sum(axis=0)
+            apart += (np.add.reduceat(lost, part.starts) / size).sum(axis=0)
         return self.played(won, apart)
+
+    def play_rows(self, scores: Float64s, outcomes: Float64s) -> tuple[Float64s, Float64s]:
+        """Factor - 1 of every row, and 1 - exp(-m), (rows, experts)."""
+        tilt, cost = self._tilts(scores)
+        gained = np.expm1(outcomes[:, None] * tilt - cost)
+        lost = -np.expm1(-self._apart(tilt, scores, scores))
+        return self._everyone(gained, scores), self._everyone(lost, scores)
 
     def _everyone(self, values: Float64s, scores: Float64s) -> Float64s:
         """Values of the global experts and of the local tilts, (scores, tilts), as those of all experts: 0 outside of their bins."""
