@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 import truecal as tc
-from truecal.watch.cells import edges
+from truecal.watch.cells import UnitRows, edges
 from truecal.watch.evidence import starting_weight, unspent_weight
 from truecal.watch.experts import Experts
 
@@ -256,8 +256,9 @@ def _clustered(scores: str, streams: int, looks: int, tolerance: float, off: flo
     share, mean = support(scores)
     experts, rng = Experts.of(tolerance, share * units * size, mean), np.random.default_rng(11)
     table = Table(experts, mean)
-    played = {y: experts.play_rows(mean, np.full(len(mean), y)) for y in (0.0, 1.0)}
-    gained, apart = np.stack([played[0.0][0], played[1.0][0]]), played[0.0][1]
+    alone = np.arange(len(mean))
+    played = [experts.play_rows(UnitRows(mean, np.full(len(mean), y), alone)) for y in (0.0, 1.0)]
+    gained, apart = np.stack([part[0] for part in played]), played[0][1]
     ever, alarm = np.zeros((streams, table.experts)), np.zeros(streams, bool)
     for look in range(1, looks + 1):
         cell = rng.choice(len(mean), (streams, units, size), p=share)

@@ -160,7 +160,7 @@ class Experts:
         place = np.searchsorted(edges(), mean, side="right") - 1
         tilt, cost = self._tilts(mean)
         apart = self._apart(tilt, edges()[place], np.append(edges(), 1.0)[place + 1])
-        return Bets(*(self._everyone(part, mean) for part in (tilt, cost, apart)))
+        return Bets(*(self._summed(part, mean, np.arange(len(mean))) for part in (tilt, cost, apart)))
 
     def _play_units(self, rows: UnitRows) -> Played:
         """One bet per unit, the mean of its rows' factors: at most 1 on average however its outcomes depend on each other. A row
@@ -168,23 +168,29 @@ class Experts:
         won, apart = np.zeros(len(self.prior)), np.zeros(len(self.prior))
         for part in rows.parts(_ROWS):
             size = np.diff(np.append(part.starts, len(part.scores)))[:, None]
-            gained, lost = self.play_rows(part.scores, part.outcomes)
-            won += np.log1p(np.add.reduceat(gained, part.starts) / size).sum(axis=0)
-            apart += (np.add.reduceat(lost, part.starts) / size).sum(axis=0)
+            gained, lost = self.play_rows(part)
+            won += np.log1p(gained / size).sum(axis=0)
+            apart += (lost / size).sum(axis=0)
         return self.played(won, apart)
 
-    def play_rows(self, scores: Float64s, outcomes: Float64s) -> tuple[Float64s, Float64s]:
-        """Factor - 1 of every row, and 1 - exp(-m), (rows, experts)."""
-        tilt, cost = self._tilts(scores)
-        gained = np.expm1(outcomes[:, None] * tilt - cost)
-        lost = -np.expm1(-self._apart(tilt, scores, scores))
-        return self._everyone(gained, scores), self._everyone(lost, scores)
+    def play_rows(self, rows: UnitRows) -> tuple[Float64s, Float64s]:
+        """Sums of factor - 1 and of 1 - exp(-m) over the rows of every unit, (units, experts)."""
+        tilt, cost = self._tilts(rows.scores)
+        gained = np.expm1(rows.outcomes[:, None] * tilt - cost)
+        lost = -np.expm1(-self._apart(tilt, rows.scores, rows.scores))
+        return self._summed(gained, rows.scores, rows.starts), self._summed(lost, rows.scores, rows.starts)
 
-    def _everyone(self, values: Float64s, scores: Float64s) -> Float64s:
-        """Values of the global experts and of the local tilts, (scores, tilts), as those of all experts: 0 outside of their bins."""
-        inside = self.spans[:, self.bin_of(scores)].T[:, :, None]
-        local = (inside * values[:, None, _GLOBAL:]).reshape(len(scores), -1)
-        return np.concatenate([values[:, :_GLOBAL], local], axis=1)
+    def _summed(self, values: Float64s, scores: Float64s, starts: Indices) -> Float64s:
+        """Values of the global experts and of the local tilts, (scores, tilts), summed over runs of rows for every expert, which
+        has 0 outside of its bins."""
+        bins = len(self.cuts) + 1
+        code = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(scores)))) * bins + self.bin_of(scores)
+        order = np.argsort(code, kind="stable")
+        found, first = np.unique(code[order], return_index=True)
+        local = np.zeros((len(starts) * bins, len(LOCAL)))
+        local[found] = np.add.reduceat(values[order, _GLOBAL:], first)
+        by_span = (self.spans @ local.reshape(len(starts), bins, -1)).reshape(len(starts), -1)
+        return np.concatenate([np.add.reduceat(values[:, :_GLOBAL], starts), by_span], axis=1)
 
     def _apart(self, tilt: Float64s, low: Float64s, high: Float64s) -> Float64s:
         """m of the module's opening for a row whose score is between low and high."""
