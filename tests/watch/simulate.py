@@ -17,6 +17,8 @@ from truecal.watch.evidence import starting_weight, unspent_weight
 from truecal.watch.experts import Experts
 
 Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
+_FEW = 300  # rows of a batch up to which they are drawn one by one, and float32 is exact enough for their sums
+_STEPS = 1 << 14  # of a distribution of scores, when rows are drawn one by one
 SCORES = ("uniform", "skewed", "rare", "tied")
 Curve = Callable[[np.ndarray, int], np.ndarray]  # scores and number of batches since the change
 CHANGES: dict[str, Curve] = {
@@ -71,7 +73,7 @@ def simulate(
     share, mean = support(scores)
     rng = np.random.default_rng(seed)
     many = streams * groups
-    table = Table(Experts.of(tolerance, share * rows, mean), mean, np.float64 if groups == 1 else np.float32)
+    table = Table(Experts.of(tolerance, share * rows, mean), mean, np.float32 if rows <= _FEW else np.float64)
     ever = np.zeros((many, table.experts), table.kind)
     change = ever.copy()
     never = looks + 1
@@ -112,10 +114,10 @@ class Table:
     def play(self, n: np.ndarray, ones: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What every expert of every stream won, and its share at entry; n and ones of shape (streams, cells)."""
         n, ones = n.astype(self.kind), ones.astype(self.kind)
-        won = np.exp(np.minimum(self._sum(ones, self.tilt) - self._sum(n, self.cost), 60))
+        won = np.exp(np.minimum(self._sum((ones, self.tilt), (-n, self.cost)), 60))
         if not self.within:
             return won, self.prior
-        return won, self.prior * 2 / (1 + np.exp(-self._sum(n, self.apart)))
+        return won, self.prior * 2 / (1 + np.exp(-self._sum((n, self.apart))))
 
     def after(self, held: np.ndarray, won: np.ndarray, entry: np.ndarray) -> np.ndarray:
         """Add a start and play the batch, in place; the sum over experts."""
@@ -124,24 +126,26 @@ class Table:
         np.minimum(held, 1e10, out=held)
         return held.sum(axis=1)
 
-    def _sum(self, rows: np.ndarray, part: tuple) -> np.ndarray:
-        everywhere, by_bin = part
-        if not by_bin:
-            return rows @ everywhere
-        local = self.spans @ np.stack([rows[:, cells] @ values for cells, values in by_bin], axis=1)
-        return np.concatenate([rows @ everywhere, local.reshape(len(rows), -1)], axis=1)
+    def _sum(self, *parts: tuple) -> np.ndarray:
+        everywhere = sum(rows @ values for rows, (values, _) in parts)
+        by_bins = [np.stack([rows[:, k] @ v for k, v in by_bin], axis=1) for rows, (_, by_bin) in parts if by_bin]
+        if not by_bins:
+            return everywhere
+        return np.concatenate([everywhere, (self.spans @ sum(by_bins)).reshape(len(everywhere), -1)], axis=1)
 
 
 def _drawn(rng: np.random.Generator, rows: int, share: np.ndarray, truth: np.ndarray, many: int) -> tuple:
     """Rows and outcomes 1 in every cell, (many, cells)."""
-    if rows > len(share):
+    if rows > _FEW:
         n = rng.multinomial(rows, share, size=many)
         return n.astype(np.float64), rng.binomial(n, np.broadcast_to(truth, n.shape)).astype(np.float64)
-    place = np.minimum(np.searchsorted(np.cumsum(share), rng.random((many, rows)), side="right"), len(share) - 1)
-    hit = rng.random((many, rows)) < truth[place]
-    flat, size = place + len(share) * np.arange(many)[:, None], many * len(share)
-    found = (np.bincount(flat.ravel(), minlength=size), np.bincount(flat[hit], minlength=size))
-    return tuple(part.reshape(many, -1).astype(np.float64) for part in found)
+    ladder = np.minimum(np.searchsorted(np.cumsum(share), (np.arange(_STEPS) + 0.5) / _STEPS), len(share) - 1)
+    place = ladder[rng.integers(0, _STEPS, (many, rows))]
+    hit = rng.random((many, rows), np.float32) < truth.astype(np.float32)[place]
+    place += len(share) * np.arange(many)[:, None]
+    size = many * len(share)
+    found = (np.bincount(place.ravel(), minlength=size), np.bincount(place[hit], minlength=size))
+    return tuple(part.reshape(many, -1).astype(np.float32) for part in found)
 
 
 def _called(logs: np.ndarray, limit: float) -> np.ndarray:
