@@ -81,7 +81,8 @@ def test_a_local_shift_is_found_where_a_daily_test_is_blind():
 
 
 @pytest.mark.parametrize(
-    ("scores", "change", "days"), [("uniform", "above 0.9 down by 5 points", 70), ("skewed", "slope 0.7 in log odds", 30)]
+    ("scores", "change", "days"),
+    [("uniform", "above 0.9 down by 5 points", 70), ("skewed", "slope 0.7 in log odds", 30)],
 )
 def test_what_lies_beyond_a_tolerance_in_some_places_only_is_found(scores, change, days):
     """Before experts kept to where they expect more than the tolerance it took 113 and 39 days."""

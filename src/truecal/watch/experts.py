@@ -10,10 +10,10 @@ within tau of c, because p <= e where exp(t) - 1 is positive and p >= e where it
 over batches are therefore supermartingales that start at 1. log(1 + e(c) (exp(t) - 1)) is concave in c, so n rows of a cell played
 at their mean score win at most what the rows would have won one by one (Jensen): a cell may stand for its rows.
 
-A tilt is the difference of log odds between where the expert expects the outcome to be and the edge of the band it is beyond; within
-the band it is 0, for there is nothing to win. Experts expect shifts in probability, offsets in log odds, slopes of the log odds (around
-even odds, as a temperature, and around the mean), and shifts on the arcsine scale (where every row carries the same information) in
-one of sixteen bins of the scores or in runs of two, four and eight of them.
+A tilt is the difference of log odds between where the expert expects the outcome to be and the edge of the band it is beyond;
+within the band it is 0, for there is nothing to win. Experts expect shifts in probability, offsets in log odds, slopes of the log
+odds (around even odds, as a temperature, and around the mean), and shifts on the arcsine scale (where every row carries the same
+information) in one of sixteen bins of the scores or in runs of two, four and eight of them.
 
 Opposite experts. No outcome probability is at both edges of its band, so an expert and its mirror image (every tilt in the other
 direction) cannot both break even. Let K = exp(t) - 1 of a row. At the wrong edge w of its band instead of the right one r an expert
@@ -55,8 +55,11 @@ SHIFTS = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
 OFFSETS = _both([0.06, 0.12, 0.25, 0.5, 1.0])
 SLOPES = _both([0.05, 0.1, 0.2, 0.4])
 LOCAL = _both([0.02, 0.04, 0.08, 0.16, 0.32])
-_PER_OFFSET, _PER_SLOPE = 0.25, 0.224  # largest change of a probability p per unit: of p (1 - p) and of p (1 - p) log odds of p
-# Experts of changes that 300 uniform scores show within a batch or two (9 of evidence, log 1000 is 7) have less: their share matters little
+_PER_OFFSET, _PER_SLOPE = (
+    0.25,
+    0.224,
+)  # largest change of a probability p per unit: of p (1 - p) and of p (1 - p) log odds of p
+# What 300 uniform scores show within a batch or two (9 of evidence, log 1000 is 7) is found with a small share too
 _LARGE_SHIFT, _LARGE_OFFSET, _LARGE_LOCAL = 0.1, 0.5, 0.16
 _SIZES = {"shift": len(SHIFTS), "offset": len(OFFSETS), "slope": len(SLOPES), "temperature": len(SLOPES)}
 _GLOBAL = sum(_SIZES.values())

@@ -1,8 +1,9 @@
-"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly as float32 (evidence and sums of blocks,
-which hold no more) or int32 (starts), deflated, base64; the lines of the history are deflated JSON.
+"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly as float32 (evidence and sums of
+blocks, which hold no more) or int32 (starts), deflated, base64; the lines of the history are deflated JSON.
 
 Versions 1 to 3 had other experts, in float64. Their evidence is handed to the experts of today by their shares, which is fair: who
-may bet may also divide anew what was won. Version 1 held the lines as they are, versions 1 and 2 the starts, and the sums as float64.
+may bet may also divide anew what was won. Version 1 held the lines as they are, versions 1 and 2 the starts, and the sums as
+float64.
 """
 
 import json
