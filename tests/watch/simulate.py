@@ -196,7 +196,7 @@ def delays(streams: int) -> None:
                 run = simulate(scores, 300, tolerance, truth, streams=streams, looks=before + after, seed=3)
                 found = [getattr(run, kind) for kind in ("ever", "changed", "daily")]
                 medians = [np.median(when[when > before] - before) for when in found]
-                shown = " | ".join("never" if m > after else f"{m:.0f}" for m in medians)
+                shown = " | ".join("never" if m > after else f"{m:g}" for m in medians)
                 print(f"{scores} | {change} | {tolerance:g} | {shown}", flush=True)
 
 
