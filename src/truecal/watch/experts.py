@@ -55,10 +55,7 @@ SHIFTS = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
 OFFSETS = _both([0.06, 0.12, 0.25, 0.5, 1.0])
 SLOPES = _both([0.05, 0.1, 0.2, 0.4])
 LOCAL = _both([0.02, 0.04, 0.08, 0.16, 0.32])
-_PER_OFFSET, _PER_SLOPE = (
-    0.25,
-    0.224,
-)  # largest change of a probability p per unit: of p (1 - p) and of p (1 - p) log odds of p
+_PER_OFFSET, _PER_SLOPE = 0.25, 0.224  # largest change of a probability p: p (1 - p), and that times the log odds of p
 # What 300 uniform scores show within a batch or two (9 of evidence, log 1000 is 7) is found with a small share too
 _LARGE_SHIFT, _LARGE_OFFSET, _LARGE_LOCAL = 0.1, 0.5, 0.16
 _SIZES = {"shift": len(SHIFTS), "offset": len(OFFSETS), "slope": len(SLOPES), "temperature": len(SLOPES)}
