@@ -8,6 +8,7 @@ import sys
 import time
 import zlib
 from base64 import b64decode, b64encode
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -249,7 +250,7 @@ def test_a_state_goes_on_where_it_was(tmp_path):
     for _ in range(5):
         preds = day(rng, off=0.05)
         assert watch.update(preds).to_dict() == loaded.update(preds).to_dict()
-    assert json.loads(path.read_text())["version"] == 3
+    assert json.loads(path.read_text())["version"] == 4
 
 
 def test_the_state_is_bounded(tmp_path):
@@ -279,21 +280,26 @@ def test_the_state_of_ten_classes_is_bounded_and_more_are_refused(tmp_path):
         tc.Watch(lens=tc.ClassWise()).update(tc.Predictions.from_probs(probs, rng.integers(0, 11, 100)))
 
 
-def test_a_state_of_the_version_before_is_read(tmp_path):
-    rng = np.random.default_rng(13)
-    watch = tc.Watch()
-    for _ in range(20):
-        watch.update(day(rng))
-    path = watch.save(tmp_path / "state.json")
-    record = json.loads(path.read_text())
-    for stream in record["groups"][0]["streams"]:
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_state_of_a_version_before_is_read(tmp_path, version):
+    """All its evidence is kept; version 2 held starts as a list and sums as float64."""
+    record = json.loads((Path(__file__).parent / "state-version-3.json").read_text())
+    if version == 2:
+        stream = record["groups"][0]["streams"][0]
         raw = zlib.decompress(b64decode(stream["evidence"]["since"]))
         stream["evidence"]["since"] = np.frombuffer(raw, "<i4").tolist()
         sums = np.frombuffer(zlib.decompress(b64decode(stream["blocks"]["sums"])), "<f4").astype("<f8")
         stream["blocks"]["sums"] = b64encode(zlib.compress(sums.tobytes())).decode()
-    path.write_text(json.dumps({**record, "version": 2}))
-    older, preds = tc.Watch.load(path), day(rng)
-    assert older.update(preds).to_dict() == watch.update(preds).to_dict()
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({**record, "version": version}))
+    watch = tc.Watch.load(path)
+    step = watch.step()
+    assert step.log_e == pytest.approx(8.937466546391121, abs=1e-5)
+    assert step.groups[()].evidence_of_change == pytest.approx(12.317466368648306, abs=1e-5)
+    assert (step.alarm, step.since, step.advice) == (True, "2026-05-03", "offset suffices")
+    again = tc.Watch.load(watch.save(path))
+    preds = day(np.random.default_rng(13))
+    assert again.update(preds, at="2026-05-06").to_dict() == watch.update(preds, at="2026-05-06").to_dict()
 
 
 def test_damaged_states_are_refused_by_name(tmp_path):
@@ -306,7 +312,7 @@ def test_damaged_states_are_refused_by_name(tmp_path):
     bad = {
         "not valid JSON": "{",
         "not the state": "[]",
-        "newer truecal": json.dumps({**good, "version": 4}),
+        "newer truecal": json.dumps({**good, "version": 5}),
         "damaged": json.dumps({**good, "settings": {}}),
         "damaged: ValueError": json.dumps({**good, "groups": [{**good["groups"][0], "streams": []}]}),
         "damaged: Error": json.dumps(

@@ -5,6 +5,8 @@ over a thousand batches), and the result is one test supermartingale: it reaches
 (Ville). For the second one the products of all starting times are added (the Shiryaev-Roberts e-detector of Shin, Ramdas and
 Rinaldo 2023): the sum minus the number of batches is a supermartingale, so the mean number of batches until the sum reaches N is
 at least N.
+
+What is kept of a batch is rounded down to float32, as the state of a watch holds it: never more than was won.
 """
 
 from dataclasses import dataclass
@@ -48,22 +50,20 @@ class Evidence:
     change: Float64s
     best: Float64s
     since: NDArray[np.int64]
-    learned: Float64s
 
     @classmethod
     def none(cls, experts: Experts) -> "Evidence":
         nothing = np.full(len(experts.prior), -np.inf)
-        since = np.zeros(len(nothing), np.int64)
-        return cls(0, nothing, nothing, nothing, since, experts.unlearned())
+        return cls(0, nothing, nothing, nothing, np.zeros(len(nothing), np.int64))
 
     def after(self, played: Played) -> "Evidence":
         """With one more batch."""
-        batch, (won, learned, entry) = self.batches + 1, played
-        begun = np.logaddexp(self.ever, np.log(starting_weight(batch)) + entry) + won
+        batch, (won, entry) = self.batches + 1, played
+        ever = np.logaddexp(self.ever, np.log(starting_weight(batch)) + entry) + won
         change = np.logaddexp(self.change, entry) + won
-        anew = entry > self.best
-        since = np.where(anew, batch, self.since)
-        return Evidence(batch, begun, change, np.maximum(self.best, entry) + won, since, learned)
+        best = np.maximum(self.best, entry) + won
+        since = np.where(entry > self.best, batch, self.since)
+        return Evidence(batch, rounded_down(ever), rounded_down(change), rounded_down(best), since)
 
     @property
     def log_e(self) -> float:
@@ -79,3 +79,9 @@ class Evidence:
     def start(self) -> int:
         """The batch (counted from 1) where the best product of all experts began: an estimate of when the change did."""
         return int(self.since[int(np.argmax(self.best))])
+
+
+def rounded_down(values: Float64s) -> Float64s:
+    """To the next float32."""
+    near = values.astype(np.float32)
+    return np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)

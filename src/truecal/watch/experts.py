@@ -10,10 +10,10 @@ within tau of c, because p <= e where exp(t) - 1 is positive and p >= e where it
 over batches are therefore supermartingales that start at 1. log(1 + e(c) (exp(t) - 1)) is concave in c, so n rows of a cell played
 at their mean score win at most what the rows would have won one by one (Jensen): a cell may stand for its rows.
 
-A tilt is where the expert expects the outcome to be, as a difference of log odds to the edge of the band: shifts in probability,
-offsets in log odds, slopes around the mean log odds, and shifts (on the arcsine scale, where every row carries the same
-information) in one of eight regions of the scores or in runs of them. Two more experts learn a whole curve from past batches: in
-every region a mixture over tilts whose weights follow what won before, forgetting at two rates.
+A tilt is the difference of log odds between where the expert expects the outcome to be and the edge of the band it is beyond;
+within the band it is 0, for there is nothing to win. Experts expect shifts in probability, offsets in log odds, slopes of the log
+odds (around even odds, as a temperature, and around the mean), and shifts on the arcsine scale (where every row carries the same
+information) in one of sixteen bins of the scores or in runs of two, four and eight of them.
 
 Opposite experts. No outcome probability is at both edges of its band, so an expert and its mirror image (every tilt in the other
 direction) cannot both break even. Let K = exp(t) - 1 of a row. At the wrong edge w of its band instead of the right one r an expert
@@ -39,8 +39,7 @@ from numpy.typing import NDArray
 from truecal.types import Float64s, Indices
 from truecal.watch.cells import Batch, UnitRows, edges
 
-_REGIONS = 8
-_BINS = 16  # of the diagrams: two per region
+_BINS = 16  # of local experts and of the diagrams
 _LARGEST_TILT = 7.0  # log odds; larger bets ruin themselves on one row
 _LEAST = 1e-6  # of a probability whose log odds are taken
 _ROWS = 4096  # rows of units worked on together
@@ -51,27 +50,33 @@ def _both(values: list[float]) -> Float64s:
     return np.concatenate([-held[::-1], held])
 
 
+# how far beyond the edge of the band; of offsets and slopes: beyond about the smallest that leaves the band
 SHIFTS = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
-OFFSETS = _both([0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
+OFFSETS = _both([0.06, 0.12, 0.25, 0.5, 1.0])
 SLOPES = _both([0.05, 0.1, 0.2, 0.4])
-LOCAL = _both([0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
-MEMORY = np.array([0.8, 0.97])  # share of the learned weights that a batch leaves
-_LARGE_SHIFT, _LARGE_OFFSET = (
-    0.1,
-    0.5,
-)  # 300 uniform scores show such a change at once: it carries 9 of evidence (log 1000 is 7)
-_GLOBAL = len(SHIFTS) + len(OFFSETS) + len(SLOPES)
-_SIZES = [len(tilts) for tilts in (SHIFTS, OFFSETS, SLOPES, LOCAL)]
-_MIRROR = np.concatenate([sum(_SIZES[:i]) + np.arange(size)[::-1] for i, size in enumerate(_SIZES)])
+LOCAL = _both([0.02, 0.04, 0.08, 0.16, 0.32])
+_PER_OFFSET, _PER_SLOPE = 0.25, 0.224  # largest change of a probability p: p (1 - p), and that times the log odds of p
+# What 300 uniform scores show within a batch or two (9 of evidence, log 1000 is 7) is found with a small share too
+_LARGE_SHIFT, _LARGE_OFFSET, _LARGE_LOCAL = 0.1, 0.5, 0.16
+_SIZES = {"shift": len(SHIFTS), "offset": len(OFFSETS), "slope": len(SLOPES), "temperature": len(SLOPES)}
+_GLOBAL = sum(_SIZES.values())
+_TILTS = [*_SIZES.values(), len(LOCAL)]
+_MIRROR = np.concatenate([sum(_TILTS[:i]) + np.arange(size)[::-1] for i, size in enumerate(_TILTS)])
 
 
 class Played(NamedTuple):
-    """A batch as the experts played it, logs: what each won, the weights of the learning ones after it, and the share with which
-    each enters a product that begins with this batch."""
+    """A batch as the experts played it, logs: what each won, and the share with which each enters a product that begins with it."""
 
     won: Float64s
-    learned: Float64s
     entry: Float64s
+
+
+class Bets(NamedTuple):
+    """What the experts do at given scores, (scores, experts): tilt, what a row costs, and m of the module's opening."""
+
+    tilt: Float64s
+    cost: Float64s
+    apart: Float64s
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,13 @@ class Experts:
     cuts: tuple[float, ...]
     centre: float
 
-    SHARES: ClassVar[dict[str, float]] = {"shift": 0.4, "offset": 0.25, "slope": 0.1, "local": 0.15, "full": 0.1}
+    SHARES: ClassVar[dict[str, float]] = {
+        "shift": 0.4,
+        "offset": 0.15,
+        "slope": 0.05,
+        "temperature": 0.08,
+        "local": 0.32,
+    }
 
     @classmethod
     def of(cls, tolerance: float, n: Float64s, mean: Float64s) -> "Experts":
@@ -99,159 +110,128 @@ class Experts:
         centre = float((n * log_odds(mean)).sum() / n.sum())
         return cls(tolerance, tuple(cuts.tolist()), centre)
 
-    # ------------------------------------------------------------------ regions
-
-    @cached_property
-    def region_cuts(self) -> Float64s:
-        cuts = np.array(self.cuts)
-        return cuts if len(cuts) < _REGIONS else cuts[1::2]
-
-    @property
-    def regions(self) -> int:
-        return len(self.region_cuts) + 1
+    # ------------------------------------------------------------------ the mixture
 
     @cached_property
     def spans(self) -> Float64s:
-        """Single regions and runs of two and four of them, one row each: 1 where a region belongs to the run."""
-        last = self.regions
-        runs = {(i, i + 1) for i in range(last)}
-        runs |= {(i, min(i + width, last)) for width in (2, 4) if width < last for i in range(0, last, width)}
-        held = np.zeros((len(runs - {(0, last)}), last))
-        for row, (first, end) in enumerate(sorted(runs - {(0, last)})):
+        """Single bins and runs of two, four and eight of them, one row each: 1 where a bin belongs to the run."""
+        last = len(self.cuts) + 1
+        runs = {(i, min(i + width, last)) for width in (1, 2, 4, 8) for i in range(0, last, width)} - {(0, last)}
+        held = np.zeros((len(runs), last))
+        for row, (first, end) in enumerate(sorted(runs)):
             held[row, first:end] = 1
         return held
 
     def bin_of(self, scores: Float64s) -> Indices:
         return np.searchsorted(np.array(self.cuts), scores, side="right")
 
-    # ------------------------------------------------------------------ the mixture
-
     @cached_property
     def kinds(self) -> NDArray[np.str_]:
         """Kind of every expert, in the order of the increments."""
-        sizes = {"shift": len(SHIFTS), "offset": len(OFFSETS), "slope": len(SLOPES)}
-        sizes |= {"local": len(self.spans) * len(LOCAL), "full": len(MEMORY)}
+        sizes = {**_SIZES, "local": len(self.spans) * len(LOCAL)}
         return np.repeat(list(sizes), list(sizes.values()))
 
     @cached_property
     def prior(self) -> Float64s:
-        """Log share of every expert in the mixture; kinds that cannot play (one region) leave their share unused. Of shifts and
-        offsets the large ones have less: what they look for shows within a batch or two whatever their share."""
+        """Log share of every expert in the mixture; kinds that cannot play (one bin) leave their share unused."""
         weights = np.ones(len(self.kinds))
         weights[self.kinds == "shift"] = np.minimum(_LARGE_SHIFT / np.abs(SHIFTS), 1.0)
         weights[self.kinds == "offset"] = np.minimum(_LARGE_OFFSET / np.abs(OFFSETS), 1.0)
+        weights[self.kinds == "local"] = np.tile(np.minimum(_LARGE_LOCAL / np.abs(LOCAL), 1.0), len(self.spans))
         for kind in np.unique(self.kinds):
             weights[self.kinds == kind] *= self.SHARES[kind] / weights[self.kinds == kind].sum()
         return np.log(weights)
 
-    @cached_property
-    def flat(self) -> Float64s:
-        """Log weights of a region's tilts before anything was learned: half of it on no tilt at all."""
-        return np.log(np.concatenate([[0.5], np.full(len(LOCAL), 0.5 / len(LOCAL))]))
-
-    def unlearned(self) -> Float64s:
-        """Weights of the two learning experts at the start, shape (memories, regions, tilts)."""
-        return np.tile(self.flat, (len(MEMORY), self.regions, 1))
-
     # ------------------------------------------------------------------ playing
 
-    def play(self, batch: Batch, learned: Float64s) -> Played:
+    def play(self, batch: Batch) -> Played:
         """A batch of one stream."""
         if batch.units is not None:
-            return self._play_units(batch.units, learned)
-        played = self.play_cells(batch.n[None], batch.ones[None], batch.mean, learned[None])
-        return Played(*(part[0] for part in played))
+            return self._play_units(batch.units)
+        bets = self.bets(batch.mean)
+        return self.played(batch.ones @ bets.tilt - batch.n @ bets.cost, batch.n @ bets.apart)
 
-    def play_cells(self, n: Float64s, ones: Float64s, mean: Float64s, learned: Float64s) -> Played:
-        """The same for several streams with the same experts and mean scores: n and ones of shape (streams, cells)."""
-        tilt, cost = self._bets(mean)
+    def played(self, won: Float64s, apart: Float64s) -> Played:
+        """From what every expert won and M of the module's opening."""
+        return Played(won, self.prior + np.log(2.0) - np.log1p(np.exp(-apart)))
+
+    def bets(self, mean: Float64s) -> Bets:
+        """Of rows in cells with these mean scores."""
         place = np.searchsorted(edges(), mean, side="right") - 1
+        tilt, cost = self._tilts(mean)
         apart = self._apart(tilt, edges()[place], np.append(edges(), 1.0)[place + 1])
-        where = np.searchsorted(self.region_cuts, mean, side="right")
-        cells = [where == region for region in range(self.regions)]
-        everywhere = ones @ tilt[:, :_GLOBAL] - n @ cost[:, :_GLOBAL]
-        by_region = np.stack([ones[:, k] @ tilt[k, _GLOBAL:] - n[:, k] @ cost[k, _GLOBAL:] for k in cells], axis=1)
-        local = (self.spans @ by_region).reshape(len(n), -1)
-        gains, learned = self._learn(by_region, learned)
-        apart_by_region = np.stack([n[:, k] @ apart[k, _GLOBAL:] for k in cells], axis=1)
-        entry = self._entry(n @ apart[:, :_GLOBAL], apart_by_region)
-        return Played(np.concatenate([everywhere, local, gains.sum(axis=-1)], axis=1), learned, entry)
+        return Bets(*(self._summed(part, mean, np.arange(len(mean))) for part in (tilt, cost, apart)))
+
+    def _play_units(self, rows: UnitRows) -> Played:
+        """One bet per unit, the mean of its rows' factors: at most 1 on average however its outcomes depend on each other. A row
+        outside an expert's bins counts as 1."""
+        won, apart = np.zeros(len(self.prior)), np.zeros(len(self.prior))
+        for part in rows.parts(_ROWS):
+            size = np.diff(np.append(part.starts, len(part.scores)))[:, None]
+            gained, lost = self.play_rows(part)
+            won += np.log1p(gained / size).sum(axis=0)
+            apart += (lost / size).sum(axis=0)
+        return self.played(won, apart)
+
+    def play_rows(self, rows: UnitRows) -> tuple[Float64s, Float64s]:
+        """Sums of factor - 1 and of 1 - exp(-m) over the rows of every unit, (units, experts)."""
+        tilt, cost = self._tilts(rows.scores)
+        gained = np.expm1(rows.outcomes[:, None] * tilt - cost)
+        lost = -np.expm1(-self._apart(tilt, rows.scores, rows.scores))
+        return self._summed(gained, rows.scores, rows.starts), self._summed(lost, rows.scores, rows.starts)
+
+    def _summed(self, values: Float64s, scores: Float64s, starts: Indices) -> Float64s:
+        """Values of the global experts and of the local tilts, (scores, tilts), summed over runs of rows for every expert, which
+        has 0 outside of its bins."""
+        bins = len(self.cuts) + 1
+        code = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(scores)))) * bins + self.bin_of(scores)
+        order = np.argsort(code, kind="stable")
+        found, first = np.unique(code[order], return_index=True)
+        local = np.zeros((len(starts) * bins, len(LOCAL)))
+        local[found] = np.add.reduceat(values[order, _GLOBAL:], first)
+        by_span = (self.spans @ local.reshape(len(starts), bins, -1)).reshape(len(starts), -1)
+        return np.concatenate([np.add.reduceat(values[:, :_GLOBAL], starts), by_span], axis=1)
 
     def _apart(self, tilt: Float64s, low: Float64s, high: Float64s) -> Float64s:
-        """m of the module's opening for every expert and a row whose score is between low and high."""
+        """m of the module's opening for a row whose score is between low and high."""
         if self.tolerance == 0:
             return np.zeros_like(tilt)
         losses = []
         for score in (low, high):
-            up, down = (
-                np.minimum(score + self.tolerance, 1.0)[:, None],
-                np.maximum(score - self.tolerance, 0.0)[:, None],
-            )
+            down, up = self._band(score)
             right, wrong = np.where(tilt > 0, up, down), np.where(tilt > 0, down, up)
             losses.append(np.log1p(right * np.expm1(tilt)) - np.log1p(wrong * np.expm1(tilt)))
         loss = np.minimum(*losses)
         return np.minimum(loss, loss[:, _MIRROR])
 
-    def _entry(self, everywhere: Float64s, by_region: Float64s) -> Float64s:
-        """Log shares from M of the global experts (streams, experts) and of the tilts in every region (streams, regions, tilts)."""
-        local = (self.spans @ by_region).reshape(len(everywhere), -1)
-        alone = np.zeros((len(everywhere), len(MEMORY)))  # the learning experts have no mirror image
-        apart = np.concatenate([everywhere, local, alone], axis=1)
-        return np.asarray(self.prior + np.log(2.0) - np.log1p(np.exp(-apart)))
+    def _band(self, scores: Float64s) -> tuple[Float64s, Float64s]:
+        """Lower and upper edge, with an axis for experts."""
+        return np.maximum(scores - self.tolerance, 0.0)[:, None], np.minimum(scores + self.tolerance, 1.0)[:, None]
 
-    def _learn(self, by_region: Float64s, learned: Float64s) -> tuple[Float64s, Float64s]:
-        """What the learning experts won in every region, shape (streams, memories, regions), and their new weights."""
-        joint = learned + np.concatenate([np.zeros((*by_region.shape[:-1], 1)), by_region], axis=-1)[:, None]
-        gain = log_sum(joint)
-        memory = MEMORY[:, None, None]
-        fresh = memory * (joint - gain[..., None]) + (1 - memory) * self.flat
-        return gain, fresh - log_sum(fresh)[..., None]
+    def _tilts(self, scores: Float64s) -> tuple[Float64s, Float64s]:
+        """Tilts of the global experts and of the local ones at every score, and log(1 + e (exp(t) - 1)), what a row costs; both 0
+        where nothing can be won."""
+        down, up = self._band(scores)
+        odds = log_odds(scores)[:, None]
+        offsets = OFFSETS + np.sign(OFFSETS) * self.tolerance / _PER_OFFSET
+        slopes = SLOPES + np.sign(SLOPES) * self.tolerance / _PER_SLOPE
+        angle = np.arcsin(np.sqrt(np.where(LOCAL > 0, up, down))) + LOCAL
+        expected = [
+            np.where(SHIFTS > 0, up, down) + SHIFTS,
+            _probability(odds + offsets),
+            _probability(odds + (odds - self.centre) * slopes),
+            _probability(odds + odds * slopes),
+            np.sin(np.clip(angle, 0, np.pi / 2)) ** 2,
+        ]
+        there = np.clip(np.concatenate(expected, axis=1), 0.0, 1.0)
+        edge = np.where(there > up, up, np.where(there < down, down, there))
+        tilt = np.clip(log_odds(there) - log_odds(edge), -_LARGEST_TILT, _LARGEST_TILT)
+        return tilt, np.log1p(edge * np.expm1(tilt))
 
-    def _play_units(self, rows: UnitRows, learned: Float64s) -> Played:
-        """One bet per unit, the mean of its rows' factors: at most 1 on average however its outcomes depend on each other.
 
-        A row outside an expert's region counts as 1. The learning experts would meet a unit in several regions, so they take the
-        mean over regions instead of the product.
-        """
-        everywhere, local = np.zeros(_GLOBAL), np.zeros((len(self.spans), len(LOCAL)))
-        by_region = np.zeros((self.regions, len(LOCAL)))
-        apart_everywhere, apart_by_region = np.zeros(_GLOBAL), np.zeros((self.regions, len(LOCAL)))
-        for part in rows.parts(_ROWS):
-            tilt, cost = self._bets(part.scores)
-            size = np.diff(np.append(part.starts, len(part.scores)))[:, None]
-            gained = np.expm1(part.outcomes[:, None] * tilt - cost)
-            everywhere += np.log1p(np.add.reduceat(gained[:, :_GLOBAL], part.starts) / size).sum(axis=0)
-            where = np.searchsorted(self.region_cuts, part.scores, side="right")
-            inside = where[:, None] == np.arange(self.regions)
-            each = inside[:, :, None] * gained[:, None, _GLOBAL:]
-            units = np.add.reduceat(each, part.starts) / size[:, :, None]
-            by_region += np.log1p(units).sum(axis=0)
-            local += np.log1p(self.spans @ units).sum(axis=0)
-            apart = -np.expm1(-self._apart(tilt, part.scores, part.scores)) / np.repeat(size, size[:, 0], axis=0)
-            apart_everywhere += apart[:, :_GLOBAL].sum(axis=0)
-            apart_by_region += inside.T.astype(np.float64) @ apart[:, _GLOBAL:]
-        gains, learned = self._learn(by_region[None], learned[None])
-        full = log_sum(gains[0]) - np.log(self.regions)
-        entry = self._entry(apart_everywhere[None], apart_by_region[None])
-        return Played(np.concatenate([everywhere, local.ravel(), full]), learned[0], entry[0])
-
-    def _bets(self, mean: Float64s) -> tuple[Float64s, Float64s]:
-        """Tilt of every expert at every score, and log(1 + e (exp(t) - 1)), what a row costs; both 0 where nothing can be won."""
-        up, down = np.minimum(mean + self.tolerance, 1.0)[..., None], np.maximum(mean - self.tolerance, 0.0)[..., None]
-
-        def edge(tilts: Float64s) -> Float64s:
-            return np.where(tilts > 0, up, down)
-
-        shift = log_odds(np.clip(edge(SHIFTS) + SHIFTS, 0, 1)) - log_odds(edge(SHIFTS))
-        offset = np.broadcast_to(OFFSETS, (*mean.shape, len(OFFSETS)))
-        slope = (log_odds(mean) - self.centre)[..., None] * SLOPES
-        angle = np.clip(np.arcsin(np.sqrt(edge(LOCAL))) + LOCAL, 0, np.pi / 2)
-        local = log_odds(np.sin(angle) ** 2) - log_odds(edge(LOCAL))
-        tilt = np.clip(np.concatenate([shift, offset, slope, local], axis=-1), -_LARGEST_TILT, _LARGEST_TILT)
-        limit = edge(tilt)
-        idle = (tilt == 0) | np.where(tilt > 0, limit >= 1, limit <= 0)
-        tilt = np.where(idle, 0.0, tilt)
-        return tilt, np.log1p(limit * np.expm1(tilt))
+def _probability(odds: Float64s) -> Float64s:
+    """Of log odds."""
+    return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 def log_sum(values: Float64s) -> Float64s:

@@ -1,6 +1,10 @@
-"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly: float64 (evidence), float32 (sums
-of blocks, which hold no more) or int32 (starts), deflated, base64; the lines of the history are deflated JSON. Version 1 held the
-lines as they are, versions 1 and 2 the starts, and the sums as float64."""
+"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly as float32 (evidence and sums of
+blocks, which hold no more) or int32 (starts), deflated, base64; the lines of the history are deflated JSON.
+
+Versions 1 to 3 had other experts, in float64. Their evidence is handed to the experts of today by their shares, which is fair: who
+may bet may also divide anew what was won. Version 1 held the lines as they are, versions 1 and 2 the starts, and the sums as
+float64.
+"""
 
 import json
 import zlib
@@ -17,8 +21,8 @@ from truecal.errors import FileError, InputError
 from truecal.lens import Lens
 from truecal.types import Float64s
 from truecal.watch.blocks import Blocks
-from truecal.watch.evidence import Evidence
-from truecal.watch.experts import Experts
+from truecal.watch.evidence import Evidence, rounded_down
+from truecal.watch.experts import Experts, log_sum
 from truecal.watch.group import Settings, WatchedGroup
 from truecal.watch.history import History, Line
 from truecal.watch.incoming import Judged
@@ -26,9 +30,9 @@ from truecal.watch.mean_error import MeanError
 from truecal.watch.step import Group
 from truecal.watch.stream import Stream
 
-_FORMAT, _VERSION = "truecal.watch", 3
+_FORMAT, _VERSION = "truecal.watch", 4
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}
-_ARRAYS = ("ever", "change", "best", "learned")
+_ARRAYS = ("ever", "change", "best")
 _DIGITS = 6  # of numbers in the history, which are shown and not computed with
 
 
@@ -73,7 +77,7 @@ def from_text(text: str, name: str) -> State:
     try:
         held = record["settings"]
         settings = Settings(**{**held, "by": tuple(held["by"])})
-        groups = [_group(part, settings.tolerance) for part in record["groups"]]
+        groups = [_group(part, settings.tolerance, record["version"]) for part in record["groups"]]
         state = State(
             settings,
             _lens(record["lens"]),
@@ -119,11 +123,11 @@ def _group_record(group: WatchedGroup) -> dict[str, Any]:
     }
 
 
-def _group(record: dict[str, Any], tolerance: float) -> WatchedGroup:
+def _group(record: dict[str, Any], tolerance: float, version: int) -> WatchedGroup:
     held = record["lines"]
     rows = json.loads(_inflated(held)) if isinstance(held, str) else held
     lines = tuple(Line(**dict(zip(record["columns"], row, strict=True))) for row in rows)
-    streams = tuple(_stream(part, tolerance) for part in record["streams"])
+    streams = tuple(_stream(part, tolerance, version) for part in record["streams"])
     if not streams or len(streams) != len(record["shares"]) or len(streams) != len(record["labels"]):
         raise ValueError("classes, shares and streams do not match")
     return WatchedGroup(
@@ -153,24 +157,19 @@ def _stream_record(stream: Stream) -> dict[str, Any]:
         "evidence": {
             "batches": evidence.batches,
             "since": _packed(evidence.since, "<i4"),
-            **{name: _packed(getattr(evidence, name)) for name in _ARRAYS},
+            **{name: _packed(getattr(evidence, name), "<f4") for name in _ARRAYS},
         },
     }
 
 
-def _stream(record: dict[str, Any], tolerance: float) -> Stream:
+def _stream(record: dict[str, Any], tolerance: float, version: int) -> Stream:
     experts = Experts(tolerance, tuple(map(float, record["cuts"])), float(record["centre"]))
-    held, blocks = record["evidence"], record["blocks"]
-    start = Evidence.none(experts)
-    arrays = {name: _unpacked(held[name], getattr(start, name).shape) for name in _ARRAYS}
-    old = isinstance(held["since"], list)
-    since = np.array(held["since"], np.int64) if old else _unpacked(held["since"], (-1,), "<i4").astype(np.int64)
-    if since.shape != start.since.shape or any(np.isnan(array).any() for array in arrays.values()):
-        raise ValueError("the evidence does not match the experts")
-    sums = _unpacked(blocks["sums"], (len(blocks["first"]), 3, len(experts.cuts) + 1), "<f8" if old else "<f4")
+    blocks = record["blocks"]
+    kind = "<f8" if isinstance(record["evidence"]["since"], list) else "<f4"
+    sums = _unpacked(blocks["sums"], (len(blocks["first"]), 3, len(experts.cuts) + 1), kind)
     return Stream(
         experts=experts,
-        evidence=Evidence(batches=int(held["batches"]), since=since, **arrays),
+        evidence=_evidence(record["evidence"], experts, version),
         errors=MeanError(*map(float, record["errors"])),
         blocks=Blocks(tuple(map(int, blocks["first"])), tuple(map(int, blocks["lengths"])), sums),
         batches=int(record["batches"]),
@@ -178,11 +177,24 @@ def _stream(record: dict[str, Any], tolerance: float) -> Stream:
     )
 
 
-def _packed(values: Float64s | NDArray[np.int64], kind: str = "<f8") -> str:
+def _evidence(record: dict[str, Any], experts: Experts, version: int) -> Evidence:
+    held = record["since"]
+    since = np.array(held, np.int64) if isinstance(held, list) else _unpacked(held, (-1,), "<i4").astype(np.int64)
+    kind = "<f4" if version >= 4 else "<f8"
+    ever, change, best = (_unpacked(record[name], since.shape, kind) for name in _ARRAYS)
+    if version < 4:
+        since = np.full(len(experts.prior), since[np.argmax(best)])
+        ever, change, best = (rounded_down(experts.prior + won) for won in (log_sum(ever), log_sum(change), best.max()))
+    if since.shape != experts.prior.shape or np.isnan([ever, change, best]).any():
+        raise ValueError("the evidence does not match the experts")
+    return Evidence(int(record["batches"]), ever, change, best, since)
+
+
+def _packed(values: Float64s | NDArray[np.int64], kind: str) -> str:
     return _deflated(np.ascontiguousarray(values, kind).tobytes())
 
 
-def _unpacked(text: str, shape: tuple[int, ...], kind: str = "<f8") -> Float64s:
+def _unpacked(text: str, shape: tuple[int, ...], kind: str) -> Float64s:
     return np.frombuffer(_inflated(text), kind).reshape(shape).astype(np.float64)
 
 

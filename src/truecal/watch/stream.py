@@ -33,7 +33,7 @@ class Stream:
         number = self.batches + 1
         return replace(
             self,
-            evidence=self.evidence.after(self.experts.play(batch, self.evidence.learned)),
+            evidence=self.evidence.after(self.experts.play(batch)),
             errors=self.errors.plus(batch.size, batch.total, batch.squares),
             blocks=self.blocks.plus(number, batch, self.experts),
             batches=number,
