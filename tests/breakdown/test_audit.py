@@ -57,6 +57,8 @@ def test_errors_that_cancel_in_the_mean_are_seen():
     assert segment.name == "site is B"
     assert segment.region == "low against high scores"
     assert segment.low > 0
+    # What cancels within a segment adds nothing to the mean difference of all rows.
+    assert segment.contribution == pytest.approx((p - preds.labels)[site == "B"].sum() / 20_000)
 
 
 def test_nested_causes_form_a_tree():
