@@ -154,8 +154,8 @@ def segment_table(content: Content) -> str:
             Cell(row.name, float(i), title=row.name if len(row.name) > 60 else "", indent=row.depth),
             Cell("", picture=small_diagram(row.curve)),
             Cell(f"{row.rows:,}", float(row.rows)),
-            Cell(f"{row.difference:+.4f}", row.difference),
-            Cell(f"{row.low:+.4f} to {row.high:+.4f}", row.low),
+            Cell(f"{row.difference:+.3f}", row.difference),
+            Cell(f"{row.low:+.3f} to {row.high:+.3f}", row.low),
             Cell(_p(row.p_value), row.p_value),
             Cell(row.region),
             Cell(f"{row.contribution:+.4f}", row.contribution),
@@ -168,11 +168,12 @@ def segment_table(content: Content) -> str:
         f"All intersections of the columns were searched, in all regions of the scores: {found.summary}. The chance that any "
         f"calibrated segment is listed is at most {1 - content.level:.0%}, and the limits hold for all segments at once. One row "
         "per cause; a segment inside another stands below it. The difference is score minus outcome: positive is "
-        f"{too_much}. What it adds is its part of the difference of all rows."
+        f"{too_much}; of low against high scores it is half of what both ends differ by, positive where scores are too extreme. "
+        "What it adds is its part of the difference of all rows."
     )
     notes = "".join(element("p", escaped(note)) for note in found.notes)
-    header = ["Segment", "Diagram", "Predictions", "Difference", "Limits", "p-value"]
-    header += ["Scores", "Adds", "Beyond tolerance"]
+    header = ["Segment", "Diagram", "Rows", "Difference", "Limits", "p-value"]
+    header += ["Scores", "Adds", f"Beyond {content.tolerance:g}"]
     listed = table("Miscalibrated segments", header, rows, page=_PAGE, id_="segment-table") if rows else ""
     return element("p", escaped(words)) + listed + notes
 
