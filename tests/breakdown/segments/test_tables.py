@@ -89,7 +89,9 @@ def test_redraws_end_early_only_where_all_of_them_would_find_nothing():
     finds = ended = 0
     for seed in range(24):
         held = records(300, seed)
-        held = Records(held.score, np.where(held.columns["a"] == 1, held.ones * (seed % 3 > 0), held.ones), held.columns)
+        held = Records(
+            held.score, np.where(held.columns["a"] == 1, held.ones * (seed % 3 > 0), held.ones), held.columns
+        )
         made, _ = tables(held)
         short, full = (joint_null(held, made, Pairs.of(made), 199, level, unheard) for level in (0.95, 1e-9))
         assert len(full.largest) == 199
