@@ -40,7 +40,7 @@ def test_a_planted_segment_is_the_one_row_of_the_list():
     assert segment.difference == pytest.approx((preds.probs - preds.labels)[inside].mean())
     assert segment.low < (preds.probs - truth)[inside].mean() < segment.high
     assert segment.low > 0
-    assert segment.p_value == pytest.approx(1 / 200 + np.sqrt(199) / 200**1.5)  # with its standard error
+    assert segment.p_value == 1 / 200
     assert segment.contribution == pytest.approx(inside.mean() * segment.difference)
     assert segment.explains == found.flagged - 1 > 0
     assert not found.passed
@@ -57,6 +57,8 @@ def test_errors_that_cancel_in_the_mean_are_seen():
     assert segment.name == "site is B"
     assert segment.region == "low against high scores"
     assert segment.low > 0
+    # What cancels within a segment adds nothing to the mean difference of all rows.
+    assert segment.contribution == pytest.approx((p - preds.labels)[site == "B"].sum() / 20_000)
 
 
 def test_nested_causes_form_a_tree():

@@ -33,7 +33,7 @@ class Segment:
         low against the high scores: half the difference between both ends, positive where scores are too extreme.
     low, high : limits of the difference that hold for all segments at once.
     p_value : family-wise. beyond : whether both limits are beyond the tolerance; None without one.
-    contribution : share x difference, what the segment adds to the mean difference of all rows.
+    contribution : share x (mean_score - mean_outcome), what the segment adds to the mean difference of all rows.
     squared : what its regions add to the mean squared difference of all rows, stronger segments being mended first.
     explains : how many other significant segments are so no longer once this one is mended.
     curve : (mean score, mean outcome, rows) in each quarter of the scores.
@@ -62,7 +62,7 @@ class Segment:
 
     @property
     def contribution(self) -> float:
-        return self.share * self.difference
+        return self.share * (self.mean_score - self.mean_outcome)
 
     def named(self, levels: tuple[Level, ...]) -> str:
         """Levels in words that are safe to print, however the columns and values are named."""

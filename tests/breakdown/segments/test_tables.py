@@ -8,10 +8,11 @@ import pytest
 from truecal.breakdown.segments.causes import mended
 from truecal.breakdown.segments.levels import Level, read_column
 from truecal.breakdown.segments.limits import critical_value, difference
-from truecal.breakdown.segments.null import CONTRASTS, Pairs, contrasted, normal_score, surprise
+from truecal.breakdown.segments.null import CONTRASTS, Null, Pairs, contrasted, joint_null, normal_score, surprise
 from truecal.breakdown.segments.records import Records
 from truecal.breakdown.segments.tables import Tables, covering
 from truecal.errors import FileError, InputError
+from truecal.parallel import unheard
 
 
 def records(n=600, seed=0, **further):
@@ -83,6 +84,36 @@ def test_normal_scores_rise_and_the_critical_value_inverts_the_surprise():
     assert surprise(np.array([value]), np.array([6.0]))[0] == pytest.approx(2.5)
 
 
+def test_redraws_end_early_only_where_all_of_them_would_find_nothing():
+    """At a level near 0 every redraw is made; where the decision at 0.95 ends them early, it is the same."""
+    finds = ended = 0
+    for seed in range(24):
+        held = records(300, seed)
+        held = Records(
+            held.score, np.where(held.columns["a"] == 1, held.ones * (seed % 3 > 0), held.ones), held.columns
+        )
+        made, _ = tables(held)
+        short, full = (joint_null(held, made, Pairs.of(made), 199, level, unheard) for level in (0.95, 1e-9))
+        assert len(full.largest) == 199
+        np.testing.assert_array_equal(short.largest, full.largest[: len(short.largest)])
+        np.testing.assert_array_equal(short.p_values(0.95) <= 0.05, full.p_values(0.95) <= 0.05)
+        finds += bool((full.p_values(0.95) <= 0.05).any())
+        ended += len(short.largest) < 199
+    assert finds >= 8
+    assert ended >= 8
+
+
+def test_p_values_step_down():
+    """Four redraws: the first test is reached by none, so it is left out, and then none reaches the second."""
+    largest = np.array([[3.0, 1.0], [3.0, 1.5], [2.5, 1.0], [2.0, 1.0]])
+    which = np.array([[0, 1], [0, 2], [0, 2], [0, 1]])
+    tests = Pairs(np.arange(3), np.zeros(3))
+    null = Null(tests, np.ones(3), np.zeros(3), np.array([5.0, 2.0, 1.2]), largest, which)
+    assert null.limit(0.8) == pytest.approx(3.0, abs=1e-3)
+    assert null.p_values(0.8).tolist() == [1 / 5, 1 / 5, 2 / 5]
+    assert null.p_values(0.9).tolist() == [1 / 5, 1.0, 1.0]
+
+
 @pytest.mark.parametrize("kind", ["rows", "weights", "units", "certain"])
 def test_limits_contain_the_difference_and_grow_with_the_critical_value(kind):
     further = {
@@ -112,6 +143,15 @@ def test_mending_makes_pieces_agree_and_leaves_the_rest():
     assert held.residual(score)[rows].sum() == pytest.approx(0, abs=0.5)
     others = np.setdiff1d(np.arange(2000), rows)
     assert (score[others] == held.score[others]).all()
+
+
+def test_mending_equal_scores_does_not_depend_on_the_order_of_rows():
+    held = records(2000)
+    held = Records(np.round(held.score, 1), held.ones, held.columns)
+    shuffled = np.random.default_rng(1).permutation(2000)
+    other = Records(held.score[shuffled], held.ones[shuffled], held.columns)
+    rows = np.arange(2000)
+    np.testing.assert_allclose(mended(held, rows, held.score)[shuffled], mended(other, rows, other.score))
 
 
 def test_levels_of_all_kinds_hold_the_rows_they_were_made_from():

@@ -32,12 +32,13 @@ class Cause:
     mended: Float64s
 
 
-def find_causes(records: Records, tables: Tables, null: Null, significant: Float64s) -> list[Cause]:
-    """Causes, strongest first. `significant` holds the u of every test on the scores as they are, -inf where not significant."""
+def find_causes(records: Records, tables: Tables, null: Null, significant: Float64s, limit: float) -> list[Cause]:
+    """Causes, strongest first. `significant` holds the u of every test on the scores as they are, -inf where not significant;
+    at the `limit` it is so at the first step."""
     tests, score = null.tests, records.score
     causes: list[Cause] = []
     open_tests = np.isfinite(significant)
-    least = float(significant[open_tests].min()) if open_tests.any() else np.inf
+    least = min(limit, float(significant[open_tests].min())) if open_tests.any() else np.inf
     now = significant
     while open_tests.any() and len(causes) < MOST:
         test = int(np.argmax(np.where(open_tests, now, -np.inf)))
@@ -62,15 +63,19 @@ def _surprises(records: Records, tables: Tables, null: Null, score: Float64s) ->
 
 
 def mended(records: Records, rows: Indices, score: Float64s) -> Float64s:
-    """The scores with those of `rows` shifted in log odds so that they agree with the outcomes, neighbouring scores together."""
-    order = rows[np.argsort(records.score[rows], kind="stable")]
-    reached = np.cumsum(records.counts[order])
+    """The scores with those of `rows` shifted in log odds so that they agree with the outcomes, neighbouring scores together.
+
+    Equal scores are one piece: parted by the order of rows, those of a sorted column would be mended value by value.
+    """
+    _, tied = np.unique(records.score[rows], return_inverse=True)
+    size = np.bincount(tied, records.counts[rows])
+    reached = np.cumsum(size)
     pieces = int(np.clip(reached[-1] // _ROWS_OF_PIECE, *_PIECES))
-    piece = np.minimum((reached - records.counts[order] / 2) * pieces / reached[-1], pieces - 1).astype(np.intp)
-    given = np.clip(score[order], 1e-12, 1 - 1e-12)
-    odds, mass = np.log(given / (1 - given)), records.mass[order]
-    weight = 1.0 if records.weight is None else records.weight[order]
-    ones = np.bincount(piece, weight * records.ones[order], pieces)
+    piece = np.minimum((reached - size / 2) * pieces / reached[-1], pieces - 1).astype(np.intp)[tied]
+    given = np.clip(score[rows], 1e-12, 1 - 1e-12)
+    odds, mass = np.log(given / (1 - given)), records.mass[rows]
+    weight = 1.0 if records.weight is None else records.weight[rows]
+    ones = np.bincount(piece, weight * records.ones[rows], pieces)
     shift = np.zeros(pieces)
     for _ in range(_STEPS):
         rate = 1 / (1 + np.exp(-np.clip(odds + shift[piece], -_LARGEST, _LARGEST)))
@@ -78,5 +83,5 @@ def mended(records: Records, rows: Indices, score: Float64s) -> Float64s:
         # One more row of variance 1 keeps the shift of a piece without ones (or zeros) finite.
         shift += np.clip(surplus / (np.bincount(piece, mass * rate * (1 - rate), pieces) + 1), -1, 1)
     result = score.copy()
-    result[order] = 1 / (1 + np.exp(-np.clip(odds + shift[piece], -_LARGEST, _LARGEST)))
+    result[rows] = 1 / (1 + np.exp(-np.clip(odds + shift[piece], -_LARGEST, _LARGEST)))
     return result

@@ -45,8 +45,8 @@ class Level:
             if numbers is None:
                 raise InputError(f"column {self.column!r} holds text; the segment was found on numbers")
             return ~missing & (numbers >= self.low) & (numbers < self.high)
-        listed = set(self.values)
-        chosen = np.fromiter((text in listed for text in _texts(column, numbers)), bool, len(column))
+        texts, place = _texts(column)
+        chosen = np.array([text in self.values for text in texts], bool)[place]
         return ~missing & (~chosen if self.kind == "other" else chosen)
 
     def record(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def read_column(name: str, values: NDArray[Any], counts: Float64s | None, smalle
         raise InputError(f"column {name!r} holds no values, only missing ones; leave it out")
     if numbers is not None and values.dtype.kind != "b" and len(np.unique(numbers[~missing])) > _FEW_NUMBERS:
         return _cut(name, numbers, missing, counts, values.dtype.kind)
-    return _categories(name, _texts(values, numbers), missing, counts, smallest)
+    return _categories(name, *_texts(values), missing, counts, smallest)
 
 
 def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
@@ -132,29 +132,41 @@ def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
     return None, np.zeros(len(values), bool)
 
 
-def _texts(values: NDArray[Any], numbers: Float64s | None) -> list[str]:
-    """Every value as text; numbers that are whole without a fraction, so that 3 and 3.0 are the same level."""
-    if values.dtype.kind == "f" and numbers is not None:
-        distinct, place = np.unique(numbers, return_inverse=True)
-        named = [f"{v:.0f}" if np.isfinite(v) and v == np.rint(v) else f"{v:g}" for v in distinct]
-        return [named[i] for i in place.tolist()]
-    return [v if isinstance(v, str) else str(v) for v in values.tolist()]
+def _texts(values: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
+    """The distinct values as text, and the place of each value among them; whole numbers without a fraction, so that 3 and 3.0
+    are the same level.
+
+    >>> _texts(np.array([3.0, 0.25, 3.0]))
+    (['0.25', '3'], array([1, 0, 1]))
+    """
+    place = np.arange(len(values))
+    # Sorting numbers is quicker than making a text of every one of them.
+    if values.dtype.kind in "biufmM":
+        values, place = np.unique(values, return_inverse=True)
+    if values.dtype.kind == "f":
+        words = [f"{v:.0f}" if np.isfinite(v) and v == np.rint(v) else f"{v:g}" for v in values.astype(np.float64)]
+    else:
+        words = [v if isinstance(v, str) else str(v) for v in values.tolist()]
+    seen: dict[str, int] = {}
+    codes = np.fromiter((seen.setdefault(word, len(seen)) for word in words), np.intp, len(words))
+    return list(seen), codes[place]
 
 
 def _categories(
-    name: str, texts: Sequence[str], missing: NDArray[np.bool_], counts: Float64s, smallest: float
+    name: str,
+    names: Sequence[str],
+    place: NDArray[np.intp],
+    missing: NDArray[np.bool_],
+    counts: Float64s,
+    smallest: float,
 ) -> Column:
-    seen: dict[str, int] = {}
-    place = np.fromiter((seen.setdefault(text, len(seen)) for text in texts), np.int64, len(texts))
-    size = np.bincount(place[~missing], counts[~missing], len(seen))
-    by_size = np.argsort(-size, kind="stable")
-    kept = by_size[: MOST_LEVELS if len(seen) > MOST_LEVELS else len(seen)]
-    kept = kept[size[kept] >= smallest]
-    names = list(seen)
-    texts_kept = sorted(names[i] for i in kept)
+    size = np.bincount(place[~missing], counts[~missing], len(names))
+    kept = np.argsort(-size, kind="stable")[:MOST_LEVELS]
+    kept = np.array(sorted(kept[size[kept] >= smallest], key=lambda i: names[i]), np.intp)
+    texts_kept = [names[i] for i in kept]
     levels = [Level(name, text, "value", (text,)) for text in texts_kept]
-    code = np.full(len(seen), len(levels), np.int32)
-    code[[seen[text] for text in texts_kept]] = np.arange(len(levels), dtype=np.int32)
+    code = np.full(len(names), len(levels), np.int32)
+    code[kept] = np.arange(len(levels), dtype=np.int32)
     rest = int((size > 0).sum()) - len(levels)
     codes = code[place]
     notes: tuple[str, ...] = ()

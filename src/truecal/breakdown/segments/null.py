@@ -13,8 +13,9 @@ columns have fewer rows and their errors stand out less. Weights fixed in advanc
 Family-wise p. The largest u is compared with the largest u of datasets in which outcomes are redrawn from the scores, one redraw
 for all segments (Westfall & Young 1993, max-T). If the rows of a segment are calibrated, all tests within it are distributed as in
 the redraws whatever happens elsewhere, so the step-down form, which leaves out what is rejected already, keeps the family-wise
-error as well. The share of redraws that reach u is known up to their number: its standard error is added, so that a find does not
-hang on the luck of the redraws. Of 199 redraws 6 may reach a find at level 0.95 instead of 9: 3.5 % false finds, by construction.
+error as well. Data and redraws are exchangeable if the scores are right, so p = (1 + redraws that reach u) / (1 + redraws) is exact
+with any number of redraws: 9 of 199 may reach a find at level 0.95. Once more of them reach the largest u of the data, nothing can
+be found and no more are drawn; the answer is the one that all of them would give.
 
 Rows that share a unit. Residuals of whole units are multiplied by one normal variable each (the wild bootstrap of Liu 1988, with
 normal multipliers as in Chernozhukov, Chetverikov & Kato 2013); every sum is judged in units of the deviation its multiples have.
@@ -53,6 +54,7 @@ SLOPE = 7
 _KIND = np.array([0, 1, 1, 1, 1, 1, 1, 2])
 _SHARE = np.array([0.6, 0.3, 0.1])  # of the false finds, for segments as a whole, regions of scores and slopes
 _LEAST_VARIANCE = 0.25  # of a sum: scores of exactly 0 and 1 have none, and a miss among them must be seen all the same
+_ROUNDING = 1e-4  # redraws are summed in single precision; a u this close to another one is a tie
 _TOGETHER = 32  # redraws summed together
 _REMEMBERED = 64  # largest tests of a redraw that are kept for the step down
 
@@ -121,18 +123,16 @@ class Null:
     Attributes
     ----------
     deviation, skewness : of every test's sum, shape (tests,). Skewness is that of independent rows.
+    observed : u of every test on the data.
     largest, which : the largest u of every redraw, falling, and the tests they belong to, shape (redraws, remembered).
     """
 
     tests: Pairs
     deviation: Float64s
     skewness: Float64s
+    observed: Float64s
     largest: Float64s
     which: Indices
-
-    def scores(self, sums: Float64s) -> Float64s:
-        """Normal scores of contrasted sums (tests,)."""
-        return np.asarray(normal_score(sums / self.deviation, self.skewness))
 
     @cached_property
     def maxima(self) -> Float64s:
@@ -150,14 +150,15 @@ class Null:
         first = np.where(kept.any(axis=1), kept.argmax(axis=1), self.largest.shape[1] - 1)
         return self.largest[np.arange(len(first)), first]
 
-    def p_values(self, u: Float64s, level: float) -> Float64s:
+    def p_values(self, level: float) -> Float64s:
         """Family-wise p-values by stepping down: tests rejected at one step are left out of the maxima of the next."""
+        u = self.observed
         p = np.full(len(u), np.nan)
         rejected = np.zeros(len(u), bool)
         least = 0.0
         while True:
             maxima = np.sort(self.largest_without(rejected))
-            reached = _p_value(len(maxima) - np.searchsorted(maxima, u - 1e-9), len(maxima))
+            reached = (1 + len(maxima) - np.searchsorted(maxima, u - _ROUNDING)) / (1 + len(maxima))
             fresh = ~rejected & (u >= _limit(maxima, level))
             if not fresh.any():
                 p[~rejected] = np.maximum(reached[~rejected], least)
@@ -167,24 +168,25 @@ class Null:
             rejected |= fresh
 
 
-def _p_value(reached: NDArray[np.intp], draws: int) -> Float64s:
-    """Of a u that so many of the redraws reach, the standard error of that share included.
+def _allowed(draws: int, level: float) -> int:
+    """How many of the redraws may reach a find.
 
-    >>> _p_value(np.array([0, 6, 7, 199]), 199).round(4)
-    array([0.01  , 0.048 , 0.0539, 1.    ])
+    >>> _allowed(199, 0.95), _allowed(18, 0.95)
+    (9, -1)
     """
-    share = (1 + reached) / (1 + draws)
-    return np.asarray(np.minimum(share + np.sqrt(share * (1 - share) / (1 + draws)), 1.0))
+    return int(np.floor((1 - level) * (1 + draws) + 1e-9)) - 1
 
 
 def _limit(maxima: Float64s, level: float) -> float:
     """The least u whose p-value is at most 1 - level."""
-    allowed = np.flatnonzero(_p_value(np.arange(len(maxima)), len(maxima)) <= 1 - level + 1e-12)
-    return float(np.sort(maxima)[len(maxima) - len(allowed)]) + 1e-9 if len(allowed) else np.inf
+    allowed = _allowed(len(maxima), level)
+    return float(np.sort(maxima)[-1 - allowed]) + _ROUNDING if allowed >= 0 else np.inf
 
 
-def joint_null(records: Records, tables: Tables, tests: Pairs, draws: int, progress: parallel.Progress) -> Null:
-    """Redraws (or sign changes of units) of all tests; memory does not grow with their number."""
+def joint_null(
+    records: Records, tables: Tables, tests: Pairs, draws: int, level: float, progress: parallel.Progress
+) -> Null:
+    """Redraws (or sign changes of units) of all tests, until nothing can be found; memory does not grow with their number."""
     second, third = contrasted_moments(records, tables, tests, records.score)
     redrawn = _Counter(draws * (1 if records.unit is None else 2), progress)
     deviation = scale = np.sqrt(second)
@@ -193,22 +195,28 @@ def joint_null(records: Records, tables: Tables, tests: Pairs, draws: int, progr
         scale, modelled = _unit_deviations(records, tables, tests, draws, redrawn)
         skewness = skewness * np.sqrt(modelled / deviation)
         deviation = np.maximum(scale, modelled)
+    sums = contrasted(tables(records.residual(records.score)[:, None]), tests)[:, 0]
+    observed = surprise(normal_score(sums / deviation, skewness), tests.price)
     divisor = scale.astype(np.float32)[:, None]
     skew = skewness.astype(np.float32)[:, None]
     price = tests.price.astype(np.float32)[:, None]
-    largest, which = [], []
+    largest, which, reached = [], [], 0
     for values in _null_draws(records, draws):
         z = contrasted(tables(values), tests)
         z /= divisor
-        u = surprise(normal_score(z, skew) if records.unit is None else z, price)
-        most = min(_REMEMBERED, len(u))
-        top = np.argpartition(-u, most - 1, axis=0)[:most]
-        value = np.take_along_axis(u, top, axis=0)
-        order = np.argsort(-value, axis=0)
-        largest.append(np.take_along_axis(value, order, axis=0).T)
-        which.append(np.take_along_axis(top, order, axis=0).T)
+        u = surprise(normal_score(z, skew) if records.unit is None else z, price).T
+        most = min(_REMEMBERED, u.shape[1])
+        top = np.argpartition(-u, most - 1, axis=1)[:, :most]
+        value = np.take_along_axis(u, top, axis=1)
+        order = np.argsort(-value, axis=1)
+        largest.append(np.take_along_axis(value, order, axis=1).astype(np.float64))
+        which.append(np.take_along_axis(top, order, axis=1))
         redrawn.add(values.shape[1])
-    return Null(tests, deviation, skewness, np.concatenate(largest).astype(np.float64), np.concatenate(which))
+        reached += int((largest[-1][:, 0] >= observed.max() - _ROUNDING).sum())
+        if reached > _allowed(draws, level):
+            redrawn.finish()
+            break
+    return Null(tests, deviation, skewness, observed, np.concatenate(largest), np.concatenate(which))
 
 
 class _Counter:
@@ -220,6 +228,10 @@ class _Counter:
     def add(self, count: int) -> None:
         self.done += count
         self.progress(parallel.Step("redrawing outcomes", self.done, self.total))
+
+    def finish(self) -> None:
+        if self.done < self.total:
+            self.add(self.total - self.done)
 
 
 def _unit_deviations(

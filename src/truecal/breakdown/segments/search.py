@@ -13,7 +13,7 @@ from truecal.breakdown.findings import Audit, Segment
 from truecal.breakdown.segments.causes import Cause, find_causes
 from truecal.breakdown.segments.levels import Column, Level, read_column
 from truecal.breakdown.segments.limits import critical_value, difference
-from truecal.breakdown.segments.null import CONTRASTS, SLOPE, Pairs, contrasted, joint_null, surprise
+from truecal.breakdown.segments.null import CONTRASTS, SLOPE, Pairs, joint_null
 from truecal.breakdown.segments.records import REGIONS, Records
 from truecal.breakdown.segments.tables import Tables
 from truecal.errors import InputError
@@ -66,16 +66,14 @@ class Search:
     """From records and tables to the segments that are listed."""
 
     def __init__(self, records: Records, tables: Tables, level: float, progress: parallel.Progress) -> None:
-        # Ten redraws beyond the limit are expected: p-values near it are known to a third.
+        # Nine redraws may reach a find: a limit known to a third costs next to no power.
         draws = int(np.ceil(10 / (1 - level) - 1e-9)) - 1
-        null = joint_null(records, tables, Pairs.of(tables), draws, progress)
+        null = joint_null(records, tables, Pairs.of(tables), draws, level, progress)
         self.records, self.tables, self.null, self.level = records, tables, null, level
-        sums = contrasted(tables(records.residual(records.score)[:, None]), null.tests)[:, 0]
-        u = surprise(null.scores(sums), null.tests.price)
-        self.p = null.p_values(u, level)
+        self.p = null.p_values(level)
         # Limits at the first step of the search hold for all tests at once.
         self.limit = null.limit(level)
-        self.significant = np.where(self.p <= 1 - level + 1e-12, u, -np.inf)
+        self.significant = np.where(self.p <= 1 - level + 1e-12, null.observed, -np.inf)
         self.flagged = len(np.unique(null.tests.segment[np.isfinite(self.significant)]))
 
     def audit(self, overall: tc.Estimate, tolerance: float | None, notes: Sequence[str]) -> Audit:
@@ -98,7 +96,7 @@ class Search:
     def segments(self, tolerance: float | None) -> tuple[Segment, ...]:
         """One for each cause, strongest first, each with the closest listed segment that contains it."""
         score, segments = self.records.score, []
-        for cause in find_causes(self.records, self.tables, self.null, self.significant):
+        for cause in find_causes(self.records, self.tables, self.null, self.significant, self.limit):
             segments.append(self._segment(cause, score, tolerance))
             score = cause.mended
         places = {segment.levels: i for i, segment in enumerate(segments)}

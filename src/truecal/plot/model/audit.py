@@ -42,6 +42,8 @@ class AuditDisplay(Display):
             for level, name, where, count in zip(depth, names, region, rows, strict=True)
         ]
         axes.set_yticks(range(len(names)), ticks, parse_math=False)
-        axes.invert_yaxis()
-        axes.set(xlabel="Mean score minus mean outcome, with limits that hold for all segments")
+        axes.set(
+            ylim=(len(names) - 0.5, -0.5),
+            xlabel="Mean score minus mean outcome,\nlimits that hold for all segments",
+        )
         return self._done()

@@ -150,7 +150,8 @@ def segment_table(found: SegmentsRecord, content: Content) -> str:
         f"All intersections of the columns were searched, in all regions of the scores: {found.summary}. The chance that any "
         f"calibrated segment is listed is at most {1 - content.level:.0%}, and the limits hold for all segments at once. One row "
         "per cause; a segment inside another stands below it. The difference is score minus outcome: positive is "
-        f"{too_much}. What it adds is its part of the difference of all rows."
+        f"{too_much}; of low against high scores it is half of what both ends differ by, positive where scores are too extreme. "
+        "What it adds is its part of the difference of all rows."
     )
     place = count()
     listed = table_of(
@@ -158,13 +159,13 @@ def segment_table(found: SegmentsRecord, content: Content) -> str:
         [
             ("Segment", lambda row: _named(row.name, float(next(place)), indent=row.depth)),
             ("Diagram", lambda row: Cell("", picture=small_diagram(row.curve))),
-            ("Predictions", lambda row: number(row.rows, ",")),
-            ("Difference", lambda row: number(row.difference, "+.4f")),
-            ("Limits", lambda row: span(row.low, row.high, "+.4f")),
+            ("Rows", lambda row: number(row.rows, ",")),
+            ("Difference", lambda row: number(row.difference, "+.3f")),
+            ("Limits", lambda row: span(row.low, row.high, "+.3f")),
             ("p-value", lambda row: p_cell(row.p_value)),
             ("Scores", lambda row: Cell(row.region)),
             ("Adds", lambda row: number(row.contribution, "+.4f")),
-            ("Beyond tolerance", lambda row: Cell("yes" if row.beyond else "not sure")),
+            (f"Beyond {content.tolerance:g}", lambda row: Cell("yes" if row.beyond else "not sure")),
         ],
         found.rows,
         page=_PAGE,
