@@ -342,7 +342,7 @@ def test_segments_and_clinical_numbers_are_those_of_the_calls(tmp_path):
     (segment,) = found.segments
     assert "site is &lt;b&gt;B&lt;/b&gt;, device is mobile" in part
     assert f"{segment.difference:+.3f}" in part
-    assert f"{segment.low:+.3f} to {segment.high:+.4f}" in part
+    assert f"{segment.low:+.3f} to {segment.high:+.3f}" in part
     assert part.count("<svg") == 1
     number = tc.clinical(preds).slope
     clinical = text[text.index('id="clinical"') : text.index('id="recalibration"')]
