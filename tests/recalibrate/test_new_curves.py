@@ -51,6 +51,26 @@ def test_centred_isotonic_rises_strictly_and_keeps_block_means() -> None:
     assert_allclose(flat.predict_proba([0.1, 0.9])[:, 1], 0.5)
 
 
+def test_ends_without_surprises_cost_little_and_say_neither_0_nor_1() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], [40, 20, 10])
+    probs = np.eye(3)[labels] + rng.uniform(0.05, 0.4, (70, 3))  # separable in every class
+    probs /= probs.sum(axis=1, keepdims=True)
+    own = CenteredIsotonic().fit(probs, labels).predict_proba(probs)[np.arange(70), labels]
+    assert own.max() < 1
+    # 0.0004 by its rule; straight lines between knots of a convex curve add a little
+    assert 0.0003 < -np.log(own).mean() < 0.0006
+    # zeros up to the last one, as in the paper, not drawn to their centre
+    s, y = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]), np.array([0, 0, 0, 1, 0, 1, 1])
+    map_ = CenteredIsotonic().fit(s, y).maps_[0]
+    assert_allclose(map_.x, [0.1, 0.2, 0.3, 0.45, 0.6, 0.7])
+    assert_allclose(map_.y, [0, 0, 0, 0.5, 1, 1], atol=0.002)
+    assert (np.diff(map_.y) > 0).all()
+    # a weight of 2 is a row twice
+    twice = CenteredIsotonic().fit(s, y, sample_weight=np.full(7, 2.0)).predict_proba(s)
+    assert_allclose(twice, CenteredIsotonic().fit(np.repeat(s, 2), np.repeat(y, 2)).predict_proba(s))
+
+
 def test_the_spline_contains_a_logistic_curve_and_bends_where_rows_ask() -> None:
     rng = np.random.default_rng(0)
     s = rng.uniform(0.01, 0.99, 4000)

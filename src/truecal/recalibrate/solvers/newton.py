@@ -1,7 +1,7 @@
 """Safeguarded Newton's method: for the inverse temperature, and for a logistic curve that never falls."""
 
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
         return InverseTemperature(1.0, "flat")
     lowest = _FLATTEST / spread
     if not data.label_gap().any():
-        return InverseTemperature(_where_confidence_is_earned(data, lowest), "separable")
+        return InverseTemperature(earned_inverse(data), "separable")
     start = max(1.0 / spread, lowest)
     if data.logits.size > _MANY:
         sample = data.sample(min(_SAMPLE, -(-len(data.labels) // _TENTH)))
@@ -53,13 +53,19 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
     return InverseTemperature(value, "optimum")
 
 
-def _where_confidence_is_earned(data: LabelledLogits, lowest: float) -> float:
-    """The b at which the mean probability of the labels, all of which lead, is (n + 1) / (n + 2) of what it can become.
+def earned_inverse(data: LabelledLogits) -> float:
+    """The b at which the mean probability of the leading class is (n + 1) / (n + 2) of what it can become.
 
-    It can become 1, or less where other classes tie with the label. Unlike smoothed targets, whose loss is linear in the
-    logits of classes that did not occur, this does not depend on how improbable the improbable classes are.
+    More than that no n rows have earned, even if every label leads. It can become 1, or less where classes tie for the lead.
+    Unlike smoothed targets, whose loss is linear in the logits of classes that did not occur, this does not depend on how
+    improbable the improbable classes are. Infinite where no row prefers a class.
     """
     from scipy.optimize import brentq
+
+    spread = data.spread()
+    if spread == 0.0:
+        return inf
+    lowest = _FLATTEST / spread
 
     def confidence(log_b: float) -> float:
         total = 0.0

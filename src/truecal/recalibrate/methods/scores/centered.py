@@ -9,7 +9,8 @@ from truecal.recalibrate.methods.scores.isotonic import RisingMap, pooled, read_
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.types import Float64s
 
-_SEEN = 0.25  # outcomes of the kind that did not come, beside those of a block
+_PRICE = 4e-4  # what the ends may cost per row in log loss where nothing surprising comes
+_NEAREST = 0.2  # outcomes of the kind that did not come, beside those of a block; most that its row nearest to the others gets
 
 
 class CenteredIsotonic(ScoreMapping):
@@ -33,11 +34,15 @@ class CenteredIsotonic(ScoreMapping):
 
     Notes
     -----
-    The first and the last block are continued with the slope beside them, at most half way to 0 or 1. Where such a block of
-    n rows holds one outcome only, its value is a / (n + 2 a) or (n + a) / (n + 2 a) with a = 1/4 (at most half of the next
-    one), so the curve never says 0 or 1 and its log loss is finite. On 336 made datasets of 45 to 300 rows, a = 1 (Laplace's),
-    1/2, 1/4 and 1/10 had mean log losses of 0.258, 0.251, 0.250 and 0.253 on rows not fitted on. Scores that do not rise with
-    the outcomes leave one block: a constant map, and a warning.
+    A first block without positive outcomes, and a last one without negative, keep their width, as in the paper, but the curve
+    never says 0 or 1, so its log loss is finite: the d-th row of such a block, counted from its inner end, has a distance from
+    0 or 1 that falls like 1 / d. Together these distances are 0.0004 of the outcomes of the missing kind, so that over all
+    classes they raise the log loss by 0.0004 where nothing surprising comes, and the nearest is 0.2 at most and half of the
+    next block's. A surprise is likeliest at the inner end. With curves that only change the ends, mean log losses on
+    480 splits (iris, wine, breast cancer and digits under three models) were 0.204 for these, 0.224 for constant ends of the same
+    price and 0.161 for 1 / d at fifty times the price, the best (but 28 % of the splits then pay more than 0.001 for nothing).
+    Other first and last blocks are continued with the slope beside them, at most half way to 0 or 1. Scores that do not
+    rise with the outcomes leave one block: a constant map, and a warning.
 
     References
     ----------
@@ -49,7 +54,7 @@ class CenteredIsotonic(ScoreMapping):
     >>> from truecal.recalibrate import CenteredIsotonic
     >>> fixed = CenteredIsotonic().fit([0.1, 0.2, 0.4, 0.6, 0.8, 0.9], [0, 1, 0, 1, 0, 1])
     >>> fixed.predict_proba([0.1, 0.3, 0.7])[:, 1].round(3)
-    array([0.167, 0.333, 0.667])
+    array([0.002, 0.251, 0.749])
     """
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> RisingMap:
@@ -80,21 +85,26 @@ def centred_knots(x: Float64s, w: Float64s, ones: Float64s) -> RisingMap:
     fitted = isotonic_regression(ones / w, weights=w).x
     start = np.flatnonzero(np.r_[True, np.diff(fitted) > 0])
     weight, positive = np.add.reduceat(w, start), np.add.reduceat(ones, start)
-    centre = np.clip(np.add.reduceat(w * x, start) / weight, x[start], x[np.r_[start[1:], len(x)] - 1])
     value = positive / weight
-    if positive[0] == 0:
-        first = _SEEN / (weight[0] + 2 * _SEEN)
-        value[0] = first if len(value) == 1 else min(first, value[1] / 2)
-    if positive[-1] >= weight[-1]:
-        last = (weight[-1] + _SEEN) / (weight[-1] + 2 * _SEEN)
-        value[-1] = last if len(value) == 1 else max(last, (1 + value[-2]) / 2)
     if len(value) == 1:
-        return RisingMap(x[:1], value)
-    rise, end = (value[1] - value[0]) / (centre[1] - centre[0]), (value[-1] - value[-2]) / (centre[-1] - centre[-2])
-    if x[0] < centre[0]:
-        low = max(value[0] - rise * (centre[0] - x[0]), value[0] / 2)
-        centre, value = np.r_[x[0], centre], np.r_[low, value]
-    if x[-1] > centre[-1]:
-        high = min(value[-1] + end * (x[-1] - centre[-1]), (1 + value[-1]) / 2)
-        centre, value = np.r_[centre, x[-1]], np.r_[value, high]
-    return RisingMap(centre, value)
+        return RisingMap(x[:1], (positive + _NEAREST) / (weight + 2 * _NEAREST) if value[0] in (0, 1) else value)
+    centre = np.clip(np.add.reduceat(w * x, start) / weight, x[start], x[np.r_[start[1:], len(x)] - 1])
+    first, last = start[1], start[-1]
+    below = _end(x[:first][::-1], w[:first][::-1], centre, value, float(ones.sum()))
+    # the other end is the same with scores and outcomes reversed
+    above = _end(-x[last:], w[last:], -centre[::-1], 1 - value[::-1], float((w - ones).sum()))
+    knots = np.r_[below[0][::-1], centre[1:-1], -above[0]]
+    return RisingMap(knots, np.r_[below[1][::-1], value[1:-1], 1 - above[1]])
+
+
+def _end(x: Float64s, w: Float64s, centre: Float64s, value: Float64s, others: float) -> tuple[Float64s, Float64s]:
+    """Knots of the first of the blocks, from its inner end outwards: its scores `x` fall. `others`: all positive outcomes."""
+    if value[0] > 0:
+        low = value[0] - (value[1] - value[0]) / (centre[1] - centre[0]) * (centre[0] - x[-1])
+        outer = centre[0] > x[-1]
+        return np.r_[centre[0], x[-1:][[outer]]], np.r_[value[0], np.full(1, max(low, value[0] / 2))[[outer]]]
+    depth = w.cumsum() - w / 2 + 0.5
+    nearest = min(_NEAREST, _PRICE * others / float((w / depth).sum()), value[1] / 2)
+    # straight lines between rows 1, 2, 3, 5, 9, ... follow the curve closely enough
+    kept = np.unique(np.r_[0, 2 ** np.arange(len(x).bit_length()), len(x) - 1].clip(max=len(x) - 1))
+    return x[kept], nearest / depth[kept]

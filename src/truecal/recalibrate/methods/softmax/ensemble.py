@@ -16,7 +16,7 @@ from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits, sca
 from truecal.recalibrate.solvers.mixture import mixture_weights
 from truecal.types import Float64s, Floats, Indices
 
-_SURPRISE = 0.1  # rows that only the uniform part explains, beside those seen
+_SURPRISE = 0.03  # rows that only the uniform part explains, beside those seen
 
 
 class EnsembleTemperature(Recalibrator):
@@ -24,11 +24,11 @@ class EnsembleTemperature(Recalibrator):
 
     .. math:: p = w_1\, \mathrm{softmax}(z / T) + w_2\, \mathrm{softmax}(z) + w_3 / K, \qquad w \ge 0, \; \sum w = 1
 
-    T maximises the likelihood of softmax(z / T) mixed with 1 / (n + 1) of the uniform distribution, then w that of the
-    mixture (concave in w) over the rows and a tenth of a row more that only the uniform part explains: after n rows without
-    a surprise the next may be one, so w_3 is about 1 / (10 n) at least and no class is ever impossible. On 336 made datasets
-    of 45 to 300 rows, counts of 0, 0.02, 0.05, 0.1, 0.2 and 0.5 gave mean log losses of 0.419, 0.250, 0.247, 0.245, 0.244 and
-    0.244 on rows not fitted on; where no surprise came, a tenth costs a quarter of what a half costs. The predicted
+    T maximises the likelihood of softmax(z / T) mixed with 1 / (n + 1) of the uniform distribution, with a mean confidence of
+    (n + 1) / (n + 2) at most, as in `TemperatureScaling`; then w that of the mixture (concave in w) over the rows and 0.03 of a
+    row more that only the uniform part explains: after n rows without a surprise the next may be one, so w_3 is about
+    0.03 / n at least and no class is ever impossible. On 240 splits (iris, wine, breast cancer and digits under three
+    models) counts of 0.02 to 0.1 had mean log losses of 0.154, without the bound on T 0.172 to 0.168. The predicted
     class never changes. Rows the model was sure and wrong about do not dictate T: in the first step they cost
     log(K (n + 1)) at most, in the second the uniform part explains them.
 

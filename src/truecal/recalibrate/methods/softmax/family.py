@@ -22,7 +22,7 @@ from truecal.recalibrate.solvers.likelihood import (
     scaled_softmax,
     temperature_terms,
 )
-from truecal.recalibrate.solvers.newton import fit_inverse_temperature
+from truecal.recalibrate.solvers.newton import earned_inverse, fit_inverse_temperature
 from truecal.types import Float64s, Floats, Indices
 
 Zeros = Literal["keep", "floor"]
@@ -141,7 +141,7 @@ def mixture_inverse(data: LabelledLogits) -> float:
     """The best 1 / T of softmax(z / T) mixed with 1 / (n + 1) of the uniform distribution, a local maximum of the likelihood.
 
     The search starts from :func:`inverse_temperature`; a row whose true class is impossible, or all but, costs log(K (n + 1))
-    at most and does not dictate T.
+    at most and does not dictate T. Where the others are separable, T would go to 0; it stops where Laplace's rule does.
     """
     rows, weights = np.arange(len(data.labels)), data.weights
     each = np.ones(len(rows)) if weights is None else weights
@@ -157,7 +157,7 @@ def mixture_inverse(data: LabelledLogits) -> float:
         before, best = best, _better(loss, best, 1.0, 1e-8)
         if abs(best - before) < _NEAR:
             break
-    return exp(best)
+    return min(exp(best), earned_inverse(data))
 
 
 def _better(loss: Callable[[float], float], start: float, reach: float, tolerance: float) -> float:
