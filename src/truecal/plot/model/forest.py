@@ -6,6 +6,7 @@ import numpy as np
 
 from truecal.clinical import Sites
 from truecal.errors import InputError
+from truecal.names import shortened
 from truecal.plot.canvas import BLUE, GREY, ORANGE
 from truecal.plot.display import Display, Numbers, columns
 
@@ -85,7 +86,7 @@ class ForestDisplay(Display):
                 axes.scatter(
                     [value[i]], [place], s=size, color=colour, marker="D" if kind[i] == "mean" else "s", zorder=3
                 )
-        short = [s if len(s) <= _LETTERS else s[: _LETTERS - 1] + "…" for s in map(str, site)]
+        short = [shortened(str(name), _LETTERS) for name in site]
         names = [
             f"{s}  ({e:,}/{n:,})" if k == "site" else s for s, e, n, k in zip(short, events, rows, kind, strict=True)
         ]
