@@ -158,15 +158,3 @@ def _known(word: str, words: Mapping[str, Named], what: str, also: tuple[str, ..
     raise InputError(
         f"there is no {what} {word!r}; use {', '.join(listed[:-1])} or {listed[-1]}{did_you_mean(word, words)}"
     )
-
-
-def shortened(name: str, letters: int) -> str:
-    """At most so many letters of a name: its beginning and its end, because groups by several columns may differ in the end only.
-
-    >>> shortened("University Hospital, female", 18)
-    'University…female'
-    """
-    if len(name) <= letters:
-        return name
-    tail = (letters - 1) * 2 // 5
-    return f"{name[: letters - 1 - tail].rstrip(' ,')}…{name[len(name) - tail :]}"

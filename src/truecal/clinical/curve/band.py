@@ -89,6 +89,8 @@ def flexible_curve(
     """
     checks.level(level)
     checks.choice(kind, ("spline", "loess"), "kind")
+    if not 0 < span <= 1:
+        raise InputError(f"span must be a share of the rows, above 0 and at most 1, not {span:g}")
     cohort = Cohort.of(preds, lens)
     points = grid_of(cohort) if at is None else scores_asked(at)
     if kind == "spline":
@@ -190,9 +192,9 @@ def _critical_loess(curve: LoessCurve, asked: Indices, level: float, rng: np.ran
     share `level` of draws.
 
     Each patient comes a Poisson number of times (a bootstrap), so a curve that rests on a few events has the skewed errors, and the
-    uncertain standard errors, that such curves have; and smoothing bends the curve itself as it would bend the true one. The plain edge of :func:`_edge` holds a rate that is within factor se of the
-    value, Wilson's one that is within so many standard errors of the rate itself; a draw needs the smaller factor of the two at
-    every score.
+    uncertain standard errors, that such curves have; and smoothing bends the curve itself as it would bend the true one. The
+    plain edge of :func:`_edge` holds a rate that is within factor se of the value, Wilson's one that is within so many standard
+    errors of the rate itself; a draw needs the smaller factor of the two at every score.
     """
     each = _merged(curve.reactions, rng)
     truth = np.clip(curve.values, 0.0, 1.0)
