@@ -1,5 +1,6 @@
 """How often the intervals hold the truth; `python -m tests.clinical.coverage 500` prints the tables (20 minutes on one core), all
-or those named (numbers, spline, loess, benefit, prevalence, censoring)."""
+or those named (numbers, spline, loess, benefit, prevalence, censoring), in all worlds or those named; `rows=300` for other cohorts
+than of 800 rows."""
 
 import sys
 
@@ -111,22 +112,25 @@ def censored_cohort(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np
 
 def main() -> None:
     cohorts = int(sys.argv[1]) if len(sys.argv) > 1 else 500
-    asked = sys.argv[2:] or ["numbers", "spline", "loess", "benefit", "prevalence", "censoring"]
-    for what in asked:
+    asked = sys.argv[2:]
+    rows = next((int(word.removeprefix("rows=")) for word in asked if word.startswith("rows=")), 800)
+    worlds = [world for world in WORLDS if world.name in asked] or WORLDS
+    tables = ("numbers", "spline", "loess", "benefit", "prevalence", "censoring")
+    for what in [table for table in tables if table in asked] or tables:
         if what == "censoring":
             print(what, _text(censoring_coverage(cohorts)), flush=True)
             continue
-        for world in WORLDS:
+        for world in worlds:
             if what == "prevalence":
                 print(what, world.name, _text(prevalence_coverage(world, cohorts, 300)), flush=True)
                 continue
             for size in (1, 8):
                 if what == "numbers":
-                    found = numbers_coverage(world, cohorts, 800, size)
+                    found = numbers_coverage(world, cohorts, rows, size)
                 elif what == "benefit":
-                    found = benefit_coverage(world, cohorts, 800, size)
+                    found = benefit_coverage(world, cohorts, rows, size)
                 else:
-                    found = {"band": band_coverage(world, cohorts, 800, size, what)}
+                    found = {"band": band_coverage(world, cohorts, rows, size, what)}
                 print(what, world.name, f"clusters of {size}:", _text(found), flush=True)
 
 

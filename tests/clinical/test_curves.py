@@ -70,6 +70,28 @@ def test_bands_widen_with_clusters(kind):
     assert ((one.lowest <= one.low) & (one.low <= one.outcome) & (one.outcome <= one.high)).all()
 
 
+@pytest.mark.parametrize("kind", ["spline", "loess"])
+def test_a_band_at_one_score_is_that_of_the_whole_curve_there(kind):
+    whole = tc.flexible_curve(PREDS, kind)
+    one = tc.flexible_curve(PREDS, kind, at=whole.score[[90]])
+    assert (one.outcome[0], one.low[0], one.high[0]) == pytest.approx(
+        (whole.outcome[90], whole.low[90], whole.high[90])
+    )
+    assert whole.lowest[90] < one.lowest[0] <= one.low[0] < one.high[0] <= one.highest[0] < whole.highest[90]
+
+
+def test_the_band_of_loess_allows_for_what_smoothing_does_to_the_curve():
+    """Outcomes that are their own rates have no noise: smoothing bends a wave, and keeps a line."""
+    x = np.linspace(0.02, 0.98, 400)
+    for rates, bends in ((x, False), (0.5 + 0.4 * np.sin(8 * x), True)):
+        curve = fit_loess(Cohort(x, rates, np.ones(400), None, True, False, "rates"), x[::4])
+        expected = smooth(
+            Cohort(x, np.interp(x, x[::4], curve.values), np.ones(400), None, True, False, ""), x[::4], 0.75, 2
+        )
+        assert curve.bias == pytest.approx(expected[0] - curve.values, abs=1e-12)
+        assert (np.abs(curve.bias).max() > 0.01) == bends
+
+
 def test_the_belt_finds_where_risks_are_off():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 3000)
@@ -84,6 +106,9 @@ def test_the_belt_finds_where_risks_are_off():
         belt.deviations(0.9)
     with pytest.raises(tc.InputError, match="kind"):
         tc.flexible_curve(PREDS, "lowess")
+    for span in (0, -0.5, 1.5, np.nan):
+        with pytest.raises(tc.InputError, match="span must be a share"):
+            tc.flexible_curve(PREDS, "loess", span=span)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from tests.clinical.worlds import WORLDS
 from truecal.cli.main import main
 from truecal.plot import DecisionDisplay, FlexibleDisplay, ForestDisplay
 from truecal.report.dossier import write_dossier
-from truecal.report.model.forest import Forest, ForestRow, forest_figure
+from truecal.report.model.forest import Forest, ForestRow, forest_figure, forests_of
 
 mpl.use("Agg")
 P, Y, CLUSTERS = WORLDS[1].draw(np.random.default_rng(6), 600, 2)
@@ -51,6 +51,18 @@ def test_displays_draw_what_was_computed():
     with pytest.raises(tc.InputError, match="no number 'auc'"):
         ForestDisplay.from_sites(found.sites, "auc")
     pyplot.close("all")
+
+
+def test_long_names_of_groups_stay_different_and_in_their_column():
+    hospital = "Hospital of the Holy Ghost"
+    site = np.array([f"{hospital}, north", f"{hospital}, south"])[np.arange(600) // 300]
+    found = tc.clinical(tc.Predictions.from_probs(P, Y, columns={"site": site}), by="site")
+    lines = str(found.sites).splitlines()
+    assert {line.index("[") for line in lines[1:3]} == {lines[0].index("O/E") + 6}
+    for forest in forests_of(found.sites):
+        drawn = re.findall(r"</title>([^<]+)</text>", forest_figure(forest, 0.95))
+        assert drawn[0].endswith("north")
+        assert drawn[1].endswith("south")
 
 
 class _Balance(HTMLParser):

@@ -22,6 +22,7 @@ def test_a_site_is_as_if_alone():
     b = found.sites["b"]
     assert (b.rows, b.events, b.patients) == (300, alone.events, 100)
     assert (b.slope.value, b.slope.low, b.oe.high) == (alone.slope.value, alone.slope.low, alone.oe.high)
+    assert (b.ici, b.emax, found.ici) == (alone.ici, alone.emax, tc.clinical(PREDS).ici)  # the same draws
     assert found.sites.frame()["slope"][1] == alone.slope.value
     assert set(found.sites.curves()["site"]) == {"a", "b", "c"}
     assert set(found.to_dict()["sites"]["each"]) == {"a", "b", "c"}

@@ -209,11 +209,12 @@ class Sites:
     def __str__(self) -> str:
         shown = ("oe", "slope", "ici", "c_statistic")
         titles = {name: title for name, title, *_ in QUANTITIES}
-        head = f"{' x '.join(self.by):<20}{'events/rows':>14}  " + "".join(f"{titles[s]:<24}" for s in shown)
+        wide = max(20, *(len(name) + 1 for name in self.names))
+        head = f"{' x '.join(self.by):<{wide}}{'events/rows':>14}  " + "".join(f"{titles[s]:<24}" for s in shown)
         lines = [head.rstrip()]
         for name, found in zip(self.names, self.results, strict=True):
             numbers = "".join(f"{getattr(found, s)!s:<24}" for s in shown)
-            lines.append(f"{name:<20}{f'{found.events}/{found.rows}':>14}  {numbers}".rstrip())
+            lines.append(f"{name:<{wide}}{f'{found.events}/{found.rows}':>14}  {numbers}".rstrip())
         for name, h in self.heterogeneity.items():
             lines.append(
                 f"{titles[name]}: mean over sites {h.pooled}, a new site {h.low:.3f} to {h.high:.3f}, "

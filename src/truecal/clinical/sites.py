@@ -1,6 +1,7 @@
 """The clinical numbers site by site (or subgroup by subgroup), and how much sites differ beyond chance."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -37,7 +38,8 @@ def sites_of(
         if part.units is not None and part.patients == 1:  # the site is the cluster: within it, rows are independent
             part = replace(part, units=None)
         part.refuse_one_class(f"{' x '.join(columns)} {name!s}")
-        results.append(summarise(part, level, rng))
+        # the same draws for every site, and for the whole after them: no number depends on what else was asked
+        results.append(summarise(part, level, deepcopy(rng)))
     spread = {
         name: found
         for name, scale in _POOLED.items()

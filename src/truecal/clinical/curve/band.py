@@ -17,7 +17,7 @@ from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
 from truecal.predictions import border
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 Kind = Literal["spline", "loess"]
 _DRAWS = 5000  # of the largest standardised error of a spline
@@ -89,6 +89,8 @@ def flexible_curve(
     """
     checks.level(level)
     checks.choice(kind, ("spline", "loess"), "kind")
+    if not 0 < span <= 1:
+        raise InputError(f"span must be a share of the rows, above 0 and at most 1, not {span:g}")
     cohort = Cohort.of(preds, lens)
     points = grid_of(cohort) if at is None else scores_asked(at)
     if kind == "spline":
@@ -128,7 +130,8 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
     if count:
         jacobian[smooth, :count] = curve.design(points[smooth])
     jacobian[np.flatnonzero(cell >= 0), count + cell[cell >= 0]] = 1.0
-    one, all_ = student(curve.df, level), critical(jacobian, curve.covariance, curve.df, level, rng)
+    one = student(curve.df, level)
+    all_ = max(one, critical(jacobian, curve.covariance, curve.df, level, rng))
     se = _steady(*(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial)))
     edges = []
     for factor in (-one, one, -all_, all_):
@@ -155,12 +158,17 @@ def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
 
 
 def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:
-    curve = fit_loess(cohort, points, span=span)
+    # Residuals and the design effect are those of the whole curve, whatever scores were asked for.
+    scores = cohort.scores[cohort.weights > 0]
+    nodes = np.union1d(np.append(grid_of(cohort), [scores.min(), scores.max()]), points)
+    curve, asked = fit_loess(cohort, nodes, span=span), np.searchsorted(nodes, points)
     rate, se = _rate_and_error(curve.values, (curve.reactions**2).sum(axis=0), curve.local)
-    one, all_ = student(curve.df, level), _critical_loess(curve, level, rng)
-    low, high, lowest, highest = (_edge(curve.values, rate, se, factor) for factor in (-one, one, -all_, all_))
+    values, rate, se = curve.values[asked], rate[asked], se[asked]
+    one = student(curve.df, level)
+    all_ = max(one, _critical_loess(curve, asked, level, rng))
+    low, high, lowest, highest = (_edge(values, rate, se, factor) for factor in (-one, one, -all_, all_))
     method = f"local quadratic regression, span {span:g}"
-    return FlexibleCurve(points, curve.values, low, high, lowest, highest, level, "loess", method)
+    return FlexibleCurve(points, values, low, high, lowest, highest, level, "loess", method)
 
 
 def _rate_and_error(values: Float64s, variance: Float64s, local: Float64s) -> tuple[Float64s, Float64s]:
@@ -179,24 +187,25 @@ def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float
     return np.clip(outer(value + factor * se, wilson), 0.0, 1.0)
 
 
-def _critical_loess(curve: LoessCurve, level: float, rng: np.random.Generator) -> float:
-    """The factor at which the same band, made from patients drawn again, would hold the curve itself in a share `level` of draws.
+def _critical_loess(curve: LoessCurve, asked: Indices, level: float, rng: np.random.Generator) -> float:
+    """The factor at which the same band, made from patients drawn again, would hold the curve itself at the nodes asked for in a
+    share `level` of draws.
 
     Each patient comes a Poisson number of times (a bootstrap), so a curve that rests on a few events has the skewed errors, and the
-    uncertain standard errors, that such curves have. The plain edge of :func:`_edge` holds a rate that is within factor se of the
-    value, Wilson's one that is within so many standard errors of the rate itself; a draw needs the smaller factor of the two at
-    every score.
+    uncertain standard errors, that such curves have; and smoothing bends the curve itself as it would bend the true one. The
+    plain edge of :func:`_edge` holds a rate that is within factor se of the value, Wilson's one that is within so many standard
+    errors of the rate itself; a draw needs the smaller factor of the two at every score.
     """
     each = _merged(curve.reactions, rng)
     truth = np.clip(curve.values, 0.0, 1.0)
     largest = []
     for _ in range(0, _RESAMPLES, _TOGETHER):
         times = rng.poisson(1.0, (_TOGETHER, len(each))).astype(np.float64)
-        values = curve.values + (times - 1) @ each
+        values = curve.values + curve.bias + (times - 1) @ each
         rate, se = _rate_and_error(values, times @ each**2, curve.local)
         plain, own = np.abs(truth - values) / se, np.sqrt(truth * (1 - truth) / (rate * (1 - rate)))
         wilson = np.abs(truth - rate) / np.maximum(se * own, 1e-300)
-        largest.append(np.minimum(plain, wilson).max(axis=1))
+        largest.append(np.minimum(plain, wilson)[:, asked].max(axis=1))
     return float(np.quantile(np.concatenate(largest), level))
 
 
@@ -215,9 +224,9 @@ def _steady(variance: Float64s, binomial: Float64s) -> Float64s:
 
     In a tail with few events the scatter between patients is estimated from next to nothing, and mostly too low.
     """
-    ratio = np.divide(variance, binomial, out=np.full_like(variance, np.nan), where=binomial > 0)
-    counted = (binomial > 0).any()
-    effect = np.maximum(np.nanmedian(ratio, axis=-1, keepdims=True), 1.0) if counted else 1.0
+    counted = (binomial > 0).all(axis=tuple(range(binomial.ndim - 1)))  # scores at which every curve has some scatter
+    ratio = variance[..., counted] / binomial[..., counted]
+    effect = np.maximum(np.median(ratio, axis=-1, keepdims=True), 1.0) if counted.any() else 1.0
     return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))
 
 

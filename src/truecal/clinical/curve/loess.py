@@ -18,8 +18,8 @@ class LoessCurve:
     At a score the nearest share `span` of the rows is weighted by (1 - (d/h)^3)^3, d the distance and h that of the farthest of
     them, and a polynomial of the given degree is fitted by least squares. The curve is linear in the outcomes. `values` are
     those at `nodes`, `reactions` (patients, k) what every patient adds to their error: the squares sum to their variances. A
-    straight line is reproduced exactly, so the curve of a calibrated model scatters about the diagonal itself. `local` is the
-    number of rows that a node's value amounts to.
+    straight line is reproduced exactly, so the curve of a calibrated model scatters about the diagonal itself. Others are
+    flattened: `bias` is what smoothing does to the curve itself. `local` is the number of rows that a node's value amounts to.
     """
 
     cohort: Cohort
@@ -27,6 +27,7 @@ class LoessCurve:
     degree: int
     nodes: Float64s
     values: Float64s
+    bias: Float64s
     reactions: Float64s
     local: Float64s
     df: float
@@ -41,17 +42,18 @@ class LoessCurve:
 
 
 def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: int = 2) -> LoessCurve:
-    """The curve of a cohort and the covariance of its values at the nodes."""
+    """The curve of a cohort and the covariance of its values at the nodes, which straight lines join over all rows."""
     values, pulls = smooth(cohort, nodes, span, degree)
-    residual = cohort.outcomes - np.interp(cohort.scores, nodes, values)
+    fitted = np.interp(cohort.scores, nodes, values)
     weights = np.where(cohort.weights > 0, cohort.weights, 1.0)  # the pull of a row without weight is 0
-    influence = pulls * (residual * cohort.weights.sum() / weights)[:, None]
+    influence = pulls * ((cohort.outcomes - fitted) * cohort.weights.sum() / weights)[:, None]
     own = np.abs(cohort.scores[:, None] - nodes).argmin(axis=1)
     parameters = round(float(pulls[np.arange(len(own)), own].sum()))  # trace of the smoother
     each = pulls**2 / (weights[:, None] if cohort.counted else 1.0)
     # A patient draws the curve to itself: of J, each left out in turn differs by J / (J - parameters) of what it adds (jackknife).
     reactions = cohort.reactions(influence) * (cohort.patients / max(cohort.patients - parameters, 1))
-    return LoessCurve(cohort, span, degree, nodes, values, reactions, 1 / each.sum(axis=0), cohort.df)
+    bias = fitted @ pulls - values
+    return LoessCurve(cohort, span, degree, nodes, values, bias, reactions, 1 / each.sum(axis=0), cohort.df)
 
 
 def smooth(cohort: Cohort, at: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
@@ -76,18 +78,26 @@ def _pull(cohort: Cohort, at: Float64s, span: float, degree: int) -> Float64s:
     rows = np.arange(len(at))
     reach = distance[rows, order[rows, farthest]]
     scale = np.where(reach > 0, reach, 1.0)
-    near = np.where(reach[:, None] > 0, np.maximum(1 - (distance / scale[:, None]) ** 3, 0.0) ** 3, distance == 0)
+    share = distance / scale[:, None]
+    bow = np.maximum(1 - share * share * share, 0.0)
+    near = np.where(reach[:, None] > 0, bow * bow * bow, distance == 0)
     # where all rows within reach are as far away as it reaches, they count alike, as with any wider reach
     near = np.where((near * weight).any(axis=1, keepdims=True), near, distance <= reach[:, None])
     kernel = near * weight
     u = (x - at[:, None]) / scale[:, None]
-    pull = kernel / kernel.sum(axis=1, keepdims=True)  # a local mean where nothing more can be fitted
-    for row in range(len(at)):
-        inside = kernel[row] > 0
-        different = len(np.unique(x[inside])) if inside.sum() < 4096 else degree + 1
-        terms = min(degree + 1, different)
-        if terms > 1:
-            powers = u[row, inside] ** np.arange(terms)[:, None]
-            local = powers * kernel[row, inside]
-            pull[row, inside] = np.linalg.solve(local @ powers.T, np.eye(terms)[0]) @ local
-    return np.asarray(pull)
+    different = np.abs(np.unique(x[weight > 0]) - at[:, None]) < reach[:, None]
+    terms = np.clip(different.sum(axis=1), 1, degree + 1)  # a local mean where nothing more can be fitted
+    moments = [kernel.sum(axis=1)]
+    power = kernel
+    for _ in range(2 * degree):
+        power = power * u
+        moments.append(power.sum(axis=1))
+    polynomial = np.zeros((len(at), degree + 1))  # first row of the inverse of the moments' matrix
+    for count in np.unique(terms):
+        part = terms == count
+        matrix = np.stack([[moments[i + j][part] for j in range(count)] for i in range(count)]).transpose(2, 0, 1)
+        polynomial[part, :count] = np.linalg.solve(matrix, np.eye(count)[:, :1])[..., 0]
+    height = np.zeros_like(u)
+    for coefficient in polynomial.T[::-1]:  # Horner's rule
+        height = height * u + coefficient[:, None]
+    return np.asarray(kernel * height)

@@ -67,6 +67,18 @@ class ForestDisplay(Display):
         made = cls(rows, number=number)
         return made.plot(ax) if plot else made
 
+    @staticmethod
+    def shortened(name: str, letters: int = _LETTERS) -> str:
+        """The beginning and the end of a long name: groups by several columns may differ in the end only.
+
+        >>> ForestDisplay.shortened("University Hospital, female", 18)
+        'University…female'
+        """
+        if len(name) <= letters:
+            return name
+        tail = (letters - 1) * 2 // 5
+        return f"{name[: letters - 1 - tail].rstrip(' ,')}…{name[len(name) - tail :]}"
+
     def plot(self, ax: Any = None) -> Self:
         """Draw on `ax`, or on a new figure as tall as the list needs."""
         site, value, low, high, kind = columns(self._frame, "site", "value", "low", "high", "kind")
@@ -85,7 +97,7 @@ class ForestDisplay(Display):
                 axes.scatter(
                     [value[i]], [place], s=size, color=colour, marker="D" if kind[i] == "mean" else "s", zorder=3
                 )
-        short = [s if len(s) <= _LETTERS else s[: _LETTERS - 1] + "…" for s in map(str, site)]
+        short = [self.shortened(str(name)) for name in site]
         names = [
             f"{s}  ({e:,}/{n:,})" if k == "site" else s for s, e, n, k in zip(short, events, rows, kind, strict=True)
         ]

@@ -137,9 +137,11 @@ def _ticks(axis: _Axis, bottom: float) -> str:
 
 def _line(row: ForestRow, axis: _Axis, y: float) -> str:
     """Name, interval with its value, and the numbers in words."""
-    name = row.name if len(row.name) <= _LETTERS else row.name[: _LETTERS - 1] + "…"
     tip = element("title", escaped(": ".join(part for part in (row.name, row.counts) if part)))
-    parts = [element("text", tip, escaped(name), x=0, y=f"{y + 4:.1f}"), _text(_RIGHT + 8, y + 4, _number(row))]
+    parts = [
+        element("text", tip, escaped(tc.plot.ForestDisplay.shortened(row.name, _LETTERS)), x=0, y=f"{y + 4:.1f}"),
+        _text(_RIGHT + 8, y + 4, _number(row)),
+    ]
     kind = row.kind.replace(" ", "-")
     low, high = (min(max(axis.place(x), _LEFT), _RIGHT) for x in (row.low, row.high))
     parts.append(element("path", d=f"M{low:.1f} {y:.1f}H{high:.1f}", class_=f"interval {kind}"))
