@@ -14,7 +14,7 @@ from truecal.watch.step import Group
 
 MISSING = "(missing)"  # name of the group of rows without a value
 
-MOST_CLASSES = 10  # of a class-wise watch: about 14 kB each
+MOST_CLASSES = 10  # of a class-wise watch: about 10 kB each
 
 
 @dataclass(frozen=True)
