@@ -37,8 +37,7 @@ class Table:
 
     def column(self, name: str) -> list[Field]:
         """One column as a list."""
-        place = self.columns.index(name)
-        return [row[place] for row in self.rows]
+        return [value for (value,) in self.select([name]).rows]
 
     def records(self) -> list[dict[str, Field]]:
         """Rows as dictionaries."""
@@ -46,6 +45,9 @@ class Table:
 
     def select(self, columns: Sequence[str]) -> "Table":
         """Some columns, in this order."""
+        missing = [name for name in columns if name not in self.columns]
+        if missing:
+            raise InputError(f"there is no column {missing[0]!r}; there are {', '.join(self.columns)}")
         places = [self.columns.index(name) for name in columns]
         return Table(tuple(columns), tuple(tuple(row[i] for i in places) for row in self.rows))
 

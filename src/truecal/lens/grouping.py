@@ -83,7 +83,6 @@ class Grouping(Lens):
             raise InputError(f"classes in no group: {_listed(missing)}; add them, for example as {{'other': [...]}}")
         return group
 
-    @checks.checked
     def predictions(self, preds: Predictions) -> Predictions:
         """The induced Predictions, whose classes are the groups: any lens, selection or estimator can follow."""
         preds.refuse_unnormalized("a grouping")
@@ -138,8 +137,6 @@ class Grouping(Lens):
 
     def then(self, lens: Lens, *, select: Selection | None = None) -> "Grouped":
         """This grouping first, then (of the rows selected by what the groups say) another lens on the groups."""
-        if not isinstance(lens, Lens):
-            raise InputError(f"a lens such as tc.TopLabel() can follow a grouping, not {lens!r}")
         return Grouped(self, lens, select)
 
 

@@ -17,6 +17,7 @@ from truecal.predictions import border
 Function = Literal["log", "logflip", "logit"]
 
 
+@checks.checked
 class Curve(ABC):
     """A map from scores to probabilities. Calling it with c alone uses 1-c as computed."""
 

@@ -33,6 +33,7 @@ class RankAgreement:
         """One row per condition and pair of metrics."""
         return self._frame
 
+    @checks.checked
     def flips(self, metric_a: str | None = None, metric_b: str | None = None) -> Any:
         """The pairs of models that flip, for the metrics named (default: all pairs of metrics).
 
