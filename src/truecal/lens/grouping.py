@@ -145,6 +145,7 @@ def _listed(names: Sequence[object]) -> str:
     return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Grouped(Lens):
     """A grouping, then another lens on the groups: usable wherever that lens is, because it decides everything."""
