@@ -4,7 +4,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, wraps
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,6 +58,13 @@ def choice(value: object, choices: tuple[object, ...], name: str) -> None:
         raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {_shown(value)}")
 
 
+def texts(values: Sequence[object], name: str) -> None:
+    """Refuse a list of names in which something is not text."""
+    for value in values:
+        if not isinstance(value, str):
+            raise InputError(f"{name} are named by text, not {_shown(value)}")
+
+
 def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
     """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed."""
     number = isinstance(norm, (int, float, np.integer, np.floating)) and not isinstance(norm, bool)
@@ -97,7 +104,7 @@ _REMEDIES = {
 
 
 def checked(thing: Thing) -> Thing:
-    """Refuse arguments that are not of the kind that the signature says, by name; for functions, methods and dataclasses.
+    """Refuse by name arguments that are not of the kind that the signature says: of a function, or a class and its public methods.
 
     Objects, texts, choices and containers are looked at before the call. Numbers have checks of their own with narrower words; only
     where those let one through and the call fails is it asked whether an argument is no number at all.
@@ -112,23 +119,36 @@ def checked(thing: Thing) -> Thing:
     Traceback (most recent call last):
     truecal.errors.InputError: how must be 'up' or 'down', not 'left'
     """
-    inner: Any = vars(thing)["__init__"] if isinstance(thing, type) else thing
+    if isinstance(thing, type):
+        for name, member in list(vars(thing).items()):
+            if name in ("__init__", "__call__") or not name.startswith("_"):
+                _check_member(thing, name, member)
+        return thing
+    if hasattr(thing, "checks_arguments"):
+        return thing
 
-    @wraps(inner)
+    @wraps(thing)
     def call(*arguments: Any, **options: Any) -> Any:
-        refuse_misfits(inner, arguments, options, numbers=False)
+        refuse_misfits(thing, arguments, options, numbers=False)
         try:
-            return inner(*arguments, **options)
+            return thing(*arguments, **options)
         except TruecalError:
             raise
         except Exception:  # of any library: they differ in what they raise for an argument that is no number
-            refuse_misfits(inner, arguments, options, numbers=True)
+            refuse_misfits(thing, arguments, options, numbers=True)
             raise
 
-    if isinstance(thing, type):
-        thing.__init__ = call  # type: ignore[misc]
-        return thing
+    call.checks_arguments = True  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
+
+
+def _check_member(owner: type, name: str, member: Any) -> None:
+    """Make a method of a class refuse misfits; those without arguments, properties and what is nested stay as they are."""
+    made = type(member) if isinstance(member, (classmethod, staticmethod)) else None
+    function = member.__func__ if made else member
+    arguments = len(inspect.signature(function).parameters) if inspect.isfunction(function) else 0
+    if arguments > (made is not staticmethod):
+        setattr(owner, name, made(checked(function)) if made else checked(function))
 
 
 def settings(init: Callable[..., Any], settings: Mapping[str, Any], check: Callable[[], object]) -> None:
@@ -211,8 +231,7 @@ def _alternatives(annotation: Any) -> Iterator[Any]:
         yield annotation
     else:
         kind = origin or annotation
-        plain = isinstance(kind, type) and not getattr(kind, "_is_protocol", False) and kind not in (object, Any)
-        yield annotation if plain else None
+        yield annotation if isinstance(kind, type) and kind not in (object, Any) else None
 
 
 def _fits(value: Any, kind: Any, *, deep: bool) -> bool:
@@ -241,7 +260,18 @@ def _fits(value: Any, kind: Any, *, deep: bool) -> bool:
         return not deep or not inner or all(_of(part, inner[0], deep=deep) for part in np.asarray(value, object))
     if outer is Callable:
         return callable(value)
+    if getattr(outer, "_is_protocol", False):
+        held = () if isinstance(value, types.ModuleType) else getattr(value, "__dict__", ())
+        return all(hasattr(type(value), name) or name in held for name in _members(outer))
     return isinstance(value, (outer, np.bool_) if outer is bool else outer)
+
+
+@cache
+def _members(protocol: type) -> tuple[str, ...]:
+    """What an object of a protocol must have."""
+    stated = [part for part in protocol.__mro__ if getattr(part, "_is_protocol", False) and part is not Protocol]
+    held = (name for part in stated for name in (*vars(part), *getattr(part, "__annotations__", {})))
+    return tuple(sorted({name for name in held if name == "__call__" or not name.startswith("_")}))
 
 
 def _is_ours(annotation: Any) -> bool:
@@ -275,6 +305,8 @@ def _words(kind: Any) -> str:
         part = inner[1 if outer in (Mapping, dict) else 0] if inner else Any
         known = {float: " of numbers", int: " of whole numbers", str: " of texts"}
         return name + known.get(part, f" of {part.__name__}" if isinstance(part, type) and part is not object else "")
+    if getattr(outer, "_is_protocol", False):
+        return f"an object with {', '.join(_members(outer))}"
     return words.get(outer) or _REMEDIES.get(outer.__name__, (f"a {outer.__name__}", ""))[0]
 
 

@@ -38,11 +38,11 @@ class EngineRows(Protocol):
         """Whether a value is one of those wanted."""
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Selection(ABC):
     """Which rows are judged."""
 
-    @checks.checked
     def mask(self, preds: Predictions) -> Mask:
         """True for every row that is judged, shape (n,)."""
         return self._mask(preds)
@@ -66,7 +66,6 @@ class Selection(ABC):
             f"the selection '{self}' runs Python code on columns, which an engine cannot; give values or a range"
         )
 
-    @checks.checked
     def __call__(self, preds: Predictions) -> Predictions:
         """The selected rows; an error when there are none."""
         rows = self.mask(preds)

@@ -1,7 +1,10 @@
 """What longer runs of `make hostile` found: damaged files of every kind of damage, and arguments no one expects."""
 
+import inspect
 import io
+import json
 import zipfile
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -91,6 +94,10 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         (lambda: tc.study.pareto(pd.DataFrame({"model": ["a"]}), metrics=P), "metrics must be a list of texts"),
         (lambda: tc.read("a.csv", logits=memoryview(np.eye(2))), "logits must be text or a list of texts"),
         (lambda: tc.study.points(pd.DataFrame({"model": ["a"]}), ["error", 3]), "metrics must be a list of texts"),
+        (lambda: tc.Accumulator(classes=tc), "classes must be a list"),
+        (lambda: tc.Accumulator(classes=["a", len]), "class name 1 is <built-in function len>"),
+        (lambda: tc.sample_size(P, thresholds=np.full((2, 2, 2), 3)), "a threshold must lie strictly between 0 and 1"),
+        (lambda: tc.sample_size_by_simulation(P, widths={"oe": 1.5}, cohorts=10**30), "cohorts must be at most"),
     ],
 )
 def test_arguments_no_one_expects_are_refused(call, words):
@@ -216,12 +223,86 @@ WATCH.update(PREDS, at="2026-01-01")
         (lambda: tc.lab.DirichletWorld((1.0, 2.0), 0.5).draw(20, rng=-1), "rng must be a whole number of at least 0"),
         (lambda: tc.lab.World(tc.lab.Uniform()).draw(20, rng=-1), "rng must be a whole number of at least 0"),
         (lambda: tc.lab.World(tc.lab.Uniform()).with_error(range(3)), "error must be a number"),
+        (lambda: tc.TopLabel().describe(0), "preds must be Predictions"),
+        (lambda: tc.ClassWise().shares(P), "preds must be Predictions"),
+        (lambda: tc.AllLabels().samples(None), "preds must be Predictions"),
+        (lambda: tc.BinnedECE().find(P), "profile must be a Profile"),
+        (lambda: tc.RankSeries().at_level("x"), "level"),
+        (lambda: tc.PlattScaling().fit_rows(3, P), "preds must be Predictions"),
+        (lambda: tc.Lp(1.5).largest(events=0), "events must be a whole number of at least 1"),
+        (lambda: tc.Profile.from_arrays(P, Y).coarsen(0), "cells must be a whole number of at least 1"),
+        (lambda: tc.Profile.from_arrays(P, Y).save([]), "path must be text or a Path"),
+        (lambda: tc.likert(PREDS).frame().select(3), "columns are named by text, not 3"),
+        (lambda: tc.lab.DirichletWorld((1.0, 2.0), 0.5).true_class_wise_error(0), "norm must be a number of at least"),
+        (lambda: tc.lab.Table(("a",), ((1,),)).column("x"), "there is no column 'x'; there are a"),
+        (lambda: tc.scorer().metric(Y, P, labels=[[1], [2, 3]]), "labels"),
+        (lambda: tc.plot.LikertDisplay.from_report(3), "report must be a LikertReport, not 3"),
+        (lambda: tc.plot.ParetoDisplay.from_result(tc), "result must be an object with frame"),
+        (lambda: tc.plot.EvaluationDisplay.from_evaluation(None), "an object with frame, recommended, score, not None"),
+        (lambda: tc.plot.LikertDisplay.from_report(tc.likert(PREDS), ax=0), "ax must be axes of matplotlib, not 0"),
+        (lambda: tc.plot.ClassWiseDisplay.from_predictions(Y, np.c_[1 - P, P], ax=0), "ax must be axes of matplotlib"),
         (lambda: WATCH.step(groups=P), r"there is no group np.float64\(0.1\); the watch has seen"),
     ],
 )
 def test_methods_refuse_what_functions_do(call, words):
     with pytest.raises(TruecalError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    "judge", [tc.likert, partial(tc.subgroups, by="site"), partial(tc.audit, min_rows=5), tc.clinical]
+)
+def test_a_level_of_32_bits_is_recorded(judge):
+    assert json.loads(json.dumps(judge(PREDS, level=np.float32(0.5)).to_dict()))["level"] == 0.5
+
+
+def test_a_page_by_an_array_of_columns(tmp_path):
+    tc.report(PREDS, tmp_path / "page.html", by=np.array(["site"]), fast=True)
+    assert "site" in (tmp_path / "page.html").read_text()
+
+
+def test_the_largest_gap_of_a_dirichlet_world():
+    """Infinite powers of gaps below 1 vanish: the answer was 0.5 for the share alone."""
+    world = tc.lab.DirichletWorld((1.0, 2.0, 1.0), 0.5)
+    assert world.true_class_wise_error(np.inf) == world.true_top_label_error(np.inf) == 0.5 * (1 - 1 / 3)
+    assert world.true_class_wise_error(20) < world.true_class_wise_error(np.inf)
+
+
+@pytest.mark.parametrize("megabytes", [float("nan"), 1e308])
+def test_pages_of_no_size_are_refused(megabytes, tmp_path):
+    from tools.hostile.kills import make_study
+
+    store = tc.study.Study.read(make_study(tmp_path, 1)).run(tmp_path / "store", workers=1)
+    with pytest.raises(TruecalError, match="megabytes must lie strictly between 0 and 10000"):
+        tc.report_study(store, tmp_path / "page.html", megabytes=megabytes)
+
+
+def test_public_methods_look_at_their_arguments():
+    """Of every class of lenses, estimators, distances, distributions, curves and pictures: also of those to come."""
+    from truecal.estimate import Estimator
+    from truecal.estimate.generalized.distances import Distance
+    from truecal.lab.worlds.curves import Curve
+    from truecal.lab.worlds.score_distributions import Scores
+    from truecal.lens import Lens
+    from truecal.plot.display import Display
+
+    assert all((tc.BinnedECE, tc.lab, tc.plot))  # their subclasses are there once they were loaded
+    kinds = [Lens, Estimator, Distance, Scores, Curve, Display]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    inside = ("truecal.report", "truecal.lab.atlas")  # made there and never handed out
+    ours = [kind for kind in kinds if kind.__module__.startswith("truecal.") and not kind.__module__.startswith(inside)]
+    loose = []
+    for kind in ours:
+        for name, member in vars(kind).items():
+            function = getattr(member, "__func__", member)
+            abstract = getattr(function, "__isabstractmethod__", False)
+            if inspect.isfunction(function) and not name.startswith("_") and not abstract:
+                takes = len(inspect.signature(function).parameters) > 1
+                if takes and not hasattr(function, "checks_arguments"):
+                    loose.append(f"{kind.__name__}.{name}")
+    assert len(ours) > 50
+    assert not loose
 
 
 @pytest.mark.parametrize("classes", [None, 2])

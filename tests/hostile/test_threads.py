@@ -13,21 +13,21 @@ import pytest
 import truecal as tc
 
 RNG = np.random.default_rng(0)
-P = RNG.random((64, 500))
-Y = (RNG.random((64, 500)) < P).astype(int)
+P = RNG.random((32, 500))
+Y = (RNG.random(P.shape) < P).astype(int)
 
 
 def together(work):
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(64)))
+        list(pool.map(work, range(len(P))))
 
 
 def test_an_accumulator():
     shared, alone = tc.Accumulator(), tc.Accumulator()
     together(lambda i: shared.update(Y[i], P[i]))
-    for i in range(64):
+    for i in range(len(P)):
         alone.update(Y[i], P[i])
-    assert shared.rows == alone.rows == 32_000
+    assert shared.rows == alone.rows == P.size
     assert shared.compute().value == pytest.approx(alone.compute().value, abs=1e-12)
 
 
@@ -40,13 +40,14 @@ def test_a_sketch():
 
 def test_a_watch():
     shared, alone = tc.Watch(by="site"), tc.Watch(by="site")
-    batches = [tc.Predictions.from_probs(P[i], Y[i], columns={"site": [f"s{i}"] * 500}) for i in range(64)]
+    batches = [tc.Predictions.from_probs(P[i], Y[i], columns={"site": [f"s{i}"] * 500}) for i in range(len(P))]
     together(lambda i: shared.update(batches[i], at=1))
     for batch in batches:
         alone.update(batch, at=1)
-    assert len(shared.step().groups) == 64
+    assert len(shared.step().groups) == len(P)
+    said = shared.step().groups
     for key, group in alone.step().groups.items():
-        assert shared.step().groups[key].rows_seen == group.rows_seen
+        assert said[key].rows_seen == group.rows_seen
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
@@ -75,7 +76,7 @@ print(repr(float(tc.measure(preds, lens=tc.ClassWise()).value)), tc.measure(pred
 
 def test_hash_seed_threads_and_locale_do_not_matter():
     told = set()
-    for seed, threads, locale in (("0", "1", "C"), ("1", "4", "C.UTF-8"), ("2", "2", "tr_TR.UTF-8")):
+    for seed, threads, locale in (("0", "1", "C"), ("2", "4", "tr_TR.UTF-8")):
         more = {"PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "LC_ALL": locale}
         ran = subprocess.run(
             [sys.executable, "-c", ANSWERS], env=os.environ | more, capture_output=True, text=True, check=True

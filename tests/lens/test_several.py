@@ -183,7 +183,7 @@ BAD = [
     (lambda: Grouping({"a": [0, 1, 2]})(simulated(9, 3)), "all classes are in one group"),
     (lambda: Grouping({"a": [0], "b": [1]}).coarser({"c": ["a", "x"]}), "there is no group x"),
     (lambda: Grouping({"a": [0], "b": [1]}).coarser({"c": ["a"]}), "groups in no coarser group: b"),
-    (lambda: Grouping({"a": [0], "b": [1]}).then("top"), "can follow a grouping"),
+    (lambda: Grouping({"a": [0], "b": [1]}).then("top"), "lens must be one of truecal's"),
     (lambda: measure(simulated(9, 3), lens="top"), "lens must be one of truecal's"),
 ]
 

@@ -24,7 +24,10 @@ LEFT_OUT = {
 METHODS = ("fit", "predict_proba", "predict", "update", "merge", "__call__", "sample", "compute", "measure", "mask",
            "true_error", "recalibrate", "forward", "transform", "to_profile", "to_json", "frame", "at", "contains", "cost",
            "deviations", "difference", "beyond", "predictions", "take", "class_probs", "step", "draw", "with_error", "groups",
-           "partly_recalibrated", "interval", "avoided")  # fmt: skip
+           "partly_recalibrated", "interval", "avoided", "describe", "shares", "samples", "parts", "then", "test", "at_level",
+           "find", "values", "curve", "recalibrated", "true_class_wise_error", "true_top_label_error", "save", "select", "column",
+           "predict_interval", "fit_rows", "flips", "kept", "metric", "class_index", "class_name", "coarsen",
+           "largest")  # fmt: skip
 # Options whose defaults are meant for minutes of work.
 ALWAYS = ("m", "n", "resamples", "replicates")
 # What the caller brings to be called: its mistakes are the caller's.
@@ -78,7 +81,8 @@ def _of(path: str, thing: Any) -> Iterator[Target]:
                 if not isinstance(getattr(thing, name), ModuleType):
                     yield from _of(f"{path}.{name}", getattr(thing, name))
         return
-    for builder in BUILDERS.get(path, ()):
+    drawn = [name for name in dir(thing) if name.startswith("from_")] if path.startswith("plot.") else []
+    for builder in BUILDERS.get(path, drawn):
         yield Target(f"{path}.{builder}", _parameters(getattr(thing, builder)), _methods(thing))
     if not callable(thing) or path in LEFT_OUT or (inspect.isclass(thing) and issubclass(thing, (Exception,))):
         return

@@ -9,6 +9,7 @@ import pickle
 import re
 import resource
 import signal
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -116,6 +117,8 @@ def _run(line: str, names: Mapping[str, Any]) -> tuple[Outcome, Any]:
         return Outcome("foreign", f"{type(error).__name__}: {str(error)[:200]}"), None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
     explained = (TruecalWarning, DeprecationWarning, ImportWarning)
     foreign = [w for w in caught if not issubclass(w.category, explained) and "feature names" not in str(w.message)]
     if foreign:
@@ -141,8 +144,12 @@ def use(answer: Any) -> None:
             _seen(partial(getattr, answer, name))
         elif name in VIEWS and inspect.isfunction(member) and not _needs(member):
             _seen(partial(_show, getattr(answer, name), record=name == "to_dict" and kind.__name__ != "Frame"))
-    # Modules of torch travel in a way of their own; recalibrators keep settings as given until they are fitted.
-    if not hasattr(answer, "training") and (not hasattr(answer, "get_params") or hasattr(answer, "classes_")):
+    # Modules of torch and pictures travel in ways of their own; recalibrators keep settings as given until they are fitted.
+    if (
+        not hasattr(answer, "training")
+        and not hasattr(answer, "figure_")
+        and (not hasattr(answer, "get_params") or hasattr(answer, "classes_"))
+    ):
         again = copy.deepcopy(pickle.loads(pickle.dumps(answer)))
         sent = _compared(list(numbers(again)), list(numbers(answer)))
         if sent.kind != "answer":

@@ -65,7 +65,7 @@ def run(kills: int, seed: int, models: int = 6, inside: float = 0.6) -> Counter[
         rounds = 0
         while sum(counts.values()) < kills:
             stage = rng.choice(STAGES) if rng.random() < inside else ""
-            ended = _one(script, study, store, stage, rng)
+            ended = _one(script, study, store, stage, rng, 2 * models)
             if ended == -signal.SIGKILL:
                 counts[stage or "random moment"] += 1
             if (store / "study.json").exists():
@@ -77,7 +77,7 @@ def run(kills: int, seed: int, models: int = 6, inside: float = 0.6) -> Counter[
                 assert found.frame().equals(whole.frame()), "the rerun differs"
                 assert found.diagrams().equals(whole.diagrams()), "the diagrams differ"
                 store = folder / f"killed{rounds}"
-        assert _one(script, study, store, "", rng, wait=True) == 0
+        assert _one(script, study, store, "", rng, 1, wait=True) == 0
         last = tc.study.Store(store)
         assert last.frame().equals(whole.frame())
         last.collect()
@@ -85,8 +85,8 @@ def run(kills: int, seed: int, models: int = 6, inside: float = 0.6) -> Counter[
     return counts
 
 
-def _one(script: Path, study: Path, store: Path, stage: str, rng: random.Random, *, wait: bool = False) -> int:
-    command = [sys.executable, str(script), str(study), str(store), stage or "-", str(rng.randrange(12))]
+def _one(script: Path, study: Path, store: Path, stage: str, rng: random.Random, writes: int, *, wait: bool = False) -> int:
+    command = [sys.executable, str(script), str(study), str(store), stage or "-", str(rng.randrange(writes))]
     process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     if not stage and not wait:
         time.sleep(0.3 + rng.random() * 1.5)

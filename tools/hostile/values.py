@@ -267,6 +267,23 @@ TOGETHER: dict[str, tuple[dict[str, str], ...]] = {
     "uncertainty.measure_profile": ({"rng": "np.random.default_rng(0)"},),
     "study": (_RESULTS,),
 }  # fmt: skip
+TOGETHER |= {
+    f"plot.{name}": (arguments,)
+    for name, arguments in {
+        "AbstentionDisplay.from_curves": {"curves": "{'a': tc.selective.risk_coverage(binary)}"},
+        "AuditDisplay.from_audit": {"audit": "tc.audit(binary, by=['site'], min_rows=5)"},
+        "BeforeAfterDisplay.from_predictions": {"y_true": "y", "y_probs": "{'a': p, 'b': p**2}"},
+        "ContextDisplay.from_estimates": {"estimates": "{'a': tc.measure(binary)}"},
+        "ContextDisplay.from_grouping": {"preds": "many", "grouping": "tc.Grouping({'a': [0], 'b': range(1, k)})"},
+        "DecisionDisplay.from_curve": {"curve": "tc.net_benefit(binary)"},
+        "FlexibleDisplay.from_curves": {"curves": "{'a': tc.flexible_curve(binary)}", "scores": ""},
+        "GranularityDisplay.from_sweep": {"sweep": "tc.sweep_granularity(many, replicates=3)"},
+        "LikertDisplay.from_report": {"report": "tc.likert(binary)"},
+        "OverTimeDisplay.from_watch": {"watch": "watched"},
+        "TopKDisplay.from_report": {"report": "tc.beyond_top({'a': many}, ks=(1, 2))"},
+        "ParetoDisplay.from_result": {"result": "tc.study.pareto(results, metrics=['ece-width-15-l1', 'error'])"},
+    }.items()
+}
 TOGETHER |= {f"uncertainty.{name}": TOGETHER[name] for name in ("compare", "compare_many")}
 
 ODD = ("None", "True", "-1", "0", "1", "0.5", "2.5", "1e308", "nan", "inf", "-inf", "'x'", "''", "b'x'", "[]", "{}", "()", "set()",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal import checks
 from truecal.breakdown.segments.levels import Level, rows_within
-from truecal.frame import Frame, Tabular
+from truecal.frame import Frame, Tabular, plain
 
 _COLUMNS = (
     *("name", "region", "rows", "share", "mean_score", "mean_outcome", "difference", "low", "high", "p_value"),
@@ -144,7 +144,7 @@ class Audit(Tabular):
             ],
             "overall": {"error": float(self.overall.value), "norm": self.overall.norm, **_ends(self.overall)},
             "by": list(self.by),
-            **{name: getattr(self, name) for name in searched},
+            **{name: plain(getattr(self, name)) for name in searched},
             "notes": list(self.notes),
         }
 

@@ -91,7 +91,7 @@ class LikertReport(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """The categories as plain values."""
-        return {"categories": list(self.frame()), "outside": self.outside, "level": self.level}
+        return {"categories": list(self.frame()), "outside": self.outside, "level": float(self.level)}
 
     def _headline(self) -> str:
         outside = f", {self.outside} outside" if self.outside else ""

@@ -93,7 +93,7 @@ class Subgroups(Tabular):
         """Groups, their numbers and the error of all rows, as plain values."""
         return {
             "by": list(self.by),
-            "level": self.level,
+            "level": float(self.level),
             "groups": list(self.frame()),
             "overall": self.overall.to_dict(),
         }

@@ -104,7 +104,7 @@ class Clinical:
             numbers[name] = {"value": plain(found.value), "low": plain(found.low), "high": plain(found.high)}
         counts = {name: getattr(self, name) for name in ("rows", "events", "patients", "left_out", "impossible")}
         content: dict[str, Any] = {
-            "level": self.level,
+            "level": float(self.level),
             "lens": self.lens,
             "prevalence": self.prevalence,
             **counts,

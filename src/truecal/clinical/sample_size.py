@@ -83,7 +83,7 @@ def sample_size(
     """
     checks.level(level)
     p = _risks(risks, prevalence, c_statistic)
-    at = np.atleast_1d(border.as_floats(thresholds, "thresholds").astype(np.float64))
+    at = np.ravel(border.as_floats(thresholds, "thresholds").astype(np.float64))
     targets = dict(widths) if widths is not None else {"oe": 0.2, "slope": 0.2, "c_statistic": 0.1}
     if len(at) and "net_benefit" not in targets:
         targets["net_benefit"] = 0.2
@@ -138,7 +138,7 @@ def sample_size_by_simulation(
     True
     """
     checks.level(level)
-    checks.whole(cohorts, "cohorts", 2)
+    checks.resamples(cohorts, "cohorts", 2)
     p = _risks(risks, prevalence, c_statistic)
     generator = checks.generator(rng)
     wrong = [name for name in widths if name not in _SIMULATED]

@@ -72,6 +72,7 @@ class Compared:
     p_value: float
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Estimator(ABC):
     """A calibration-error estimator of a given norm."""
@@ -238,7 +239,6 @@ class Estimator(ABC):
             return bootstrap_cells(self, profile, resamples=resamples, level=level, method=method, rng=rng)
         return in_fixed_bins(self, profile, cut, resamples=resamples, level=level, method=method, rng=rng)
 
-    @checks.checked
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
         """Confidence interval of one dataset of independent rows: by formula where there is one, else by resampling."""
         checks.level(level)
@@ -253,7 +253,6 @@ class Estimator(ABC):
         cut = self.fixed_cut(sample.profile)
         return None if cut is None else in_grouped_bins(self, sample, cut, draws, level)
 
-    @checks.checked
     def test(self, profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Redrawn:
         """Is the estimate larger than for a calibrated model with these scores? (Consistency resampling.)"""
         return against_redraws(profile, self.values, resamples=resamples, rng=rng)

@@ -72,7 +72,6 @@ class SweepECE(Estimator):
         note = f"the sweep of the sketch stopped at {int(estimate.settings['bins'][0])} bins; that of all rows stops at {stops}"
         return SketchRange(*stops.power, warnings=() if stops.first == stops.last else (note,))
 
-    @checks.checked
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
         """As for any estimator; where outcomes visibly fall with the scores, widened to hold the interval of the rank series."""
         own = super().interval(profile, level=level, rng=rng)

@@ -83,7 +83,6 @@ class Grouping(Lens):
             raise InputError(f"classes in no group: {_listed(missing)}; add them, for example as {{'other': [...]}}")
         return group
 
-    @checks.checked
     def predictions(self, preds: Predictions) -> Predictions:
         """The induced Predictions, whose classes are the groups: any lens, selection or estimator can follow."""
         preds.refuse_unnormalized("a grouping")
@@ -138,8 +137,6 @@ class Grouping(Lens):
 
     def then(self, lens: Lens, *, select: Selection | None = None) -> "Grouped":
         """This grouping first, then (of the rows selected by what the groups say) another lens on the groups."""
-        if not isinstance(lens, Lens):
-            raise InputError(f"a lens such as tc.TopLabel() can follow a grouping, not {lens!r}")
         return Grouped(self, lens, select)
 
 
@@ -148,6 +145,7 @@ def _listed(names: Sequence[object]) -> str:
     return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Grouped(Lens):
     """A grouping, then another lens on the groups: usable wherever that lens is, because it decides everything."""

@@ -15,6 +15,7 @@ from truecal.types import Float64s
 _BLOCK = 1 << 22  # scores sorted at a time where a lens has many datasets (about 100 MB with their prefix sums)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Lens(ABC):
     """Predictions -> Samples: one primitive, from which all else follows."""
@@ -55,7 +56,6 @@ class Lens(ABC):
             f"{type(self).__name__} cannot be pushed down to an engine; use TopLabel, OneClass or ClassWise"
         )
 
-    @checks.checked
     def sample(self, preds: Predictions) -> Sample:
         """The one dataset of a lens that has one."""
         if self.shares(preds) is not None:
@@ -63,7 +63,6 @@ class Lens(ABC):
         (only,) = self.samples(preds)
         return only
 
-    @checks.checked
     def __call__(self, preds: Predictions) -> Profile:
         """The sorted scores and outcomes of what this lens looks at; a batch for a lens with many datasets."""
         if self.shares(preds) is None:

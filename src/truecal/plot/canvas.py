@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.errors import MissingExtraError
+from truecal.errors import InputError, MissingExtraError
+from truecal.predictions import arrays
 from truecal.types import Float64s
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#00795a", "#a5558c", "#5a6675"
@@ -171,12 +172,15 @@ def fitted(words: str, inches: float, points: float) -> str:
 
 def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
     """The figure and axes to draw on: those given, or new ones."""
-    if ax is not None:
-        return ax.figure, ax
     try:
         from matplotlib import pyplot
+        from matplotlib.axes import Axes
     except ImportError as error:
         raise MissingExtraError.of("matplotlib", "plot") from error
+    if isinstance(ax, Axes):
+        return ax.figure, ax
+    if ax is not None:
+        raise InputError(f"ax must be axes of matplotlib, not {arrays.shown(ax)}; plt.subplots() makes some")
     return pyplot.subplots(figsize=size, layout="constrained")
 
 

@@ -1,14 +1,14 @@
 """What a display is: computed numbers in, `plot(ax=)` draws them, `frame()` returns them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
+from truecal import checks
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.plot.canvas import fit_small, made_small, new_axes
 
-Numbers = Frame | Mapping[str, Iterable[Any]]  # what a display can be made from
+Numbers = Any  # whatever holds columns: see Frame.of
 
 
 class Display(ABC):
@@ -16,6 +16,9 @@ class Display(ABC):
 
     The constructor takes numbers that were computed before (any mapping of columns); a classmethod `from_...` computes them.
     """
+
+    def __init_subclass__(cls) -> None:
+        checks.checked(cls)
 
     def __init__(self, numbers: Numbers, *needed: str) -> None:
         self._frame = Frame.of(numbers)

@@ -189,7 +189,7 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
         raise InputError(f"{len(names)} class names were given for {count} classes")
     first: dict[str, object] = {}
     for i, name in enumerate(names):
-        if not _hashable(name) or is_missing(name):
+        if not _names(name):
             raise InputError(f"class name {i} is {shown(name)}; name every class by a number or text")
         if str(name) in first:
             other = first[str(name)]
@@ -200,10 +200,15 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
 
 
 def check_name(name: object) -> None:
-    """Refuse what cannot name a class: lists, arrays, NaN, modules, functions. None is for "not said"."""
-    code = isinstance(name, ModuleType) or callable(name)
-    if code or not _hashable(name) or (name is not None and is_missing(name)):
+    """Refuse what cannot name a class. None is for "not said"."""
+    if name is not None and not _names(name):
         raise InputError(f"a class is named by a number or text, not {shown(name)}")
+
+
+def _names(name: object) -> bool:
+    """Whether a value can name a class: no lists, arrays, NaN, modules, functions."""
+    code = isinstance(name, ModuleType) or callable(name)
+    return not code and _hashable(name) and not is_missing(name)
 
 
 def check_rows(rows: ArrayLike, count: int, what: str = "rows") -> NDArray[np.bool_] | Indices:

@@ -141,6 +141,7 @@ class Profile(Rows):
 
         Without `moments` the cells forget the sums of c*c and c*y, which are then those of the cell's mean.
         """
+        checks.whole(cells, "cells")
         if self.rows <= cells:
             return self
         cut = self.mass_cut(cells)
@@ -159,6 +160,7 @@ class Profile(Rows):
         )  # means of equal scores may differ in the last bit
         return Profile(score, outcome, weight, *second, single=self.single)
 
+    @checks.checked
     def save(self, path: str | Path) -> None:
         """Write to a versioned npz file, atomically."""
         arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}

@@ -112,6 +112,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise refusal.among(kept) from None
         return self
 
+    @checks.checked
     def fit_rows(self, preds: tc.Predictions, X: ArrayLike) -> Self:
         """Learn from predictions whose outputs are `X`; a map that needs more of the rows than these overrides it."""
         return self.fit(X, preds.labels, preds.weights)

@@ -1,10 +1,11 @@
 """Calibration of a stream: a training loop, an evaluation log, anything that comes batch by batch and is not kept."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +18,6 @@ from truecal.lens import Lens, check_lens, default_lens
 from truecal.predictions import border
 from truecal.profile import Tally
 from truecal.types import Float64s, Floats
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _WAITING = 32_768  # rows held back until it pays to count them into the cells
 
@@ -49,10 +47,10 @@ class Accumulator:
     (10000, 0.11, True)
     """
 
-    def __init__(self, *, lens: Lens | None = None, classes: "Sequence[object] | None" = None) -> None:
+    def __init__(self, *, lens: Lens | None = None, classes: Sequence[object] | None = None) -> None:
         refuse_many(lens)
         self.lens = lens
-        self.classes = classes
+        self.classes = None if classes is None else border.check_classes(classes, len(classes))
         self._lock = RLock()
         self.reset()
 
@@ -67,7 +65,6 @@ class Accumulator:
             self._precision = 8
             self._merged = tc.Sketch()
 
-    @checks.checked
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
         """Count in a batch of labels and probabilities, which may be empty. Threads may do so at the same time."""
         labels, probs = (
@@ -100,7 +97,6 @@ class Accumulator:
         self._tally.add(self._scores[: self._held], self._outcomes[: self._held])
         self._held = 0
 
-    @checks.checked
     def merge(self, other: "Accumulator | tc.Sketch") -> "Accumulator":
         """Take in all rows of another accumulator (another worker's) or of a sketch; returns the accumulator itself.
 

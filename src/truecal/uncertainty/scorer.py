@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator, check_estimator
 from truecal.lens import Lens, check_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, border
 from truecal.uncertainty.measurement import measure
 
 
@@ -35,8 +34,8 @@ class Scorer:
         sample_weight: ArrayLike | None = None,
     ) -> float:
         """The error as a plain number, for sklearn.metrics.make_scorer(..., greater_is_better=False)."""
-        probs = np.asarray(y_prob)
-        classes = None if labels is None else np.asarray(labels).tolist()
+        probs = border.as_array(y_prob, "probs")
+        classes = None if labels is None else border.as_array(labels, "labels").tolist()
         if probs.ndim == 2 and probs.shape[1] == 2:
             probs = probs[:, 1]  # two classes: the positive one is judged, as for one column
         preds = Predictions.from_probs(probs, y_true, weights=sample_weight, classes=classes)

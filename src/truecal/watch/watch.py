@@ -104,7 +104,6 @@ class Watch:
 
     # ------------------------------------------------------------------ batches
 
-    @checks.checked
     @_alone
     def update(
         self,
@@ -209,7 +208,6 @@ class Watch:
         first = sum(group.position == 0 for group in self._groups.values())
         return {key: share(group.position, first) for key, group in self._groups.items()}
 
-    @checks.checked
     def step(self, at: str | None = None, groups: Sequence[Group] | None = None) -> WatchStep:
         """What the watch says now, without a new batch, of all groups or of some."""
         if not self._groups:
@@ -272,7 +270,6 @@ class Watch:
         self._groups.update({key: self._groups[key].restarted() for key in keys})
         self._peak = max(self.log_e, 0.0) if self._groups else 0.0
 
-    @checks.checked
     @_alone
     def merge(self, other: "Watch") -> "Watch":
         """Take in the groups of another watch with the same settings, none of which is known here; returns the watch itself."""
@@ -304,7 +301,6 @@ class Watch:
         return target
 
     @classmethod
-    @checks.checked
     def load(cls, path: str | Path) -> "Watch":
         """Read a state that :meth:`save` wrote; a damaged or newer file is refused by name."""
         file = Path(path)

@@ -20,6 +20,7 @@ def walks(profile: Profile) -> Float64s:
     return surplus
 
 
+@checks.checked
 @dataclass(frozen=True)
 class _CumulativeError(Estimator):
     """What both have in common."""

@@ -18,6 +18,7 @@ from truecal.types import Float64s
 _BLOCK = 2000  # rows whose pairs are looked at together
 
 
+@checks.checked
 @dataclass(frozen=True)
 class PairEstimator(Estimator):
     """An error made of pairs of rows, of one or several probabilities; independent rows of equal weight."""
@@ -29,7 +30,6 @@ class PairEstimator(Estimator):
     def find(self, profile: Profile) -> Findings:
         raise InputError(f"{type(self).__name__} judges rows, not sorted scores; use tc.measure(preds, estimator=...)")
 
-    @checks.checked
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
         """The error of a sample of predictions."""
         if not isinstance(data, Sample):

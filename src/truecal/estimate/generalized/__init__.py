@@ -3,7 +3,7 @@
 from truecal.estimate.generalized.bins import EqualMass, EqualWidth
 from truecal.estimate.generalized.distances import ClassWeighted, InterInterval, Lp, Mahalanobis, TotalVariation
 from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.granularity import sweep_granularity, sweep_sample_size
+from truecal.estimate.generalized.granularity import GranularitySweep, sweep_granularity, sweep_sample_size
 from truecal.estimate.generalized.kd_tree import KDTree
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "EqualMass",
     "EqualWidth",
     "GeneralizedECE",
+    "GranularitySweep",
     "InterInterval",
     "KDTree",
     "Lp",

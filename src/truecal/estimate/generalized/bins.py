@@ -30,6 +30,7 @@ class Partition:
     bins: Bins | None = None
 
 
+@checks.checked
 @dataclass(frozen=True)
 class VectorBinning(ABC):
     """Sample -> Partition."""

@@ -19,6 +19,7 @@ from truecal.types import Float64s
 _MOST_EVENTS = 64  # up to so many the largest distance is looked for among all pairs of events
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Distance(ABC):
     """Call it with mean outputs and mean outcomes, shape (..., events): one number for each."""
@@ -45,6 +46,8 @@ class Distance(ABC):
 
     def largest(self, events: int) -> float:
         """The largest possible distance: between two events that are certain (distances are convex); inf where not known."""
+        checks.whole(events, "events")
+        self.check(events)
         if events > _MOST_EVENTS:
             return np.inf
         certain = np.eye(events)
@@ -55,7 +58,6 @@ class Distance(ABC):
         """The outcome nearest to the one seen that would cost nothing, where that does not depend on the output alone."""
         return outcome
 
-    @checks.checked
     def __call__(self, output: ArrayLike, outcome: ArrayLike) -> Float64s:
         g, y = (
             border.as_floats(output, "outputs").astype(np.float64),
@@ -244,7 +246,6 @@ class InterInterval(Distance):
                 f"InterInterval judges one probability, not {events} events; use OneClass, TopLabel or TopK(1)"
             )
 
-    @checks.checked
     def __call__(self, output: ArrayLike, outcome: ArrayLike) -> Float64s:
         """For single probabilities, or arrays of them; the output does not matter."""
         y = border.as_floats(outcome, "outcomes").astype(np.float64)

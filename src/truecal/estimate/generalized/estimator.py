@@ -133,7 +133,6 @@ class GeneralizedECE(Estimator):
             rows = rows.take(rows.weights > 0)
         return rows, select
 
-    @checks.checked
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
         """The error of these predictions, or of a sample of them."""
         if isinstance(data, Sample):

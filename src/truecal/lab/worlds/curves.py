@@ -17,6 +17,7 @@ from truecal.predictions import border
 Function = Literal["log", "logflip", "logit"]
 
 
+@checks.checked
 class Curve(ABC):
     """A map from scores to probabilities. Calling it with c alone uses 1-c as computed."""
 
@@ -56,6 +57,7 @@ def as_curve(given: "Curve | Callable[[Array], Array]", name: str) -> Curve:
     return AnyCurve(given)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Identity(Curve):
     """T(c) = c: perfect calibration."""
@@ -130,6 +132,7 @@ class Power(Curve):
         return np.asarray(c**self.d)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Logistic(Curve):
     """T(c) = 1 / (1 + exp(-(slope c + intercept)))."""
@@ -141,6 +144,7 @@ class Logistic(Curve):
         return inverse_link("logit", self.slope * c + self.intercept)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class Blend(Curve):
     """T(c) = start(c) + share (end(c) - start(c)); from the identity, its error is share times that of its end."""
@@ -154,6 +158,7 @@ class Blend(Curve):
         return start + self.share * (self.end.at(c, rest) - start)
 
 
+@checks.checked
 @dataclass(frozen=True)
 class AnyCurve(Curve):
     """A curve given as a plain function of an array of scores."""

@@ -43,7 +43,6 @@ class TopLabelWorld:
         if below > 0:
             raise InputError(f"{below:.1%} of the top scores are not above 1/{self.classes}: they cannot be top scores")
 
-    @checks.checked
     def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
         """n rows of class probabilities and their true labels."""
         generator = generator_of(rng)
@@ -60,6 +59,7 @@ class TopLabelWorld:
 
     def true_class_wise_error(self, norm: float = 2) -> float:
         """(mean over the classes of E|z_k - P(y = k | z_k)|^p)^(1/p)."""
+        checks.norm(norm)
         k = self.classes
         return float(self.true_top_label_error(norm) * (1 / k + (k - 1) ** (1 - norm) / k) ** (1 / norm))
 
@@ -87,7 +87,6 @@ class DirichletWorld:
         if not 0 <= self.overconfidence <= 1:
             raise InputError(f"overconfidence must be in [0, 1], not {self.overconfidence!r}")
 
-    @checks.checked
     def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
         """n rows of class probabilities and their true labels."""
         if n < 1:
@@ -100,11 +99,17 @@ class DirichletWorld:
 
     def true_class_wise_error(self, norm: float = 2) -> float:
         """(mean over the classes of E|z_k - P(y = k | z_k)|^p)^(1/p)."""
+        checks.norm(norm)
         k, total = len(self.alpha), sum(self.alpha)
+        if norm == np.inf:  # every z_k comes arbitrarily close to 1
+            return self.overconfidence * (1 - 1 / k)
         moments = [Beta(a, total - a).expectation(lambda c, rest: np.abs(c - 1 / k) ** norm) for a in self.alpha]
         return float(self.overconfidence * np.mean(moments) ** (1 / norm))
 
     def true_top_label_error(self, norm: float = 2) -> float:
         """Error of the highest probability as a confidence, by simulation."""
+        checks.norm(norm)
+        if norm == np.inf:
+            return self.true_class_wise_error(norm)
         tops = np.random.default_rng(0).dirichlet(self.alpha, 400_000).max(axis=1)
         return float(self.overconfidence * np.mean((tops - 1 / len(self.alpha)) ** norm) ** (1 / norm))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _SLOTS = 8  # of a table of places, for every score: then few numbers are left to be searched for
 
 
+@checks.checked
 class Scores(ABC):
     """A distribution of scores on [0, 1]."""
 
@@ -47,7 +48,6 @@ class Scores(ABC):
     def describe(self) -> str:
         """The distribution in words."""
 
-    @checks.checked
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Independent scores c and their complements 1-c, both of this shape."""
         return self.from_uniforms(rng.random((self.uniforms, *shape)))

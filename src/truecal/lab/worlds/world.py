@@ -58,7 +58,6 @@ class World:
             self.scores.expectation(_refuse_outside_unit_interval(curve, name))
         self._map.merged()  # refuses a map that merges scores without saying which
 
-    @checks.checked
     def draw(self, n: int, m: int = 1, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, npt.NDArray[np.bool_]]:
         """m independent datasets of n rows: shown scores and outcomes, each of shape (m, n)."""
         _refuse_bad_sizes(n, m)
@@ -73,7 +72,6 @@ class World:
         c, rest = self.scores.draw(generator_of(rng), (m, n))
         return self._map.at(c, rest), self._curve.at(c, rest)
 
-    @checks.checked
     def true_error(self, norm: float = 2) -> float:
         """E[|shown score - P(y = 1 | shown score)|^norm]^(1/norm), by quadrature (absolute accuracy about 1e-9)."""
         if not (isfinite(norm) and norm >= 1):
@@ -114,7 +112,6 @@ class World:
                 return self.recalibrated(GLM("logit", "logit", float(b[0]), float(b[1])))
         raise InputError("Platt scaling does not settle in this world: its outcomes may be perfectly separated")
 
-    @checks.checked
     def partly_recalibrated(self, remaining_error: float, norm: float = 2) -> "World":
         """Shown through truth + s (c - truth), s chosen so that this true error remains: a nearly calibrated world."""
         raw = replace(self, recalibration=Identity())
@@ -127,7 +124,6 @@ class World:
         """The same shown scores with calibrated outcomes, y ~ Bernoulli(shown score): the null of every test."""
         return replace(self, curve=self._map)
 
-    @checks.checked
     def with_error(self, error: float, norm: float = 2) -> "World":
         """The same shown scores, the curve moved along its own direction until the true error is `error`.
 

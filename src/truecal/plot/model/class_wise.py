@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.plot.canvas import BLUE, GREY, width_of
+from truecal.plot.canvas import BLUE, GREY, new_axes, width_of
 from truecal.plot.display import Display, Numbers
 
 _LONGEST, _LONGEST_NARROW = 24, 12  # characters of a class name that fit above a small diagram
@@ -73,7 +73,7 @@ class ClassWiseDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw in the place of `ax`, or on a new figure."""
         names = list(self.errors)
-        across = min(4 if ax is None or width_of(ax) > _WIDE else 3, len(names))
+        across = min(4 if ax is None or width_of(new_axes(ax)[1]) > _WIDE else 3, len(names))
         down = -(-len(names) // across)
         place = self._open(ax, size=(2.6 * across, 2.6 * down))
         place.set_axis_off()

@@ -1,14 +1,22 @@
 """What recalibration would gain: the score of every map, split into calibration and refinement."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
+from truecal.frame import Frame
 from truecal.plot.canvas import BLUE, GREY, ORANGE, legend_above
 from truecal.plot.display import Display, Numbers, columns
 
-if TYPE_CHECKING:
-    from truecal.recalibrate import Evaluation
+
+class Evaluated(Protocol):
+    """What :func:`truecal.evaluate` found."""
+
+    @property
+    def score(self) -> str: ...
+    @property
+    def recommended(self) -> str: ...
+    def frame(self) -> Frame: ...
 
 
 class EvaluationDisplay(Display):
@@ -28,7 +36,7 @@ class EvaluationDisplay(Display):
         self.parts, self.score, self.recommended = parts, score, recommended
 
     @classmethod
-    def from_evaluation(cls, evaluation: "Evaluation", *, plot: bool = True, ax: Any = None) -> Self:
+    def from_evaluation(cls, evaluation: Evaluated, *, plot: bool = True, ax: Any = None) -> Self:
         """Draw the answer of :func:`truecal.evaluate`, by the score that it was decided by."""
         display = cls(evaluation.frame(), score=evaluation.score, recommended=evaluation.recommended)
         return display.plot(ax) if plot else display

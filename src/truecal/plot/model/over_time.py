@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
+import truecal as tc
 from truecal.plot.canvas import BLUE, GREY, ORANGE, below
 from truecal.plot.display import Display, Numbers
 
@@ -28,7 +29,7 @@ class OverTimeDisplay(Display):
         self.evidence_ax_: Any = None
 
     @classmethod
-    def from_watch(cls, watch: Any, *group: object, ax: Any = None) -> Self:
+    def from_watch(cls, watch: "tc.Watch", *group: object, ax: Any = None) -> Self:
         """Draw a group of a :class:`truecal.Watch`."""
         settings = watch.settings
         made = cls(

@@ -66,7 +66,6 @@ class Sketch:
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    @checks.checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
         """The sketch of scores in [0, 1] with their 0/1 outcomes (the arguments of :meth:`Profile.from_arrays`, one dataset)."""
         sketch = cls()
@@ -105,7 +104,6 @@ class Sketch:
         sketch.fraction, sketch.precision = float(fraction), int(precision)
         return sketch
 
-    @checks.checked
     def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
         """Count in a batch, which may be empty; returns the sketch itself."""
         given = [np.shape(border.as_floats(scores, "scores")), np.shape(border.as_array(outcomes, "outcomes"))]
@@ -190,7 +188,6 @@ class Sketch:
         save_cells(self, path)
 
     @staticmethod
-    @checks.checked
     def load(path: str | Path) -> "Sketch":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
         return Sketch.from_cells(*load_cells(path))

@@ -93,7 +93,6 @@ class SegmentOffsets(Recalibrator):
                 self.offsets_ = (*self.offsets_, Offset(segment.levels, shift))
         return self
 
-    @checks.checked
     def recalibrate(self, preds: tc.Predictions, X: object = None) -> tc.Predictions:
         """The same rows with the probabilities of the segments shifted; others stay as they are, bit by bit."""
         if not hasattr(self, "offsets_"):

@@ -129,7 +129,7 @@ def gather(
     """Compute the page. `progress` is told what is being computed."""
     progress("measuring")
     level, rng = setting.level, setting.rng
-    columns = (by,) if isinstance(by, str) else tuple(by or ())
+    columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     checks.between(setting.tolerance, "tolerance", 0, 1)
     check_lens(lens)
     asked = Asked(lens, setting.select)

@@ -87,6 +87,7 @@ class ParetoSets(Analysed):
         counts = self.counts()
         return tuple(sorted(counts.filter(polars().col("always"))["model"].to_list()))
 
+    @checks.checked
     def kept(self, reference: str | Mapping[str, str] | None = None) -> Any:
         """How many models on the front of clean data are on that of shifted data: metric, dataset, severity, clean, kept, share.
 

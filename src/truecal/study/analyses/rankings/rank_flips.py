@@ -27,6 +27,7 @@ class RankAgreement(Analysed):
 
     _points: Any
 
+    @checks.checked
     def flips(self, metric_a: str | None = None, metric_b: str | None = None) -> Any:
         """The pairs of models that flip, for the metrics named (default: all pairs of metrics).
 
