@@ -234,7 +234,6 @@ WATCH.update(PREDS, at="2026-01-01")
         (lambda: tc.Profile.from_arrays(P, Y).save([]), "path must be text or a Path"),
         (lambda: tc.likert(PREDS).frame().select(3), "columns are named by text, not 3"),
         (lambda: tc.lab.DirichletWorld((1.0, 2.0), 0.5).true_class_wise_error(0), "norm must be a number of at least"),
-        (lambda: tc.lab.Table(("a",), ((1,),)).column("x"), "there is no column 'x'; there are a"),
         (lambda: tc.scorer().metric(Y, P, labels=[[1], [2, 3]]), "labels"),
         (lambda: tc.plot.LikertDisplay.from_report(3), "report must be a LikertReport, not 3"),
         (lambda: tc.plot.ParetoDisplay.from_result(tc), "result must be an object with frame"),

@@ -85,7 +85,9 @@ def run(kills: int, seed: int, models: int = 6, inside: float = 0.6) -> Counter[
     return counts
 
 
-def _one(script: Path, study: Path, store: Path, stage: str, rng: random.Random, writes: int, *, wait: bool = False) -> int:
+def _one(
+    script: Path, study: Path, store: Path, stage: str, rng: random.Random, writes: int, *, wait: bool = False
+) -> int:
     command = [sys.executable, str(script), str(study), str(store), stage or "-", str(rng.randrange(writes))]
     process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     if not stage and not wait:

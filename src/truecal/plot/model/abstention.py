@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
+import truecal as tc
 from truecal.plot.canvas import SERIES
 from truecal.plot.display import Display, Numbers, columns
-from truecal.selective import RiskCoverage
 
 
 class AbstentionDisplay(Display):
@@ -25,7 +25,7 @@ class AbstentionDisplay(Display):
         self.series, self.cost = series, cost
 
     @classmethod
-    def from_curves(cls, curves: Mapping[str, RiskCoverage], *, ax: Any = None) -> Self:
+    def from_curves(cls, curves: Mapping[str, tc.selective.RiskCoverage], *, ax: Any = None) -> Self:
         """Draw risk-coverage curves of :func:`truecal.selective.risk_coverage`, by the names of their models."""
         parts = {series: curve.frame() for series, curve in curves.items()}
         names = ("answered", "risk", "low", "high", "threshold")

@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from truecal.breakdown import Audit
+from truecal import breakdown
 from truecal.plot.canvas import BLUE, GREY, ORANGE
 from truecal.plot.display import Display, Numbers, columns
 
@@ -23,7 +23,7 @@ class AuditDisplay(Display):
         self.tolerance = tolerance
 
     @classmethod
-    def from_audit(cls, audit: Audit, ax: Any = None) -> Self:
+    def from_audit(cls, audit: breakdown.Audit, ax: Any = None) -> Self:
         """Draw the answer of :func:`truecal.audit`."""
         return cls(audit.frame(), tolerance=audit.tolerance).plot(ax)
 

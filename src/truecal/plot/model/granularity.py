@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from truecal.estimate.generalized import GranularitySweep
+from truecal.estimate import generalized
 from truecal.plot.canvas import BLUE, GREEN, GREY
 from truecal.plot.display import Display, Numbers
 
@@ -19,7 +19,7 @@ class GranularityDisplay(Display):
         super().__init__(numbers, "fraction", "value", "spread", "chance", "bins", "stable")
 
     @classmethod
-    def from_sweep(cls, sweep: GranularitySweep, ax: Any = None) -> Self:
+    def from_sweep(cls, sweep: generalized.GranularitySweep, ax: Any = None) -> Self:
         """Draw the answer of :func:`truecal.sweep_granularity`."""
         return cls(sweep.frame()).plot(ax)
 

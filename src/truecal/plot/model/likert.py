@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from truecal.breakdown import LikertReport
+from truecal import breakdown
 from truecal.plot.canvas import BLUE, GREY
 from truecal.plot.display import Display, Numbers, columns
 
@@ -22,7 +22,7 @@ class LikertDisplay(Display):
         super().__init__(numbers, *_COLUMNS)
 
     @classmethod
-    def from_report(cls, report: LikertReport, ax: Any = None) -> Self:
+    def from_report(cls, report: breakdown.LikertReport, ax: Any = None) -> Self:
         """Draw the answer of :func:`truecal.likert`."""
         return cls(report.frame()).plot(ax)
 

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from truecal.breakdown import BeyondTop
+from truecal import breakdown
 from truecal.plot.canvas import SERIES, legend_above
 from truecal.plot.display import Display, Numbers, columns
 
@@ -24,7 +24,7 @@ class TopKDisplay(Display):
         super().__init__(numbers, *_COLUMNS)
 
     @classmethod
-    def from_report(cls, report: BeyondTop, ax: Any = None) -> Self:
+    def from_report(cls, report: breakdown.BeyondTop, ax: Any = None) -> Self:
         """Draw the answer of :func:`truecal.beyond_top`."""
         return cls(report.frame()).plot(ax)
 
