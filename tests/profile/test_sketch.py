@@ -125,7 +125,7 @@ def test_refusals_name_what_is_wrong():
         Sketch.from_arrays([[0.5]], [[1]])
     with pytest.raises(tc.InputError, match="empty"):
         Sketch().to_profile()
-    with pytest.raises(tc.InputError, match="only a Sketch"):
+    with pytest.raises(tc.InputError, match="must be a Sketch"):
         Sketch().merge(3)
     with pytest.raises(TypeError):
         Sketch() + 3

@@ -56,7 +56,7 @@ class CenteredIsotonic(ScoreMapping):
     >>> from truecal.recalibrate import CenteredIsotonic
     >>> fixed = CenteredIsotonic().fit([0.1, 0.2, 0.4, 0.6, 0.8, 0.9], [0, 1, 0, 1, 0, 1])
     >>> fixed.predict_proba([0.1, 0.3, 0.7])[:, 1].round(3)
-    array([0.002, 0.251, 0.749])
+    array([0.001, 0.251, 0.749])
     """
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> RisingMap:
