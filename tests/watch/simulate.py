@@ -328,7 +328,7 @@ if __name__ == "__main__":
     scores_wanted = tuple(kind for kind in SCORES if kind in wanted) or SCORES
     rows_wanted = tuple(int(word) for word in wanted if word.isdigit()) or (300, 50, 5000)
     if "clusters" in wanted:
-        clusters(200, 1000, scores_wanted)
+        clusters(100, 1000, scores_wanted)
     if "advice" in wanted:
         advised(30)
     if "delays" in wanted:
@@ -336,6 +336,6 @@ if __name__ == "__main__":
     if "fastest" in wanted:
         fastest(500)
     if "families" in wanted:
-        families(200, 1000, scores_wanted)
+        families(40, 1000, scores_wanted)
     if "false" in wanted:
         false_alarms(200, 1000, rows_wanted, scores_wanted)
