@@ -10,9 +10,7 @@ from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.types import Float64s
 
 _PRICE = 4e-4  # what the ends may cost per row in log loss where nothing surprising comes
-_NEAREST = (
-    0.2  # outcomes of the kind that did not come, beside those of a block; most that its row nearest to the others gets
-)
+_NEAREST = 0.2  # outcomes of the missing kind beside those of a block; also the most that its inner row gets
 
 
 class CenteredIsotonic(ScoreMapping):
