@@ -10,6 +10,7 @@ import numpy as np
 from truecal.profile import Cut, Profile
 from truecal.types import Float64s, Indices
 
+_SILENT = 38.7  # standard deviations: exp(-38.7^2 / 2) is the number 0, so higher frequencies need no exponential
 _SEARCH_FROM = 16  # rows per cell from which searching every edge beats counting every row
 
 
@@ -49,8 +50,10 @@ def smooth(values: Float64s, response: Float64s) -> Float64s:
 
 def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
     """Response of a Gaussian of standard deviation sigma, shape (batch, cells)."""
-    frequency = np.pi * np.arange(cells)
-    return np.exp(-0.5 * (sigma[:, None] * frequency) ** 2)
+    response = np.zeros((len(sigma), cells))
+    heard = min(cells, int(_SILENT / (np.pi * max(float(np.min(sigma, initial=np.inf)), 1 / cells))) + 2)
+    response[:, :heard] = np.exp(-0.5 * (sigma[:, None] * (np.pi * np.arange(heard))) ** 2)
+    return response
 
 
 def sampled_response(kernel: Float64s) -> Float64s:

@@ -13,7 +13,7 @@ from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.estimate.smoothing import relplot
 from truecal.estimate.smoothing.grid import cell_sums, gaussian_response
 from truecal.profile import CellProfile, Profile
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 _CELLS = 8192
 _STEPS = 60  # of the search for the bandwidth, at most
@@ -78,26 +78,21 @@ def _fixed_point(residual: Float64s) -> tuple[Float64s, Float64s]:
 
     cosines = dct(residual, type=2, axis=1)
 
-    def smoothed(sigma: Float64s) -> Float64s:
-        return np.abs(idct(cosines * gaussian_response(_CELLS, sigma), type=2, axis=1)).sum(axis=1)
+    def smoothed(sigma: Float64s, rows: Indices | slice = slice(None)) -> Float64s:
+        return np.abs(idct(cosines[rows] * gaussian_response(_CELLS, sigma), type=2, axis=1)).sum(axis=1)
 
     # The excess over sigma falls from low to high; false position with halving (Illinois) keeps the root between them.
     low, high = np.full(len(residual), 1 / _CELLS), np.ones(len(residual))
     at_low, at_high = smoothed(low) - low, smoothed(high) - high
     inside = at_low > 0  # otherwise the error is below what the cells can tell
     for _ in range(_STEPS):
-        if not (inside & (high - low > _PRECISION * high)).any():
+        rows = np.flatnonzero(inside & (high - low > _PRECISION * high))  # those whose root is not known yet
+        if not rows.size:
             break
-        sigma = np.where(inside, (low * at_high - high * at_low) / np.where(inside, at_high - at_low, 1.0), low)
-        sigma = np.clip(sigma, low, high)
-        excess = smoothed(sigma) - sigma
-        rising = excess > 0
-        low, at_low, at_high = (
-            np.where(rising, sigma, low),
-            np.where(rising, excess, at_low / 2),
-            np.where(rising, at_high / 2, excess),
-        )
-        high = np.where(rising | ~inside, high, sigma)
-        done = inside & (np.abs(excess) <= _PRECISION * sigma)
-        low, high = np.where(done, sigma, low), np.where(done, sigma, high)
+        a, b, at_a, at_b = low[rows], high[rows], at_low[rows], at_high[rows]
+        sigma = np.clip((a * at_b - b * at_a) / (at_b - at_a), a, b)
+        excess = smoothed(sigma, rows) - sigma
+        rising, done = excess > 0, np.abs(excess) <= _PRECISION * sigma
+        low[rows], high[rows] = np.where(rising | done, sigma, a), np.where(rising & ~done, b, sigma)
+        at_low[rows], at_high[rows] = np.where(rising, excess, at_a / 2), np.where(rising, at_b / 2, excess)
     return smoothed(low), low
