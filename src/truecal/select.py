@@ -242,10 +242,10 @@ class ByValues(Selection):
     values: tuple[object, ...]
 
     def _mask(self, preds: Predictions) -> Mask:
-        found = column(preds, self.column)
+        values = column(preds, self.column)
         chosen = np.zeros(len(preds), bool)
         for value in self.values:
-            chosen |= np.asarray(found == value, bool)
+            chosen |= np.asarray(values == value, bool)
         return chosen
 
     def expression(self, rows: EngineRows) -> Any:
@@ -263,12 +263,12 @@ class ByRange(Selection):
     closed: Closed
 
     def _mask(self, preds: Predictions) -> Mask:
-        found = column(preds, self.column)
-        if found.dtype.kind not in "iufb":
+        values = column(preds, self.column)
+        if values.dtype.kind not in "iufb":
             raise InputError(
-                f"column {self.column!r} holds {found.dtype.name}, which has no range; select by value instead"
+                f"column {self.column!r} holds {values.dtype.name}, which has no range; select by value instead"
             )
-        inside: Mask = _within(found, self.low, self.high, self.closed)
+        inside: Mask = _within(values, self.low, self.high, self.closed)
         return inside
 
     def expression(self, rows: EngineRows) -> Any:

@@ -50,9 +50,9 @@ def audit(
 
     Exit 0 if no segment is beyond the tolerance, 1 if one is, 2 if the input cannot be used.
     """
-    found = _audited(source, depth, min_rows, tolerance, lens, level)
-    answer(records.document("audit", source=source.name, **found.to_dict()), str(found), as_json=as_json, out=out)
-    return 0 if found.passed else 1
+    result = _audited(source, depth, min_rows, tolerance, lens, level)
+    answer(records.document("audit", source=source.name, **result.to_dict()), str(result), as_json=as_json, out=out)
+    return 0 if result.passed else 1
 
 
 def _audited(

@@ -64,19 +64,19 @@ def answer_clinical(source: Source, lens: str, level: float, seed: int, *, as_js
         raise InputError("clinical numbers need the rows of one file in memory; leave out --engine and further files")
     loaded = load_all(source)
     with working("measuring"):
-        found = tc.clinical(
+        numbers = tc.clinical(
             loaded.preds, level=level, lens=make_lens(lens, loaded.preds), by=list(source.by) or None, rng=seed
         )
-    groups = () if found.sites is None else tuple(zip(found.sites.names, found.sites.results, strict=True))
+    groups = () if numbers.sites is None else tuple(zip(numbers.sites.names, numbers.sites.results, strict=True))
     record = ClinicalAnswer(
         source.name,
         level,
-        found.lens,
-        ClinicalRecord.of(found),
+        numbers.lens,
+        ClinicalRecord.of(numbers),
         tuple(ClinicalRecord.of(result, name) for name, result in groups),
     )
     dropped = f"\nwarning: {loaded.dropped} rows with missing values were left out" if loaded.dropped else ""
-    answer(records.document("clinical", record), f"{found}{dropped}", as_json=as_json, out=out)
+    answer(records.document("clinical", record), f"{numbers}{dropped}", as_json=as_json, out=out)
 
 
 def make_dossier(source: Source, kind: str, out: str, lens: str, level: float, seed: int, command: str) -> Path:

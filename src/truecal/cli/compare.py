@@ -140,15 +140,15 @@ def _from_columns(source: Source, files: Sequence[str], models: Sequence[str]) -
         raise click.UsageError("--model names columns of one FILE; leave it out to compare files")
     if source.probs is not None or source.logits is not None:
         raise click.UsageError("--model says where the predictions are; leave out --score, --probs and --logits")
-    found: dict[str, tc.Predictions] = {}
+    parts: dict[str, tc.Predictions] = {}
     for model in models:
         name, equals, columns = model.partition("=")
         if not equals or not name or not columns:
             raise click.UsageError(f"--model is NAME=COLUMNS, such as a='pa_*', not {model!r}")
-        if name in found:
+        if name in parts:
             raise click.UsageError(f"--model {name} is given twice")
-        found[name] = load(replace(source, file=files[0], probs=columns))
-    return found
+        parts[name] = load(replace(source, file=files[0], probs=columns))
+    return parts
 
 
 def _from_rows(source: Source, files: Sequence[str], split: str) -> "dict[str, tc.Predictions]":
@@ -156,10 +156,10 @@ def _from_rows(source: Source, files: Sequence[str], split: str) -> "dict[str, t
 
     if len(files) != 1:
         raise click.UsageError("--split names a column of one FILE; leave it out to compare files")
-    found = preds_by(load(replace(source, file=files[0], by=(split,))), (split,))
-    if len(found) < 2:
-        raise InputError(f"column {split!r} has one value, {next(iter(found))!r}; a comparison needs two models")
-    return found
+    parts = preds_by(load(replace(source, file=files[0], by=(split,))), (split,))
+    if len(parts) < 2:
+        raise InputError(f"column {split!r} has one value, {next(iter(parts))!r}; a comparison needs two models")
+    return parts
 
 
 def _from_files(source: Source, files: Sequence[str], lens: str) -> "Models":

@@ -26,23 +26,23 @@ def demo(out: str) -> None:
     rows, verdicts = [], []
     kept: dict[str, tc.Predictions] = {}
     for data, model, preds in _predictions():
-        found = tc.scores.summary(preds)
+        summary = tc.scores.summary(preds)
         est = tc.measure(preds)
         assert est.interval is not None
         rows.append(
             [
                 f"{data}: {model}",
-                str(found.n),
-                number(found.accuracy, 3),
-                number(found.mean_confidence, 3),
+                str(summary.n),
+                number(summary.accuracy, 3),
+                number(summary.mean_confidence, 3),
                 number(float(est.value), 3),
                 f"{number(float(est.interval.low), 3)} to {number(float(est.interval.high), 3)}",
                 number(None if est.p_value is None else float(est.p_value), 3),
             ]
         )
         verdict = judge(est, tolerance=_TOLERANCE)
-        said = fill(f"{verdict.sentence} {verdict.reading}", 100, initial_indent="    ", subsequent_indent="    ")
-        verdicts.append(f"  {data}: {model}\n{said.rstrip()}")
+        text = fill(f"{verdict.sentence} {verdict.reading}", 100, initial_indent="    ", subsequent_indent="    ")
+        verdicts.append(f"  {data}: {model}\n{text.rstrip()}")
         kept[f"{data}: {model}"] = preds
     header = ["held-out predictions", "n", "accuracy", "confidence", "error (rms)", "95% interval", "p"]
     click.echo("How far is their confidence from the truth?\n")

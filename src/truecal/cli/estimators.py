@@ -67,8 +67,8 @@ seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_def
 def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def received(**options: Any) -> Any:
-        said = {field.name: options.pop(field.name) for field in fields(Asked)}
-        return command(asked=Asked(**said), **options)
+        given = {field.name: options.pop(field.name) for field in fields(Asked)}
+        return command(asked=Asked(**given), **options)
 
     return received
 

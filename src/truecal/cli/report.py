@@ -120,9 +120,9 @@ def _target(out: str) -> Iterator[Path]:
 
 def digests(files: Sequence[str]) -> dict[str, str]:
     """SHA-256 of the files by their names, as sha256sum gives it; none for standard input."""
-    found = {}
+    models = {}
     for file in files:
         if Path(file).is_file():
             with Path(file).open("rb") as opened:
-                found[Path(file).name] = hashlib.file_digest(opened, "sha256").hexdigest()
-    return found
+                models[Path(file).name] = hashlib.file_digest(opened, "sha256").hexdigest()
+    return models

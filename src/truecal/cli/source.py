@@ -80,8 +80,8 @@ def _receiving(command: Callable[..., Any], columns: Sequence[Callable[..., Any]
             raise click.UsageError("a FILE is the empty string; is a shell variable unset?")
         names = Source.__dataclass_fields__.keys() & options.keys()
         first, *also = file if isinstance(file, tuple) else (file or "",)
-        said = {name: options.pop(name) for name in names}
-        return command(source=Source(first, also=tuple(also), **said), **options)
+        given = {name: options.pop(name) for name in names}
+        return command(source=Source(first, also=tuple(also), **given), **options)
 
     for option in reversed(columns):
         received = option(received)

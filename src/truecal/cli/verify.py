@@ -49,17 +49,17 @@ def verify(source: Source, max_error: float, level: float, assume_smooth: bool, 
     data = sketch_of(source, lens) if is_sketched(source) else load(source)
     judged = None if isinstance(data, tc.Sketch) else make_lens(lens, data)
     with working("verifying"):
-        found = tc.verify(data, threshold=max_error, level=level, lens=judged)
-    passed = bool(found) or (assume_smooth and found.verdict == "supported")
-    content = records.document("verify", source=source.name, passed=passed, **asdict(found))
+        verdict = tc.verify(data, threshold=max_error, level=level, lens=judged)
+    passed = bool(verdict) or (assume_smooth and verdict.verdict == "supported")
+    content = records.document("verify", source=source.name, passed=passed, **asdict(verdict))
     numbers = {
-        "error": found.value,
-        "low": found.low,
-        "high": found.high,
+        "error": verdict.value,
+        "low": verdict.low,
+        "high": verdict.high,
         "threshold": max_error,
-        "rows": float(found.n),
+        "rows": float(verdict.n),
     }
-    labels = {"source": source.name, "lens": found.lens}
-    finding = Finding(source.name, str(found).splitlines()[0], numbers, passed, labels)
-    output.write(Answer("verify", content, str(found), [finding], found.verdict, found.warnings))
+    labels = {"source": source.name, "lens": verdict.lens}
+    finding = Finding(source.name, str(verdict).splitlines()[0], numbers, passed, labels)
+    output.write(Answer("verify", content, str(verdict), [finding], verdict.verdict, verdict.warnings))
     return 0 if passed else 1

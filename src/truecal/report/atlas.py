@@ -75,7 +75,7 @@ def atlas_page(cells: Sequence[tc.lab.AtlasCell]) -> str:
 
 def _table(cells: Sequence[tc.lab.AtlasCell], label: str) -> str:
     doors = list(dict.fromkeys(cell.door for cell in cells))
-    found = {(cell.group, cell.world, cell.door): cell for cell in cells}
+    by_place = {(cell.group, cell.world, cell.door): cell for cell in cells}
     heads = "".join(element("th", element("span", escaped(door)), scope="col") for door in doors)
     rows = []
     worlds = list(dict.fromkeys((cell.group, cell.world) for cell in cells))
@@ -84,7 +84,7 @@ def _table(cells: Sequence[tc.lab.AtlasCell], label: str) -> str:
             element("tr", element("th", escaped(group), scope="rowgroup"), "<td></td>" * len(doors), class_="group")
         )
         for world in (name for place, name in worlds if place == group):
-            tds = "".join(_entry(found.get((group, world, door))) for door in doors)
+            tds = "".join(_entry(by_place.get((group, world, door))) for door in doors)
             rows.append(element("tr", element("th", escaped(world), scope="row", title=world), tds))
     inner = element("thead", element("tr", element("th", "world", scope="col"), heads)) + element("tbody", *rows)
     return element("div", element("table", inner), class_="scroll", tabindex=0, role="region", aria_label=label)

@@ -15,13 +15,13 @@ _PACKAGES = ("truecal", "numpy", "scipy", "scikit-learn", "polars", "vl-convert-
 
 def versions() -> dict[str, str]:
     """Python and the packages that had a part in the numbers or the page, where installed."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def now() -> str:

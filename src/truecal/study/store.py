@@ -158,8 +158,8 @@ class Store:
             held.setdefault(job, set()).update(sets.get(part, ()))
         if wanted is None:
             return {job: [] for job in jobs if job not in held}
-        found = {job: [pair for pair in wanted if pair not in held.get(job, ())] for job in jobs}
-        return {job: pairs for job, pairs in found.items() if pairs}
+        missing = {job: [pair for pair in wanted if pair not in held.get(job, ())] for job in jobs}
+        return {job: pairs for job, pairs in missing.items() if pairs}
 
     def has(self, job: str, pairs: Sequence[Wanted]) -> bool:
         """Whether a part with just these metrics of a job is there."""
@@ -235,13 +235,13 @@ class Store:
 
     def _sets(self) -> dict[str, list[Wanted]]:
         folder = self.folder / "sets"
-        found = {}
+        parts = {}
         for path in folder.glob("*.json") if folder.is_dir() else ():
             pairs = _json(path)
             if not _are_pairs(pairs):
                 raise FileError(f"{path} is damaged; delete it and run the study again")
-            found[path.stem] = [(lens, metric) for lens, metric in pairs]
-        return found
+            parts[path.stem] = [(lens, metric) for lens, metric in pairs]
+        return parts
 
     # ------------------------------------------------------------------ writing
 

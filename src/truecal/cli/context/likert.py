@@ -49,11 +49,13 @@ def likert(
         raise InputError(f"there is no class {shown!r} for --of; the classes are {', '.join(list(known)[:10])}")
     words = scale_of(scale, "--scale") or breakdown.SCALE
     with working("judging words"):
-        found = tc.likert(preds, words, of=None if shown is None else known[shown], level=level, rng=seed)
+        answers = tc.likert(preds, words, of=None if shown is None else known[shown], level=level, rng=seed)
     if figure is not None:
-        draw(tc.plot.LikertDisplay.from_report(found).figure_, figure)
-    rows = found.frame()
-    content = records.document("likert", source=source.name, level=level, outside=found.outside, categories=list(rows))
-    outside = f"\n{found.outside} outputs are covered by no word" if found.outside else ""
-    answer(content, f"{found}{outside}", as_json=as_json, out=out)
-    return 1 if any(category.kept is False for category in found.categories) else 0
+        draw(tc.plot.LikertDisplay.from_report(answers).figure_, figure)
+    rows = answers.frame()
+    content = records.document(
+        "likert", source=source.name, level=level, outside=answers.outside, categories=list(rows)
+    )
+    outside = f"\n{answers.outside} outputs are covered by no word" if answers.outside else ""
+    answer(content, f"{answers}{outside}", as_json=as_json, out=out)
+    return 1 if any(category.kept is False for category in answers.categories) else 0

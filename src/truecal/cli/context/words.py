@@ -43,11 +43,11 @@ def selected_columns(select: Sequence[str]) -> tuple[str, ...]:
 
 def selection_of(select: Sequence[str], classes: Mapping[str, object], kinds: Mapping[str, str]) -> "Selection | None":
     """All of --select together; `classes` finds classes by their words, `kinds` the numpy kind of every column by its name."""
-    found = None
+    selection = None
     for word in select:
         one = _selection(word, classes, kinds)
-        found = one if found is None else found & one
-    return found
+        selection = one if selection is None else selection & one
+    return selection
 
 
 def _selection(word: str, classes: Mapping[str, object], kinds: Mapping[str, str]) -> "Selection":

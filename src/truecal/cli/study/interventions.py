@@ -57,22 +57,24 @@ def interventions(
     if find_spec("torch") is None and tc.study.Plan.read(path).data.logits is None:  # ready logits need no training
         raise MissingExtraError.of("torch", "torch")
     with parallel.progress_bar("training") as progress:
-        found = tc.study.compare_interventions(path, target, workers=workers or cpu_count() or 1, progress=progress)
-    written = found.write(target)
-    figures = pictures.write_pictures(found, target / "figures")
-    written += [*figures, page.write_interventions(found, found.plan.name, figures, target / "index.html")]
+        comparison = tc.study.compare_interventions(
+            path, target, workers=workers or cpu_count() or 1, progress=progress
+        )
+    written = comparison.write(target)
+    figures = pictures.write_pictures(comparison, target / "figures")
+    written += [*figures, page.write_interventions(comparison, comparison.plan.name, figures, target / "index.html")]
     content = {
-        "name": found.plan.name,
-        "strengths": dict(found.choice.strengths),
-        "rows": dict(found.rows),
-        "seeds": list(found.plan.seeds),
-        "verdict": found.verdict(),
-        "notes": list(found.notes),
-        "summary": found.summary_frame().to_dicts(),
+        "name": comparison.plan.name,
+        "strengths": dict(comparison.choice.strengths),
+        "rows": dict(comparison.rows),
+        "seeds": list(comparison.plan.seeds),
+        "verdict": comparison.verdict(),
+        "notes": list(comparison.notes),
+        "summary": comparison.summary_frame().to_dicts(),
         "written": [str(file) for file in written],
     }
     files = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(figures)} figures"
-    words = f"{found.text()}\n\nwritten to {target}: {files}"
+    words = f"{comparison.text()}\n\nwritten to {target}: {files}"
     answer(records.document("study interventions", **content), words, as_json=as_json, out=out)
 
 

@@ -73,23 +73,21 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
     from truecal.report import records
 
     with working("looking at the files"):
-        found = tc.study.Study.read(file, skip_broken=skip_broken)
+        spec = tc.study.Study.read(file, skip_broken=skip_broken)
     folder = store or str(Path(file).with_suffix(".store"))
-    facts = {"study": found.name, "models": len(found.models), "files": len(found)}
-    what = f"{found.name}: {_many(len(found.models), 'model')}, {_many(len(found), 'prediction file')}"
+    facts = {"study": spec.name, "models": len(spec.models), "files": len(spec)}
+    what = f"{spec.name}: {_many(len(spec.models), 'model')}, {_many(len(spec), 'prediction file')}"
     if check:
-        text = "\n".join(
-            [f"{what}, no problems" if not found.broken else f"{what} can be used", *_skipped(found.broken)]
-        )
-        answer(records.document("study-check", **facts, broken=found.broken), text, as_json=as_json, out=None)
+        text = "\n".join([f"{what}, no problems" if not spec.broken else f"{what} can be used", *_skipped(spec.broken)])
+        answer(records.document("study-check", **facts, broken=spec.broken), text, as_json=as_json, out=None)
         return
     held = tc.study.Store(folder)
     try:
-        with parallel.progress_bar(found.name) as progress:
-            found.run(held, workers=workers, skip_broken=skip_broken, progress=progress)
+        with parallel.progress_bar(spec.name) as progress:
+            spec.run(held, workers=workers, skip_broken=skip_broken, progress=progress)
     except KeyboardInterrupt:
         if (held.folder / "study.json").is_file():
-            kept = f"{len(held.done())} of {len(found)} files are evaluated and kept in {folder}"
+            kept = f"{len(held.done())} of {len(spec)} files are evaluated and kept in {folder}"
             click.echo(f"{kept}; start again to go on", err=True)
         raise
     numbers = len(held.frame())
@@ -131,17 +129,19 @@ def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen:
 
     held = tc.study.Store(store)
     names = list(dict.fromkeys([*([sort] if sort else []), *chosen.pop("metrics")]))
-    found = tc.study.rank(held, metrics=names, datasets=chosen.pop("datasets"), **chosen)
+    ranking = tc.study.rank(held, metrics=names, datasets=chosen.pop("datasets"), **chosen)
     waiting = len(held.jobs()) - len(held.done())
-    notes = [*found.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
-    content = records.document("study-show", store=store, sort=found.metrics[0], results=found.records(), notes=notes)
-    paired = any(row.groups for row in found.rows)
-    head = ["model", "dataset", *(["group"] if paired else []), *found.metrics]
+    notes = [*ranking.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
+    content = records.document(
+        "study-show", store=store, sort=ranking.metrics[0], results=ranking.records(), notes=notes
+    )
+    paired = any(row.groups for row in ranking.rows)
+    head = ["model", "dataset", *(["group"] if paired else []), *ranking.metrics]
     rows = [
-        [row.model, row.dataset, *([_group(row.groups)] if paired else []), *_cells(row.values, found.metrics)]
-        for row in found.rows
+        [row.model, row.dataset, *([_group(row.groups)] if paired else []), *_cells(row.values, ranking.metrics)]
+        for row in ranking.rows
     ]
-    text = table(head, rows, title=f"{held.meta()['name']}, by {found.metrics[0]}")
+    text = table(head, rows, title=f"{held.meta()['name']}, by {ranking.metrics[0]}")
     answer(content, "\n".join([text, *(f"note: {note}" for note in notes)]), as_json=as_json, out=out)
 
 

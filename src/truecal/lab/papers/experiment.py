@@ -54,17 +54,17 @@ class Setting:
         content = {name: (n.test.preds.probs, n.test.preds.labels) for name, n in self.data.items()}
         parts = (code_digest(), np.__version__, words, self.m, seed_number(self.rng), digest(content))
         key = sha256("|".join(map(str, parts)).encode()).hexdigest()
-        found = store.read(key) if store is not None else {}
-        if "answers" not in found:
+        kept = store.read(key) if store is not None else {}
+        if "answers" not in kept:
             answers = []
             with self.run.reporting(words) as progress:
                 for k in range(self.m):
                     answers.append(one(k))
                     progress(parallel.Step(words, k + 1, self.m))
-            found = {"answers": np.array(answers, dtype=np.float64)}
+            kept = {"answers": np.array(answers, dtype=np.float64)}
             if store is not None:
-                store.add(key, found)
-        return found["answers"]
+                store.add(key, kept)
+        return kept["answers"]
 
     def stream(self, *place: int) -> np.random.Generator:
         """Random numbers of one cell, whatever was or was not done before it."""

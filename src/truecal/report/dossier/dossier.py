@@ -53,15 +53,15 @@ def write_dossier(
     (True, False)
     """
     checks.choice(kind, KINDS, "dossier")
-    found = tc.clinical(preds, level=level, lens=lens, by=by, rng=rng)
+    numbers = tc.clinical(preds, level=level, lens=lens, by=by, rng=rng)
     curve = tc.net_benefit(preds, level=level, lens=lens, rng=rng)
     table = tc.net_benefit(preds, thresholds, level=level, lens=lens, rng=rng)
     if not isinstance(curve, DecisionCurve) or not isinstance(table, DecisionCurve):
         raise InputError("a dossier is about one model; give its Predictions")
-    options = {"lens": found.lens, "by": by, "level": level, "seed": rng}
+    options = {"lens": numbers.lens, "by": by, "level": level, "seed": rng}
     prints = {"data": fingerprint([preds.probs, preds.labels, preds.weights, preds.clusters])}
     origin = Provenance(prints, command, options)
-    return write_page(path, lambda: _page(title, _body(found, curve, table, preds, (title, source, origin))))
+    return write_page(path, lambda: _page(title, _body(numbers, curve, table, preds, (title, source, origin))))
 
 
 def _page(title: str, body: str) -> str:

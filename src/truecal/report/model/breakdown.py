@@ -147,5 +147,5 @@ def likert_rows(
     preds: tc.Predictions, scale: Mapping[str, tuple[float, float]] | None, *, level: float, rng: int
 ) -> tuple[LikertRow, ...]:
     """Words for confidence, by default low, medium and high, and what happened in each."""
-    found = tc.likert(preds, breakdown.SCALE if scale is None else scale, level=level, rng=rng)
-    return tuple(picked(LikertRow, row) for row in found.frame())
+    answers = tc.likert(preds, breakdown.SCALE if scale is None else scale, level=level, rng=rng)
+    return tuple(picked(LikertRow, row) for row in answers.frame())

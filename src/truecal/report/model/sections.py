@@ -50,11 +50,11 @@ def _facts(content: Content) -> list[str]:
 
 
 def _verdict(content: Content) -> str:
-    found = content.verdict
+    verdict = content.verdict
     notes = "".join(element("li", escaped(text)) for text in content.head.warnings)
     warnings = element("ul", notes, class_="warnings", aria_label="Warnings") if notes else ""
     more = (warnings, _numbers(content), _sketch(content))
-    return verdict_of(found.kind, found.badge, found.sentence, found.reading, *more)
+    return verdict_of(verdict.kind, verdict.badge, verdict.sentence, verdict.reading, *more)
 
 
 def _sketch(content: Content) -> str:

@@ -71,7 +71,7 @@ def segments_of(
 ) -> SegmentsRecord | Absent:
     """What `tc.audit` finds in the columns of a page; absent where it cannot search."""
     try:
-        found = tc.audit(data, by=list(by), lens=lens, level=level, tolerance=tolerance)
+        audit = tc.audit(data, by=list(by), lens=lens, level=level, tolerance=tolerance)
     except InputError as error:
         return Absent(f"Not searched: {error}.")
     rows = tuple(
@@ -79,9 +79,9 @@ def segments_of(
             SegmentRow,
             {**vars(one), "name": one.name, "depth": depth, "contribution": one.contribution},
         )
-        for depth, one in found.tree()
+        for depth, one in audit.tree()
     )
-    return SegmentsRecord(rows, found.summary(), found.notes)
+    return SegmentsRecord(rows, audit.summary(), audit.notes)
 
 
 def clinical_of(
@@ -94,13 +94,13 @@ def clinical_of(
             f"{_MOST_CLINICAL:,}; tc.clinical and `truecal clinical` give them for any number."
         )
     try:
-        found = tc.clinical(preds, lens=lens, level=level, rng=rng)
+        numbers = tc.clinical(preds, lens=lens, level=level, rng=rng)
     except InputError as error:
         return Absent(f"Not possible on these data: {error}.")
-    rows = tuple(picked(ClinicalRow, row) for row in found.frame())
-    units = f" of {found.patients:,} clusters" if preds.clusters is not None else ""
-    counts = f"{found.rows:,} rows{units}, {found.events:,} events ({found.prevalence:.1%})"
-    return ClinicalRecord(rows, counts, found.warnings, *_by_group(preds, by, lens, level, rng))
+    rows = tuple(picked(ClinicalRow, row) for row in numbers.frame())
+    units = f" of {numbers.patients:,} clusters" if preds.clusters is not None else ""
+    counts = f"{numbers.rows:,} rows{units}, {numbers.events:,} events ({numbers.prevalence:.1%})"
+    return ClinicalRecord(rows, counts, numbers.warnings, *_by_group(preds, by, lens, level, rng))
 
 
 def _by_group(

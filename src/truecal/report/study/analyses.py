@@ -64,20 +64,20 @@ class _Results:
 def analyses(store: Any, frame: Any) -> list[Analysis]:
     """Every analysis that the results allow, with the study's main metric, before and after recalibration; one they do not allow
     says why."""
-    found = _Results.of(store, frame)
-    name = measure_name(frame, found.metric)
+    results = _Results.of(store, frame)
+    name = measure_name(frame, results.metric)
     return [
-        _error_calibration(found, name),
-        *(_recalibrated(found, name, place, after) for place, after in enumerate(found.recalibrators[1:], 1)),
-        _temperatures(found),
-        _fronts(found),
-        _dominance(found, name),
-        _shifting(found, name),
-        _in_out(found, name),
-        _log_fits(found, name),
-        _residuals(found),
-        _bins(found),
-        _ranks(found),
+        _error_calibration(results, name),
+        *(_recalibrated(results, name, place, after) for place, after in enumerate(results.recalibrators[1:], 1)),
+        _temperatures(results),
+        _fronts(results),
+        _dominance(results, name),
+        _shifting(results, name),
+        _in_out(results, name),
+        _log_fits(results, name),
+        _residuals(results),
+        _bins(results),
+        _ranks(results),
     ]
 
 

@@ -57,16 +57,16 @@ def _priority(group: tuple[str, str, float]) -> tuple[int, int, float, str]:
 
 def _packed(rows: Any, model_of: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> Drawn:
     names = ("dataset", "severity", "recalibrator", "selection", "model", "confidence", "outcome", "count")
-    found: Drawn = {}
+    drawn: Drawn = {}
     for *place, model, confidence, outcome, count in rows.select(names).rows():
         if tuple(place) not in place_of:  # nothing was judged there
             continue
         key = f"{place_of[tuple(place)]}/{model_of[model]}"
-        lists = found.setdefault(key, [[], [], []])
+        lists = drawn.setdefault(key, [[], [], []])
         whole = (round(confidence * _UNIT), round(outcome * _UNIT), round(count, 2))
         for values, number in zip(lists, whole, strict=True):
             values.append(int(number) if float(number).is_integer() else number)
-    for lists in found.values():  # bins of equal mass mostly hold equal counts: one number says it
+    for lists in drawn.values():  # bins of equal mass mostly hold equal counts: one number says it
         if len(set(lists[2])) == 1:
             del lists[2][1:]
-    return found
+    return drawn

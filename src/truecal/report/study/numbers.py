@@ -159,9 +159,9 @@ def _models(frame: Any) -> list[Model]:
     more = [name for name in frame.columns if name not in stores.RESULTS]
     firsts = [pl.col(name).first() for name in ("family", "size", *more)]
     changing = [pl.col(name).drop_nulls().n_unique().alias(f"{name} count") for name in more]
-    found = frame.group_by("model").agg(*firsts, *changing).sort("model")
+    models = frame.group_by("model").agg(*firsts, *changing).sort("model")
     # covariates of models, not of datasets, with values that colours can tell apart
-    grouped = [n for n in more if found[f"{n} count"].max() == 1 and 2 <= found[n].n_unique() <= _MOST_GROUPS]
+    grouped = [n for n in more if models[f"{n} count"].max() == 1 and 2 <= models[n].n_unique() <= _MOST_GROUPS]
     return [
         Model(
             row["model"],
@@ -173,7 +173,7 @@ def _models(frame: Any) -> list[Model]:
                 if row[name] is not None
             },
         )
-        for row in found.iter_rows(named=True)
+        for row in models.iter_rows(named=True)
     ]
 
 
@@ -188,10 +188,10 @@ def _priority(measure: tuple[str, str]) -> tuple[int, int, int, str, str]:
 
 def _columns(rows: Any, index: dict[str, int], place_of: dict[tuple[Any, ...], int]) -> Columns:
     """{place: [values, lows, highs]}, each by model, as whole numbers of their units; null where there is none."""
-    found: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     for row in rows.select(*_PLACE, "model", "value", "low", "high").rows():
         place = str(place_of[row[:4]])
-        lists = found.setdefault(place, [[None] * len(index) for _ in range(3)])
+        lists = columns.setdefault(place, [[None] * len(index) for _ in range(3)])
         for values, number, unit in zip(lists, row[5:], (_UNITS.value, _UNITS.end, _UNITS.end), strict=True):
             values[index[row[4]]] = round(number * unit) if number is not None and isfinite(number) else None
-    return {place: [None if set(values) == {None} else values for values in lists] for place, lists in found.items()}
+    return {place: [None if set(values) == {None} else values for values in lists] for place, lists in columns.items()}

@@ -54,10 +54,14 @@ def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "
     binning = estimators.Binning(bins, scheme, "keep", "left")
     binning.check()
     cut = binning.cut(profile)
-    found = Bins.of(profile, cut)
+    contents = Bins.of(profile, cut)
     squares, products = (np.diff(profile.sums(name, cut), axis=1)[0] for name in ("cc", "cy"))
-    weight, outcome, score = found.safe[0], found.outcome_sum[0] / found.safe[0], found.score_sum[0] / found.safe[0]
-    count = found.count[0]
+    weight, outcome, score = (
+        contents.safe[0],
+        contents.outcome_sum[0] / contents.safe[0],
+        contents.score_sum[0] / contents.safe[0],
+    )
+    count = contents.count[0]
     usable = count >= 2
     stretch = count[usable] / (count[usable] - 1)  # sample moments, not those of the rows at hand
 
@@ -66,7 +70,7 @@ def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "
 
     return BinBias(
         count[usable],
-        found.share[0][usable],
+        contents.share[0][usable],
         np.maximum(moment(outcome, outcome, outcome), 0.0),
         np.maximum(moment(squares / weight, score, score), 0.0),
         moment(products / weight, score, outcome),

@@ -84,28 +84,28 @@ def covariate_trend(
     if covariate not in frame.columns or covariate in _NOT:
         known = ", ".join(name for name in frame.columns if name not in _NOT)
         raise InputError(f"there is no covariate {covariate!r} in the results; there are {known}")
-    found, notes = with_error(
+    points, notes = with_error(
         frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
-    if covariate not in found.columns:
+    if covariate not in points.columns:
         about = frame.select("model", *CONDITION, covariate).unique(["model", *CONDITION], keep="first")
-        found = found.join(about, on=["model", *CONDITION], how="left")
-    lacking = found.filter(pl.col(covariate).is_null())["model"].n_unique()
+        points = points.join(about, on=["model", *CONDITION], how="left")
+    lacking = points.filter(pl.col(covariate).is_null())["model"].n_unique()
     if lacking:
         notes.append(f"{lacking} models have no {covariate} and are left out")
-    found = found.filter(pl.col(covariate).is_not_null()).sort(*CONDITION, covariate, "model")
-    if found.is_empty():
+    points = points.filter(pl.col(covariate).is_not_null()).sort(*CONDITION, covariate, "model")
+    if points.is_empty():
         raise InputError(f"no model has a value of {covariate}")
-    every = pl.concat([found, found.with_columns(pl.lit(None, pl.String).alias("family"))])
+    every = pl.concat([points, points.with_columns(pl.lit(None, pl.String).alias("family"))])
     levels = (
         every.group_by(*CONDITION, "family", covariate)
         .agg(pl.len().alias("models"), pl.col("value").mean(), pl.col("error").mean())
         .sort(*CONDITION, "family", covariate)
     )
-    rows, remarks = _rows(every, covariate) if found[covariate].dtype.is_numeric() else ([], [])
+    rows, remarks = _rows(every, covariate) if points[covariate].dtype.is_numeric() else ([], [])
     trends = pl.DataFrame(rows, infer_schema_length=None)
     trends = trends.sort(*CONDITION, "family") if rows else trends
-    return CovariateTrend((*notes, *gathered(remarks)), found, metric, covariate, recalibrator, levels, trends)
+    return CovariateTrend((*notes, *gathered(remarks)), points, metric, covariate, recalibrator, levels, trends)
 
 
 def _rows(every: Any, covariate: str) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:

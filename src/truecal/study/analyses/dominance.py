@@ -55,12 +55,12 @@ def dominance(
     (('old', 'new'),)
     """
     pl = polars()
-    found, notes = with_error(
+    points, notes = with_error(
         frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
-    found = found.filter(pl.col("family").is_not_null())
+    points = points.filter(pl.col("family").is_not_null())
     rows = []
-    for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+    for condition, part in points.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         error, value = numbers(part, "error", "value")
         worse = (error[None] <= error[:, None]) & (value[None] <= value[:, None])  # [i, j]: j is as good as i in both
         beaten = worse & ((error[None] < error[:, None]) | (value[None] < value[:, None]))

@@ -42,14 +42,14 @@ def error_against_calibration(
 ) -> ErrorAgainstCalibration:
     """How calibration goes with accuracy, over all models and within families."""
     pl = polars()
-    found, notes = with_error(
+    points, notes = with_error(
         frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
     largest = pl.col("size").max().over([*CONDITION, "family"])
-    found = found.with_columns((pl.col("size") / largest).alias("relative_size"))
+    points = points.with_columns((pl.col("size") / largest).alias("relative_size"))
     rows: list[dict[str, Any]] = []
     remarks, loose, pairs = [], 0, 0
-    for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+    for condition, part in points.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         rows.append(_trend(condition, None, part, level))
         remarks += few_models(part.height, named(*condition))
         for family in part["family"].drop_nulls().unique().sort():
@@ -66,7 +66,7 @@ def error_against_calibration(
             "their order is not supported by the data"
         )
     notes += gathered(remarks)
-    return ErrorAgainstCalibration(tuple(notes), found, metric, pl.DataFrame(rows, infer_schema_length=None))
+    return ErrorAgainstCalibration(tuple(notes), points, metric, pl.DataFrame(rows, infer_schema_length=None))
 
 
 def _trend(condition: tuple[Any, ...], family: str | None, part: Any, level: float) -> dict[str, Any]:
@@ -75,8 +75,8 @@ def _trend(condition: tuple[Any, ...], family: str | None, part: Any, level: flo
     row: dict[str, Any] = {**dict(zip(CONDITION, condition, strict=True)), "family": family, "models": part.height}
     row |= {"slope": line.slope, "slope_low": line.low, "slope_high": line.high, "intercept": line.intercept}
     for method in METHODS:
-        found = correlate(error, value, method, level=level)
-        row |= {method: found.value, f"{method}_low": found.low, f"{method}_high": found.high}
+        coefficient = correlate(error, value, method, level=level)
+        row |= {method: coefficient.value, f"{method}_low": coefficient.low, f"{method}_high": coefficient.high}
     return row
 
 

@@ -59,17 +59,17 @@ def log_fits(
     [('new', 1.0), ('old', 1.0)]
     """
     pl = polars()
-    found, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
-    if by not in found.columns:
+    points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
+    if by not in points.columns:
         if by not in frame.columns:
             raise InputError(f"the results have no column {by!r} to group by; there are {', '.join(frame.columns)}")
         about = frame.select("model", "dataset", "severity", by).unique(["model", "dataset", "severity"], keep="first")
-        found = found.join(about, on=["model", "dataset", "severity"], how="left")
-    usable = found.filter((pl.col("value") > 0) & (pl.col("error") > 0))
-    zeros = found.height - usable.height
+        points = points.join(about, on=["model", "dataset", "severity"], how="left")
+    usable = points.filter((pl.col("value") > 0) & (pl.col("error") > 0))
+    zeros = points.height - usable.height
     if zeros:
         notes.append(
-            f"{zeros} of {found.height} points have an estimate or an error of 0 and no logarithm; they are left out"
+            f"{zeros} of {points.height} points have an estimate or an error of 0 and no logarithm; they are left out"
         )
     rows, remarks = [], []
     for (group,), part in usable.partition_by([by], as_dict=True, maintain_order=True).items():

@@ -98,9 +98,9 @@ class ParetoSets(Analysed):
         for key, part in self._frame.partition_by(["metric", "lens"], as_dict=True, maintain_order=True).items():
             for out, clean in references(conditions(part), reference)[0].items():
                 of = set(at(part, *clean).filter(pl.col("front"))["model"])
-                here = at(part, *out)
-                of &= set(here["model"])
-                kept = of & set(here.filter(pl.col("front"))["model"])
+                outside = at(part, *out)
+                of &= set(outside["model"])
+                kept = of & set(outside.filter(pl.col("front"))["model"])
                 rows.append((*key, *out, len(of), len(kept), len(kept) / len(of) if of else None))
         names = ("metric", "lens", "dataset", "severity", "clean", "kept")
         types = dict.fromkeys(names[:3], pl.String) | {"severity": pl.Float64, "clean": pl.Int64, "kept": pl.Int64}

@@ -60,10 +60,10 @@ def bin_trend(
     if not any(metric.kind == "ece" for metric in wanted):
         raise InputError(f"the results hold no binned error such as ece-mass-100-l1 with the lens {lens!r}")
     choice = {"lens": lens, "selection": selection, "recalibrator": recalibrator, "dataset": dataset}
-    found, notes = with_error(frame, [metric.name for metric in wanted], **choice)
-    found = _with_bias(frame, found, wanted, choice, notes)
+    values, notes = with_error(frame, [metric.name for metric in wanted], **choice)
+    values = _with_bias(frame, values, wanted, choice, notes)
     remarks, rows = [], []
-    for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+    for condition, part in values.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         remarks += few_models(part["model"].n_unique(), named(*condition))
         here = [_trend(metric, part.filter(pl.col("metric") == metric.name), level) for metric in wanted]
         here = [row for row in here if row["models"] >= 2]
@@ -77,7 +77,7 @@ def bin_trend(
         rows, schema_overrides={**dict.fromkeys(names, pl.Float64), "bins": pl.Int64, "scheme": pl.String}
     )
     order = ["debiased", "scheme", "norm", "bins", "metric"]
-    return BinTrend(tuple(dict.fromkeys(notes)), table.sort(*CONDITION, *order, nulls_last=True), found)
+    return BinTrend(tuple(dict.fromkeys(notes)), table.sort(*CONDITION, *order, nulls_last=True), values)
 
 
 def _with_bias(frame: Any, found: Any, wanted: list[Metric], choice: dict[str, Any], notes: list[str]) -> Any:

@@ -62,12 +62,12 @@ def plan(*, quick: bool = False) -> Plan:
     >>> len(plan(quick=True).models), plan(quick=True).severities
     (5, (0, 3))
     """
-    found = models()
+    every = models()
     if quick:
-        few = tuple(model for model in found if model.name in _QUICK_MODELS)
+        few = tuple(model for model in every if model.name in _QUICK_MODELS)
         metrics = ("error", "nll", "brier", "rank-series-l2", "debiased-15-l2", "ece-width-15-l1", "ece-mass-100-l1")
         return Plan(few, _QUICK_DATA, (0, 3), (0,), ("top-label",), metrics)
-    return Plan(tuple(found), tuple(SHIFTS), SEVERITIES, _SEEDS, ("top-label", "class-wise"), ("paper-grid",))
+    return Plan(tuple(every), tuple(SHIFTS), SEVERITIES, _SEEDS, ("top-label", "class-wise"), ("paper-grid",))
 
 
 def make_example(

@@ -41,14 +41,14 @@ def log_probabilities(model: Model, x: Array, y: Labels, sets: list[Array], seed
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    found = []
+    logits = []
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small networks stop before they have converged, as they are meant to
         fitted = model.make(seed).fit(x, y)
         for rows in sets:
             probs = _probabilities(fitted, rows)
-            found.append(np.log((1 - _FLOOR) * probs + _FLOOR / probs.shape[1]).astype(np.float32))
-    return found
+            logits.append(np.log((1 - _FLOOR) * probs + _FLOOR / probs.shape[1]).astype(np.float32))
+    return logits
 
 
 def _probabilities(fitted: Any, x: Array) -> Array:

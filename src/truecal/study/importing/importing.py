@@ -67,9 +67,9 @@ def import_table(
         rows = _joined(rows, _with_jobs(extra))
     _refuse_twice(rows)
     bins = [] if diagrams is None else diagram_rows(read_table(diagrams), _raw_jobs(rows))
-    found = Store(store)
-    _write(found, rows, bins, covariates, notes, name or preset or os.path.basename(table))
-    return found
+    target = Store(store)
+    _write(target, rows, bins, covariates, notes, name or preset or os.path.basename(table))
+    return target
 
 
 def _with_jobs(rows: Any) -> Any:
@@ -112,8 +112,8 @@ def _described(rows: Any, about: Any) -> tuple[Any, list[str]]:
     names = [name for name in about.columns if name != "model"]
     rows = rows.drop([name for name in names if name in rows.columns])
     key = about.with_columns(polars().col("model").cast(polars().String)).unique("model", keep="first")
-    found = rows.join(key, on="model", how="left", maintain_order="left")
-    return found, [name for name in names if name not in RESULTS]
+    joined = rows.join(key, on="model", how="left", maintain_order="left")
+    return joined, [name for name in names if name not in RESULTS]
 
 
 def _refuse_twice(rows: Any) -> None:

@@ -42,22 +42,22 @@ def mapped(table: Any, path: str | os.PathLike[str]) -> tuple[Any, list[str], li
         problems.add(top.line, "give metrics (a column for each), or metric and value under columns (a long table)")
     problems.refuse()
     need_columns(table, (*map(str, columns.values()), *map(str, metrics), *covariates), "the table")
-    found = table.select(
+    rows = table.select(
         *(pl.col(str(column)).alias(name) for name, column in columns.items()),
         *(pl.lit(value).alias(name) for name, value in constants.items()),
         *(pl.col(name) for name in (*metrics, *covariates) if name not in columns.values()),
     )
     if metrics:
-        kept = [name for name in found.columns if name not in metrics]
-        found = found.unpivot(list(metrics), index=kept, variable_name="metric", value_name="value")
-        found = found.with_columns(pl.col("metric").replace(metrics))
+        kept = [name for name in rows.columns if name not in metrics]
+        rows = rows.unpivot(list(metrics), index=kept, variable_name="metric", value_name="value")
+        rows = rows.with_columns(pl.col("metric").replace(metrics))
     for name, value in _DEFAULTS.items():
-        if name not in found.columns:
-            found = found.with_columns(pl.lit(value).alias(name))
-    found = found.with_columns(pl.col("value").cast(pl.Float64, strict=False).fill_nan(None))
-    empty = found.filter(pl.col("value").is_null()).height
+        if name not in rows.columns:
+            rows = rows.with_columns(pl.lit(value).alias(name))
+    rows = rows.with_columns(pl.col("value").cast(pl.Float64, strict=False).fill_nan(None))
+    empty = rows.filter(pl.col("value").is_null()).height
     notes = [f"{empty} numbers of the table are missing"] if empty else []
-    return _named(found.filter(pl.col("value").is_not_null())), covariates, notes
+    return _named(rows.filter(pl.col("value").is_not_null())), covariates, notes
 
 
 def _plain(items: dict[str, Entry]) -> dict[str, Any]:

@@ -50,16 +50,16 @@ def long_table(table: Any) -> tuple[Any, list[str]]:
     """Rows of a store's results from the public table, with the raw names beside them, and what to know about them."""
     pl = polars()
     need_columns(table, _NEEDED, "the table of measurements")
-    found = table
+    rows = table
     for name in ("RawModelName", "use_dataset_labelset", "rescaling_method", "corruption_type", "severity"):
-        if name not in found.columns:
-            found = found.with_columns(pl.lit(None).alias(name))
-    known = {name: metric_of(str(name)) for name in found["Metric"].unique().to_list()}
+        if name not in rows.columns:
+            rows = rows.with_columns(pl.lit(None).alias(name))
+    known = {name: metric_of(str(name)) for name in rows["Metric"].unique().to_list()}
     notes = [f"the metric {name!r} is unknown and left out" for name, pair in sorted(known.items()) if pair is None]
     pairs = {name: pair for name, pair in known.items() if pair is not None}
     if not pairs:
         raise InputError("no metric of the table is known; give a mapping file instead of the preset")
-    found = found.filter(pl.col("Metric").is_in(list(pairs))).with_columns(
+    rows = rows.filter(pl.col("Metric").is_in(list(pairs))).with_columns(
         pl.col("RawModelName").fill_null(pl.col("ModelName")).cast(pl.String).alias("raw_model"),
         pl.col("DatasetName").cast(pl.String).alias("raw_dataset"),
         pl.col("ModelFamily").cast(pl.String).alias("family"),
@@ -70,17 +70,17 @@ def long_table(table: Any) -> tuple[Any, list[str]]:
         _text("corruption_type").alias("corruption"),
         _text("rescaling_method").fill_null("none").alias("recalibrator"),
     )
-    odd = sorted(set(found["recalibrator"].unique()) - set(_RESCALING))
+    odd = sorted(set(rows["recalibrator"].unique()) - set(_RESCALING))
     if odd:
         raise InputError(f"the rescaling method {odd[0]!r} is unknown; known are {', '.join(filter(None, _RESCALING))}")
-    found = found.with_columns(
+    rows = rows.with_columns(
         pl.col("recalibrator").replace_strict(_RESCALING),
         pl.when(pl.col("metric") == "error").then(1 - pl.col("value")).otherwise("value").alias("value"),
         _dataset().alias("dataset"),
-        _model(found).alias("model"),
+        _model(rows).alias("model"),
         _selection(),
     )
-    return found, notes
+    return rows, notes
 
 
 def _number(name: str) -> Any:
@@ -148,14 +148,14 @@ def diagram_rows(table: Any, jobs: dict[tuple[str, str], str]) -> list[dict[str,
 
 
 def _bins(row: dict[str, Any], count: int) -> list[dict[str, Any]]:
-    found = []
+    pairs = []
     for k in range(count):
         confidence, outcome, size = (row.get(f"{name}_{k}") for name in ("conf", "acc", "count"))
         if confidence is None or outcome is None or not size or confidence != confidence or outcome != outcome:
             continue
         low, high = row.get(f"edge_{k}"), row.get(f"edge_{k + 1}")
         one = {"bin": k, "count": float(size), "confidence": float(confidence), "outcome": float(outcome)}
-        found.append(
+        pairs.append(
             {**one, "low": k / count if low is None else low, "high": (k + 1) / count if high is None else high}
         )
-    return found
+    return pairs

@@ -131,8 +131,8 @@ def compare_interventions(
         for seed in plan.seeds:
             preds, warned = _test_predictions(kind, strength, seed, data, outputs)
             notes += [note for note in warned if note not in notes]
-            found = numbers(preds, plan.lenses, seed=seed)
-            findings += [Finding(kind, _shown(strength), seed, number) for number in found]
+            measured = numbers(preds, plan.lenses, seed=seed)
+            findings += [Finding(kind, _shown(strength), seed, number) for number in measured]
     rows = {side: len(getattr(data, side).labels) for side in ("train", "validation", "test")}
     originals = len(np.unique(data.test.original))
     return Comparison(plan, choice, tuple(findings), rows | {"test originals": originals}, tuple(notes))

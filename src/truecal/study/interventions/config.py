@@ -95,7 +95,7 @@ class _Reader:
         known = ("name", "data", "model", "training", "seeds", "interventions", "accuracy_loss", "lenses")
         top = self.problems.keys(self.root, known, what="the file", required=("data",))
         empty = Entry({}, self.root.line)
-        found = Plan(
+        plan = Plan(
             name=str(top["name"].plain()) if "name" in top else self.stem,
             data=self._data(top.get("data", empty)),
             training=self._training(top.get("model", empty), top.get("training", empty)),
@@ -106,7 +106,7 @@ class _Reader:
             lines=self.lines,
         )
         self.problems.refuse()
-        return found
+        return plan
 
     def _data(self, entry: Entry) -> DataPlan:
         given = self.problems.keys(entry, ("set", "file", "logits", "validation", "test", "seed"), what="data")
@@ -168,13 +168,13 @@ class _Reader:
     def _seeds(self, entry: Entry | None) -> tuple[int, ...]:
         if entry is None:
             return (0, 1, 2, 3, 4)
-        found = [item.plain() for item in self.problems.items(entry, what="seeds")]
-        bad = [seed for seed in found if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**31]
+        seeds = [item.plain() for item in self.problems.items(entry, what="seeds")]
+        bad = [seed for seed in seeds if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**31]
         if bad:
             self.problems.add(entry.line, f"seeds must be whole numbers of at least 0, not {bad[0]!r}")
-        elif len(set(found)) < len(found):
+        elif len(set(seeds)) < len(seeds):
             self.problems.add(entry.line, "a seed is given twice; each makes one model")
-        return tuple(found)
+        return tuple(seeds)
 
     def _interventions(self, entry: Entry | None) -> Mapping[str, tuple[Strength, ...]]:
         if entry is None:
@@ -190,7 +190,7 @@ class _Reader:
         if _KNOWN[name] == (None,):
             self.problems.add(entry.line, f"{name} has no strength to choose; write '{name}:' alone")
             return (None,)
-        found: list[Strength] = []
+        strengths: list[Strength] = []
         for item in self.problems.items(entry, what=f"the strengths of {name}"):
             value = item.plain()
             number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -205,10 +205,10 @@ class _Reader:
                 fine, words = number and low < value < high, f"numbers above {low:g} and below {high:g}"
             if not fine:
                 self.problems.add(item.line, f"the strengths of {name} must be {words}, not {value!r}")
-            elif value in found:
+            elif value in strengths:
                 self.problems.add(item.line, f"the strength {value} of {name} is given twice")
-            found.append(value)
-        return tuple(found)
+            strengths.append(value)
+        return tuple(strengths)
 
     def _lenses(self, entry: Entry) -> LensPlan:
         usual = LensPlan()
@@ -236,20 +236,20 @@ class _Reader:
         )
 
     def _groupings(self, entry: Entry) -> Mapping[str, Groups]:
-        found: dict[str, Groups] = {}
+        groups: dict[str, Groups] = {}
         if not isinstance(entry.value, dict):
             self.problems.add(entry.line, "groupings must name groupings, each with named groups of classes")
-            return found
+            return groups
         for name, grouping in entry.value.items():
             self.lines[f"grouping {name}"] = grouping.line
             if not isinstance(grouping.value, dict) or len(grouping.value) < 2:
                 self.problems.add(grouping.line, f"grouping {name!r} must have at least two named groups of classes")
                 continue
-            found[name] = {
+            groups[name] = {
                 group: tuple(item.plain() for item in self.problems.items(members, what=f"group {group!r}"))
                 for group, members in grouping.value.items()
             }
-        return found
+        return groups
 
     def _scale(self, entry: Entry) -> Mapping[str, tuple[float, float]]:
         try:

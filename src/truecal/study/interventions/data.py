@@ -50,10 +50,10 @@ def load_data(plan: DataPlan) -> Data:
     parts = []
     for rows, copies in zip(sides, COPIES, strict=True):
         own = rows if plan.source != "warped-digits" else rows.repeat(copies)
-        found = inputs[own]
+        images = inputs[own]
         if plan.source == "warped-digits":
-            found = _warped(found, rng)
-        parts.append(Part(np.ascontiguousarray(found, np.float32), labels[own], own))
+            images = _warped(images, rng)
+        parts.append(Part(np.ascontiguousarray(images, np.float32), labels[own], own))
     return Data(parts[0], parts[1], parts[2], classes)
 
 
@@ -97,8 +97,8 @@ def _digits() -> tuple[Images, Labels, tuple[object, ...]]:
         from sklearn.datasets import load_digits
     except ImportError as error:
         raise MissingExtraError.of("scikit-learn", "sklearn") from error
-    found = load_digits()
-    return (found.images / 16).astype(np.float32), found.target.astype(np.int64), tuple(range(10))
+    digits = load_digits()
+    return (digits.images / 16).astype(np.float32), digits.target.astype(np.int64), tuple(range(10))
 
 
 def _warped(images: Images, rng: np.random.Generator) -> Images:
@@ -106,14 +106,14 @@ def _warped(images: Images, rng: np.random.Generator) -> Images:
     from scipy.ndimage import affine_transform
 
     middle = (np.array(images.shape[1:]) - 1) / 2
-    found = np.empty_like(images)
+    moved = np.empty_like(images)
     for i, image in enumerate(images):
         turn = np.deg2rad(rng.uniform(-_TURN, _TURN))
         cosine, sine = np.cos(turn), np.sin(turn)
         matrix = np.array([[cosine, -sine], [sine, cosine]]) / rng.uniform(1 - _SIZE, 1 + _SIZE)
         offset = middle - matrix @ (middle + rng.uniform(-_MOVE, _MOVE, 2))
-        found[i] = affine_transform(image, matrix, offset, order=1)
-    return found + rng.normal(scale=_NOISE, size=images.shape).astype(np.float32)
+        moved[i] = affine_transform(image, matrix, offset, order=1)
+    return moved + rng.normal(scale=_NOISE, size=images.shape).astype(np.float32)
 
 
 def _from_file(path: Path) -> tuple[Images, Labels, tuple[object, ...]]:

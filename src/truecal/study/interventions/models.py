@@ -61,18 +61,18 @@ def outputs_of_all(
     asked = jobs(plan)
     setting = _setting(plan.training, data)
     keys = {job: _key(setting, job) for job in asked}
-    found: dict[Job, Outputs] = {}
+    judged: dict[Job, Outputs] = {}
     for job in asked:
         arrays = kept.read(keys[job])
         if arrays.keys() >= {"validation", "test"}:
-            found[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
-    progress(parallel.Step("taken from earlier runs" if found else "starting", len(found), len(asked)))
-    missing = [job for job in asked if job not in found]
+            judged[job] = Outputs(arrays["validation"], arrays["test"])  # type: ignore[arg-type]
+    progress(parallel.Step("taken from earlier runs" if judged else "starting", len(judged), len(asked)))
+    missing = [job for job in asked if job not in judged]
     for job, outputs in _trained(missing, plan.training, data, workers):
         kept.add(keys[job], {"validation": outputs.validation, "test": outputs.test})  # type: ignore[dict-item]
-        found[job] = outputs
-        progress(parallel.Step(str(job), len(found), len(asked)))
-    return {job: found[job] for job in asked}
+        judged[job] = outputs
+        progress(parallel.Step(str(job), len(judged), len(asked)))
+    return {job: judged[job] for job in asked}
 
 
 def _trained(missing: list[Job], recipe: recipes.Recipe, data: Data, workers: int) -> Iterator[tuple[Job, Outputs]]:

@@ -80,7 +80,7 @@ def summed(findings: tuple[Finding, ...]) -> tuple[Summed, ...]:
     for finding in findings:
         key = (finding.intervention, *(getattr(finding.number, name) for name in _KEYS))
         groups.setdefault(key, {})[finding.seed] = finding
-    found = []
+    summaries = []
     for (kind, lens, selection, metric), by_seed in groups.items():
         values = np.array([f.number.value for f in by_seed.values()])
         base = groups.get((BASELINE, lens, selection, metric), {})
@@ -93,7 +93,7 @@ def summed(findings: tuple[Finding, ...]) -> tuple[Summed, ...]:
             reach = float(stdtrit(len(gaps) - 1, 0.975)) * gap_sd / len(gaps) ** 0.5
             low, high = float(gaps.mean()) - reach, float(gaps.mean()) + reach
         calibrated = [f.number.if_calibrated for f in by_seed.values() if f.number.if_calibrated is not None]
-        found.append(
+        summaries.append(
             Summed(
                 kind,
                 next(iter(by_seed.values())).strength,
@@ -108,4 +108,4 @@ def summed(findings: tuple[Finding, ...]) -> tuple[Summed, ...]:
                 difference_high=high,
             )
         )
-    return tuple(found)
+    return tuple(summaries)

@@ -57,8 +57,8 @@ def measure_lens(
         only = as_rows(lens.sample(preds)) if sample is None else sample
         if only.unit == "clusters" and intervals:
             return [_clustered(preds, lens, only, metric, intervals, level) for metric in metrics]
-        told = only.independent and not only.pooled and intervals
-        return [_alone(_sorted(only.profile), metric, told, level) for metric in metrics]
+        wanted = only.independent and not only.pooled and intervals
+        return [_alone(_sorted(only.profile), metric, wanted, level) for metric in metrics]
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
     notes: dict[Metric, list[str]] = {metric: [] for metric in metrics}
     n = 0
@@ -68,12 +68,12 @@ def measure_lens(
             power, _, reasons = _found(part, metric, level)
             powers[metric].append(power)
             notes[metric] += [text for text in reasons if text not in notes[metric]]
-    found = []
+    measured = []
     for metric in metrics:
         estimator = metric.estimator()
         power = combined(np.concatenate(powers[metric]), shares, estimator.power_norm)
-        found.append(Found(metric, float(estimator.root(power)), n, warnings=tuple(notes[metric])))
-    return found
+        measured.append(Found(metric, float(estimator.root(power)), n, warnings=tuple(notes[metric])))
+    return measured
 
 
 def as_rows(sample: tc.Sample) -> tc.Sample:

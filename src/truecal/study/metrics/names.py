@@ -115,8 +115,8 @@ def metrics_of(names: tuple[str, ...], lens: str) -> tuple[Metric, ...]:
     ['nll']
     """
     expanded = [one for name in names for one in (_grid(lens) if name == GRID else (name,))]
-    found = [parse_metric(name) for name in dict.fromkeys(expanded)]
-    return tuple(metric for metric in found if metric.whole == (lens == ""))
+    metrics = [parse_metric(name) for name in dict.fromkeys(expanded)]
+    return tuple(metric for metric in metrics if metric.whole == (lens == ""))
 
 
 def _grid(lens: str) -> tuple[str, ...]:

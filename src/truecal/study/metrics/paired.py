@@ -68,12 +68,12 @@ class Draws:
         ]
         drawn = self.groups.times[:, :-2] @ np.column_stack([sizes, *sums])
         means = drawn[:, 1:] / np.where(drawn[:, :1] > 0, drawn[:, :1], 1.0)
-        found = []
+        intervals = []
         for metric, mean in zip(finite, means.T, strict=True):
             moved = 2 * values[metric] - mean
             low, high = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2])
-            found.append(Drawn(metric, moved, float(low), float(high)))
-        return found
+            intervals.append(Drawn(metric, moved, float(low), float(high)))
+        return intervals
 
 
 @lru_cache(2)  # one file after the other has the same rows

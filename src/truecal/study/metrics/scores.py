@@ -30,13 +30,13 @@ def measure_scores(
     from scipy.special import ndtri
 
     z = float(ndtri((1 + level) / 2)) if intervals else None
-    found = []
+    values = []
     for metric in metrics:
         if metric.kind == "abstaining":
-            found.append(_abstaining(metric, preds, level, intervals=intervals))
+            values.append(_abstaining(metric, preds, level, intervals=intervals))
         else:
-            found.append(_mean(metric, rows[metric], preds, z))
-    return found
+            values.append(_mean(metric, rows[metric], preds, z))
+    return values
 
 
 def row_scores(metric: Metric, preds: tc.Predictions, top: tc.Sample) -> Float64s:

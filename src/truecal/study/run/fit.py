@@ -79,7 +79,7 @@ def learn(path: Path, source: Source, recalibrator: str, options: Options, rows:
     confidence = np.maximum(top, 1 - top) if preds.probs.ndim == 1 else top
     fitted, notes = _fitted(recalibrator, options.columns.kind, held, learnt)
     after = None if fitted is None else fitted.recalibrate(preds, held.judged(learnt))
-    found = Fit(
+    fit = Fit(
         source.model,
         source.dataset,
         source.seed,
@@ -96,8 +96,8 @@ def learn(path: Path, source: Source, recalibrator: str, options: Options, rows:
         notes=notes,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(asdict(found), indent=1))
-    return found
+    write_whole(path, json.dumps(asdict(fit), indent=1))
+    return fit
 
 
 def _maps() -> Any:

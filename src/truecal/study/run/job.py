@@ -118,11 +118,11 @@ def fingerprint(path: Path, *, by_content: bool) -> tuple[object, ...]:
     """What tells a file from one that was there before: its size and times (of the last write, and of the last change of
     any kind, which cannot be set back), or its content."""
     try:
-        found = path.stat()
+        status = path.stat()
         if not by_content:
-            return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+            return status.st_size, status.st_mtime_ns, status.st_ctime_ns
         with path.open("rb") as file:
-            return found.st_size, hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+            return status.st_size, hashlib.file_digest(file, "blake2b").hexdigest()[:32]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
@@ -134,7 +134,7 @@ def evaluate(job: Job, fits: Path) -> Evaluated:
     """All numbers wanted of a job; `fits` is the folder of what recalibrators learnt."""
     options = job.options
     rows = load_rows(job.source.path, options.columns)
-    found = Evaluated()
+    evaluated = Evaluated()
     who = {name: getattr(job.source, name) for name in ("model", "family", "size", "dataset", "severity", "seed")}
     for recalibrator, fit, preds in _variants(job, rows, fits):
         about = {"fit_on": None, "fit_rows": None} if fit is None else {"fit_on": fit.dataset, "fit_rows": fit.rows}
@@ -142,13 +142,13 @@ def evaluate(job: Job, fits: Path) -> Evaluated:
         for selection, chosen, warned in _selected(preds, options):
             base = {"job": job.name, "recalibrator": recalibrator, "selection": selection}
             for lens, numbers, bins, drawn in _measured(chosen, job, paired=selection == "all"):
-                found.diagrams += [{**base, "lens": lens, **row} for row in bins]
-                found.draws += [{**base, "lens": lens, "metric": d.metric.name, "values": d.values} for d in drawn]
+                evaluated.diagrams += [{**base, "lens": lens, **row} for row in bins]
+                evaluated.draws += [{**base, "lens": lens, "metric": d.metric.name, "values": d.values} for d in drawn]
                 records = (_record(one, options, (*notes, *warned)) for one in numbers)
-                found.results += [{**who, **base, **about, "lens": lens, **record} for record in records]
+                evaluated.results += [{**who, **base, **about, "lens": lens, **record} for record in records]
     if fingerprint(job.source.path, by_content=job.by_content) != job.fingerprint:
         raise InputError("it was changed while the study was running; run the study again")
-    return found
+    return evaluated
 
 
 def _record(found: Found, options: Options, notes: tuple[str, ...]) -> dict[str, Any]:
@@ -247,24 +247,24 @@ def _drawn_means(top: tc.Sample, means: dict[Metric, Float64s], level: float) ->
 
 def _drawn(sample: tc.Sample, metrics: Sequence[Metric], level: float) -> list[Drawn]:
     """Errors on the resamples that all models share; those that cannot be resampled are left out."""
-    found: list[Drawn] = []
+    draws: list[Drawn] = []
     for metric in metrics:
         try:
-            found.append(Draws.of(sample).of_estimator(metric, sample, level))
+            draws.append(Draws.of(sample).of_estimator(metric, sample, level))
         except InputError:
             continue
-    return found
+    return draws
 
 
 def _with_ends(numbers: Sequence[Found], drawn: Sequence[Drawn]) -> list[Found]:
     """The same, with intervals from the resamples where there is none by formula."""
     ends = {one.metric: (one.low, one.high) for one in drawn}
-    found = []
+    parts = []
     for one in numbers:
         if one.low is None and one.metric in ends and np.isfinite(one.value):
             one = Found(one.metric, one.value, one.n, *ends[one.metric], one.warnings)
-        found.append(one)
-    return found
+        parts.append(one)
+    return parts
 
 
 def make_lens(name: str, preds: tc.Predictions) -> Lens:

@@ -29,13 +29,13 @@ def predictions_of(
     meta, frame = store.meta(), store.frame()
     if not meta.get("files"):
         raise InputError("this store was imported: it holds numbers, and no predictions to go back to")
-    here = frame.filter(
+    results = frame.filter(
         (pl.col("model") == model) & (pl.col("dataset") == dataset) & (pl.col("severity") == severity)
     ).sort("seed")
-    here = here if seed is None else here.filter(pl.col("seed") == seed)
-    if not here.height:
+    results = results if seed is None else results.filter(pl.col("seed") == seed)
+    if not results.height:
         raise InputError(f"{model!r} has no results on {dataset!r} at severity {severity:g}")
-    job = here["job"][0]
+    job = results["job"][0]
     how = meta["protocol"][job]
     rows = load_rows(Path(meta["files"][job]), Columns.of(meta["columns"]))
     kept = np.ones(len(rows), bool)

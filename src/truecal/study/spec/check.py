@@ -85,11 +85,11 @@ def _references(seen: Sequence[_Peek]) -> dict[object, _Peek]:
     groups: dict[object, list[_Peek]] = {}
     for peek in seen:
         groups.setdefault(peek.source.rows_of, []).append(peek)
-    found = {}
+    references = {}
     for rows, group in groups.items():
         (layout, _), *_ = Counter(peek.layout for peek in group).most_common(1)
-        found[rows] = next(peek for peek in group if peek.layout == layout)
-    return found
+        references[rows] = next(peek for peek in group if peek.layout == layout)
+    return references
 
 
 def _difference(peek: _Peek, other: _Peek, columns: Columns) -> str | None:

@@ -28,13 +28,13 @@ def read_datasets(
         problems.add(entry.line, "datasets must say what each is, such as cifar10-c: {clean: cifar10}")
         return ()
     there = {source.dataset for source in sources}
-    found = []
+    described = []
     for pattern, about in entry.value.items():
         if there and not any(fnmatchcase(name, pattern) for name in there):
             problems.add(about.line, f"datasets describes {pattern!r}, but no prediction file is of that dataset")
         items = problems.keys(about, (*_KEYS, *covariates), what=f"the dataset {pattern!r}")
-        found.append((pattern, _dataset(problems, pattern, items, there)))
-    return tuple(found)
+        described.append((pattern, _dataset(problems, pattern, items, there)))
+    return tuple(described)
 
 
 def _dataset(problems: Problems, pattern: str, items: dict[str, Entry], there: set[str]) -> Dataset:
@@ -60,7 +60,7 @@ def resolve(problems: Problems, options: Options, sources: Sequence[Source], lin
     """The same with a clean dataset for every independent one: the only one there is, unless it names its own."""
     names = dict.fromkeys(source.dataset for source in sources)
     clean = [name for name in names if not options.about(name).independent and options.clean_of(name) == name]
-    found = []
+    resolved = []
     for pattern, about in options.datasets:
         if about.independent and about.by is None and options.split.dataset is None and options.recalibrators:
             if len(clean) != 1:
@@ -68,5 +68,5 @@ def resolve(problems: Problems, options: Options, sources: Sequence[Source], lin
                 problems.add(line, f"{pattern!r} is independent, and {which} could recalibrate it; say by: NAME")
             else:
                 about = replace(about, by=clean[0])
-        found.append((pattern, about))
-    return replace(options, datasets=tuple(found))
+        resolved.append((pattern, about))
+    return replace(options, datasets=tuple(resolved))

@@ -69,20 +69,20 @@ def read_sources(
     """All files of a study in the order of the file, patterns in the order of their paths."""
     if "predictions" not in items:
         return []
-    found: list[Source] = []
+    sources: list[Source] = []
     for entry in problems.items(items["predictions"], what="predictions"):
-        found += _of_entry(problems, entry, folder, covariates)
+        sources += _of_entry(problems, entry, folder, covariates)
     if "models" in items:
-        found = _described(problems, items["models"], found, covariates)
+        sources = _described(problems, items["models"], sources, covariates)
     first: dict[tuple[str, str, float, int], Source] = {}
-    for source in found:
+    for source in sources:
         other = first.setdefault(source.who, source)
         if other is not source:
             same = "this file" if other.path == source.path else str(other.path)
             problems.add(
                 source.line, f"{source.described()} is there twice: {source.path} and {same} (line {other.line})"
             )
-    return found
+    return sources
 
 
 def _of_entry(problems: Problems, entry: Entry, folder: Path, covariates: tuple[str, ...]) -> list[Source]:
@@ -117,11 +117,11 @@ def _of_entry(problems: Problems, entry: Entry, folder: Path, covariates: tuple[
 
 def _put_together(constants: dict[str, Any], parts: dict[str, str]) -> dict[str, str]:
     """Texts that name parts of the path, such as dataset: "imagenet-c-{corruption}"."""
-    found = {}
+    texts = {}
     for name, value in constants.items():
         if isinstance(value, str) and "{" in value:
-            found[name] = _MARK.sub(lambda mark: parts.get(mark.group(1) or "", mark.group(0)), value)
-    return found
+            texts[name] = _MARK.sub(lambda mark: parts.get(mark.group(1) or "", mark.group(0)), value)
+    return texts
 
 
 def _made(problems: Problems, path: Path, line: int, fields: dict[str, Any], entry: Entry) -> list[Source]:
@@ -166,10 +166,10 @@ def _matches(
     wild, regex = wild + glob.escape(pattern[last:]), regex + re.escape(pattern[last:])
     root = Path(pattern).anchor
     paths = glob.glob(wild, root_dir=None if root else folder, recursive=True)
-    found = [(folder / name, match.groupdict()) for name in sorted(paths) if (match := re.fullmatch(regex, name))]
-    if not found:
+    matches = [(folder / name, match.groupdict()) for name in sorted(paths) if (match := re.fullmatch(regex, name))]
+    if not matches:
         problems.add(where.line, f"no file matches {pattern!r} in {folder}")
-    return found
+    return matches
 
 
 def field_value(problems: Problems, name: str, value: Any, line: int, where: str = "") -> Any:
@@ -217,9 +217,9 @@ def _described(problems: Problems, entry: Entry, sources: list[Source], covariat
             problems.add(about.line, f"models describes {model!r}, but no prediction file is of that model")
         items = problems.keys(about, ("family", "size", *covariates), what=f"the model {model!r}")
         known[model] = {name: field_value(problems, name, item.value, item.line) for name, item in items.items()}
-    found = []
+    described = []
     for source in sources:
         about_model = dict(known.get(source.model, {}))
         own = {name: about_model.pop(name) for name in ("family", "size") if name in about_model}
-        found.append(replace(source, **own, covariates=tuple({**about_model, **dict(source.covariates)}.items())))
-    return found
+        described.append(replace(source, **own, covariates=tuple({**about_model, **dict(source.covariates)}.items())))
+    return described

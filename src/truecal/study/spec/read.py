@@ -155,7 +155,7 @@ def _names_of_columns(problems: Problems, entry: Entry, what: str) -> str | tupl
 
 
 def _selections(problems: Problems, entry: Entry) -> tuple[Selected, ...]:
-    found: list[Selected] = []
+    selections: list[Selected] = []
     for member in problems.items(entry, what="selections"):
         items = problems.keys(member, ("name", *_SELECTIONS), what="a selection", required=("name",))
         kinds = [kind for kind in _SELECTIONS if kind in items]
@@ -167,7 +167,7 @@ def _selections(problems: Problems, entry: Entry) -> tuple[Selected, ...]:
         if kinds[0] == "by_label" and isinstance(inner.value, list):  # by_label: [cat, dog]
             inner = Entry({"classes": inner}, inner.line)
         arguments = problems.keys(inner, _SELECTIONS[kinds[0]], what=kinds[0])
-        if name in {"all", *(one.name for one in found)}:
+        if name in {"all", *(one.name for one in selections)}:
             problems.add(member.line, f"there is already a selection {name!r}; give it another name")
         plain = tuple((key, _frozen(value.plain())) for key, value in arguments.items())
         selected = Selected(name or "", kinds[0], plain)
@@ -176,8 +176,8 @@ def _selections(problems: Problems, entry: Entry) -> tuple[Selected, ...]:
         except (InputError, TypeError) as error:
             problems.add(inner.line, f"selection {name!r}: {error}")
             continue
-        found.append(selected)
-    return tuple(found)
+        selections.append(selected)
+    return tuple(selections)
 
 
 def _frozen(value: Any) -> Any:
@@ -196,15 +196,15 @@ def _subsets(problems: Problems, entry: Entry, columns: Columns | None) -> tuple
             entry.line, "class_subsets must give a list of classes for each dataset, such as imagenet-a: [6, 11]"
         )
         return ()
-    found = []
+    subsets = []
     for dataset, listed in entry.value.items():
         classes = tuple(member.plain() for member in problems.items(listed, what=f"the classes of {dataset!r}"))
         if len(set(map(str, classes))) < len(classes):
             problems.add(listed.line, f"the classes of {dataset!r} name a class twice")
         elif len(classes) == 1:
             problems.add(listed.line, f"the classes of {dataset!r} must be at least two")
-        found.append((dataset, classes))
-    return tuple(found)
+        subsets.append((dataset, classes))
+    return tuple(subsets)
 
 
 def _split(problems: Problems, entry: Entry) -> Split:
@@ -224,17 +224,17 @@ def _split(problems: Problems, entry: Entry) -> Split:
 
 
 def _names(problems: Problems, entry: Entry, what: str, refusal: Any) -> tuple[str, ...]:
-    found: list[str] = []
+    listed: list[str] = []
     for member in problems.items(entry, what=f"the list of {what}s" if what != "lens" else "the list of lenses"):
         name = str(member.plain())
         wrong = refusal(name)
         if wrong:
             problems.add(member.line, wrong)
-        elif name in found:
+        elif name in listed:
             problems.add(member.line, f"the {what} {name!r} is listed twice")
         else:
-            found.append(name)
-    return tuple(found)
+            listed.append(name)
+    return tuple(listed)
 
 
 def _known_lens(name: str) -> str | None:

@@ -43,11 +43,11 @@ def interventions(network: Network, experiment: str) -> dict[str, tc.Predictions
         "histogram, equal mass": tc.HistogramBinning(_HISTOGRAM_BINS, input="logits"),
         "histogram, equal width": tc.HistogramBinning(_HISTOGRAM_BINS, scheme="width", input="logits"),
     }
-    found = {BASE: test.preds}
+    outputs = {BASE: test.preds}
     for name, recalibrator in made.items():
         probs = recalibrator.fit(learn, held.preds.labels).predict_proba(apply)
-        found[name] = replace(test.preds, probs=probs)
-    return found
+        outputs[name] = replace(test.preds, probs=probs)
+    return outputs
 
 
 def groups_of(preds: tc.Predictions) -> dict[str, list[int]]:

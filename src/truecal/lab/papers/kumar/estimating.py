@@ -85,8 +85,8 @@ def deviations(name: str, prepare: Prepare, bins: tuple[int, int], what: str) ->
         for count, (estimate, total) in prepare(setting, name, bins).items():
             truth = estimate(np.arange(total))[0]
             for n in SIZES:
-                found = _drawn(setting, f"{what}, {count} bins", estimate, total, n)
-                for kind, values in zip(KINDS, found.T, strict=True):
+                estimates = _drawn(setting, f"{what}, {count} bins", estimate, total, n)
+                for kind, values in zip(KINDS, estimates.T, strict=True):
                     rows.append((count, n, kind, setting.m, truth, *mean_interval((values - truth) ** 2)))
         columns = ("bins", "n", "estimator", "m", "truth", "mean_squared_deviation", "low_90", "high_90")
         table = tidy(columns, rows)
@@ -111,9 +111,9 @@ def histograms(name: str, prepare: Prepare, bins: tuple[int, int], what: str) ->
         rows: list[tuple[Field, ...]] = []
         for count, (estimate, total) in prepare(setting, name, bins).items():
             truth = estimate(np.arange(total))[0]
-            found = np.abs(_drawn(setting, f"{what}, {count} bins", estimate, total, 1000) - truth)
-            edges = np.linspace(0, float(found.max()) or 1.0, 31)
-            for kind, values in zip(KINDS, found.T, strict=True):
+            errors = np.abs(_drawn(setting, f"{what}, {count} bins", estimate, total, 1000) - truth)
+            edges = np.linspace(0, float(errors.max()) or 1.0, 31)
+            for kind, values in zip(KINDS, errors.T, strict=True):
                 counts, _ = np.histogram(values, edges)
                 worst = float(np.quantile(values, 0.95))
                 for low, high, number in zip(edges[:-1], edges[1:], counts, strict=True):

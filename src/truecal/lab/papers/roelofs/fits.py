@@ -164,9 +164,10 @@ def table_3(setting: Setting) -> Experiment:
         for check in checks:
             values = check.known
             if values is None:
-                some = replace(setting, m=check.m, run=run)
+                fewer = replace(setting, m=check.m, run=run)
                 values = (
-                    100 * some.trials({"EW": EW}, {f"{check.name} {check.reading}": check.world}, n=[check.n])[0].values
+                    100
+                    * fewer.trials({"EW": EW}, {f"{check.name} {check.reading}": check.world}, n=[check.n])[0].values
                 )
             paper_data, paper_simulated = TABLE_3[check.name]
             simulated = (float(values.mean()), float(values.std(ddof=1)) / values.size**0.5, paper_simulated)

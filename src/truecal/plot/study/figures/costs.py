@@ -22,10 +22,10 @@ def costs(shown: Shown) -> StudyFigure:
         preds = {model: tc.study.predictions_of(shown.store, model, shown.clean, recalibrator) for model in models}
         panels: list[Panel | None] = []
         for a, b in combinations(models, 2):
-            found = tc.selective.cost_map(preds[a], preds[b])
+            map_of_costs = tc.selective.cost_map(preds[a], preds[b])
             about = {"a": pl.lit(a), "b": pl.lit(b), "recalibrator": pl.lit(recalibrator)}
-            tables.append(found.frame().to_polars().with_columns(**about))
-            panels.append(_map(found, (a, b), shown.when(recalibrator)))
+            tables.append(map_of_costs.frame().to_polars().with_columns(**about))
+            panels.append(_map(map_of_costs, (a, b), shown.when(recalibrator)))
         rows.append(panels)
     return StudyFigure("costs", rows, pl.concat(tables, how="vertical_relaxed"), (), {}, (5.0, 4.0))
 
@@ -34,10 +34,12 @@ def _models(shown: Shown) -> list[str]:
     if shown.choice.models:
         return list(shown.choice.models)
     options = shown.options("none")
-    found = tc.study.error_against_calibration(shown.frame, metric=shown.metric, dataset=shown.clean, **options).frame()
-    here = found.filter((pl.col("dataset") == shown.clean) & (pl.col("severity") == 0)).sort("error")
-    best = here.unique("family", keep="first", maintain_order=True)
-    names = (best if best.height > 1 else here)["model"].to_list()[:_MOST]
+    points = tc.study.error_against_calibration(
+        shown.frame, metric=shown.metric, dataset=shown.clean, **options
+    ).frame()
+    clean = points.filter((pl.col("dataset") == shown.clean) & (pl.col("severity") == 0)).sort("error")
+    best = clean.unique("family", keep="first", maintain_order=True)
+    names = (best if best.height > 1 else clean)["model"].to_list()[:_MOST]
     if len(names) < 2:
         raise InputError("a cost map needs two models")
     return names

@@ -44,8 +44,8 @@ def on(table: Any, dataset: str, severity: float = 0.0) -> Any:
 
 def families(shown: Shown) -> StudyFigure:
     """Figure 1: calibration against error by family; beside it reliability diagrams and histograms of confidence."""
-    found = _on(shown, shown.clean, "none")
-    table = on(found.frame(), shown.clean)
+    points = _on(shown, shown.clean, "none")
+    table = on(points.frame(), shown.clean)
     drawn = diagram_panels(shown, table)
     rows: list[list[Panel | None]] = [[clouds(shown, table, f"{shown.clean}, before recalibration", "none")]]
     for start in range(0, len(drawn), 3):
@@ -54,7 +54,7 @@ def families(shown: Shown) -> StudyFigure:
             rows[0] += part
         else:
             rows.append([None, *part])
-    notes = found.notes if drawn else (*found.notes, "the store holds no reliability diagrams of these models")
+    notes = points.notes if drawn else (*points.notes, "the store holds no reliability diagrams of these models")
     return StudyFigure("families", rows, table, notes, shown.styles)
 
 
@@ -100,10 +100,10 @@ def recalibration(shown: Shown) -> StudyFigure:
     row: list[Panel | None] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = _on(shown, shown.clean, recalibrator)
-        table = on(found.frame(), shown.clean)
+        points = _on(shown, shown.clean, recalibrator)
+        table = on(points.frame(), shown.clean)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in found.notes if note not in notes]
+        notes += [note for note in points.notes if note not in notes]
         row.append(clouds(shown, table, f"{shown.clean}, {shown.when(recalibrator)}", recalibrator))
     return StudyFigure("recalibration", [row], pl.concat(tables), tuple(notes), shown.styles)
 
@@ -118,11 +118,11 @@ def natural(shown: Shown) -> StudyFigure:
     for recalibrator in shown.recalibrators:
         row: list[Panel | None] = []
         for name in names:
-            found = _on(shown, name, recalibrator)
-            part = on(found.frame(), name)
+            points = _on(shown, name, recalibrator)
+            part = on(points.frame(), name)
             row.append(clouds(shown, part, f"{name}, {shown.when(recalibrator)}"))
             tables.append(part.with_columns(recalibrator=pl.lit(recalibrator)))
-            notes += [note for note in found.notes if note not in notes]
+            notes += [note for note in points.notes if note not in notes]
         rows.append(row)
     return StudyFigure("natural", rows, pl.concat(tables), tuple(notes), shown.styles)
 
@@ -134,14 +134,14 @@ def covariate(shown: Shown) -> StudyFigure:
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
         options = shown.options(recalibrator)
-        found = tc.study.covariate_trend(shown.frame, name, metric=shown.metric, dataset=shown.clean, **options)
-        table = on(found.frame(), shown.clean)
+        trend = tc.study.covariate_trend(shown.frame, name, metric=shown.metric, dataset=shown.clean, **options)
+        table = on(trend.frame(), shown.clean)
         if not table.height:
             raise InputError(f"no model on {shown.clean} has a value of {name}")
         words = f"{shown.clean}, {shown.when(recalibrator)}"
         rows.append([_against(shown, table, name, y, words) for y in ("value", "error")])
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in found.notes if note not in notes]
+        notes += [note for note in trend.notes if note not in notes]
     return StudyFigure("covariate", rows, pl.concat(tables), tuple(notes), shown.styles)
 
 

@@ -23,10 +23,10 @@ def residuals(shown: Shown) -> StudyFigure:
     rows: list[list[Panel | None]] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = tc.study.residuals(shown.frame, metrics=names, dataset=shown.clean, **shown.options(recalibrator))
-        table = found.frame().filter(pl.col("severity") == 0)
+        fitted = tc.study.residuals(shown.frame, metrics=names, dataset=shown.clean, **shown.options(recalibrator))
+        table = fitted.frame().filter(pl.col("severity") == 0)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in found.notes if note not in notes]
+        notes += [note for note in fitted.notes if note not in notes]
         rows.append(
             [_residual(shown, table.filter(pl.col("metric") == name), name, shown.when(recalibrator)) for name in names]
         )
@@ -51,10 +51,10 @@ def bins(shown: Shown) -> StudyFigure:
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
         options = shown.options(recalibrator)
-        found = tc.study.bin_trend(shown.frame, dataset=shown.clean, **options)
-        table = found.frame().filter(pl.col("severity") == 0)
+        trend = tc.study.bin_trend(shown.frame, dataset=shown.clean, **options)
+        table = trend.frame().filter(pl.col("severity") == 0)
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in found.notes if note not in notes]
+        notes += [note for note in trend.notes if note not in notes]
         row.append(_bin_panel(table, f"{shown.clean}, {shown.when(recalibrator)}"))
     return StudyFigure("bins", [row], pl.concat(tables, how="vertical_relaxed"), tuple(notes))
 
@@ -72,10 +72,10 @@ def loglog(shown: Shown) -> StudyFigure:
     row: list[Panel | None] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = tc.study.log_fits(shown.frame, metric=shown.metric, **shown.options(recalibrator))
-        tables.append(found.lines().with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in found.notes if note not in notes]
-        row.append(_log_panel(shown, found, shown.when(recalibrator)))
+        fits = tc.study.log_fits(shown.frame, metric=shown.metric, **shown.options(recalibrator))
+        tables.append(fits.lines().with_columns(recalibrator=pl.lit(recalibrator)))
+        notes += [note for note in fits.notes if note not in notes]
+        row.append(_log_panel(shown, fits, shown.when(recalibrator)))
     return StudyFigure("loglog", [row], pl.concat(tables), tuple(notes), shown.styles)
 
 
@@ -142,8 +142,8 @@ def _temperatures(shown: Shown) -> Any:
 def agreement(shown: Shown) -> StudyFigure:
     """Appendix E: how far estimators agree in ranking the models (Kendall's tau)."""
     options = shown.options("none")
-    found = tc.study.rank_agreement(shown.frame, dataset=shown.clean, **options)
-    table = found.frame().filter(pl.col("severity") == 0)
+    coefficients = tc.study.rank_agreement(shown.frame, dataset=shown.clean, **options)
+    table = coefficients.frame().filter(pl.col("severity") == 0)
 
     def draw(ax: Any) -> None:
         AgreementDisplay(frame_of(table)).plot(ax)
@@ -151,4 +151,4 @@ def agreement(shown: Shown) -> StudyFigure:
 
     count = len({*table["metric_a"], *table["metric_b"]})
     side = max(4.2, 0.35 * count + 1.5)
-    return StudyFigure("agreement", [[draw]], table, found.notes, {}, (side, side))
+    return StudyFigure("agreement", [[draw]], table, coefficients.notes, {}, (side, side))

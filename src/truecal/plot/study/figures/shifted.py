@@ -14,10 +14,10 @@ def severities(shown: Shown) -> StudyFigure:
     rows: list[list[Panel | None]] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = _over_types(shown, recalibrator)
-        table = found.frame().with_columns(pl.col("family").fill_null(NO_FAMILY), recalibrator=pl.lit(recalibrator))
+        means = _over_types(shown, recalibrator)
+        table = means.frame().with_columns(pl.col("family").fill_null(NO_FAMILY), recalibrator=pl.lit(recalibrator))
         tables.append(table)
-        notes += [note for note in found.notes if note not in notes]
+        notes += [note for note in means.notes if note not in notes]
         rows.append(
             [
                 _cloud(shown, table.filter(pl.col("family") == family), f"{family}, {shown.when(recalibrator)}")
@@ -62,10 +62,10 @@ def sizes(shown: Shown) -> StudyFigure:
     row: list[Panel | None] = []
     tables, notes = [], []
     for recalibrator in shown.recalibrators:
-        found = _over_types(shown, recalibrator)
-        table = found.frame().filter(pl.col("value_beside_largest").is_not_null())
+        means = _over_types(shown, recalibrator)
+        table = means.frame().filter(pl.col("value_beside_largest").is_not_null())
         tables.append(table.with_columns(recalibrator=pl.lit(recalibrator)))
-        notes += [note for note in found.notes if note not in notes]
+        notes += [note for note in means.notes if note not in notes]
         row.append(_beside(shown, table, shown.when(recalibrator)))
     if not any(table.height for table in tables):
         notes.append("sizes of models are unknown; give them under models, or with --about when importing")

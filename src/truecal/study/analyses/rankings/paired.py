@@ -59,10 +59,10 @@ class PairedDraws:
             & (pl.col("severity") == severity)
             & (pl.col("recalibrator") == recalibrator)
         ).sort("model", "seed")
-        found: dict[str, list[NDArray[Any]]] = {}
+        differences: dict[str, list[NDArray[Any]]] = {}
         for model, values in part.select("model", "values").iter_rows():
-            found.setdefault(model, []).append(np.asarray(values, np.float64))
-        return {model: np.mean(values, axis=0) for model, values in found.items()}
+            differences.setdefault(model, []).append(np.asarray(values, np.float64))
+        return {model: np.mean(values, axis=0) for model, values in differences.items()}
 
 
 def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level: float = 0.95) -> list[Pair]:

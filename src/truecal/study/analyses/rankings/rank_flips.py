@@ -72,15 +72,15 @@ def rank_agreement(
         metrics = results(frame).filter(pl.col("lens").is_in(lenses))["metric"].unique().sort().to_list()
     if isinstance(metrics, str) or len(set(metrics)) * len(set(lenses)) < 2:
         raise InputError(f"agreement needs at least two metrics (or lenses), not {metrics!r} of the lens {lens!r}")
-    found, notes = points(frame, metrics, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset)
+    values, notes = points(frame, metrics, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset)
     label = pl.col("metric")
     if len(lenses) > 1:
         bracket = pl.format("{} [{}]", pl.col("metric"), pl.col("lens"))
         label = pl.when(pl.col("lens") == "").then(pl.col("metric")).otherwise(bracket)
-    found = found.with_columns(label.alias("name"))
+    values = values.with_columns(label.alias("name"))
     rows: list[dict[str, Any]] = []
     remarks = []
-    for condition, part in found.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
+    for condition, part in values.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         ranks = _Ranks.of(part)
         if ranks.left_out:
             remarks.append((f"left out for want of some metric: {', '.join(ranks.left_out)}", named(*condition)))
@@ -93,7 +93,7 @@ def rank_agreement(
     if not rows:
         raise InputError("no condition has two models with all of the metrics")
     table = pl.DataFrame(rows, schema_overrides={"supported_flips": pl.Int64})
-    bare = found.filter(pl.col("low").is_null() | pl.col("high").is_null())["name"].unique().sort().to_list()
+    bare = values.filter(pl.col("low").is_null() | pl.col("high").is_null())["name"].unique().sort().to_list()
     if bare:
         notes.append(f"there are no intervals of {', '.join(bare)}: which flips with them are chance is unknown")
     judged = table.filter(pl.col("supported_flips").is_not_null())
@@ -102,7 +102,7 @@ def rank_agreement(
         notes.append(f"none of the {flips} flips of two models is supported by the intervals: they are within chance")
     elif flips:
         notes.append(f"{supported} of {flips} flips of two models are supported by the intervals of both metrics")
-    return RankAgreement(tuple(notes), table, found)
+    return RankAgreement(tuple(notes), table, values)
 
 
 @dataclass(frozen=True, eq=False)

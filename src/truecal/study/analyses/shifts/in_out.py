@@ -51,8 +51,8 @@ def in_and_out(
     `reference` names the clean dataset of shifted ones (one for all, or one for each); without it a dataset's own severity 0.
     """
     pl = polars()
-    found, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
-    pairs, more = references(conditions(found), reference)
+    points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
+    pairs, more = references(conditions(points), reference)
     if not pairs:
         raise InputError(
             "the results hold no shifted data with a clean version: give severities above 0, or name the clean dataset as reference"
@@ -61,7 +61,7 @@ def in_and_out(
     remarks: list[tuple[str, str]] = []
     parts, rows = [], []
     for out, clean in pairs.items():
-        inside = at(found, *clean).select(
+        inside = at(points, *clean).select(
             "model",
             pl.lit(clean[0]).alias("clean"),
             pl.col("value").alias("inside"),
@@ -70,7 +70,7 @@ def in_and_out(
             pl.col("error").alias("error_inside"),
         )
         names = {"value": "outside", "low": "outside_low", "high": "outside_high", "error": "error_outside"}
-        part = at(found, *out).rename(names).join(inside, on="model", how="inner")
+        part = at(points, *out).rename(names).join(inside, on="model", how="inner")
         if part.is_empty():
             remarks.append((f"no model was judged on {clean[0]} as well", named(*out)))
             continue

@@ -43,8 +43,8 @@ def shift_over_types(
 ) -> ShiftOverTypes:
     """Means over the shifted datasets that share a clean one. `reference` is as in :func:`shift`."""
     pl = polars()
-    found, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
-    pairs, more = references(conditions(found), reference)
+    points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
+    pairs, more = references(conditions(points), reference)
     shifted = {out: clean for out, clean in pairs.items() if out[1] > 0}
     if not shifted:
         raise InputError(
@@ -52,8 +52,8 @@ def shift_over_types(
         )
     parts = []
     for clean in dict.fromkeys(shifted.values()):
-        here = pl.concat([at(found, *out) for out, of in shifted.items() if of == clean])
-        parts.append(pl.concat([at(found, *clean), here]).with_columns(clean=pl.lit(clean[0])))
+        corrupted = pl.concat([at(points, *out) for out, of in shifted.items() if of == clean])
+        parts.append(pl.concat([at(points, *clean), corrupted]).with_columns(clean=pl.lit(clean[0])))
     table = pl.concat(parts)
     rows = [
         {"clean": clean, "severity": severity, "model": model, **_means(part, level)}

@@ -78,8 +78,8 @@ def shift(
     numbers then open their rows.
     """
     pl = polars()
-    found, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
-    there = conditions(found)
+    points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
+    there = conditions(points)
     shifted = sorted({dataset for dataset, severity in there if severity > 0})
     if not shifted:
         raise InputError("the results hold no severity above 0; for shifted data without severities see in_and_out")
@@ -91,8 +91,8 @@ def shift(
         if clean is None or clean not in own:
             notes.append(f"{dataset} has no results at severity 0 to compare with; name its clean dataset as reference")
             continue
-        start = at(found, clean, 0.0).with_columns(pl.lit(dataset).alias("dataset"))
-        rest = found.filter((pl.col("dataset") == dataset) & (pl.col("severity") > 0))
+        start = at(points, clean, 0.0).with_columns(pl.lit(dataset).alias("dataset"))
+        rest = points.filter((pl.col("dataset") == dataset) & (pl.col("severity") > 0))
         base = start.select("model", *(pl.col(name).alias(f"_{name}") for name in ("value", "error", "low", "high")))
         lost = sorted(set(rest["model"]) - set(start["model"]))
         if lost:
