@@ -8,8 +8,9 @@ BENCH := .venv-bench
 LOCK := requirements/dev.lock
 UV := $(shell command -v uv 2> /dev/null)
 INSTALL = $(if $(UV),uv pip install --quiet --python $(1),$(1)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check)
-# One thread of linear algebra for every process of the tests: more would wait for each other.
-ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# One thread of linear algebra for every process of the tests: more would wait for each other. Compiled modules are kept even
+# where the environment says otherwise: the tests start some hundreds of processes, and each would compile them again.
+ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 # One more than there are cores: browsers, kills and clusters wait more than they compute.
 WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 # What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
