@@ -7,6 +7,7 @@ tests run a small part of them.
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -149,13 +150,18 @@ def _drawn(rng: np.random.Generator, rows: int, share: np.ndarray, truth: np.nda
     if rows > _FEW:
         n = rng.multinomial(rows, share, size=many)
         return n.astype(np.float64), rng.binomial(n, np.broadcast_to(truth, n.shape)).astype(np.float64)
-    ladder = np.minimum(np.searchsorted(np.cumsum(share), (np.arange(_STEPS) + 0.5) / _STEPS), len(share) - 1)
-    place = ladder[rng.integers(0, _STEPS, (many, rows), np.uint16)]
+    place = _ladder(share.tobytes())[rng.integers(0, _STEPS, (many, rows))]
     hit = rng.random((many, rows), np.float32) < truth.astype(np.float32)[place]
     place += len(share) * np.arange(many)[:, None]
-    size = many * len(share)
-    found = (np.bincount(place.ravel(), minlength=size), np.bincount(place[hit], minlength=size))
-    return tuple(part.reshape(many, -1).astype(np.float32) for part in found)
+    missed, ones = np.bincount((2 * place + hit).ravel(), minlength=2 * many * len(share)).reshape(many, -1, 2).T
+    return (missed + ones).T.astype(np.float32), ones.T.astype(np.float32)
+
+
+@lru_cache(maxsize=4)
+def _ladder(share: bytes) -> np.ndarray:
+    """The cell of every step of a distribution, whose shares are given as bytes."""
+    reached = np.cumsum(np.frombuffer(share))
+    return np.minimum(np.searchsorted(reached, (np.arange(_STEPS) + 0.5) / _STEPS), len(reached) - 1)
 
 
 def _called(logs: np.ndarray, limit: float) -> np.ndarray:
