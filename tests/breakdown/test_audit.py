@@ -11,6 +11,10 @@ from scipy.stats import binomtest
 
 import truecal as tc
 from truecal.breakdown.findings import printable
+from truecal.breakdown.segments.null import Pairs, _null_draws, joint_null
+from truecal.breakdown.segments.records import Records
+from truecal.breakdown.segments.search import columns_of
+from truecal.breakdown.segments.tables import Tables
 from truecal.errors import FileError, InputError
 from truecal.parallel import Step
 from truecal.plot import AuditDisplay
@@ -98,6 +102,26 @@ def test_calibrated_data_are_rarely_flagged(kind):
         preds = tc.Predictions.from_probs(p, labels.astype(int), columns=columns, clusters=clusters)
         finds += bool(tc.audit(preds).segments)
     assert binomtest(finds, 150, 0.05, alternative="greater").pvalue > 0.001
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_data_and_redraws_are_judged_by_the_same_numbers(counted):
+    """Exact p-values need exchangeable data and redraws: a redraw taken as the data has the same u, bit by bit."""
+    rng = np.random.default_rng(14)
+    columns = {f"c{j}": rng.integers(0, 3, 2000) for j in range(3)}
+    score = rng.beta(2.8, 0.05, 2000)
+    count = rng.integers(1, 50, 2000).astype(float) if counted else None
+    records = Records(
+        score, rng.binomial(1 if count is None else count.astype(int), score).astype(float), columns, count
+    )
+    tables = Tables(records, columns_of(records, None, 50)[0], 2, 50)
+    null = joint_null(records, tables, Pairs.of(tables), 32, 0.5, lambda step: None)
+    redraw = next(_null_draws(records, 32))[:, 5]
+    ones = np.rint(redraw + records.counts * score)
+    again = joint_null(replace(records, ones=ones), tables, Pairs.of(tables), 32, 0.5, lambda step: None)
+    assert again.observed.max() == null.maxima[5]
+    # Other outcomes are judged by other redraws, so that no limit is that of a seed.
+    assert (again.maxima[:5] != null.maxima[:5]).all()
 
 
 def test_clusters_taken_for_rows_would_be_flagged():

@@ -116,6 +116,17 @@ def test_size_does_not_grow_with_rows():
     assert sizes[-1] < 1.2 * sizes[3]
 
 
+def test_many_are_merged_at_once_as_one_by_one():
+    rng = np.random.default_rng(3)
+    c, y = rng.random(900), rng.integers(0, 2, 900)
+    parts = [Sketch.from_arrays(c[i::90], y[i::90]) for i in range(90)]
+    at_once, one_by_one = Sketch().merge(*parts), sum(parts[1:], parts[0])
+    for name in ("edges", "low", "high"):
+        assert (getattr(at_once, name) == getattr(one_by_one, name)).all()
+    assert all((at_once.sums[name] == one_by_one.sums[name]).all() for name in Sketch.SUMS)
+    assert at_once.rows == 900
+
+
 def test_refusals_name_what_is_wrong():
     with pytest.raises(tc.InputError, match=r"row 1 is 1\.5"):
         Sketch.from_arrays([0.5, 1.5], [0, 1])

@@ -7,6 +7,7 @@ tests run a small part of them.
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 import truecal as tc
 from truecal.watch.cells import UnitRows, edges
 from truecal.watch.evidence import starting_weight, unspent_weight
-from truecal.watch.experts import Experts
+from truecal.watch.experts import LOCAL, Experts
 
 Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
 _FEW = 300  # rows of a batch up to which they are drawn one by one, and float32 is exact enough for their sums
@@ -69,12 +70,12 @@ def simulate(
     run_length: int = 1000,
     groups: int = 1,
 ) -> Run:
-    """Watch `streams` independent streams; with `groups`, so many streams are one family, whose first call counts (of "ever")."""
+    """Watch `streams` independent streams; with `groups`, so many streams are one family, whose first call (of "ever") is noted."""
     share, mean = support(scores)
     rng = np.random.default_rng(seed)
     many = streams * groups
     table = Table(Experts.of(tolerance, share * rows, mean), mean, np.float32 if rows <= _FEW else np.float64)
-    ever = np.zeros((many, table.experts), table.kind)
+    ever = np.zeros((table.experts, many), table.kind)
     change = ever.copy()
     never = looks + 1
     first = {name: np.full(streams, never) for name in ("ever", "changed", "daily")}
@@ -82,11 +83,9 @@ def simulate(
         n, ones = _drawn(rng, rows, share, truth(mean, look), many)
         won, entry = table.play(n, ones)
         e_values = table.after(ever, won, entry * starting_weight(look)) + unspent_weight(look)
-        raised = {
-            "ever": _called(np.log(e_values).reshape(streams, groups), -np.log(alpha)),
-            "daily": _daily(n, ones, mean, tolerance, alpha / looks / groups).reshape(streams, groups).any(axis=1),
-        }
+        raised = {"ever": _called(np.log(e_values).reshape(streams, groups), -np.log(alpha))}
         if groups == 1:
+            raised["daily"] = _daily(n, ones, mean, tolerance, alpha / looks)
             raised["changed"] = table.after(change, won, entry) >= run_length
         for name, alarm in raised.items():
             first[name] = np.where((first[name] == never) & alarm, look, first[name])
@@ -99,39 +98,51 @@ class Table:
 
     def __init__(self, experts: Experts, mean: np.ndarray, kind: type = np.float64) -> None:
         bets, self.kind, self.experts = experts.bets(mean), kind, len(experts.prior)
-        self.prior, self.spans = np.exp(experts.prior).astype(kind), experts.spans.astype(kind)
-        everywhere, bins = int((experts.kinds != "local").sum()), self.spans.shape[1]
-        alone = np.flatnonzero(self.spans.sum(axis=1) == 1)  # single bins, in order: runs are sums of them
-        place = experts.bin_of(mean)
-        parts = []
-        for values in bets:
-            local = values[:, everywhere:].reshape(len(mean), len(self.spans), -1)[:, alone]
-            by_bin = [(place == b, local[place == b, b].astype(kind)) for b in range(bins)] if len(alone) else []
-            parts.append((values[:, :everywhere].astype(kind), by_bin))
-        self.tilt, self.cost, self.apart = parts
+        self.prior = np.exp(experts.prior).astype(kind)[:, None]
+        self.everywhere, tilts = int((experts.kinds != "local").sum()), len(LOCAL)
+        runs = [(int(row.argmax()), int(row.argmax() + row.sum())) for row in experts.spans]
+        place = {run: self.everywhere + tilts * i for i, run in enumerate(runs)}
+        # What a run of bins wins is the product of what its parts win: (run, part, part), shorter ones first.
+        self.joined = [
+            tuple(slice(place[run], place[run] + tilts) for run in ((i, end), (i, middle), (middle, end)))
+            for i, end in sorted(runs, key=lambda run: run[1] - run[0])
+            for middle in [max((m for m in range(i + 1, end) if {(i, m), (m, end)} <= set(place)), default=end)]
+            if middle < end
+        ]
+        # Cells are in the order of their scores, so those of a bin are neighbours.
+        ends = np.searchsorted(experts.bin_of(mean), np.arange(len(experts.cuts) + 2))
+        bins = [(slice(*ends[b : b + 2]), place[b, b + 1]) for b in range(len(ends) - 1) if (b, b + 1) in place]
+        self.bins = [(cells, slice(at, at + tilts)) for cells, at in bins]
+        self.tilt, self.cost, self.apart = (np.ascontiguousarray(values.T, kind) for values in bets)
         self.within = experts.tolerance > 0
 
     def play(self, n: np.ndarray, ones: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What every expert of every stream won, and its share at entry; n and ones of shape (streams, cells)."""
-        n, ones = n.astype(self.kind), ones.astype(self.kind)
-        won = np.exp(np.minimum(self._sum((ones, self.tilt), (-n, self.cost)), 60))
+        """What every expert won in every stream, and its share at entry, (experts, streams); n and ones are (streams, cells)."""
+        n, ones = (np.ascontiguousarray(part.T, self.kind) for part in (-n, ones))
+        won = self._factors((ones, self.tilt), (n, self.cost))
         if not self.within:
             return won, self.prior
-        return won, self.prior * 2 / (1 + np.exp(-self._sum((n, self.apart))))
+        return won, 2 * self.prior / (1 + self._factors((n, self.apart)))
 
     def after(self, held: np.ndarray, won: np.ndarray, entry: np.ndarray) -> np.ndarray:
         """Add a start and play the batch, in place; the sum over experts."""
         held += entry
         held *= won
         np.minimum(held, 1e10, out=held)
-        return held.sum(axis=1)
+        return np.asarray(held.sum(axis=0))
 
-    def _sum(self, *parts: tuple) -> np.ndarray:
-        everywhere = sum(rows @ values for rows, (values, _) in parts)
-        by_bins = [np.stack([rows[:, k] @ v for k, v in by_bin], axis=1) for rows, (_, by_bin) in parts if by_bin]
-        if not by_bins:
-            return everywhere
-        return np.concatenate([everywhere, (self.spans @ sum(by_bins)).reshape(len(everywhere), -1)], axis=1)
+    def _factors(self, *parts: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """exp of the sum of all products values @ rows, at most about exp(60)."""
+        factors = np.zeros((self.experts, parts[0][0].shape[1]), self.kind)
+        for rows, values in parts:
+            factors[: self.everywhere] += values[: self.everywhere] @ rows
+            for cells, local in self.bins:
+                factors[local] += values[local, cells] @ rows[cells]
+        for alone in (slice(self.everywhere), *(local for _, local in self.bins)):
+            np.exp(np.minimum(factors[alone], 60), out=factors[alone])
+        for run, first, second in self.joined:
+            np.minimum(factors[first] * factors[second], 1e26, out=factors[run])
+        return factors
 
 
 def _drawn(rng: np.random.Generator, rows: int, share: np.ndarray, truth: np.ndarray, many: int) -> tuple:
@@ -139,13 +150,18 @@ def _drawn(rng: np.random.Generator, rows: int, share: np.ndarray, truth: np.nda
     if rows > _FEW:
         n = rng.multinomial(rows, share, size=many)
         return n.astype(np.float64), rng.binomial(n, np.broadcast_to(truth, n.shape)).astype(np.float64)
-    ladder = np.minimum(np.searchsorted(np.cumsum(share), (np.arange(_STEPS) + 0.5) / _STEPS), len(share) - 1)
-    place = ladder[rng.integers(0, _STEPS, (many, rows))]
+    place = _ladder(share.tobytes())[rng.integers(0, _STEPS, (many, rows))]
     hit = rng.random((many, rows), np.float32) < truth.astype(np.float32)[place]
     place += len(share) * np.arange(many)[:, None]
-    size = many * len(share)
-    found = (np.bincount(place.ravel(), minlength=size), np.bincount(place[hit], minlength=size))
-    return tuple(part.reshape(many, -1).astype(np.float32) for part in found)
+    missed, ones = np.bincount((2 * place + hit).ravel(), minlength=2 * many * len(share)).reshape(many, -1, 2).T
+    return (missed + ones).T.astype(np.float32), ones.T.astype(np.float32)
+
+
+@lru_cache(maxsize=4)
+def _ladder(share: bytes) -> np.ndarray:
+    """The cell of every step of a distribution, whose shares are given as bytes."""
+    reached = np.cumsum(np.frombuffer(share))
+    return np.minimum(np.searchsorted(reached, (np.arange(_STEPS) + 0.5) / _STEPS), len(reached) - 1)
 
 
 def _called(logs: np.ndarray, limit: float) -> np.ndarray:
@@ -240,7 +256,7 @@ def _first(rng: np.random.Generator, held: np.ndarray, ratios: np.ndarray, limit
     return first
 
 
-def families(streams: int, looks: int, kinds: tuple[str, ...] = SCORES) -> None:
+def families(count: int, looks: int, kinds: tuple[str, ...] = SCORES) -> None:
     """Fifty groups within the tolerance: how often any of them is ever called."""
     edge: dict[str, tuple[float, Truth]] = {
         "tolerance 0, calibrated": (0.0, lambda c, _: c),
@@ -248,10 +264,10 @@ def families(streams: int, looks: int, kinds: tuple[str, ...] = SCORES) -> None:
     }
     for (name, (tolerance, truth)), scores in product(edge.items(), kinds):
         called = 0
-        for part in range(0, streams, 20):
+        for part in range(0, count, 20):
             run = simulate(scores, 50, tolerance, truth, streams=20, looks=looks, groups=50, seed=100 + part)
             called += int((run.ever <= looks).sum())
-        print(f"50 groups | {scores} | {name} | any false call in {called} of {streams} families", flush=True)
+        print(f"50 groups | {scores} | {name} | any false call in {called} of {count} families", flush=True)
 
 
 def clusters(streams: int, looks: int, kinds: tuple[str, ...] = SCORES) -> None:
@@ -269,25 +285,27 @@ def clusters(streams: int, looks: int, kinds: tuple[str, ...] = SCORES) -> None:
 
 def _clustered(scores: str, streams: int, looks: int, tolerance: float, off: float, together: bool) -> int:
     """Streams with an alarm; scores are the mean scores of cells, whose gains are looked up."""
+    from scipy.sparse import csr_array
+
     units, size = 10, 10
     share, mean = support(scores)
     experts, rng = Experts.of(tolerance, share * units * size, mean), np.random.default_rng(11)
     table = Table(experts, mean)
     alone = np.arange(len(mean))
     played = [experts.play_rows(UnitRows(mean, np.full(len(mean), y), alone)) for y in (0.0, 1.0)]
-    gained, apart = np.stack([part[0] for part in played]), played[0][1]
-    ever, alarm = np.zeros((streams, table.experts)), np.zeros(streams, bool)
+    gained, apart = (np.concatenate([part[i] for part in played]).astype(np.float32) for i in (0, 1))
+    ever, alarm = np.zeros((table.experts, streams)), np.zeros(streams, bool)
     for look in range(1, looks + 1):
         cell = rng.choice(len(mean), (streams, units, size), p=share)
         y = (rng.random((streams, units, 1)) < mean[cell] + off).astype(int)
         if together:
-            won = np.zeros((streams, table.experts))
-            loss = np.zeros_like(won)
-            for unit in range(units):
-                won += np.log1p(gained[y[:, unit], cell[:, unit]].mean(axis=1))
-                loss += apart[cell[:, unit]].mean(axis=1)
-            entry = np.exp(experts.played(won, loss).entry)
-            won = np.exp(np.minimum(won, 60))
+            # A row is a cell with or without the outcome; all units together are one sparse matrix of ten rows each.
+            cells = cell + len(mean) * y
+            parts = np.full(cells.size, 1 / size, np.float32), cells.ravel(), np.arange(0, cells.size + 1, size)
+            rows = csr_array(parts, shape=(streams * units, len(gained)))
+            won = (1 + rows @ gained).reshape(streams, units, -1).prod(axis=1).T
+            loss = (rows @ apart).reshape(streams, units, -1).sum(axis=1) if tolerance else np.zeros(1, np.float32)
+            entry = np.exp(experts.played(won, loss).entry).T.reshape(table.experts, -1)
         else:
             flat = cell.reshape(streams, -1) + len(mean) * np.arange(streams)[:, None]
             n = np.bincount(flat.ravel(), minlength=streams * len(mean)).reshape(streams, -1)
@@ -328,7 +346,7 @@ if __name__ == "__main__":
     scores_wanted = tuple(kind for kind in SCORES if kind in wanted) or SCORES
     rows_wanted = tuple(int(word) for word in wanted if word.isdigit()) or (300, 50, 5000)
     if "clusters" in wanted:
-        clusters(100, 1000, scores_wanted)
+        clusters(200, 1000, scores_wanted)
     if "advice" in wanted:
         advised(30)
     if "delays" in wanted:
@@ -336,6 +354,6 @@ if __name__ == "__main__":
     if "fastest" in wanted:
         fastest(500)
     if "families" in wanted:
-        families(40, 1000, scores_wanted)
+        families(200, 1000, scores_wanted)
     if "false" in wanted:
         false_alarms(200, 1000, rows_wanted, scores_wanted)

@@ -23,7 +23,7 @@ def test_simulated_streams_have_the_evidence_of_watched_ones(scores, tolerance):
     share, mean = support(scores)
     experts, rng = Experts.of(tolerance, share * 300, mean), np.random.default_rng(1)
     table, watched = Table(experts, mean), [Evidence.none(experts)] * 3
-    ever, change = np.zeros((3, table.experts)), np.zeros((3, table.experts))
+    ever, change = np.zeros((table.experts, 3)), np.zeros((table.experts, 3))
     for look in range(1, 6):
         n, ones = _drawn(rng, 300, share, mean, 3)
         won, entry = table.play(n, ones)

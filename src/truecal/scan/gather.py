@@ -59,9 +59,11 @@ def gather(frame: Any, columns: Columns, lens: Lens) -> Gathered:
     groups = _groups(table, columns.by)
     which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
     sketches: dict[Group, tuple[tc.Sketch, ...]] = {}
+    wanted = {*tc.Sketch.SUMS, "fraction", "low", "high"} & set(table.columns)
+    cells = {name: _numbers(table, name) + 0.0 for name in wanted}  # -0.0 becomes 0.0
     for group, members in _members(groups).items():
         mine = members[key[members] != UNFIT]
-        parts = tuple(_sketch(table, key, mine[which[mine] == k], columns.precision) for k in range(classes))
+        parts = tuple(_sketch(cells, key, mine[which[mine] == k], columns.precision) for k in range(classes))
         if any(part.cells for part in parts):
             sketches[group] = parts
     return Gathered(sketches, unfit, extremes)
@@ -96,12 +98,10 @@ def _members(groups: list[Group]) -> dict[Group, Indices]:
     return dict(zip(numbers, np.split(order, ends[:-1]), strict=True)) if numbers else {}
 
 
-def _sketch(table: Any, key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
-    names = set(table.columns)
-    sums = {name: _numbers(table, name)[rows] for name in tc.Sketch.SUMS if name in names}
-    fraction = _numbers(table, "fraction")[rows].max(initial=0.0) if "fraction" in names else 0.0
-    low, high = _numbers(table, "low")[rows] + 0.0, _numbers(table, "high")[rows] + 0.0  # -0.0 becomes 0.0
-    return tc.Sketch.from_cells(edges_of(key[rows]) + 0.0, sums, low, high, fraction, precision)
+def _sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
+    mine = {name: values[rows] for name, values in cells.items()}
+    fraction = mine["fraction"].max(initial=0.0) if "fraction" in mine else 0.0
+    return tc.Sketch.from_cells(edges_of(key[rows]) + 0.0, mine, mine["low"], mine["high"], fraction, precision)
 
 
 def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> int:

@@ -95,13 +95,18 @@ class Sketch:
         sketch = cls()
         if "w" not in sums:
             sums = {**sums, "w": sums["n"], "ww": sums["n"]}
+        sketch.fraction, sketch.precision = float(fraction), int(precision)
+        if (edges[1:] > edges[:-1]).all():
+            # In order, each once: nothing to add up. So are the many small groups of a scan, which are in a hurry.
+            sketch.edges, sketch.low, sketch.high = (np.array(a, np.float64) for a in (edges, low, high))
+            sketch.sums = {name: np.array(sums[name], np.float64) for name in SUMS}
+            return sketch
         sketch.edges, place = np.unique(edges, return_inverse=True)
         count = len(sketch.edges)
         sketch.sums = {name: np.bincount(place, sums[name], count).astype(np.float64) for name in SUMS}
         sketch.low, sketch.high = np.full(count, np.inf), np.full(count, -np.inf)
         np.minimum.at(sketch.low, place, low)
         np.maximum.at(sketch.high, place, high)
-        sketch.fraction, sketch.precision = float(fraction), int(precision)
         return sketch
 
     def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
@@ -120,22 +125,23 @@ class Sketch:
         )
         return self.merge(Sketch.from_tally(tally, min(8, c.dtype.itemsize)))
 
-    def merge(self, other: "Sketch") -> "Sketch":
-        """Take in all rows of another sketch; returns the sketch itself."""
-        if not isinstance(other, Sketch):
-            raise InputError(f"only a Sketch can be merged into a sketch, not {type(other).__name__}")
-        theirs = other.__getstate__()
-        if not len(theirs["edges"]):
+    def merge(self, *others: "Sketch") -> "Sketch":
+        """Take in all rows of other sketches; returns the sketch itself."""
+        for other in others:
+            if not isinstance(other, Sketch):
+                raise InputError(f"what is merged into a sketch must be a Sketch, not {type(other).__name__}")
+        theirs = [state for state in (other.__getstate__() for other in others) if len(state["edges"])]
+        if not theirs:
             return self
         with self._lock:
-            both = [vars(self), theirs] if self.cells else [theirs]
+            every = [vars(self), *theirs] if self.cells else theirs
             merged = Sketch.from_cells(
-                np.concatenate([s["edges"] for s in both]),
-                {name: np.concatenate([s["sums"][name] for s in both]) for name in SUMS},
-                np.concatenate([s["low"] for s in both]),
-                np.concatenate([s["high"] for s in both]),
-                max(s["fraction"] for s in both),
-                min(s["precision"] for s in both),
+                np.concatenate([s["edges"] for s in every]),
+                {name: np.concatenate([s["sums"][name] for s in every]) for name in SUMS},
+                np.concatenate([s["low"] for s in every]),
+                np.concatenate([s["high"] for s in every]),
+                max(s["fraction"] for s in every),
+                min(s["precision"] for s in every),
             )
             vars(self).update(merged.__getstate__())
         return self
@@ -143,7 +149,7 @@ class Sketch:
     def __add__(self, other: "Sketch") -> "Sketch":
         if not isinstance(other, Sketch):
             return NotImplemented
-        return Sketch().merge(self).merge(other)
+        return Sketch().merge(self, other)
 
     def __radd__(self, other: object) -> "Sketch":
         """So that sum(parts) works."""
