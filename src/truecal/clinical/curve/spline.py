@@ -67,14 +67,10 @@ class SplineCurve:
 
     def at(self, scores: Float64s) -> Float64s:
         """The curve at any scores; between cells (without a spline) the line that joins their rates."""
-        return self.drawn(scores, self.parameters[None])[0]
-
-    def drawn(self, scores: Float64s, parameters: Float64s) -> Float64s:
-        """The curves of several parameter vectors (r, k) at the same scores (n,): (r, n)."""
-        return self.through(scores)(parameters)
+        return self.through(scores)(self.parameters[None])[0]
 
     def through(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
-        """:meth:`drawn` at the same scores for one set of parameters after another."""
+        """What gives the curves of several parameter vectors (r, k) at these scores (n,): (r, n)."""
         count, cell = len(self.coefficients), self.cell_of(scores)
         if count == 0:
             return lambda parameters: np.stack([np.interp(scores, self.cells, row) for row in parameters])
