@@ -1,76 +1,92 @@
-"""How often the intervals hold the truth; `python -m tests.clinical.coverage 500` prints the tables (20 minutes on one core), all
-or those named (numbers, spline, loess, benefit, prevalence, censoring), in all worlds or those named; `rows=300` for other cohorts
-than of 800 rows."""
+"""How often the intervals hold the truth. `python -m tests.clinical.coverage 500` prints the tables of docs/clinical.md (20 minutes
+on one core): all, or those named (numbers, spline, loess, belt, steps, benefit, prevalence, censoring), in the worlds that were
+looked at while methods were chosen (WORLDS), in those kept apart (`kept`), or in those named; `rows=300` for other cohorts than
+of 800 rows, `first=1000` for other seeds."""
 
 import sys
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from scipy.special import betaincinv
 
 import truecal as tc
-from tests.clinical.worlds import NAMES, WORLDS, World
+from tests.clinical.worlds import KEPT, NAMES, WORLDS, World
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.line import calibration_line
 from truecal.clinical.quantity import Quantity
 from truecal.clinical.summaries import brier_score, c_statistic, observed_expected, scaled_brier
 
+Shares = dict[str, float]
 
-def numbers_coverage(world: World, cohorts: int, rows: int, size: int) -> dict[str, float]:
+
+def numbers_coverage(world: World, cohorts: Iterable[tc.Predictions]) -> Shares:
     """Share of cohorts in which each interval of tc.clinical holds the true number; Emax is that over the scores of the cohort."""
-    truth = world.numbers()
-    hits = dict.fromkeys(NAMES, 0)
-    for r in range(cohorts):
-        rng = np.random.default_rng([r, size, rows])
-        preds = world.preds(rng, rows, size)
-        found = tc.clinical(preds, rng=r)
+    truth, found = world.numbers(), []
+    for preds in cohorts:
+        numbers = tc.clinical(preds)
         truth["emax"] = float(np.abs(world.truth(preds.probs) - preds.probs).max())
-        for name in NAMES:
-            number = getattr(found, name)
-            hits[name] += number.low - 1e-9 <= truth[name] <= number.high + 1e-9
-    return {name: count / cohorts for name, count in hits.items()}
+        ends = {name: getattr(numbers, name) for name in NAMES}
+        found.append({name: end.low - 1e-9 <= truth[name] <= end.high + 1e-9 for name, end in ends.items()})
+    return _shares(found)
 
 
-def band_coverage(world: World, cohorts: int, rows: int, size: int, kind: str) -> float:
-    """Share of cohorts in which the simultaneous band holds the whole curve."""
-    hits = 0
-    for r in range(cohorts):
-        curve = tc.flexible_curve(world.preds(np.random.default_rng([r, size, rows]), rows, size), kind)
-        truth = world.truth(curve.score)
-        hits += bool(((curve.lowest <= truth) & (truth <= curve.highest)).all())
-    return hits / cohorts
+def band_coverage(world: World, cohorts: Iterable[tc.Predictions], kind: str) -> Shares:
+    """Share of cohorts in which a simultaneous band holds the whole curve between the 1st and the 99th percentile of the scores."""
+    return _shares([{kind: _holds(world, preds, kind)} for preds in cohorts])
+
+
+def _holds(world: World, preds: tc.Predictions, kind: str) -> bool:
+    if kind == "belt":
+        belt = tc.calibration_belt(preds, levels=(0.95,))
+        score, low, high = belt.score, belt.low[0], belt.high[0]
+    elif kind == "steps":
+        score = np.linspace(*np.quantile(preds.probs, [0.01, 0.99]), 101)
+        low, high = tc.band(tc.OneClass(1)(preds)).at(score)
+    else:
+        curve = tc.flexible_curve(preds, kind)
+        score, low, high = curve.score, curve.lowest, curve.highest
+    truth = world.truth(score)
+    return bool(((low <= truth) & (truth <= high)).all())
 
 
 def benefit_coverage(
-    world: World, cohorts: int, rows: int, size: int, thresholds: tuple[float, ...] = (0.1, 0.2)
-) -> dict[str, float]:
-    """Share of cohorts in which the interval of net benefit holds the true one, at each threshold."""
+    world: World, cohorts: Iterable[tc.Predictions], thresholds: tuple[float, ...] = (0.1, 0.2)
+) -> Shares:
+    """Share of cohorts in which the intervals of net benefit, of what it gains over treating everyone or no one, and of its
+    difference from another model's hold the true ones, at each threshold."""
     p = world.draw(np.random.default_rng(0), 2_000_000)[0]
-    q = world.truth(p)
-    true = {t: float(((p >= t) * (q - (1 - q) * t / (1 - t))).mean()) for t in thresholds}
-    hits = dict.fromkeys(thresholds, 0)
-    for r in range(cohorts):
-        curve = tc.net_benefit(world.preds(np.random.default_rng([r, size, rows]), rows, size), thresholds)
-        for t in thresholds:
-            hits[t] += true[t] in curve.at(t)
-    return {f"{t:g}": count / cohorts for t, count in hits.items()}
+    q, truth, found = world.truth(p), {}, []
+    for t in thresholds:
+        worth = q - (1 - q) * t / (1 - t)
+        net, other = (float(((risk >= t) * worth).mean()) for risk in (p, p**1.3))
+        truth[t] = net, net - max(float(worth.mean()), 0.0), net - other
+    for preds in cohorts:
+        other_risks = tc.Predictions.from_probs(preds.probs**1.3, preds.labels, clusters=preds.clusters)
+        models = tc.net_benefit({"a": preds, "b": other_risks}, thresholds)
+        curve, difference, held = models["a"], models.difference("a", "b"), {}
+        for i, t in enumerate(thresholds):
+            held[f"net benefit at {t:g}"] = truth[t][0] in curve.at(t)
+            held[f"its gain at {t:g}"] = curve.gain_low[i] <= truth[t][1] <= curve.gain_high[i]
+            held[f"its difference at {t:g}"] = difference["low"][i] <= truth[t][2] <= difference["high"][i]
+        found.append(held)
+    return _shares(found)
 
 
-def prevalence_coverage(world: World, cohorts: int, cases: int) -> dict[str, float]:
+def prevalence_coverage(world: World, cohorts: Iterable[int], cases: int) -> Shares:
     """Share of case-control samples, as many events as non-events, in which intervals at the known prevalence hold the truth."""
     truth = world.numbers()
     p, y, _ = world.draw(np.random.default_rng(0), 1_000_000)
     events, others = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
-    hits = dict.fromkeys(("oe", "intercept", "slope", "c_statistic", "brier", "scaled_brier"), 0)
-    for r in range(cohorts):
+    found = []
+    for r in cohorts:
         rng = np.random.default_rng([r, cases])
         rows = np.concatenate([rng.choice(events, cases), rng.choice(others, cases)])
         cohort = Cohort.of(tc.Predictions.from_probs(p[rows], y[rows]), prevalence=float(y.mean()))
-        for name in hits:
-            hits[name] += truth[name] in _one(cohort, name)
-    return {name: count / cohorts for name, count in hits.items()}
+        found.append({name: truth[name] in _one(cohort, name) for name in _QUICK})
+    return _shares(found)
 
 
-def censoring_coverage(cohorts: int, rows: int = 1000) -> dict[str, float]:
+def censoring_coverage(cohorts: Iterable[int], rows: int = 1000) -> Shares:
     """Share of cohorts with about 30 % censored before the horizon in which intervals hold the uncensored truth, and that share."""
     risks = betaincinv(1.5, 3.5, (np.arange(200_000) + 0.5) / 200_000)
     below = np.cumsum(1 - risks) - (1 - risks) / 2
@@ -83,23 +99,13 @@ def censoring_coverage(cohorts: int, rows: int = 1000) -> dict[str, float]:
         "brier": brier,
         "scaled_brier": 1 - brier / (risks.mean() * (1 - risks.mean())),
     }
-    hits, unknown = dict.fromkeys(truth, 0), 0
-    for r in range(cohorts):
+    found = []
+    for r in cohorts:
         risk, time, event = censored_cohort(np.random.default_rng(r), rows)
         known = tc.censoring_weights(time, event, 1.0)
-        unknown += known.unknown
         cohort = Cohort.of(known.predictions(risk))
-        for name in hits:
-            hits[name] += truth[name] in _one(cohort, name)
-    return {name: count / cohorts for name, count in hits.items()} | {"censored": unknown / cohorts / rows}
-
-
-def _one(cohort: Cohort, name: str) -> Quantity:
-    """One number alone, without the slow ones."""
-    if name in ("intercept", "slope"):
-        return getattr(calibration_line(cohort, 0.95), name)
-    found = {"oe": observed_expected, "c_statistic": c_statistic, "brier": brier_score, "scaled_brier": scaled_brier}
-    return found[name](cohort, 0.95)
+        found.append({name: truth[name] in _one(cohort, name) for name in _QUICK} | {"censored": known.unknown / rows})
+    return _shares(found)
 
 
 def censored_cohort(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -110,31 +116,61 @@ def censored_cohort(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np
     return risk, np.minimum(event_time, censored), event_time <= censored
 
 
+_QUICK = ("oe", "intercept", "slope", "c_statistic", "brier", "scaled_brier")
+
+
+def _one(cohort: Cohort, name: str) -> Quantity:
+    """One number alone, without the slow ones."""
+    if name in ("intercept", "slope"):
+        return getattr(calibration_line(cohort, 0.95), name)
+    found = {"oe": observed_expected, "c_statistic": c_statistic, "brier": brier_score, "scaled_brier": scaled_brier}
+    return found[name](cohort, 0.95)
+
+
+def _shares(found: list[dict[str, bool]]) -> Shares:
+    return {name: float(np.mean([held[name] for held in found])) for name in found[0]}
+
+
+TABLES = {
+    "numbers": numbers_coverage,
+    "spline": lambda world, cohorts: band_coverage(world, cohorts, "spline"),
+    "loess": lambda world, cohorts: band_coverage(world, cohorts, "loess"),
+    "belt": lambda world, cohorts: band_coverage(world, cohorts, "belt"),
+    "steps": lambda world, cohorts: band_coverage(world, cohorts, "steps"),
+    "benefit": benefit_coverage,
+}
+
+
 def main() -> None:
-    cohorts = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     asked = sys.argv[2:]
-    rows = next((int(word.removeprefix("rows=")) for word in asked if word.startswith("rows=")), 800)
-    worlds = [world for world in WORLDS if world.name in asked] or WORLDS
-    tables = ("numbers", "spline", "loess", "benefit", "prevalence", "censoring")
-    for what in [table for table in tables if table in asked] or tables:
-        if what == "censoring":
-            print(what, _text(censoring_coverage(cohorts)), flush=True)
-            continue
-        for world in worlds:
-            if what == "prevalence":
-                print(what, world.name, _text(prevalence_coverage(world, cohorts, 300)), flush=True)
-                continue
-            for size in (1, 8):
-                if what == "numbers":
-                    found = numbers_coverage(world, cohorts, rows, size)
-                elif what == "benefit":
-                    found = benefit_coverage(world, cohorts, rows, size)
-                else:
-                    found = {"band": band_coverage(world, cohorts, rows, size, what)}
-                print(what, world.name, f"clusters of {size}:", _text(found), flush=True)
+    options = {"rows": 800, "first": 0} | {k: int(v) for k, _, v in (word.partition("=") for word in asked) if v}
+    seeds = range(options["first"], options["first"] + count)
+    worlds = KEPT if "kept" in asked else [w for w in WORLDS + KEPT if w.name in asked] or WORLDS
+    wanted = [name for name in (*TABLES, "prevalence", "censoring") if name in asked] or [
+        *TABLES,
+        "prevalence",
+        "censoring",
+    ]
+    print("| number |" + "".join(f" {world.name} |" for world in worlds) + "\n|---|" + "---|" * len(worlds))
+    for name in wanted:
+        if name == "censoring":
+            print(_text(censoring_coverage(seeds)), flush=True)
+        elif name == "prevalence":
+            for world in worlds:
+                print(name, world.name, _text(prevalence_coverage(world, seeds, 300)), flush=True)
+        else:
+            cells = []
+            for world in worlds:
+                cells.append([TABLES[name](world, world.cohorts(seeds, options["rows"], size)) for size in (1, 8)])
+                for size, found in zip((1, 8), cells[-1], strict=True):
+                    print(name, world.name, f"clusters of {size}:", _text(found), file=sys.stderr, flush=True)
+            for row in cells[0][0]:
+                texts = [" / ".join(f"{found[row]:.3f}".removeprefix("0") for found in pair) for pair in cells]
+                print(f"| {row} | " + " | ".join(texts) + " |", flush=True)
 
 
-def _text(shares: dict[str, float]) -> str:
+def _text(shares: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
 
 

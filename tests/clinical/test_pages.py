@@ -89,7 +89,7 @@ def test_the_dossier_holds_the_numbers_and_nothing_that_runs(tmp_path):
     found = tc.clinical(PREDS, by="site")
     reader = _Balance()
     reader.feed(page)
-    words = " ".join(reader.text)
+    words = " ".join(reader.text).replace("\xa0", " ")
     assert not reader.open
     assert str(found.slope) in words
     assert str(found.sites["south"].oe) in words

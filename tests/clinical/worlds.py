@@ -1,7 +1,8 @@
 """Simulated cohorts whose true numbers are known, with and without patients that have several rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 from scipy.special import expit, logit, ndtr
@@ -38,6 +39,11 @@ class World:
         p, y, clusters = self.draw(rng, rows, size)
         return tc.Predictions.from_probs(p, y, clusters=clusters, **options)
 
+    def cohorts(self, seeds: Iterable[int], rows: int, size: int) -> Iterator[tc.Predictions]:
+        """One cohort per seed, independent rows (size 1) or clusters of `size` rows."""
+        world = crc32(self.name.encode())  # the luck of one world is not that of the others
+        return (self.preds(np.random.default_rng([r, size, rows, world]), rows, size) for r in seeds)
+
     def numbers(self) -> dict[str, float]:
         """The true value of every number, from 400,000 quadrature points."""
         from scipy.special import ndtri
@@ -68,4 +74,13 @@ WORLDS = (
     World("power", lambda p: p**1.5, 0.0, 1.7),
     World("shifted", lambda p: expit(logit(p) + 0.4), -1.5, 1.2),
     World("rare", lambda p: expit(-1 + 0.7 * logit(p)), -4.0, 1.0),
+)
+
+# Not looked at while methods were chosen: for judging them.
+KEPT = (
+    World("too cautious", lambda p: expit(-0.2 + 1.4 * logit(p)), -0.5, 0.8),
+    World("nearly calibrated", lambda p: expit(0.1 + 0.93 * logit(p)), -1.2, 1.5),
+    World("wave", lambda p: expit(logit(p) + 0.4 * np.sin(1.2 * logit(p))), 0.0, 1.2),
+    World("eight tenths", lambda p: 0.8 * p, -0.8, 1.3),
+    World("uncommon", lambda p: expit(0.5 + 1.1 * logit(p)), -3.3, 0.9),
 )

@@ -126,7 +126,7 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
     known = np.array([not (v is None or v != v) for v in given], bool)
     wrong = [i for i in np.flatnonzero(known) if given[i] not in (0, 1)]
     if wrong:
-        raise InputError(f"outcomes must be 0, 1 or missing: row {wrong[0]} is {given[wrong[0]]!r}")
+        raise InputError(f"outcomes must be 0, 1 or missing: row {wrong[0]} is {given[wrong[0]]}")
     if not known.any():
         raise InputError("every outcome is missing; there is nothing to judge")
     outcome = np.array([int(v) if k else 0 for v, k in zip(given, known, strict=True)], np.intp)
@@ -160,13 +160,14 @@ def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.
         raise InputError(f"time has shape {times.shape} and event {happened.shape}; give one of each per row")
     wrong = np.flatnonzero(~(np.isfinite(times) & (times > 0)))
     if len(wrong):
+        others = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise InputError(
-            f"time must be finite and above 0: row {wrong[0]} is {times[wrong[0]]} (and {len(wrong) - 1} more); a row without "
+            f"time must be finite and above 0: row {wrong[0]} is {times[wrong[0]]}{others}; a row without "
             "follow-up says nothing and must be left out"
         )
     if happened.dtype.kind not in "biuf" or not np.isin(happened, (0, 1)).all():
         row = next((i for i, v in enumerate(happened.tolist()) if v not in (0, 1)), 0)
-        raise InputError(f"event must be 0 (censored) or 1 (happened): row {row} is {happened[row]!r}")
+        raise InputError(f"event must be 0 (censored) or 1 (happened): row {row} is {happened[row]}")
     return times, happened.astype(bool)
 
 

@@ -46,15 +46,23 @@ def quantity(value: float, se: float, df: float, *, level: float, scale: Scale =
     >>> str(quantity(1.0, 0.1, 99, level=0.95, scale="log", method="example"))
     '1.000 [0.820, 1.219]'
     """
-    reach = student(df, level) * se
+    centre, slope = onto(value, scale)
+    reach = student(df, level) * se * slope
+    return Quantity(float(value), back(centre - reach, scale), back(centre + reach, scale), level, float(se), method)
+
+
+def onto(value: float, scale: Scale) -> tuple[float, float]:
+    """A value on a scale, and the derivative of the scale there."""
     if scale == "plain":
-        low, high = value - reach, value + reach
-    elif scale == "log":
-        low, high = value * np.exp(-reach / value), value * np.exp(reach / value)
-    else:
-        odds, factor = value / (1 - value), np.exp(reach / (value * (1 - value)))
-        low, high = odds / factor / (1 + odds / factor), odds * factor / (1 + odds * factor)
-    return Quantity(float(value), float(low), float(high), level, float(se), method)
+        return value, 1.0
+    return (np.log(value), 1 / value) if scale == "log" else (np.log(value / (1 - value)), 1 / (value * (1 - value)))
+
+
+def back(place: float, scale: Scale) -> float:
+    """The value that stands at a place of a scale."""
+    from scipy.special import expit
+
+    return float(place if scale == "plain" else np.exp(place) if scale == "log" else expit(place))
 
 
 def skewed(value: float, se: float, df: float, skewness: float, *, level: float, method: str) -> Quantity:

@@ -8,7 +8,7 @@ import numpy as np
 
 import truecal as tc
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.quantity import Quantity, Scale, student
+from truecal.clinical.quantity import Quantity, Scale, back, onto, student
 from truecal.clinical.result import Heterogeneity, Sites
 from truecal.clinical.summarise import summarise
 from truecal.errors import InputError
@@ -60,8 +60,7 @@ def pooled(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogen
     kept = [n for n in numbers if n.se is not None and n.se > 0 and np.isfinite(n.value)]
     if len(kept) < 2:
         return None
-    x = np.array([_onto(n.value, scale) for n in kept])
-    slope = np.array([_derivative(n.value, scale) for n in kept])
+    x, slope = np.array([onto(n.value, scale) for n in kept]).T
     variance = np.array([float(n.se or 0.0) for n in kept]) ** 2 * slope**2
     k = len(kept)
     tau2 = _between(x, variance)
@@ -72,11 +71,11 @@ def pooled(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogen
     fixed = 1 / variance
     q = float(fixed @ (x - fixed @ x / fixed.sum()) ** 2)
     reach, far = student(k - 1, level) * se, student(max(k - 2, 1), level) * float(np.sqrt(tau2 + se**2))
-    low, value, high = (_back(v, scale) for v in (mean - reach, mean, mean + reach))
+    low, value, high = (back(v, scale) for v in (mean - reach, mean, mean + reach))
     pool = Quantity(value, low, high, level, None, "random effects, Hartung-Knapp")
     i2 = max(0.0, (q - (k - 1)) / q) if q > 0 else 0.0
     p_value = float(chdtrc(k - 1, q))
-    return Heterogeneity(pool, _back(mean - far, scale), _back(mean + far, scale), float(np.sqrt(tau2)), i2, p_value)
+    return Heterogeneity(pool, back(mean - far, scale), back(mean + far, scale), float(np.sqrt(tau2)), i2, p_value)
 
 
 def _between(x: Float64s, variance: Float64s) -> float:
@@ -95,21 +94,3 @@ def _between(x: Float64s, variance: Float64s) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
     return (low + high) / 2
-
-
-def _onto(value: float, scale: Scale) -> float:
-    if scale == "plain":
-        return value
-    return float(np.log(value)) if scale == "log" else float(np.log(value / (1 - value)))
-
-
-def _derivative(value: float, scale: Scale) -> float:
-    if scale == "plain":
-        return 1.0
-    return 1 / value if scale == "log" else 1 / (value * (1 - value))
-
-
-def _back(value: float, scale: Scale) -> float:
-    if scale == "plain":
-        return value
-    return float(np.exp(value)) if scale == "log" else float(1 / (1 + np.exp(-value)))

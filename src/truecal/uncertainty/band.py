@@ -15,6 +15,7 @@ from truecal.types import Float64s, Indices
 
 _DRAWS = 9999  # of the largest run
 _CELLS = 40  # groups of neighbouring scores whose runs are judged: finer steps, but more runs to be right about
+_BLOCK = 1 << 20  # numbers held at a time while the units of runs are counted
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,11 @@ def _effective_runs(profile: Profile, place: Indices, first: Indices, last: Indi
         for w in (weight, weight * profile.outcomes[0])
     )
     effective = np.empty(len(first))
-    every = np.arange(len(unit))
-    for i, (a, b) in enumerate(zip(first, last, strict=True)):
-        inside = rows[b + 1] - rows[a]
-        effective[i] = estimators.effective_size(np.zeros_like(every), inside, ones[b + 1] - ones[a], 1)[0]
+    step = max(1, _BLOCK // len(unit))
+    for start in range(0, len(first), step):
+        a, b = first[start : start + step], last[start : start + step] + 1
+        run = np.repeat(np.arange(len(a)), len(unit))
+        effective[start : start + step] = estimators.effective_size(
+            run, (rows[b] - rows[a]).ravel(), (ones[b] - ones[a]).ravel(), len(a)
+        )
     return effective[None]

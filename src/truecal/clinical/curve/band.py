@@ -131,8 +131,8 @@ def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.rand
         jacobian[smooth, :count] = curve.design(points[smooth])
     jacobian[np.flatnonzero(cell >= 0), count + cell[cell >= 0]] = 1.0
     one = student(curve.df, level)
-    all_ = max(one, critical(jacobian, curve.covariance, curve.df, level, rng))
-    se = _steady(*(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial)))
+    all_ = max(one, float(critical(jacobian, curve.covariance, curve.df, level, rng)))
+    se = steady(*(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial)))
     edges = []
     for factor in (-one, one, -all_, all_):
         edge = outcome.copy()
@@ -175,7 +175,7 @@ def _rate_and_error(values: Float64s, variance: Float64s, local: Float64s) -> tu
     """Rates and their standard errors, of one curve (k,) or of many (r, k). Half an event and half a non-event more, shared out
     like the rows: a tail without events still has some scatter."""
     rate = (np.clip(values, 0.0, 1.0) * local + 0.5) / (local + 1)
-    return rate, _steady(variance, rate * (1 - rate) / local)
+    return rate, steady(variance, rate * (1 - rate) / local)
 
 
 def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float64s:
@@ -219,7 +219,7 @@ def _merged(reactions: Float64s, rng: np.random.Generator) -> Float64s:
     return np.asarray(parts * np.sqrt((reactions**2).sum(axis=0) / np.maximum((parts**2).sum(axis=0), 1e-300)))
 
 
-def _steady(variance: Float64s, binomial: Float64s) -> Float64s:
+def steady(variance: Float64s, binomial: Float64s) -> Float64s:
     """Standard errors (..., k) that are not below those of independent rows times the design effect of the whole curve.
 
     In a tail with few events the scatter between patients is estimated from next to nothing, and mostly too low.
@@ -230,11 +230,14 @@ def _steady(variance: Float64s, binomial: Float64s) -> Float64s:
     return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))
 
 
-def critical(jacobian: Float64s, covariance: Float64s, df: float, level: float, rng: np.random.Generator) -> float:
+def critical(
+    jacobian: Float64s, covariance: Float64s, df: float, level: float | tuple[float, ...], rng: np.random.Generator
+) -> Float64s:
     """The quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for errors e with this covariance (Student's)."""
     size = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian))
     if not (size > 0).any():
         raise InputError("the curve is certain everywhere, which no data can make it; give more rows, or other scores")
-    errors = rng.standard_normal((_DRAWS, len(covariance))) @ estimate.symmetric_root(covariance) @ jacobian.T
-    errors /= np.sqrt(rng.chisquare(df, _DRAWS) / df)[:, None]
-    return float(np.quantile(np.abs(errors[:, size > 0] / size[size > 0]).max(axis=1), level))
+    standard = (jacobian[size > 0] / size[size > 0, None]).T
+    errors = rng.standard_normal((_DRAWS, len(covariance))) @ (estimate.symmetric_root(covariance) @ standard)
+    largest = np.maximum(errors.max(axis=1), -errors.min(axis=1)) / np.sqrt(rng.chisquare(df, _DRAWS) / df)
+    return np.asarray(np.quantile(largest, level))

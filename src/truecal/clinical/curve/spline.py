@@ -1,5 +1,6 @@
 """A flexible calibration curve: logistic regression on a restricted cubic spline of the log odds of the risk."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,25 +67,27 @@ class SplineCurve:
 
     def at(self, scores: Float64s) -> Float64s:
         """The curve at any scores; between cells (without a spline) the line that joins their rates."""
-        return self.drawn(scores, self.parameters[None])[0]
+        return self.through(scores)(self.parameters[None])[0]
 
-    def drawn(self, scores: Float64s, parameters: Float64s) -> Float64s:
-        """The curves of several parameter vectors (r, k) at the same scores (n,): (r, n)."""
-        count = len(self.coefficients)
-        rates = parameters[:, count:]
-        cell = self.cell_of(scores)
+    def through(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
+        """What gives the curves of several parameter vectors (r, k) at these scores (n,): (r, n)."""
+        count, cell = len(self.coefficients), self.cell_of(scores)
         if count == 0:
-            return np.stack([np.interp(scores, self.cells, row) for row in rates])
+            return lambda parameters: np.stack([np.interp(scores, self.cells, row) for row in parameters])
         smooth = (cell < 0) & (scores > 0) & (scores < 1)
+        basis = self.design(scores[smooth]).T
         if smooth.all():
-            return sigmoid(parameters[:, :count] @ self.design(scores).T)
-        values = np.empty((len(parameters), len(scores)))
-        if (cell >= 0).any():
-            values[:, cell >= 0] = rates[:, cell[cell >= 0]]
-        values[:, smooth] = sigmoid(parameters[:, :count] @ self.design(scores[smooth]).T)
-        beyond = (cell < 0) & ~smooth  # 0 or 1 without a row there: the limit of the line
-        values[:, beyond] = scores[beyond]
-        return values
+            return lambda parameters: sigmoid(parameters[:, :count] @ basis)
+        own, beyond = cell >= 0, (cell < 0) & ~smooth  # beyond: 0 or 1 without a row there, the limit of the line
+
+        def curves(parameters: Float64s) -> Float64s:
+            values = np.empty((len(parameters), len(scores)))
+            values[:, own] = parameters[:, count + cell[own]]
+            values[:, smooth] = sigmoid(parameters[:, :count] @ basis)
+            values[:, beyond] = scores[beyond]
+            return values
+
+        return curves
 
 
 def sigmoid(z: Float64s) -> Float64s:
@@ -116,8 +119,7 @@ def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
     if len(different) <= _FEW:
         return _with_cells(cohort, np.unique(cohort.scores[heavy]), None, np.array([]))
     cells = np.unique(cohort.scores[heavy & ~inner])
-    fewest = min(cohort.events, cohort.rows - cohort.events)
-    count = knots if knots is not None else next((k for k, need in _ENOUGH.items() if fewest >= need), 0)
+    count = affordable_knots(cohort) if knots is None else knots
     while True:
         places = _knots(cohort, inner, count)
         design = spline_basis(logit(cohort.scores[inner]), places)
@@ -125,6 +127,12 @@ def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
         if fit.converged or count < 3:
             return _with_cells(cohort, cells, fit, places)
         count -= 1
+
+
+def affordable_knots(cohort: Cohort) -> int:
+    """How many knots its events and non-events pay for; 2 are those of a straight line."""
+    fewest = min(cohort.events, cohort.rows - cohort.events)
+    return next((k for k, need in _ENOUGH.items() if fewest >= need), 2)
 
 
 def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
@@ -147,19 +155,7 @@ def _with_cells(cohort: Cohort, cells: Float64s, fit: logistic.LogisticFit | Non
     if fit is not None:
         inner = (cohort.scores > 0) & (cohort.scores < 1)
         design = spline_basis(logit(cohort.scores[inner]), knots)
-        bread = np.linalg.pinv(fit.information / total, hermitian=True)
-        spread = fit.probs * (1 - fit.probs)
-        # a row draws the curve to itself: its residual is that share too small (the jackknife's correction)
-        pull = (
-            spread
-            * np.einsum("ij,ij->i", design @ bread, design)
-            / total
-            * (1 if cohort.counted else cohort.weights[inner])
-        )
-        residual = (cohort.outcomes[inner] - fit.probs) / np.maximum(1 - pull, 0.1)
-        influence[inner, :count] = (design * residual[:, None]) @ bread
-        chance = cohort.weights[inner] ** (1 if cohort.counted else 2) * spread
-        binomial[:count, :count] = bread @ ((design * chance[:, None]).T @ design) @ bread / total**2
+        influence[inner, :count], binomial[:count, :count] = sandwich(cohort, inner, design, fit)
     rates = np.zeros(len(cells))
     for j, score in enumerate(cells):
         rows = cohort.scores == score
@@ -171,3 +167,19 @@ def _with_cells(cohort: Cohort, cells: Float64s, fit: logistic.LogisticFit | Non
     covariance = cohort.covariance(influence, max(count, 1))
     effective = cohort.degrees(influence)
     return SplineCurve(knots, coefficients, cells, rates, covariance, binomial, cohort.df, effective, converged)
+
+
+def sandwich(
+    cohort: Cohort, rows: NDArray[np.bool_], design: Float64s, fit: logistic.LogisticFit
+) -> tuple[Float64s, Float64s]:
+    """Influence (n, k) of some rows of a cohort on the coefficients fitted to them, and the covariance that these would have if
+    rows were independent and the curve true."""
+    total, weights = cohort.weights.sum(), cohort.weights[rows]
+    bread = np.linalg.pinv(fit.information / total, hermitian=True)
+    spread = fit.probs * (1 - fit.probs)
+    # a row draws the curve to itself: its residual is that share too small (the jackknife's correction)
+    pull = spread * np.einsum("ij,ij->i", design @ bread, design) / total * (1 if cohort.counted else weights)
+    residual = (cohort.outcomes[rows] - fit.probs) / np.maximum(1 - pull, 0.1)
+    chance = weights ** (1 if cohort.counted else 2) * spread
+    binomial = bread @ ((design * chance[:, None]).T @ design) @ bread / total**2
+    return (design * residual[:, None]) @ bread, binomial

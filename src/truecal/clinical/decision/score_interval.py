@@ -27,7 +27,8 @@ def score_interval(
     rows = _independent(cohort, values - mean, (seen * (support - mean[:, None]) ** 2).sum(axis=1))
     reach = student(cohort.df, level) / np.sqrt(rows)
     beyond = support - mean[:, None]
-    return mean, mean - _farthest(seen, -beyond, reach), mean + _farthest(seen, beyond, reach)
+    below, above = np.split(_farthest(np.tile(seen, (2, 1)), np.concatenate([-beyond, beyond]), np.tile(reach, 2)), 2)
+    return mean, mean - below, mean + above
 
 
 def values_of(odds: Float64s, *values: float | Float64s) -> Float64s:
@@ -52,14 +53,17 @@ def _farthest(seen: Float64s, support: Float64s, reach: Float64s) -> Float64s:
     largest = np.maximum(support.max(axis=1), 1e-300)
     spare = np.where(support == largest[:, None], seen, 0.0).sum(axis=1) == 0
 
+    powers = np.stack([np.ones_like(support), support, support**2])
+    weighted, scaled = seen * powers, support / largest[:, None]
+
     def tilted(step: Float64s) -> tuple[Float64s, Float64s]:
         """Mean and variance at steps from 0 to 1 (tilting) and on to 2 (mass moved to the largest value)."""
-        room = 1 - (np.minimum(step, 1.0) / largest)[:, None] * support
-        q = np.divide(seen, room, out=np.zeros_like(seen), where=(seen > 0) & (room > 0))
-        q /= q.sum(axis=1, keepdims=True)
+        room = 1 - np.minimum(step, 1.0)[:, None] * scaled
+        room[room <= 0] = np.inf
+        mass, first, second = (weighted / room).sum(axis=2)
         moved = np.maximum(step - 1, 0.0)
-        first = (1 - moved) * (q * support).sum(axis=1) + moved * largest
-        second = (1 - moved) * (q * support**2).sum(axis=1) + moved * largest**2
+        first = (1 - moved) * first / mass + moved * largest
+        second = (1 - moved) * second / mass + moved * largest**2
         return first, np.maximum(second - first**2, 0.0)
 
     low, high = np.zeros(len(reach)), np.where(spare, 2.0, 1.0 - 1e-12)

@@ -19,6 +19,7 @@ from truecal.report.provenance import Provenance, fingerprint
 
 KINDS = ("tripod-ai",)
 _TABLED = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)  # thresholds in the table of net benefit unless others are given
+_FOREST = 40  # groups whose forest plot fits on a page; more are in the table only
 
 
 def write_dossier(
@@ -173,13 +174,14 @@ def _sites(found: Clinical) -> list[str]:
         for name, r in zip(sites.names, sites.results, strict=True)
     ]
     head = (" x ".join(sites.by), "Events/rows", "Patients", "O/E", "Slope", "ICI", "c-statistic")
-    height = 1.0 + 0.3 * (len(sites.names) + 2)
+    height = min(1.0 + 0.3 * (len(sites.names) + 2), 12.6)  # figure and caption stay on one page
     by = " x ".join(sites.by)
     forests = [
         _figure(
             f"Figure {i}. {text} by {by}.", tc.plot.ForestDisplay.from_sites(sites, name, plot=False), (4.6, height)
         )
         for i, name, text in ((3, "oe", "O/E ratio"), (4, "slope", "Calibration slope"))
+        if len(sites.names) <= _FOREST
     ]
     return [
         element("h2", escaped(f"By {' x '.join(sites.by)}")),
@@ -203,9 +205,9 @@ def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def _cell(text: str) -> str:
-    """A cell; a number with its interval stays on one line."""
+    """A cell; a number may stand above its interval, and neither is broken."""
     number = len(text) <= 30 and text[:1] in "-0123456789"
-    return element("td", escaped(text), class_="number") if number else element("td", escaped(text))
+    return element("td", escaped(text.replace(", ", ",\xa0").replace(" to ", "\xa0to\xa0") if number else text))
 
 
 def _figure(caption: str, display: Any, size: tuple[float, float]) -> str:
