@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, ks_2samp
 
 import truecal as tc
-from truecal.estimate.rank_series.basis import largest_sum
+from truecal.estimate.rank_series.basis import largest_sum, rank_cells
 from truecal.estimate.rank_series.fit import covariance_of, fits, safe
 from truecal.estimate.rank_series.null import _WORDS, Null, _distributions
 
@@ -39,6 +39,13 @@ def test_redraws_have_the_distribution_of_binomial_cells(shape):
     assert np.quantile(quick, 0.95) == pytest.approx(np.quantile(exact, 0.95), rel=0.15)
 
 
+def test_cells_are_in_the_order_of_their_ranks_where_some_are_empty():
+    rng = np.random.default_rng(0)
+    cells = rank_cells(tc.Profile.from_arrays(rng.random(1030), rng.random(1030) < 0.5, rng.integers(1, 4, 1030)))
+    assert (cells.count == 0).any()
+    assert (np.diff(cells.rank[0]) >= 0).all()
+
+
 def test_distribution_functions_are_binomial():
     rows, chance = np.array([1.0, 3.0, 40.0, 1000.0]), np.array([0.3, 1e-6, 0.4, 0.01])
     tables = _distributions(rows, chance)
@@ -54,10 +61,26 @@ def test_redraws_stop_where_the_p_value_is_settled():
     null = null_of(c, rng.random(300) < c)[0]
     large = null.p_value(-1.0, 999, rng)
     assert large == 1.0
-    assert sum(map(len, null._statistics)) == 199
+    assert (len(null._first), len(null._later)) == (199, 0)
     assert null.p_value(1e9, 999, rng) == 0.001
-    assert sum(map(len, null._statistics)) == 999
+    assert (len(null._first), len(null._later)) == (199, 800)
     assert null.p_value(1e9, 50, rng) == pytest.approx(1 / 51)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_single_precision_never_decides(shape):
+    rng = np.random.default_rng(3)
+    c = SHAPES[shape](rng)
+    y = rng.random(len(c)) < c
+    every = null_of(c, y)[0]
+    exact = np.concatenate([every.draw(199, later := np.random.default_rng(4)), every.draw(800, later)])
+    null, again = null_of(c, y)[0], np.random.default_rng(4)
+    null.p_value(1e9, 999, again)
+    assert (null._later >= exact[199:]).all()
+    assert np.quantile(null._later - exact[199:], 0.5) < 0.2
+    # at a redraw itself, where the two could differ most, and between two of them
+    for statistic in (*np.sort(exact)[-100::9], *np.quantile(exact, (0.9, 0.95, 0.99))):
+        assert null.p_value(statistic, 999, again) == (1 + np.count_nonzero(exact >= statistic * (1 - 1e-12))) / 1000
 
 
 def test_p_values_of_calibrated_data_are_uniform_enough():

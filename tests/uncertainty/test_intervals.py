@@ -208,6 +208,17 @@ def test_below_is_wrong_at_most_as_often_as_stated():
     ).mean() > 0.9
 
 
+def test_interval_of_a_batch_is_that_of_each_dataset_alone_with_ties_of_any_number():
+    rng = np.random.default_rng(0)
+    c = np.round(rng.random((3, 2000)) * [[1.0], [0.3], [1.0]], 2)
+    c[2] = np.round(c[2], 1)  # 101, 31 and 11 different scores: the shorter ones end in empty cells
+    y = rng.random(c.shape) < np.clip(c + 0.1 * np.sign(np.sin(40 * c)), 0, 1)
+    together = tc.RankSeries()(tc.Profile.from_arrays(c, y)).interval
+    alone = [tc.RankSeries()(tc.Profile.from_arrays(*one)).interval for one in zip(c, y, strict=True)]
+    np.testing.assert_allclose(together.low, [each.low for each in alone], atol=1e-12)
+    np.testing.assert_allclose(together.high, [each.high for each in alone], atol=1e-12)
+
+
 def test_below_agrees_with_the_interval():
     profile = tc.Profile.from_arrays(*World(Uniform(), Power(1.2)).draw(1000, 1, rng=0))
     high = tc.RankSeries(level=0.9).pivot(profile).interval(0.9)[1][0]

@@ -94,6 +94,12 @@ class Sample:
         units = self.units[self.order]
         return Profile(np.abs(scores), outcomes.astype(np.uint8, copy=False), weights, single=True, units=units)
 
+    @cached_property
+    def places(self) -> Indices:
+        """Where in the profile the scores of every row begin; a row that is absent there has some other's place."""
+        places = np.searchsorted(self.profile.scores[0], np.abs(self.scores))
+        return np.minimum(places, self.profile.rows - 1)
+
     def refuse_several(self) -> None:
         """Raise where one probability per row is needed."""
         if self.several:

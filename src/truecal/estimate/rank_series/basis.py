@@ -5,6 +5,7 @@ Equation numbers are those of the derivation in docs/methods/rank-series.md.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 
@@ -114,6 +115,7 @@ def rank_cells(profile: Profile) -> Cells:
     # the mid-rank (3) of a cell is a difference of its integral up to the cuts: t^2/2 at the end of a group, on the chord within
     area = below**2 / 2 + (here - below) * (below + above) / 2
     rank = np.diff(area, axis=1) * scale[alike] / safe / profile.total[alike, None]
+    rank = np.where(count > 0, rank, here[:, :-1] / profile.total[alike, None])  # in order, where cells are empty too
     c, y, cc, cy = (np.diff(profile.sums(name, cut), axis=1) * scale for name in ("c", "y", "cc", "cy"))
     return Cells(
         n=profile.size,
@@ -135,7 +137,7 @@ def _row_cells(profile: Profile) -> Cells:
         first, last = profile.groups
         rank = (first + last) / (2.0 * profile.rows)  # (3)
     else:
-        rank = (np.arange(profile.rows)[None] + 0.5) / profile.rows
+        rank = _even_ranks(profile.rows)
     return Cells(
         n=profile.size,
         count=np.ones_like(rank),
@@ -160,16 +162,39 @@ def _group_cut(profile: Profile) -> Cut:
 
 
 def rank_basis(cells: Cells) -> Basis:
-    """Polynomials in the rank that are orthonormal as in (4), by the three-term recurrence; min(64, max(3, sqrt(n)/2)) terms."""
-    datasets = len(cells.count)
-    n, distinct = cells.n[:datasets], cells.distinct[:datasets]
-    most = np.minimum(terms_paid(n), distinct).astype(int)
-    constant = np.sqrt(cells.share)
-    x = cells.rank - np.vecdot(cells.share, cells.rank)[:, None]
+    """Polynomials in the rank that are orthonormal as in (4); min(64, max(3, sqrt(n)/2)) terms.
+
+    Single rows of different scores have the same ranks in every dataset of as many; their basis is kept.
+    """
+    rows = cells.rank.shape[1]
+    if len(cells.rank) == 1 and rows == cells.n[0] and np.array_equal(cells.rank, _even_ranks(rows)):
+        return _even_basis(rows)
+    datasets = slice(0, len(cells.count))
+    most = np.minimum(terms_paid(cells.n[datasets]), cells.distinct[datasets])
+    return Basis(_polynomials(cells.share, cells.rank, most))
+
+
+def _even_ranks(rows: int) -> Float64s:
+    """Mid-ranks of rows without ties, shape (1, rows)."""
+    return (np.arange(rows)[None] + 0.5) / rows
+
+
+@lru_cache(maxsize=8)
+def _even_basis(rows: int) -> Basis:
+    most = np.minimum(terms_paid(np.array([float(rows)])), rows)
+    waves = _polynomials(np.full((1, rows), 1.0) / rows, _even_ranks(rows), most)
+    waves.flags.writeable = False
+    return Basis(waves)
+
+
+def _polynomials(share: Float64s, rank: Float64s, most: Float64s) -> Float64s:
+    """The three-term recurrence, `most` terms of every dataset."""
+    constant = np.sqrt(share)
+    x = rank - np.vecdot(share, rank)[:, None]
     waves = np.zeros((int(most.max()), *x.shape))
     waves[0] = constant
-    alive = np.ones(datasets, bool)
-    norm = np.zeros(datasets)
+    alive = np.ones(len(x), bool)
+    norm = np.zeros(len(x))
     scratch = np.empty_like(x)
     for j in range(1, len(waves)):
         now, new = waves[j - 1], waves[j]
@@ -185,7 +210,7 @@ def rank_basis(cells: Cells) -> Basis:
             norm = np.sqrt(np.vecdot(new, new))
         alive &= (norm >= _SMALLEST_NORM) & (j < most)
         new *= np.where(alive, 1 / np.where(norm > 0, norm, 1.0), 0.0)[:, None]
-    return Basis(waves)
+    return waves
 
 
 def largest_sum(beta: Float64s, covariance: Float64s) -> Float64s:
@@ -193,6 +218,9 @@ def largest_sum(beta: Float64s, covariance: Float64s) -> Float64s:
     # in units of the largest variance squares do not vanish, however small the scores
     unit = max(float(covariance.diagonal().max()), _LEAST_VARIANCE)
     scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
-    usable = scale > 0
-    sums = np.cumsum((beta / np.sqrt(unit)) ** 2 - covariance.diagonal() / unit, axis=-1)
-    return np.asarray((sums[..., usable] / np.maximum(scale[usable], _LEAST_SCALE)).max(axis=-1))
+    first = int(np.argmax(scale > 0))  # sums of squares: once above 0 they stay there
+    share = 1 / np.maximum(scale[first:], _LEAST_SCALE)
+    upto = np.tri(len(scale))[first:] * share[:, None]  # line k takes the first k coefficients
+    squares = beta / np.sqrt(unit)
+    squares *= squares
+    return np.asarray(((upto @ squares.T).T - upto @ covariance.diagonal() / unit).max(axis=-1))

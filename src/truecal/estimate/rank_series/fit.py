@@ -5,6 +5,7 @@ Equation numbers are those of the derivation in docs/methods/rank-series.md.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from truecal.profile import Profile
 from truecal.types import Float64s, Indices
 
 _PART = 1 << 15  # cells worked on together: what is touched again and again stays in cache
+_ALONE = 1 << 18  # multiplications of a product that stays on one thread: waking another costs more
 _LARGEST_LEVERAGE = 0.95
 _FEW = 16  # terms: most datasets keep fewer
 _EVEN = 1e-12  # risks this close are equal
@@ -36,6 +38,11 @@ class Fit:
     noise: Float64s  # (m,) b: the variance of theta grows by b * theta ...
     spread: Float64s  # (m,) e: ... + e * theta^2
     value: Float64s  # (m,) root, Jensen-corrected
+
+    @cached_property
+    def covariance(self) -> Float64s:
+        """That of the coefficients if the model is calibrated, shape (m, K, K): the interval and the test rest on it."""
+        return covariance_of(self.basis.by_dataset(), self.cells.chance, self.cells.n)
 
     def leverage(self) -> Float64s:
         """How much every row of a cell weighs in its own fit with the chosen terms, shape (m, G)."""
@@ -70,29 +77,8 @@ def fit_cells(cells: Cells) -> Fit:
     waves, n = basis.waves, cells.n
     mass = safe(cells.count)
     r = cells.residual / np.sqrt(mass)
-    within = cells.square - r * r
-    squares = cells.square.sum(axis=1)
     beta = np.vecdot(waves, r)  # (5) times sqrt(n), shape (K, m)
-    theta, risk = np.empty_like(beta), np.empty_like(beta)
-    left, scratch = r.copy(), np.empty_like(r)
-    own, inverse, least = np.zeros_like(mass), np.empty_like(mass), (1 - _LARGEST_LEVERAGE) * mass
-    for k, wave in enumerate(waves):
-        left -= np.multiply(wave, beta[k, :, None], out=scratch)
-        own += np.multiply(wave, wave, out=inverse)  # (6) times the rows of the cell
-        np.subtract(mass, own, out=inverse)
-        total = squares
-        if (heavy := inverse < least).any():
-            inverse[heavy] = np.inf  # cells that all but fit themselves say nothing
-            total = np.vecdot(cells.square, ~heavy)
-        np.divide(mass, inverse, out=inverse)
-        np.multiply(left, r, out=scratch)
-        scratch += within
-        theta[k] = (total - np.vecdot(scratch, inverse)) / n  # (8), by (7) and (19)
-        np.multiply(left, left, out=scratch)
-        scratch += within
-        inverse *= inverse
-        length = (np.vecdot(scratch, inverse) - total) / n + 2 * theta[k]  # mean of m_{-i}^2, by (19)
-        risk[k] = -theta[k] + 2 * np.maximum(length - theta[k], 0.0)  # (9)
+    theta, risk = _of_lengths(cells, waves, r, beta)
     best = (risk <= risk.min(axis=0) + _EVEN).argmax(axis=0)  # of equally good series the shortest, however sums round
     chosen = (np.arange(len(waves)) <= best[:, None]).astype(float)
     gap = ((beta.T * chosen)[:, None, :] @ basis.by_dataset())[:, 0] / np.sqrt(mass)
@@ -116,6 +102,39 @@ def fit_cells(cells: Cells) -> Fit:
     value = np.sqrt(np.maximum(power, 0.0))
     value = np.minimum(np.where(stands_out, value * jensen, value), 1.0)
     return Fit(cells, basis, beta.T / np.sqrt(n)[:, None], chosen, theta, risk, power, gap, noise, spread, value)
+
+
+def _of_lengths(cells: Cells, waves: Float64s, r: Float64s, beta: Float64s) -> tuple[Float64s, Float64s]:
+    """The estimate with every number of terms and its risk, shape (K, m): as many numbers at a time as stay in cache."""
+    mass, n = safe(cells.count), cells.n
+    within, squares = cells.square - r * r, cells.square.sum(axis=1)
+    theta, risk = np.empty_like(beta), np.empty_like(beta)
+    step = min(max(1, _PART // r.size), len(waves))
+    lefts, scratch, frees = (np.empty((step, *like.shape)) for like in (r, r, mass))
+    left, free = r, mass
+    for start in range(0, len(waves), step):
+        some = slice(start, start + step)
+        terms = len(theta[some])
+        e, product, inverse = lefts[:terms], scratch[:terms], frees[:terms]
+        np.multiply(waves[some], beta[some, :, None], out=product)
+        np.multiply(waves[some], waves[some], out=inverse)
+        for k in range(terms):
+            left = np.subtract(left, product[k], out=e[k])
+            free = np.subtract(free, inverse[k], out=inverse[k])  # 1 less (6), times the rows of the cell
+        free, total = free.copy(), squares
+        if (heavy := inverse < (1 - _LARGEST_LEVERAGE) * mass).any():
+            inverse[heavy] = np.inf  # cells that all but fit themselves say nothing
+            total = np.vecdot(cells.square, ~heavy)
+        np.divide(mass, inverse, out=inverse)
+        np.multiply(e, r, out=product)
+        product += within
+        theta[some] = (total - np.vecdot(product, inverse)) / n  # (8), by (7) and (19)
+        np.multiply(e, e, out=product)
+        product += within
+        inverse *= inverse
+        length = (np.vecdot(product, inverse) - total) / n + 2 * theta[some]  # mean of m_{-i}^2, by (19)
+        risk[some] = -theta[some] + 2 * np.maximum(length - theta[some], 0.0)  # (9)
+    return theta, risk
 
 
 def safe(count: Float64s) -> Float64s:
@@ -144,9 +163,10 @@ def _least_span(cells: Cells, basis: Basis, best: Indices, power: Float64s) -> F
 def covariance_of(waves: Float64s, variance: Float64s, n: Float64s) -> Float64s:
     """Covariance of beta (10) when the outcomes of a row of each cell have the given variance, shape (m, K, K)."""
     total = np.zeros((len(variance), waves.shape[1], waves.shape[1]))
-    for start in range(0, waves.shape[2], 128):  # small products stay on one thread: waking another costs more
-        part = waves[:, :, start : start + 128]
-        total += (part * variance[:, None, start : start + 128]) @ part.transpose(0, 2, 1)
+    step = max(128, _ALONE // waves.shape[1] ** 2)
+    for start in range(0, waves.shape[2], step):
+        part = waves[:, :, start : start + step]
+        total += (part * variance[:, None, start : start + step]) @ part.transpose(0, 2, 1)
     return total / n[:, None, None]
 
 
@@ -168,10 +188,8 @@ def pivot_of(fit: Fit) -> Pivot:
     rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
     leverage = fit.leverage()
     shrunk = (rate + leverage / 2) / (1 + leverage)  # (15)
-    spans = [  # (16)
-        (covariance_of(fit.basis.by_dataset(), variance, fit.cells.n) ** 2).sum(axis=(1, 2))
-        for variance in (fit.cells.chance, shrunk * (1 - shrunk))
-    ]
+    fitted = covariance_of(fit.basis.by_dataset(), shrunk * (1 - shrunk), fit.cells.n)
+    spans = [(covariance**2).sum(axis=(1, 2)) for covariance in (fit.covariance, fitted)]  # (16)
     beyond = Beyond(fit.cells, fit.theta[-1], 2 * np.maximum(*spans))
     return Pivot(beyond.low, beyond.low_floor, fit.noise, fit.spread, beyond.most, *_enlarged(fit))
 
@@ -181,8 +199,6 @@ def _enlarged(fit: Fit) -> tuple[Float64s, Float64s]:
     share, score, square = fit.cells.share, fit.cells.score, fit.gap * fit.gap
     fitted = np.vecdot(share, square)
     safe_fitted = np.where(fitted > 0, fitted, 1.0)
-    noise = [fit.noise]
-    for times in ENLARGED[1:]:
-        rate = np.clip(score + times * fit.gap, 0.0, 1.0)
-        noise.append(4 * np.vecdot(share, square * rate * (1 - rate)) / safe_fitted / fit.cells.n)
-    return fitted, np.maximum.accumulate(noise, axis=0)
+    rate = np.clip(score + np.array(ENLARGED[1:])[:, None, None] * fit.gap, 0.0, 1.0)
+    noise = 4 * np.vecdot(share, square * rate * (1 - rate)) / safe_fitted / fit.cells.n
+    return fitted, np.maximum.accumulate([fit.noise, *noise], axis=0)

@@ -8,8 +8,11 @@ Coefficients are linear in the numbers of ones of the cells. Under calibration a
 - All others are drawn one by one, exactly but for 2^-32: one 32-bit whole number per cell, compared with the distribution function.
 
 Redraws stop after the first 199 where 30 of them reach the statistic. Any p-value below 0.15 rests on all redraws, so a test at a
-level below that rejects no more often than it would without stopping.
+level below that rejects no more often than it would without stopping. Few of the later ones can reach the statistic, therefore:
+their coefficients are sums in single precision, and taken in double where those, with all that they can be off, reach it.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,7 @@ _WORDS = 2.0**32
 _TAIL = 2.0**-33  # a number of ones less probable than this is not drawn
 _AT_ONCE = 1 << 16  # numbers of ones drawn at a time: what stays in cache
 _FIRST, _SETTLED = 199, 30
+_SINGLE = 2.0**-24  # half the distance of single-precision numbers near 1
 _RELATIVE = 1e-12  # statistics that agree to rounding count as equal
 
 
@@ -35,7 +39,7 @@ class Null:
         self, count: Float64s, score: Float64s, chance: Float64s, waves: Float64s, covariance: Float64s
     ) -> None:
         self._covariance = covariance
-        self._statistics: list[Float64s] = []
+        self._first, self._later = np.zeros(0), np.zeros(0)
         rows = np.rint(count)
         together = count * chance > _NORMAL_FROM
         own = np.flatnonzero(~together & (rows > 0) & (score > 0) & (score < 1))
@@ -43,10 +47,13 @@ class Null:
         self._normal = symmetric_root(common @ common.T) if together.any() else np.zeros((len(waves), 0))
         rare = np.minimum(score, 1 - score)  # of ones where they are few, else of zeros
         tables = _distributions(rows[own], rare[own])
-        # Cells with the longest tables first, so that every step compares a leading part of them.
-        order = np.argsort(-(tables < _WORDS).sum(axis=0), kind="stable")
-        own, tables = own[order], tables[:, order]
-        self._steps = [np.minimum(row[row < _WORDS], _WORDS - 1).astype(np.uint32) for row in tables]
+        lengths = (tables < _WORDS).sum(axis=0)
+        if (lengths[1:] > lengths[:-1]).any():
+            # Cells with the longest tables first, so that every step compares a leading part of them.
+            order = np.argsort(-lengths, kind="stable")
+            own, tables = own[order], tables[:, order]
+        inner = (row[row < _WORDS] for row in tables)
+        self._steps = [np.minimum(row, _WORDS - 1).astype(np.uint32) for row in inner if len(row)]
         # Under importance weights a cell of fractional size stands for whole rows, scaled.
         turned = np.where(score[own] <= 0.5, 1.0, -1.0) * count[own] / rows[own]
         self._waves = (waves[:, own] * turned).T.copy()
@@ -55,44 +62,75 @@ class Null:
     def p_value(self, statistic: float, resamples: int, rng: np.random.Generator) -> float:
         """(1 + redraws that reach the statistic) / (1 + redraws)."""
         least = statistic - _RELATIVE * abs(statistic)
-        for total in (min(_FIRST, resamples), resamples):
-            drawn = np.concatenate([*self._statistics, np.zeros(0)])
-            if len(drawn) < total:
-                self._statistics.append(self.draw(total - len(drawn), rng))
-                drawn = np.concatenate(self._statistics)
-            reached = int(np.count_nonzero(drawn[:total] >= least))
-            if reached >= _SETTLED:
-                break
-        return (1 + reached) / (1 + total)
+        first = min(_FIRST, resamples)
+        if len(self._first) < first:
+            self._first = np.concatenate([self._first, self.draw(first - len(self._first), rng)])
+        reached = int(np.count_nonzero(self._first[:first] >= least))
+        if reached >= _SETTLED or first == resamples:
+            return (1 + reached) / (1 + first)
+        if len(self._later) < resamples - first:
+            self._redraws = self._redraw(resamples - first, rng)
+            self._later = self._at_most(*self._redraws)
+        able = np.flatnonzero(self._later[: resamples - first] >= least)
+        ones, others = self._redraws
+        reached += int(np.count_nonzero(self._statistics(ones[able], others[able]) >= least))
+        return (1 + reached) / (1 + resamples)
 
     def draw(self, redraws: int, rng: np.random.Generator) -> Float64s:
         """Statistics of redrawn datasets."""
-        beta = np.empty((redraws, len(self._covariance)))
-        step = max(1, _AT_ONCE // max(1, len(self._waves)))
-        numbers = np.empty((min(step, redraws), len(self._waves)))
-        for start in range(0, redraws, step):
-            part = beta[start : start + step]
-            np.copyto(numbers[: len(part)], self._ones(len(part), rng))
-            np.matmul(numbers[: len(part)], self._waves, out=part)
-        beta -= self._mean
-        if self._normal.shape[1]:
-            beta += rng.standard_normal((redraws, self._normal.shape[1])) @ self._normal.T
-        return largest_sum(beta, self._covariance)
+        return self._statistics(*self._redraw(redraws, rng))
 
-    def _ones(self, redraws: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-        """Numbers of ones (or of zeros, where those are fewer) of the cells drawn one by one, shape (redraws, cells)."""
-        cells = len(self._waves)
-        both = rng.integers(
-            0, 2**64 - 1, (redraws * cells + 1) // 2, np.uint64, endpoint=True
-        )  # two words at the price of one
-        words = both.view(np.uint32)[: redraws * cells].reshape(redraws, cells)
-        if not self._steps or len(self._steps[0]) < cells:
-            ones, steps = np.zeros(words.shape, np.uint8), self._steps
-        else:  # often all there is to compare: every cell is a single row
-            ones, steps = (words >= self._steps[0]).view(np.uint8), self._steps[1:]
+    def _redraw(self, redraws: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], Float64s]:
+        """Numbers of ones of the cells drawn one by one, and what all others add to the coefficients, less the mean."""
+        ones = np.empty((redraws, len(self._waves)), np.uint8)
+        step = max(1, _AT_ONCE // max(1, len(self._waves)))
+        for start in range(0, redraws, step):
+            self._draw_ones(ones[start : start + step], rng)
+        others = np.broadcast_to(-self._mean, (redraws, len(self._mean)))
+        if self._normal.shape[1]:
+            others = others + rng.standard_normal((redraws, self._normal.shape[1])) @ self._normal.T
+        return ones, others
+
+    def _statistics(self, ones: NDArray[np.uint8], others: Float64s) -> Float64s:
+        return largest_sum(others + _product(ones, self._waves), self._covariance)
+
+    def _at_most(self, ones: NDArray[np.uint8], others: Float64s) -> Float64s:
+        """What the statistics are at most, by sums in single precision: the statistic grows with the size of every coefficient."""
+        cells, terms = self._waves.shape
+        waves = np.zeros((cells, terms + -terms % 8), np.float32)  # products of whole vectors are quicker
+        waves[:, :terms] = self._waves
+        most = np.zeros(cells)
+        for step in self._steps:
+            most[: len(step)] += 1
+        off = (cells + 2) * _SINGLE * (most @ np.abs(self._waves))
+        beta = others + _product(ones, waves)[:, :terms]
+        return largest_sum(np.abs(beta, out=beta) + off, self._covariance)
+
+    def _draw_ones(self, ones: NDArray[np.uint8], rng: np.random.Generator) -> None:
+        """Fill in the numbers of ones (or of zeros, where those are fewer) of the cells drawn one by one."""
+        # two words at the price of one
+        both = rng.integers(0, 2**64 - 1, (ones.size + 1) // 2, np.uint64, endpoint=True)
+        words = both.view(np.uint32)[: ones.size].reshape(ones.shape)
+        steps = self._steps
+        if steps and len(steps[0]) == ones.shape[1]:  # often all there is to compare: every cell is a single row
+            np.greater_equal(words, steps[0], out=ones.view(np.bool_))
+            steps = steps[1:]
+        else:
+            ones[:] = 0
         for step in steps:
             ones[:, : len(step)] += words[:, : len(step)] >= step
-        return ones
+
+
+def _product(ones: NDArray[np.uint8], waves: NDArray[Any]) -> NDArray[Any]:
+    """Sums of waves, in their precision."""
+    found = np.empty((len(ones), waves.shape[1]), waves.dtype)
+    step = max(1, _AT_ONCE // max(1, len(waves)))
+    numbers = np.empty((min(step, len(ones)), len(waves)), waves.dtype)
+    for start in range(0, len(ones), step):
+        part = found[start : start + step]
+        np.copyto(numbers[: len(part)], ones[start : start + step])
+        np.matmul(numbers[: len(part)], waves, out=part)
+    return found
 
 
 def _distributions(rows: Float64s, chance: Float64s) -> Float64s:

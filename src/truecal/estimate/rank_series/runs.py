@@ -31,7 +31,7 @@ class Beyond:
         self.most, self.low, self.low_floor = centre.copy(), centre.copy(), floor.copy()
         believed = np.zeros(len(centre), bool)
         terms = terms_paid(cells.n)
-        for each in np.unique(terms):  # nearly always one: datasets of a batch have as many rows
+        for each in sorted(set(terms.tolist())):  # nearly always one: datasets of a batch have as many rows
             at = np.flatnonzero(terms == each)
             for times, found, variance in _seen(cells if len(at) == len(terms) else cells.take(at), int(each)):
                 beyond, error = found - centre[at], np.sqrt(variance)
@@ -47,24 +47,27 @@ class Beyond:
 
 def _seen(cells: Cells, terms: int) -> Iterator[tuple[int, Float64s, Float64s]]:
     """Runs for every term, the squared error they show (nothing where runs would be too short), its variance under calibration."""
-    sums = [
-        np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
-        for values in (cells.count, cells.residual, cells.square, cells.chance * cells.count)
-    ]
-    for times in (*_FREE, *_GATED):
-        runs = min(times * terms, MOST_CELLS)
+    known = [(times, min(times * terms, MOST_CELLS)) for times in (*_FREE, *_GATED)]
+    longest = float(cells.n.max())
+    known = [(times, runs) for times, runs in known if runs * _LEAST_ROWS <= longest]
+    if not known:
+        return
+    # The edges of all runs in one row: for every number of them once as they are and once half a run further.
+    parts = [_edges(runs, further) for _, runs in known for further in (0.0, 0.5)]
+    ends = np.cumsum([len(part) for part in parts])
+    sums = np.zeros((4, len(cells.n), cells.rank.shape[1] + 1))
+    for held, values in zip(sums, (cells.count, cells.residual, cells.square, cells.chance * cells.count), strict=True):
+        held[:, 1:] = values
+    rows, residual, square, chance = _between(sums.cumsum(axis=2), _places(cells.rank, np.concatenate(parts)))
+    rows[:, ends[:-1] - 1] = 0.0  # from the last edge of one row of runs to the first of the next there is none
+    paired = rows > _LEAST_PAIRED
+    others = np.where(paired, rows - 1, np.inf)
+    starts = np.concatenate([[0], ends[1:-1:2]])
+    found = np.add.reduceat((residual * residual - square) / others, starts, axis=1) / 2
+    variance = _PHASES * np.add.reduceat(chance * chance / others / np.where(paired, rows, 1.0), starts, axis=1)
+    for j, (times, runs) in enumerate(known):
         long = runs * _LEAST_ROWS <= cells.n
-        if not long.any():
-            return
-        found, variance = np.zeros(len(long)), np.zeros(len(long))
-        for edges in (np.arange(1, runs) / runs, (np.arange(runs) + 0.5) / runs):
-            place = _places(cells.rank, edges)
-            rows, residual, square, chance = (_between(s, place) for s in sums)
-            paired = rows > _LEAST_PAIRED
-            others = np.where(paired, rows - 1, np.inf)
-            found += ((residual * residual - square) / others).sum(axis=1) / 2
-            variance += _PHASES * (chance * chance / others / np.where(paired, rows, 1.0)).sum(axis=1)
-        yield times, np.where(long, found / cells.n, -np.inf), variance / cells.n**2
+        yield times, np.where(long, found[:, j] / cells.n, -np.inf), variance[:, j] / cells.n**2
 
 
 def between_clusters(
@@ -83,7 +86,7 @@ def between_clusters(
         runs = times * terms
         if times in _GATED and runs * _LEAST_ROWS > float(cells.n[0]):
             break
-        place = _places(cells.rank, np.arange(1, runs) / runs)[0]
+        place = _places(cells.rank, _edges(runs))[0]
         run = np.tile(np.repeat(np.arange(runs), np.diff(place)), 2)
         rows, sums = (
             csr_array((values, (run, places)), shape=(runs, len(places))) @ incidence
@@ -104,22 +107,23 @@ def between_clusters(
     return most
 
 
+def _edges(runs: int, further: float = 0.0) -> Float64s:
+    """Ranks between which runs lie, those of the first and last run beyond all ranks."""
+    edges = (np.arange(runs + 1 + (further > 0)) - further) / runs
+    edges[0], edges[-1] = -0.5, 1.5
+    return edges
+
+
 def _places(rank: Float64s, edges: Float64s) -> Indices:
-    """How many cells of every dataset lie below each edge, first and last place included; equal ranks stay together."""
+    """How many cells of every dataset lie below each edge; equal ranks stay together."""
     datasets, cells = rank.shape
     if datasets == 1:
-        inner = np.searchsorted(rank[0], edges)[None]
-    else:
-        apart = 2.0 * np.arange(datasets)[:, None]  # ranks lie between 0 and 1
-        inner = np.searchsorted((rank + apart).ravel(), edges + apart) - cells * np.arange(datasets)[:, None]
-    return np.pad(inner, ((0, 0), (1, 1)), constant_values=((0, 0), (0, cells)))
+        return np.searchsorted(rank[0], edges)[None]
+    apart = 2.0 * np.arange(datasets)[:, None]  # ranks lie between 0 and 1
+    return np.searchsorted((rank + apart).ravel(), edges + apart) - cells * np.arange(datasets)[:, None]
 
 
 def _between(sums: Float64s, place: Indices) -> Float64s:
-    """Differences of running sums between neighbouring places."""
-    at = (
-        sums[:, place[0]]
-        if len(place) == 1
-        else np.take_along_axis(np.broadcast_to(sums, (len(place), sums.shape[1])), place, 1)
-    )
-    return np.diff(at, axis=1)
+    """Differences of running sums, shape (kinds, m, cells + 1), between neighbouring places."""
+    at = sums[:, :, place[0]] if len(place) == 1 else np.take_along_axis(sums, place[None], 2)
+    return np.diff(at, axis=2)

@@ -11,7 +11,7 @@ from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.absolute import absolute_interval
 from truecal.estimate.rank_series.basis import largest_sum
 from truecal.estimate.rank_series.clustered import ClusteredSeries
-from truecal.estimate.rank_series.fit import Fit, covariance_of, fits, pivot_of, safe, shape_of, value_of
+from truecal.estimate.rank_series.fit import Fit, fits, pivot_of, safe, shape_of, value_of
 from truecal.estimate.rank_series.grouped import deviations_in_groups
 from truecal.estimate.rank_series.null import Null
 from truecal.estimate.rank_series.paired import Side
@@ -159,7 +159,7 @@ def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Flo
     cells = fit.cells
     found, p = np.zeros(len(cells.n)), np.empty(len(cells.n))
     counts = np.broadcast_to(cells.count, cells.score.shape)
-    covariance = covariance_of(fit.basis.by_dataset(), cells.chance, cells.n)
+    covariance = fit.covariance
     null = None
     for i in range(len(p)):
         if not (covariance[i].diagonal() > 0).any():
@@ -171,8 +171,8 @@ def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Flo
         count, score = counts[i], cells.score[i]
         repeated = i > 0 and np.array_equal(count, counts[i - 1]) and np.array_equal(score, cells.score[i - 1])
         if null is None or not repeated:  # datasets that share their scores share the redraws
-            waves = fit.basis.of(i) / np.sqrt(safe(count) * cells.n[i])
-            null = Null(count, score, cells.chance[i], waves, covariance[i])
+            unit = np.sqrt(safe(count) * cells.n[i])
+            null = Null(count, score, cells.chance[i], fit.basis.of(i) / unit, covariance[i])
         found[i] = largest_sum(fit.beta[i], covariance[i])
         p[i] = null.p_value(float(found[i]), resamples, generator)
     return found, p

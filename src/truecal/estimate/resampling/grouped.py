@@ -42,27 +42,22 @@ class GroupSums:
     @classmethod
     def of(cls, sample: Sample, units: Units, places: Indices) -> "GroupSums":
         """`places`: where in the sorted rows the cells begin, and where the last one ends; equal scores share a cell."""
-        profile = sample.profile
-        cells, groups = len(places) - 1, units.count
-        sorted_scores = profile.scores[0]
-        begins = places[1:-1]
-        edges = np.where(begins < profile.rows, sorted_scores[np.minimum(begins, profile.rows - 1)], np.inf)
-        scores = np.abs(sample.scores)
-        place = units.of_row * cells + np.searchsorted(edges.astype(scores.dtype), scores, side="right")
-        weight = None if sample.weights is None else sample.weights * float(profile.size[0] / profile.total[0])
-        of_rows = [np.ones(len(scores)), scores, sample.outcomes]
-        if weight is not None:
-            of_rows = [weight * values for values in of_rows]
-        sums = [
-            np.bincount(place, None if weight is None and i == 0 else values, groups * cells).reshape(groups, cells)
-            for i, values in enumerate(of_rows)
-        ]
-        count, score = sums[0].sum(axis=0), sums[1].sum(axis=0)
-        n = float(count.sum())
-        share = (1.0 / groups if one_sided(profile) else 1.0 / n) * count
-        middle = share * score / np.where(count > 0, count, 1.0)
-        made_up = (share, share), (middle, middle), (np.zeros(cells), share)
-        return cls(*(np.concatenate([held, np.stack(more)]) for held, more in zip(sums, made_up, strict=True)))
+        profile, groups = sample.profile, units.count
+        cells = len(places) - 1
+        cell = np.repeat(np.arange(cells), np.diff(places))[sample.places]
+        place = units.of_row * cells + cell
+        of_rows = [None, np.abs(sample.scores), sample.outcomes]
+        if sample.weights is not None:
+            weight = sample.weights * float(profile.size[0] / profile.total[0])
+            of_rows = [weight if values is None else weight * values for values in of_rows]
+        sums = [np.bincount(place, values, (groups + 2) * cells).reshape(groups + 2, cells) for values in of_rows]
+        count, score, ones = (held.astype(np.float64, copy=False) for held in sums)
+        rows, total = count[:groups].sum(axis=0), score[:groups].sum(axis=0)
+        share = (1.0 / groups if one_sided(profile) else 1.0 / float(rows.sum())) * rows
+        count[groups:] = share
+        score[groups:] = share * total / np.where(rows > 0, rows, 1.0)
+        ones[groups + 1] = share
+        return cls(count, score, ones)
 
     def drawn(self, times: Float64s) -> Bins:
         """The cells as bins, of groups taken so many times each."""
@@ -83,8 +78,9 @@ def in_grouped_bins(estimator: _Binned, sample: Sample, cut: Cut, draws: GroupDr
     """
     found = estimator.found(sample.profile)
     power = float(found.power[0])
-    sums = GroupSums.of(sample, draws.units, cut.below[0])
-    drawn = sums.drawn(draws.times)
+    # Estimators that look at the same bins share what is drawn; the draws are kept with it, so that no other has their id.
+    key = f"drawn {id(draws)} {cut.below.tobytes().hex()}"
+    sums, drawn, _ = sample.profile.once(key, lambda _: _drawn(sample, cut, draws))
     powers = estimator.of_bins(drawn)
     signs = None
     if estimator.folds:
@@ -96,6 +92,11 @@ def in_grouped_bins(estimator: _Binned, sample: Sample, cut: Cut, draws: GroupDr
         deviations = powers - centre
     p = 0.0 if estimator.unbiased else _chance(estimator, sums, draws.turns, power)
     return Bootstrap(estimator, power, powers, deviations, level, "percentile", "rows", p, signs=signs)
+
+
+def _drawn(sample: Sample, cut: Cut, draws: GroupDraws) -> tuple[GroupSums, Bins, GroupDraws]:
+    sums = GroupSums.of(sample, draws.units, cut.below[0])
+    return sums, sums.drawn(draws.times), draws
 
 
 def _chance(estimator: _Binned, sums: GroupSums, turns: Float64s, power: float) -> float:
