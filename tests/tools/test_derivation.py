@@ -41,6 +41,28 @@ def test_derivation_and_package_see_the_same_beyond_the_series(ties):
     assert written.high == pytest.approx(package.interval.high, abs=1e-9)
 
 
+def _beside_a_spike(rng, ties):
+    """Three of four rows have the score 0 or 1, and the curve of the others has twenty teeth."""
+    c = np.clip(4 * rng.random(5000) - 1.5, 0, 1)
+    c = np.round(c, 3) if ties else c
+    return c, rng.random(5000) < np.where((c > 0) & (c < 1), np.where(20 * c % 1 < 0.5, 0.1, 0.9), c)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_long_ties_hide_nothing_from_runs_of_neighbours(ties):
+    """Cells of equal mass are empty within a long tie, and batches of ties end in empty cells."""
+    rng = np.random.default_rng(5)
+    many = [_beside_a_spike(rng, ties) for _ in range(4)]
+    batch = tc.RankSeries()(tc.Profile.from_arrays(*(np.stack(part) for part in zip(*many, strict=True))))
+    for i, (c, y) in enumerate(many):
+        written, alone = derivation.rank_series(c, y), tc.RankSeries()(tc.Profile.from_arrays(c, y))
+        smooth = derivation.rank_series(c, y, derivation.Constants(runs=()))
+        assert written.high > smooth.high + 0.01
+        assert alone.interval.high == pytest.approx(written.high, abs=2e-3)
+        assert batch.interval.high[i] == pytest.approx(alone.interval.high, abs=1e-9)
+        assert batch.interval.low[i] == pytest.approx(alone.interval.low, abs=1e-9)
+
+
 def test_the_bias_is_the_part_of_the_curve_outside_the_span():
     """Equation (8a), by averaging over all outcomes of seven rows weighted by their probability."""
     c = np.array([0.1, 0.2, 0.35, 0.5, 0.6, 0.8, 0.95])

@@ -3,9 +3,9 @@
 E|m| is the largest E[s (y - c)] over functions s with values in [-1, 1], reached at s = sign m. With s_i from a fit that did
 not see row i, V = mean s_i (y_i - c_i) has an expectation of at most E|m|, and exactly 0 for a calibrated model, whatever the
 fit. The sign itself would make V skewed where the gap is nothing but noise: mostly a little positive, rarely far below 0. The lower
-limit therefore takes a sign that fades: the gap over two standard deviations of the fit, cut at -1 and 1. There V is a quadratic
-form of the noise, whose variance is twice that of a sum. The upper limit takes the sign, which a fit may miss where the gap is
-small. What that is expected to cost, the mean of 2 |m| Phi(-|m| / sd), is added.
+limit therefore takes a sign that fades: the gap over two standard deviations of the fit (one, of a series with more terms than it
+needs), cut at -1 and 1. There V is a quadratic form of the noise, whose variance is twice that of a sum. The upper limit takes the
+sign, which a fit may miss where the gap is small. What that is expected to cost, the mean of 2 |m| Phi(-|m| / sd), is added.
 
 Leaving out row i needs no second fit: m_{-i}(c_i) = (m - h r_i) / (1 - h), with h the leverage of the row and r_i = y_i - c_i; so
 the rows of a cell have one sign for its ones and one for its zeros.
@@ -21,7 +21,6 @@ from truecal.estimate.bins import Bins
 from truecal.types import Float64s
 
 _ROUNDING = 1e-9  # of a gap
-_FADES = 2.0  # standard deviations of the fit within which a sign is not taken as known
 _TOGETHER = 2.0  # diag(p) - pp' is at most twice its diagonal
 _LEAST_OTHERS = 0.05  # share of a fit that other rows make up, at least
 
@@ -35,6 +34,7 @@ class Signs:
     score: Float64s
     gap: Float64s
     leverage: Float64s  # how much a row weighs in the fit of its own cell
+    fades: float = 2.0  # standard deviations of the fit within which a sign is not taken as known
 
     @classmethod
     def of_bins(cls, bins: Bins, alike: float = 1.0) -> "Signs":
@@ -47,18 +47,13 @@ class Signs:
     def sums(self) -> "SignSums":
         """What limits are made of, for every dataset."""
         n = self.rows.sum(axis=1)
-        return SignSums(
-            *self._left_out(fades=True), *self._left_out(fades=False), np.vecdot(self.rows, self._missed()) / n
-        )
+        missed = np.vecdot(self.rows, self._missed()) / n
+        return SignSums(*self.left_out(fades=True), *self.left_out(fades=False), missed)
 
-    def plain(self) -> tuple[Float64s, Float64s]:
-        """V with signs that do not fade, and its variance."""
-        return self._left_out(fades=False)
-
-    def _left_out(self, *, fades: bool) -> tuple[Float64s, Float64s]:
-        """Mean of s_i r_i over all rows, and its variance."""
+    def left_out(self, *, fades: bool) -> tuple[Float64s, Float64s]:
+        """V, the mean of s_i r_i over all rows, with signs that fade or do not, and its variance."""
         others = np.maximum(1 - self.leverage, _LEAST_OTHERS)
-        reach = _FADES * np.sqrt(self.leverage * self._variance(shrunk=True))
+        reach = self.fades * np.sqrt(self.leverage * self._variance(shrunk=True))
         total, square = np.zeros(len(self.rows)), np.zeros(len(self.rows))
         for rows, residual in ((self.ones, 1 - self.score), (self.rows - self.ones, -self.score)):
             gap = (self.gap - self.leverage * residual) / others

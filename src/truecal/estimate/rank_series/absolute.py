@@ -1,41 +1,63 @@
 """The interval of the mean absolute error of a rank series: left-out signs of the series, and what may speak against them.
 
-The sign of the series with every row left out (:mod:`truecal.estimate.signs`) has limits of its own. It is missed where the curve
-jumps or waves, so the upper limit is not below what means of neighbours find, nor below the upper limit of the root-mean-square
-error times mean|m| / rms(m) of the fitted curve. Each of these is too large by chance as often as too small, and the largest of
-them is taken: with the whole quantile each, 0.97 is covered at 90 % and n = 300 (68 worlds, 200 datasets each), with half of it
-0.95, and intervals are a fifth shorter.
+Lower limit. Left-out signs (:mod:`truecal.estimate.signs`) never flatter if the row left out had no part in choosing the fit. Here
+it had: the number of terms is the best of many by left-out fits, so V of that series is too large, most of all where an error in
+few places needs many terms. With twice as many terms as were chosen V is free of that, and loses little.
+
+Upper limit. Signs are missed where the curve jumps or waves, so it is not below what means of neighbours find, nor below the upper
+limit of the root-mean-square error times mean|m| / rms(m) of the fitted curve, a ratio that hardly depends on such places. Each of
+these is too large by chance as often as too small, and the largest of them is taken: the means, of which there are four, have half
+the quantile, and so has the root-mean-square error where it may be 0 and is mostly noise. The largest of several misses less often
+than one of them, so the lower limit has more of the misses that a level allows. docs/methods/rank-series.md says what was measured.
 """
 
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 
 from truecal.estimate.rank_series.basis import Cells
-from truecal.estimate.rank_series.fit import Fit, pivot_of, shape_of
+from truecal.estimate.rank_series.fit import GATE, Fit, pivot_of, safe, shape_of
 from truecal.estimate.signs import Signs
 from truecal.types import Float64s
 
 _RUNS = (8, 16, 32, 64)  # numbers of runs of cells whose means are tried beside the series
-_OTHERS = 0.5  # of the quantile, for limits that are not those of the series' own signs
+_SEVERAL = 0.5  # of the quantile, for a limit that is one of several
+_LOWER = 0.65  # of the misses allowed, those of the lower limit
+_LONGER = 2  # times as many terms as were chosen ...
+_FADES = 1.0  # ... and the standard deviations within which their sign is not taken as known
 
 
 def absolute_interval(fit: Fit, level: float) -> tuple[Float64s, Float64s]:
     """Lower and upper limit of E|m| for every dataset of a fit, without regard to the point estimate."""
     cells, pivot, normal = fit.cells, pivot_of(fit), NormalDist()
-    low, high = _signs(cells, fit.gap, np.broadcast_to(fit.leverage(), cells.score.shape)).sums().limits(level)
-    z = _OTHERS * normal.inv_cdf(0.5 + level / 2)
-    for runs in _RUNS:
-        found, variance = _signs(cells, *_means(cells, runs)).plain()
-        high = np.maximum(high, found + z * np.sqrt(variance))
-    high = np.maximum(high, shape_of(fit, 1) * pivot.interval(2 * normal.cdf(z) - 1)[1])
+    z, z_low = normal.inv_cdf(0.5 + level / 2), normal.inv_cdf(1 - _LOWER * (1 - level))
+    noise = np.sqrt(pivot.floor)
+    found, variance = _signs(cells, *_longer(fit), _FADES).left_out(fades=True)
     # Near calibration V is less certain than its standard error says: there the test inside the pivot decides.
-    return np.where(pivot.interval(level)[0] > 0, low, 0.0), high
+    low = np.where(pivot.centre > z_low * noise, np.maximum(found - z_low * np.sqrt(variance), 0.0), 0.0)
+    own = _signs(cells, fit.gap, fit.leverage()).sums()
+    high = own.best + z * np.sqrt(own.best_variance) + own.missed
+    for runs in _RUNS:
+        found, variance = _signs(cells, *_means(cells, runs)).left_out(fades=False)
+        high = np.maximum(high, found + _SEVERAL * z * np.sqrt(variance))
+    whole, half = (pivot.interval(part)[1] for part in (level, 2 * normal.cdf(_SEVERAL * z) - 1))
+    return low, np.maximum(high, shape_of(fit, 1) * np.where(pivot.centre > GATE * noise, whole, half))
 
 
-def _signs(cells: Cells, gap: Float64s, leverage: Float64s) -> Signs:
-    count = np.broadcast_to(cells.count, cells.score.shape)
-    return Signs(count, np.clip(cells.residual + count * cells.score, 0.0, count), cells.score, gap, leverage)
+def _signs(cells: Cells, gap: Float64s, leverage: Float64s, fades: float = 2.0) -> Signs:
+    shape = cells.score.shape
+    count = np.broadcast_to(cells.count, shape)
+    ones = np.clip(cells.residual + count * cells.score, 0.0, count)
+    return Signs(count, ones, cells.score, gap, np.broadcast_to(leverage, shape), fades)
+
+
+def _longer(fit: Fit) -> tuple[Float64s, Float64s]:
+    """Gap and leverage of the series with twice as many terms, cell by cell."""
+    kept = (np.arange(fit.beta.shape[1]) < _LONGER * fit.chosen.sum(axis=1)[:, None]).astype(float)
+    longer = replace(fit, chosen=kept)
+    fitted = ((fit.beta * kept)[:, None, :] @ fit.basis.by_dataset())[:, 0]
+    return fitted * np.sqrt(fit.cells.n[:, None] / safe(fit.cells.count)), longer.leverage()
 
 
 def _means(cells: Cells, runs: int) -> tuple[Float64s, Float64s]:

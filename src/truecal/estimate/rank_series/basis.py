@@ -115,7 +115,8 @@ def rank_cells(profile: Profile) -> Cells:
     # the mid-rank (3) of a cell is a difference of its integral up to the cuts: t^2/2 at the end of a group, on the chord within
     area = below**2 / 2 + (here - below) * (below + above) / 2
     rank = np.diff(area, axis=1) * scale[alike] / safe / profile.total[alike, None]
-    rank = np.where(count > 0, rank, here[:, :-1] / profile.total[alike, None])  # in order, where cells are empty too
+    # An empty cell stands where the one before it does, so that ranks never fall: runs of neighbours are sought among them.
+    rank = np.maximum.accumulate(rank, axis=1)
     c, y, cc, cy = (np.diff(profile.sums(name, cut), axis=1) * scale for name in ("c", "y", "cc", "cy"))
     return Cells(
         n=profile.size,

@@ -9,6 +9,7 @@ from truecal.errors import InputError
 from truecal.estimate.estimate import Interval
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
+from truecal.estimate.rank_series.fit import GATE
 from truecal.estimate.rank_series.runs import between_clusters
 from truecal.estimate.resampling.units import Units, incidence, one_sided
 from truecal.lens import Sample
@@ -17,7 +18,7 @@ from truecal.types import Float64s, Indices
 
 _MOST_TERMS = 64
 _CELLS = 1024  # not more than the rank series joins by itself, so that its cells are these
-_GATE, _MOST_JENSEN = 1.645, 0.25  # as in the rank series of independent rows
+_MOST_JENSEN = 0.25  # as in the rank series of independent rows
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class ClusteredSeries:
             shape = float((weight * np.abs(gap)).sum() / np.sqrt(second))
         power = float(theta[best])
         value = np.sqrt(max(power, 0.0))
-        if power > _GATE * np.sqrt(2 * (covariance[kept, kept] ** 2).sum()):
+        if power > GATE * np.sqrt(2 * (covariance[kept, kept] ** 2).sum()):
             value *= 1 + min((noise / power + spread) / 8, _MOST_JENSEN)
         most = between_clusters(ranks, matrix, residual, float(theta[-1]), 2 * float((covariance**2).sum()), len(phi))
         return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance, least, most)

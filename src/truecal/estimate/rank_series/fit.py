@@ -20,7 +20,7 @@ _ALONE = 1 << 18  # multiplications of a product that stays on one thread: wakin
 _LARGEST_LEVERAGE = 0.95
 _FEW = 16  # terms: most datasets keep fewer
 _EVEN = 1e-12  # risks this close are equal
-_GATE = 1.645  # the Jensen correction applies only to an error that stands out of the noise
+GATE = 1.645  # an error beyond so many standard deviations of noise stands out: only there is it corrected by Jensen's inequality
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def fit_cells(cells: Cells) -> Fit:
     )  # (11)
     spread = np.where(flat, 0.0, (fourth - 1) / n)  # (12)
 
-    stands_out = power > _GATE * np.sqrt(2 * _least_span(cells, basis, best, power))
+    stands_out = power > GATE * np.sqrt(2 * _least_span(cells, basis, best, power))
     jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)  # (14)
     value = np.sqrt(np.maximum(power, 0.0))
     value = np.minimum(np.where(stands_out, value * jensen, value), 1.0)
@@ -149,7 +149,7 @@ def _least_span(cells: Cells, basis: Basis, best: Indices, power: Float64s) -> F
     beyond the gate at that bound needs no more, nor does one that is not positive.
     """
     span = (cells.chance.max(axis=1) / cells.n) ** 2 * (best + 1)
-    open_ = (power > 0) & (power <= _GATE * np.sqrt(2 * span))
+    open_ = (power > 0) & (power <= GATE * np.sqrt(2 * span))
     for some in (open_ & (best < _FEW), open_ & (best >= _FEW)):  # two groups: one long series would make all as long
         if some.any():
             at = np.flatnonzero(some)
