@@ -173,16 +173,20 @@ def pivot_of(fit: Fit) -> Pivot:
         for variance in (fit.cells.chance, shrunk * (1 - shrunk))
     ]
     beyond = Beyond(fit.cells, fit.theta[-1], 2 * np.maximum(*spans))
-    return Pivot(beyond.low, beyond.low_floor, fit.noise, fit.spread, beyond.most, *_enlarged(fit))
+    return Pivot(
+        beyond.low, beyond.low_floor, fit.noise, fit.spread, beyond.most, *enlarged(fit.cells, fit.gap, fit.noise)
+    )
 
 
-def _enlarged(fit: Fit) -> tuple[Float64s, Float64s]:
-    """The squared error of the fitted curve, and b were its gaps so many times as large (16a); rising, shape (nodes, m)."""
-    share, score, square = fit.cells.share, fit.cells.score, fit.gap * fit.gap
+def enlarged(cells: Cells, gap: Float64s, noise: Float64s) -> tuple[Float64s, Float64s]:
+    """The squared error of a fitted curve, and its b were its gaps so many times as large (16a); rising, shape (nodes, m).
+
+    Clusters make the noise of the curve as it is some times as large as that of rows, and so that of any other.
+    """
+    share, score, square = cells.share, cells.score, gap * gap
     fitted = np.vecdot(share, square)
     safe_fitted = np.where(fitted > 0, fitted, 1.0)
-    noise = [fit.noise]
-    for times in ENLARGED[1:]:
-        rate = np.clip(score + times * fit.gap, 0.0, 1.0)
-        noise.append(4 * np.vecdot(share, square * rate * (1 - rate)) / safe_fitted / fit.cells.n)
-    return fitted, np.maximum.accumulate(noise, axis=0)
+    rates = [np.clip(score + times * gap, 0.0, 1.0) for times in ENLARGED]
+    of_rows = [4 * np.vecdot(share, square * rate * (1 - rate)) / safe_fitted / cells.n for rate in rates]
+    larger = np.maximum(noise / np.where(of_rows[0] > 0, of_rows[0], np.inf), 1.0)
+    return fitted, np.maximum.accumulate([noise, *(larger * each for each in of_rows[1:])], axis=0)
