@@ -18,7 +18,7 @@ from benchmarks.harness import Row
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "speed.md"
 MARK = "<!-- made by make bench -->"
-NOT_BENCHMARKS = {"__init__", "__main__", "harness"}
+NOT_BENCHMARKS = {"__init__", "__main__", "harness", "comparisons", "families"}
 USUAL = ["ahead", "before", "pages", "study", "scale"]  # what `make bench` runs by itself
 SHOWN = (
     "numpy",

@@ -1,22 +1,13 @@
-"""Limits of a difference of two errors against a search written out point by point."""
-
-import itertools
+"""Limits of a difference of two errors against draws and searches written out point by point."""
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 import truecal as tc
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.clustered import ClusteredSeries
-from truecal.estimate.rank_series.paired import Noise, Side, _Common, _Pair
+from truecal.estimate.rank_series.paired import Noise, Side, _in_common, _Pair
 from truecal.estimate.resampling import Units
-
-
-def side(centre, *, floor=4e-7, noise=8e-4, spread=1e-4, most=None, own=None, clusters=None):
-    most = centre if most is None else most
-    pivot = Pivot(*(np.array([x]) for x in (centre, floor, noise, spread, most)))
-    return Side(np.sqrt(max(centre, 0.0)), pivot, clusters, own)
 
 
 def noises(seed, shared):
@@ -27,81 +18,139 @@ def noises(seed, shared):
     return [Noise(rng.normal(0, 0.05, 3), part * 1e-3, rng.normal(size=200) * 1e-5) for part in parts]
 
 
-def covariance(one, other, theta, *, paired):
-    pivots = one.pivot, other.pivot
-    floor, noise, spread = (np.array([float(getattr(p, x)[0]) for p in pivots]) for x in ("floor", "noise", "spread"))
-    part, shared = noise * theta, 0.0
-    if paired:
-        x, y = one.noise, other.noise
-        v11, v22, v12 = x.sums.T @ x.sums, y.sums.T @ y.sums, x.sums.T @ y.sums
-        rho = np.sum(v12**2) / np.sqrt(np.sum(v11**2) * np.sum(v22**2))
-        linear = 4 * float(np.sum((x.sums @ x.beta - y.sums @ y.beta) ** 2))
-        linear -= 4 * (np.sum(v11**2) + np.sum(v22**2) - 2 * np.sum(v12**2))
-        if 0 < np.sqrt(part).sum() < np.sqrt(max(linear, 0.0)):
-            part = part * linear / np.sqrt(part).sum() ** 2
-        most = np.sqrt(part[0] * part[1])
-        middle = min(max((part.sum() - max(linear, 0.0)) / 2, -most), most)
-        alike = np.dot(x.squares, y.squares) / np.sqrt(np.dot(x.squares, x.squares) * np.dot(y.squares, y.squares))
-        shared = rho * np.sqrt(floor[0] * floor[1]) + middle + alike * np.sqrt(spread[0] * spread[1]) * theta.prod()
-    variance = floor + part + spread * theta**2
-    bound = (1 - 1e-9) * np.sqrt(variance[0] * variance[1])
-    shared = min(max(shared, -bound), bound)
-    return np.array([[variance[0], shared], [shared, variance[1]]])
+def side(centre, own, *, floor=4e-7, noise=8e-4, spread=1e-4, most=None, clusters=None):
+    most = centre if most is None else most
+    pivot = Pivot(*(np.array([x]) for x in (centre, floor, noise, spread, most)))
+    return Side(np.sqrt(max(centre, 0.0)), pivot, own, clusters)
 
 
-def distance(one, other, a, b, *, paired):
-    """(X - theta)' Cov^-1 (X - theta), the least over points between X and what runs show."""
-    theta = np.array([a * a, b * b])
-    inverse = np.linalg.inv(covariance(one, other, theta, paired=paired))
-    pivots = one.pivot, other.pivot
-    start, end = (np.array([float(getattr(p, name)[0]) for p in pivots]) for name in ("centre", "most"))
-    off = [theta - start - t * (end - start) for t in np.linspace(0, 1, 11)]
-    return min(float(x @ inverse @ x) for x in off)
+def both_sides(first, second, shared=0.8, seed=1, **options):
+    return [side(x, own, **options) for x, own in zip((first, second), noises(seed, shared), strict=True)]
 
 
+def triangle(one, other, errors, *, paired):
+    """Standard deviations of 2 e L of both models, and their correlation."""
+    lengths = [e * np.sqrt(float(s.pivot.noise[0])) for e, s in zip(errors, (one, other), strict=True)]
+    if not paired:
+        return lengths, 0.0
+    x, y = one.noise, other.noise
+    v11, v22, v12 = x.sums.T @ x.sums, y.sums.T @ y.sums, x.sums.T @ y.sums
+    apart = 4 * float(np.sum((x.sums @ x.beta - y.sums @ y.beta) ** 2))
+    apart = max(apart - 4 * (np.sum(v11**2) + np.sum(v22**2) - 2 * np.sum(v12**2)), 0.0)
+    short = int(lengths[0] > lengths[1])
+    if lengths[1 - short] - lengths[short] > np.sqrt(apart):
+        as_noisy = errors[short] * np.sqrt(float((one, other)[1 - short].pivot.noise[0]))
+        lengths[short] = max(lengths[short], min(lengths[1 - short] - np.sqrt(apart), as_noisy))
+    if 0 < sum(lengths) < np.sqrt(apart):
+        lengths = [length * np.sqrt(apart) / sum(lengths) for length in lengths]
+    if min(lengths) == 0:
+        return lengths, 1.0
+    return lengths, float(np.clip((lengths[0] ** 2 + lengths[1] ** 2 - apart) / (2 * lengths[0] * lengths[1]), -1, 1))
+
+
+def naive_draws(one, other, errors, count, *, paired, rng):
+    """X of both models, row by row of the model in the module's text."""
+    lengths, rho = triangle(one, other, errors, paired=paired)
+    x, y = one.noise, other.noise
+    first, second = rng.normal(size=(2, count))
+    along = first, rho * first + np.sqrt(1 - rho**2) * second
+    alike = np.dot(x.squares, y.squares) / np.sqrt(np.dot(x.squares, x.squares) * np.dot(y.squares, y.squares))
+    alike = alike if paired else 0.0
+    first, second = rng.normal(size=(2, count))
+    height = first, alike * first + np.sqrt(1 - alike**2) * second
+    weights = [rng.normal(size=(count, len(x.sums))) for _ in range(2)]
+    sums = weights[0] @ x.sums, weights[0 if paired else 1] @ y.sums
+    scale = 1.0 if one.units is None else np.sqrt((one.units - 1) / rng.chisquare(one.units - 1, count))
+    drawn = []
+    for s, e, length, line, h, g in zip((one, other), errors, lengths, along, height, sums, strict=True):
+        v = s.noise.sums.T @ s.noise.sums
+        rest = ((g**2).sum(axis=1) - np.trace(v)) / np.sqrt(2 * np.sum(v**2))
+        deviation = length / (2 * e) if e > 0 else np.sqrt(float(s.pivot.noise[0])) / 2
+        floor, spread = float(s.pivot.floor[0]), float(s.pivot.spread[0])
+        own = min(1, np.sqrt(floor / (2 * deviation**4))) * deviation**2 * (line**2 - 1)
+        rest = rest * np.sqrt(max(floor - 2 * deviation**4, 0.0))
+        linear = 2 * e * deviation * line + np.sqrt(spread) * e**2 * h
+        drawn.append(e**2 + linear * scale + (own + rest) * scale**2)
+    return drawn
+
+
+def statistic(d, one, other):
+    return one - other - d * np.maximum(np.sqrt(np.maximum(2 * (one + other) - d * d, 0.0)), abs(d))
+
+
+@pytest.mark.parametrize("clusters", [None, 12])
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize(
-    ("first", "second", "shared"), [(0.0004, 0.0, 0.9), (0.004, 0.002, 0.8), (-0.0003, 0.0005, 0.5)]
+    ("first", "second", "shared"), [(0.0004, 0.0, 0.9), (0.004, 0.002, 0.8), (0.0005, -0.0003, 0.5)]
 )
-def test_limits_are_those_of_a_search_over_pairs_of_errors(first, second, shared, paired):
-    one_noise, other_noise = noises(1, shared)
-    one = side(first, own=one_noise, most=first + 0.0003)
-    other = side(second, own=other_noise, most=second + 0.0001)
-    low, high, p = one.limits(other, 0.9, paired=paired)
-    errors = np.linspace(0, 0.1, 41)
-    tried = [distance(one, other, a, b, paired=paired) for a, b in itertools.product(errors, errors)]
-    tried = np.array(tried).reshape(41, 41)
-    kept = (errors[:, None] - errors[None, :])[tried - tried.min() <= (1.05 * 1.6449) ** 2]
-    step = 1.2 * errors[1]  # grids that miss the least distance keep a little less
-    assert kept.min() - step <= low <= kept.min() + step
-    assert kept.max() - step <= high <= kept.max() + step
-    at_none = np.sqrt(max(np.diagonal(tried).min() - tried.min(), 0.0))
-    assert p == pytest.approx(2 * norm.sf(at_none / 1.05), abs=0.1)
+def test_tails_are_those_of_draws_written_out(first, second, shared, paired, clusters):
+    one, other = both_sides(first, second, shared, clusters=clusters)
+    pair = _Pair(one, other, paired=paired)
+    rng = np.random.default_rng(5)
+    for d in (-0.01, 0.0, 0.015, 0.03):
+        errors = tuple(float(e[0]) for e in pair._nearest(np.array([d]), (first, second)))
+        drawn = statistic(d, *naive_draws(one, other, errors, 6000, paired=paired, rng=rng))
+        seen = statistic(d, first, second)
+        expected = min(np.mean(drawn <= seen), np.mean(drawn >= seen))
+        assert pair.tail(np.array([d]))[0] == pytest.approx(expected, abs=0.05)  # of 1000 draws and their mirror images
 
 
-@pytest.mark.parametrize("theta", [(0.0, 0.003), (1e-5, 2e-5), (0.002, 0.001)])
-def test_estimates_vary_together_as_much_as_is_known_of_their_difference(theta):
-    """The fitted curves say of both models that they hardly vary; the difference of their scores says otherwise."""
-    one, other = (side(x, noise=1e-7, spread=0.0, own=n) for x, n in zip((0.001, 0.002), noises(2, 0.4), strict=True))
-    cov = covariance(one, other, np.array(theta), paired=True)
-    off = np.array(theta) - (0.001, 0.002)
-    found = _Pair(one, other, paired=True).distance(*(np.sqrt([x]) for x in theta))
-    assert float(found[0]) == pytest.approx(off @ np.linalg.inv(cov) @ off, rel=1e-6)
-    linear = _Common.of(one.noise, other.noise).linear
-    assert linear > 4 * 1e-7 * sum(theta)
-    assert cov[0, 0] + cov[1, 1] - 2 * cov[0, 1] >= linear
+@pytest.mark.parametrize("d", [-0.02, 0.0, 0.01])
+def test_errors_are_those_nearest_to_what_is_seen(d):
+    one, other = both_sides(0.004, 0.002)
+    pair = _Pair(one, other, paired=True)
+    first, second = (float(e[0]) for e in pair._nearest(np.array([d]), (0.004, 0.002)))
+    assert first - second == pytest.approx(d, abs=1e-12)
+    (v1,), (v2,), (c,) = pair._covariance(np.array([first]), np.array([second]))
+    inverse = np.linalg.inv([[v1, c], [c, v2]])
+
+    def distance(total):
+        off = np.array([0.004 - ((total + d) / 2) ** 2, 0.002 - ((total - d) / 2) ** 2])
+        return off @ inverse @ off
+
+    least = min(distance(total) for total in np.linspace(abs(d), 0.4, 4001))
+    assert distance(first + second) == pytest.approx(least, abs=0.02)
 
 
-def test_the_other_way_round_ends_turn():
-    one, other = (side(x, own=n) for x, n in zip((0.01, 0.004), noises(2, 0.8), strict=True))
+@pytest.mark.parametrize("errors", [(0.0, 0.05), (0.003, 0.004), (0.05, 0.03)])
+@pytest.mark.parametrize("noise", [1e-7, 8e-4, 0.1])
+def test_noise_along_both_curves_is_a_triangle_with_what_is_known_of_the_difference(errors, noise):
+    one, other = both_sides(0.001, 0.002, 0.4, noise=noise)
+    lengths, rho = triangle(one, other, errors, paired=True)
+    found, correlation = _Pair(one, other, paired=True)._linear(tuple(np.array([e]) for e in errors))
+    np.testing.assert_allclose([float(x[0]) for x in found], lengths, rtol=1e-9, atol=1e-15)
+    assert float(correlation[0]) == pytest.approx(rho, abs=1e-9)
+
+
+def test_noise_that_moves_both_models_alike_hides_no_difference():
+    """Both X follow the curve of one difference when noise moves both errors by the same; a normal X would leave it."""
+    rng = np.random.default_rng(8)
+    beta = np.array([0.13, 0.0, 0.0]), np.array([0.21, 0.0, 0.0])
+    sums = rng.normal(size=(40, 3)) * [0.004, 1e-5, 1e-5]
+    floor = 2 * float(((sums.T @ sums) ** 2).sum())
+    noise = 4 * float((sums.T @ sums)[0, 0])
+    sides = [side(float(b[0]) ** 2, Noise(b, sums, np.zeros(40)), floor=floor, noise=noise, spread=0.0) for b in beta]
+    low, high, p = sides[1].limits(sides[0], 0.9, paired=True)
+    assert (low, high) == pytest.approx((0.08, 0.08), abs=0.012)
+    assert np.sqrt(noise) / 2 * 1.645 > 0.035  # what is known of the error of each
+    assert p < 1e-4
+
+
+def test_the_other_way_round_ends_turn_and_levels_nest():
+    one, other = both_sides(0.01, 0.004, seed=2)
     low, high, p = one.limits(other, 0.95, paired=True)
-    assert other.limits(one, 0.95, paired=True) == pytest.approx((-high, -low, p), abs=2e-5)
+    assert other.limits(one, 0.95, paired=True) == (-high, -low, p)
+    wider = one.limits(other, 0.999, paired=True)
+    assert wider[0] < low
+    assert high < wider[1]
+    assert (p < 0.05) == (low > 0)
 
 
 def test_the_same_model_does_not_differ_and_few_clusters_are_less_sure():
     noise = noises(3, 1.0)[0]
-    assert side(0.01, own=noise).limits(side(0.01, own=noise), 0.9, paired=True) == (0.0, 0.0, 1.0)
-    many, few = (side(0.01, clusters=c).limits(side(0.0, clusters=c), 0.9, paired=False) for c in (1000, 5))
+    assert side(0.01, noise).limits(side(0.01, noise), 0.9, paired=True) == (0.0, 0.0, 1.0)
+    many, few = (both_sides(0.01, 0.0, clusters=c) for c in (1000, 5))
+    many, few = (one.limits(other, 0.9, paired=False) for one, other in (many, few))
     assert few[1] - few[0] > 1.2 * (many[1] - many[0])
     assert few[2] > many[2]
 
@@ -143,6 +192,8 @@ def test_two_recalibrations_of_one_score_differ_by_what_is_known():
     a, b = p**1.1, p**0.9
     samples = [tc.OneClass().sample(tc.Predictions.from_probs(x, y)) for x in (a, b)]
     units = Units.of(samples[0], rng)
-    common = _Common.of(*(tc.RankSeries().side(sample, units).noise for sample in samples))
-    assert common.linear == pytest.approx(4 * np.mean(p * (1 - p) * (a - b) ** 2) / 10_000, rel=0.1)
-    assert common.floor > 0.99
+    noise = [tc.RankSeries().side(sample, units).noise for sample in samples]
+    own, both = [each.sums.T @ each.sums for each in noise], noise[0].sums.T @ noise[1].sums
+    floor, apart, _ = _in_common(*noise, own, both)
+    assert apart == pytest.approx(4 * np.mean(p * (1 - p) * (a - b) ** 2) / 10_000, rel=0.1)
+    assert floor > 0.99

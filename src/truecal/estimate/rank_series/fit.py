@@ -191,14 +191,20 @@ def pivot_of(fit: Fit) -> Pivot:
     fitted = covariance_of(fit.basis.by_dataset(), shrunk * (1 - shrunk), fit.cells.n)
     spans = [(covariance**2).sum(axis=(1, 2)) for covariance in (fit.covariance, fitted)]  # (16)
     beyond = Beyond(fit.cells, fit.theta[-1], 2 * np.maximum(*spans))
-    return Pivot(beyond.low, beyond.low_floor, fit.noise, fit.spread, beyond.most, *_enlarged(fit))
+    return Pivot(
+        beyond.low, beyond.low_floor, fit.noise, fit.spread, beyond.most, *enlarged(fit.cells, fit.gap, fit.noise)
+    )
 
 
-def _enlarged(fit: Fit) -> tuple[Float64s, Float64s]:
-    """The squared error of the fitted curve, and b were its gaps so many times as large (16a); rising, shape (nodes, m)."""
-    share, score, square = fit.cells.share, fit.cells.score, fit.gap * fit.gap
+def enlarged(cells: Cells, gap: Float64s, noise: Float64s) -> tuple[Float64s, Float64s]:
+    """The squared error of a fitted curve, and its b were its gaps so many times as large (16a); rising, shape (nodes, m).
+
+    Clusters make the noise of the curve as it is some times as large as that of rows, and so that of any other.
+    """
+    share, score, square = cells.share, cells.score, gap * gap
     fitted = np.vecdot(share, square)
     safe_fitted = np.where(fitted > 0, fitted, 1.0)
-    rate = np.clip(score + np.array(ENLARGED[1:])[:, None, None] * fit.gap, 0.0, 1.0)
-    noise = 4 * np.vecdot(share, square * rate * (1 - rate)) / safe_fitted / fit.cells.n
-    return fitted, np.maximum.accumulate([fit.noise, *noise], axis=0)
+    rate = np.clip(score + np.array(ENLARGED)[:, None, None] * gap, 0.0, 1.0)
+    of_rows = 4 * np.vecdot(share, square * rate * (1 - rate)) / safe_fitted / cells.n
+    larger = np.maximum(noise / np.where(of_rows[0] > 0, of_rows[0], np.inf), 1.0)
+    return fitted, np.maximum.accumulate([noise, *(larger * of_rows[1:])], axis=0)

@@ -1,44 +1,51 @@
 """Two squared errors on the same rows: limits for the difference of their roots.
 
-Each estimate X has the mean theta and the variance a + b theta + e theta^2 (:class:`Pivot`). On the same units they have in common
+Each estimate X is a debiased square of coefficients, X = |beta + G|^2 - tr V with normal noise G of covariance V. With e the true
+error, L the noise along the curve, R what is left of |G|^2 - tr V, and H what the sample of scores adds,
 
-    Cov(X_1, X_2) = rho_a sqrt(a_1 a_2) + (b_1 theta_1 + b_2 theta_2 - D) / 2 + rho_e sqrt(e_1 e_2) theta_1 theta_2.
+    X = (e + L)^2 - Var L + R + e^2 H,      4 Var L = b,   2 (Var L)^2 + Var R = a,   Var H = spread     (:class:`Pivot`).
 
-With V the covariance of the coefficients over units, rho_a = |V_12|^2 / (|V_11| |V_22|) (Frobenius), and D is the variance of the
-linear part of X_1 - X_2: 4 times that of sum(beta_1 s_1 - beta_2 s_2), s the sums over a unit. What two models do not know of
-themselves, how far each is off, cancels in D: on the same outcomes beta_1 - beta_2 is all but the difference of their scores.
-So D is known better than b: where sqrt(b_1 theta_1) + sqrt(b_2 theta_2) is below sqrt(D), both b are enlarged until it is not.
+X is not normal where it matters: noise that both models have in common moves both X along the curve of pairs with the same
+difference of roots, and nothing is lost by it. So X is drawn from this model at any pair of errors. R of both models comes from
+joint draws of G over units, H is correlated as the squared gaps of units are, and L so that the linear part of X_1 - X_2, which is
+2 (e_1 L_1 - e_2 L_2), has the variance
 
-A difference d of the errors is kept if some (theta_1, theta_2) with this difference is about as likely as the likeliest pair:
-the least (X - theta)' Cov^-1 (X - theta) on sqrt(theta_1) - sqrt(theta_2) = d may exceed the least of all by z^2. So nothing has
-to be decided about how far either model is off, which a difference of roots depends on near zero. Where runs of neighbours show
-more than the estimates (`Pivot.most`), X may lie anywhere on the line between what both estimates say and what the runs say of
-both: two curves of the same rows have their jumps in common.
+    D = 4 Var(beta_1 s_1 - beta_2 s_2),    s the sums over a unit, less what noise in both beta adds to it.
+
+What two models do not know of themselves, how far each is off, cancels in D: on the same outcomes beta_1 - beta_2 is all but the
+difference of their scores. So D is known better than either b. The three standard deviations sqrt(b_1) e_1, sqrt(b_2) e_2 and
+sqrt(D) must be the sides of a triangle; where they are not, D is believed.
+
+Pairs with e_1 - e_2 = d satisfy theta_1 - theta_2 = d (e_1 + e_2) and (e_1 + e_2)^2 = 2 (theta_1 + theta_2) - d^2. The statistic
+
+    T_d = X_1 - X_2 - d max(sqrt(2 (X_1 + X_2) - d^2), |d|)
+
+falls in d and is zero at the difference of the roots. It is drawn at the pair with the difference d that is nearest to X (by the
+covariance of X at that pair), and a difference is kept while neither tail of the draws is too small.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from truecal.estimate.noise import symmetric_root
 from truecal.estimate.pivot import Pivot
 from truecal.types import Float64s
 
-_GRID = 96  # differences that are tried at a time
-_ROUNDS = 6  # of looking closer at them, each at what is left of the last
-_ERRORS = 48  # errors of the second model that are tried at a time for every difference
-_CLOSER = (
-    4  # rounds of looking closer at these: each a step to either side of the best, so 1e-6 of the range in the end
-)
-_WIDE = 6.0  # standard errors that the search begins with
-_SKEWED = 1.05  # X is not quite normal where an error hardly stands out: so many quantiles, or 0.86 is covered at 90 % and n = 1000
-_ALIKE = 1e-9  # estimates cannot be correlated by more than 1 less this
-_LEAST_VARIANCE = 1e-40
-_Two = tuple[Float64s | float, Float64s | float]
+_DRAWS = 1000  # of X, each with its mirror image
+_SEED = 26  # limits of the same data are the same
+_COUNTED = 0.02  # tails are counted down to this; beyond it they fall like the mean excess says, as no log-concave tail exceeds
+_POINTS = 16  # differences tried at a time on either side ...
+_ROUNDS = 4  # ... and rounds of looking closer between the last that is kept and the next: 1e-6 in the end
+_SUMS = 160  # sums of both errors that are tried for the pair nearest to X
+_NEAREST = 2  # rounds of looking for it, each with the covariance at the last
+_ALIKE = 1 - 1e-6  # estimates are not correlated by more than this
+_TINY = 1e-40
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What every unit (row, cluster) adds to the estimate of one model."""
+    """What every unit (row, cluster, cell) adds to the estimate of one model."""
 
     beta: Float64s  # (K,) coefficients
     sums: Float64s  # (units, K) noise of every coefficient
@@ -51,133 +58,183 @@ class Side:
 
     value: float
     pivot: Pivot
-    units: int | None = None  # clusters, whose quantiles are Student's; None: rows
-    noise: Noise | None = None  # None: nothing to pair
+    noise: Noise
+    units: int | None = None  # clusters, whose noise is Student's; None: rows
 
     def repeats(self, other: "Side") -> bool:
         """Whether it is the same model on the same rows."""
-        own, its = self.noise, other.noise
-        return own is not None and its is not None and self.value == other.value and np.array_equal(own.sums, its.sums)
+        return self.value == other.value and np.array_equal(self.noise.sums, other.noise.sums)
 
     def limits(self, other: "Side", level: float, *, paired: bool) -> tuple[float, float, float]:
         """Limits of the difference of both errors, this one less the other, and the p-value of none."""
-        from scipy.special import ndtr, ndtri, stdtr, stdtrit
-
         if paired and self.repeats(other):
             return 0.0, 0.0, 1.0
-        free = min((side.units - 1 for side in (self, other) if side.units is not None), default=None)
-        z = _SKEWED * float(ndtri(0.5 + level / 2) if free is None else stdtrit(free, 0.5 + level / 2))
+        if float(self.pivot.centre[0]) < float(other.pivot.centre[0]):  # the same draws whichever comes first
+            low, high, p = other.limits(self, level, paired=paired)
+            return -high, -low, p
         pair = _Pair(self, other, paired=paired)
-        (low, high), (its_low, its_high) = pair.ranges()
-        tried, least = np.linspace(low - its_high, high - its_low, _GRID), np.inf
-        for _ in range(_ROUNDS):
-            found = pair.least(tried)
-            least = min(least, float(found.min()))
-            ahead = np.sqrt(np.maximum(found - least, 0.0))
-            kept = np.flatnonzero(ahead <= z)
-            if len(kept) > _GRID // 2:
-                break
-            tried = np.linspace(tried[max(kept[0] - 1, 0)], tried[min(kept[-1] + 1, _GRID - 1)], _GRID)
-        ends = [_crossing(tried, ahead, int(kept[0]), -1, z), _crossing(tried, ahead, int(kept[-1]), 1, z)]
-        at_none = float(np.sqrt(max(float(pair.least(np.zeros(1))[0]) - least, 0.0))) / _SKEWED
-        p = float(2 * (ndtr(-at_none) if free is None else stdtr(free, -at_none)))
-        return ends[0], ends[1], min(max(p, float(np.finfo(float).tiny)), 1.0)
-
-
-@dataclass(frozen=True)
-class _Common:
-    """What the estimates of two models have in common; see above."""
-
-    floor: float  # rho_a
-    linear: float | None  # D; None where nothing is
-    spread: float  # rho_e
-
-    @classmethod
-    def of(cls, one: Noise | None, other: Noise | None) -> "_Common":
-        if one is None or other is None:
-            return cls(0.0, None, 0.0)
-        own, its, both = one.sums.T @ one.sums, other.sums.T @ other.sums, one.sums.T @ other.sums
-        lengths = [float((v**2).sum()) for v in (own, its, both)]
-        floor = lengths[2] / np.sqrt(lengths[0] * lengths[1]) if min(lengths[:2]) > 0 else 0.0
-        raw = one.beta @ own @ one.beta + other.beta @ its @ other.beta - 2 * one.beta @ both @ other.beta
-        chance = lengths[0] + lengths[1] - 2 * lengths[2]  # what raw would be of coefficients that are all noise
-        length = np.sqrt(float((one.squares**2).sum() * (other.squares**2).sum()))
-        spread = float((one.squares * other.squares).sum()) / length if length > 0 else 0.0
-        return cls(float(floor), max(4 * float(raw - chance), 0.0), spread)
+        p = 2 * float(pair.tail(np.zeros(1))[0])
+        low, high = (pair.end(far, (1 - level) / 2) for far in (-1.0, 1.0))
+        if p >= 1 - level:
+            low, high = min(low, 0.0), max(high, 0.0)
+        return low, high, min(max(p, float(np.finfo(float).tiny)), 1.0)
 
 
 class _Pair:
-    """How unlikely pairs of true errors are."""
+    """How X of two models is distributed at any pair of true errors."""
 
     def __init__(self, one: Side, other: Side, *, paired: bool) -> None:
         self._pivots = one.pivot, other.pivot
-        self._common = _Common.of(one.noise, other.noise) if paired else _Common(0.0, None, 0.0)
-        centres = [float(p.centre[0]) for p in self._pivots]
-        self._centre = centres
-        self._beyond = [
-            0.0 if p.most is None else float(p.most[0]) - c for p, c in zip(self._pivots, centres, strict=True)
+        self._floors = [float(p.floor[0]) for p in self._pivots]
+        self._spreads = [max(float(p.spread[0]), 0.0) for p in self._pivots]
+        self._seen = [(float(one.pivot.centre[0]), float(other.pivot.centre[0]))]
+        most = tuple(float((p.centre if p.most is None else p.most)[0]) for p in self._pivots)
+        if (
+            most != self._seen[0]
+        ):  # what runs of neighbours show of both: curves on the same rows jump at the same places
+            self._seen.append((most[0], most[1]))
+        free = min((side.units - 1 for side in (one, other) if side.units is not None), default=None)
+        noises = one.noise, other.noise
+        own = [noise.sums.T @ noise.sums for noise in noises]
+        both = noises[0].sums.T @ noises[1].sums if paired else np.zeros((len(own[0]), len(own[1])))
+        common: tuple[float, float | None, float] = (0.0, None, 0.0)
+        self._floor, self._apart, self._alike = _in_common(*noises, own, both) if paired else common
+        self._draw(own, both, free)
+
+    def _draw(self, own: list[Float64s], both: Float64s, free: int | None) -> None:
+        """Standard L and H, and R of variance 1, for all pairs of errors; Student's noise has one scale for all of a draw."""
+        rng = np.random.default_rng(_SEED)
+        mirrored = np.repeat([1.0, -1.0], _DRAWS)
+        self._along, self._spread = (mirrored * np.tile(rng.standard_normal((2, _DRAWS)), 2) for _ in range(2))
+        self._scale = 1.0 if free is None else np.tile(np.sqrt(free / rng.chisquare(free, _DRAWS)), 2)
+        root = symmetric_root(np.block([[own[0], both], [both.T, own[1]]]))
+        parts = np.split(rng.standard_normal((_DRAWS, len(root))) @ root, [len(own[0])], axis=1)
+        self._rest = []
+        for part, variance in zip(parts, own, strict=True):
+            length = np.sqrt(2 * float((variance**2).sum()))
+            rest = ((part**2).sum(axis=1) - variance.trace()) / length if length > 0 else rng.standard_normal(_DRAWS)
+            self._rest.append(np.tile(rest, 2))
+
+    def tail(self, differences: Float64s) -> Float64s:
+        """The smaller tail of what is seen among what is drawn at every difference; that of what runs show may be the larger."""
+        tails = [self._tails(differences, seen) for seen in self._seen]
+        return np.max(tails, axis=0).min(axis=0)
+
+    def _tails(self, differences: Float64s, seen: tuple[float, float]) -> Float64s:
+        errors = self._nearest(differences, seen)
+        drawn = _contrast(differences[:, None], *self._drawn(errors))
+        found = _contrast(differences, *seen)
+        return np.array([_beyond(drawn, found), _beyond(-drawn, -found)])
+
+    def end(self, far: float, tail: float) -> float:
+        """The last difference on the way from that of the estimates to `far` before one that is not kept."""
+        kept, lost = _zero(*self._seen[0]), far
+        spacing = np.linspace(0.0, 1.0, _POINTS) ** 3
+        for _ in range(_ROUNDS):
+            tried = kept + (lost - kept) * spacing
+            outside = np.flatnonzero(self.tail(tried[1:]) < tail)
+            if len(outside) == 0:
+                return float(tried[-1])
+            kept, lost = tried[outside[0]], tried[outside[0] + 1]
+            spacing = np.linspace(0.0, 1.0, _POINTS)
+        return float(kept)
+
+    def _nearest(self, differences: Float64s, seen: tuple[float, float]) -> tuple[Float64s, Float64s]:
+        """The pair of errors with every difference that is nearest to what is seen; shape (differences,) each."""
+        least = np.abs(differences)
+        most = 2.0 - least
+        total = np.clip(np.sqrt(np.maximum(2 * sum(seen) - differences**2, 0.0)), least, most)
+        for _ in range(_NEAREST):
+            one, other, shared = self._covariance((total + differences) / 2, (total - differences) / 2)
+            reach = least + np.sqrt(2 * max(sum(seen), 0.0) + 8 * np.sqrt(one + other))
+            tried = least + (np.minimum(reach, most) - least) * (np.linspace(0.0, 1.0, _SUMS)[:, None] ** 2)
+            off = seen[0] - ((tried + differences) / 2) ** 2, seen[1] - ((tried - differences) / 2) ** 2
+            distance = off[0] ** 2 * other + off[1] ** 2 * one - 2 * off[0] * off[1] * shared
+            total = tried[distance.argmin(axis=0), np.arange(len(differences))]
+        return (total + differences) / 2, (total - differences) / 2
+
+    def _linear(self, errors: tuple[Float64s, Float64s]) -> tuple[list[Float64s], Float64s]:
+        """Standard deviations of 2 e L of both models, made to agree with D, and the correlation of L."""
+        deviation = [np.sqrt(p.noise_along(e * e)) for p, e in zip(self._pivots, errors, strict=True)]
+        sides = [e * d for e, d in zip(errors, deviation, strict=True)]
+        if self._apart is None:
+            return sides, np.zeros_like(sides[0])
+        known = np.sqrt(self._apart)
+        # The shorter side is too short: as noisy as the other model's at most, or as much as D asks for.
+        raised = [
+            np.maximum(own, np.minimum(its - known, e * noise))
+            for own, its, e, noise in zip(sides, sides[::-1], errors, deviation[::-1], strict=True)
         ]
+        reach = np.maximum(raised[0] + raised[1], _TINY)
+        sides = [side * np.maximum(known / reach, 1.0) for side in raised]
+        product = 2 * sides[0] * sides[1]
+        cosine = (sides[0] ** 2 + sides[1] ** 2 - known**2) / np.where(product > 0, product, 1.0)
+        return sides, np.where(product > 0, np.clip(cosine, -1.0, 1.0), 1.0)
 
-    def distance(self, one: Float64s, other: Float64s) -> Float64s:
-        """(X - theta)' Cov^-1 (X - theta) at true errors `one` and `other`, X as near as the runs allow."""
-        theta = one * one, other * other
-        noise = [pivot.noise_along(t) * t for pivot, t in zip(self._pivots, theta, strict=True)]
-        if self._common.linear is not None:
-            # D is known better than what fitted curves say of either model: both together vary at least so much.
-            reach = (np.sqrt(noise[0]) + np.sqrt(noise[1])) ** 2
-            noise = [each * np.maximum(self._common.linear / np.maximum(reach, _LEAST_VARIANCE), 1.0) for each in noise]
-        variance = [
-            np.maximum(pivot.floor[0] + each + max(float(pivot.spread[0]), 0.0) * t * t, _LEAST_VARIANCE)
-            for pivot, each, t in zip(self._pivots, noise, theta, strict=True)
-        ]
-        first, second = self._pivots
-        shared = self._common.floor * np.sqrt(float(first.floor[0] * second.floor[0]))
-        if self._common.linear is not None:
-            most = np.sqrt(noise[0] * noise[1])
-            shared = shared + np.clip((noise[0] + noise[1] - self._common.linear) / 2, -most, most)
-            spreads = np.sqrt(max(float(first.spread[0]), 0.0) * max(float(second.spread[0]), 0.0))
-            shared = shared + self._common.spread * spreads * theta[0] * theta[1]
-        most = (1 - _ALIKE) * np.sqrt(variance[0] * variance[1])
-        shared = np.clip(shared, -most, most)
+    def _covariance(self, *errors: Float64s) -> tuple[Float64s, Float64s, Float64s]:
+        """Variances of X of both models and their covariance."""
+        (one, other), correlation = self._linear((errors[0], errors[1]))
+        spread = [np.sqrt(s) * e**2 for s, e in zip(self._spreads, errors, strict=True)]
+        first = self._floors[0] + one**2 + spread[0] ** 2 + _TINY
+        second = self._floors[1] + other**2 + spread[1] ** 2 + _TINY
+        shared = self._floor * np.sqrt(self._floors[0] * self._floors[1])
+        shared = shared + correlation * one * other + self._alike * spread[0] * spread[1]
+        most = _ALIKE * np.sqrt(first * second)
+        return first, second, np.clip(shared, -most, most)
 
-        def product(a: _Two, b: _Two) -> Float64s:
-            return a[0] * b[0] * variance[1] + a[1] * b[1] * variance[0] - (a[0] * b[1] + a[1] * b[0]) * shared
-
-        off = theta[0] - self._centre[0], theta[1] - self._centre[1]
-        ahead = self._beyond[0], self._beyond[1]
-        determinant = variance[0] * variance[1] - shared * shared
-        length = product(ahead, ahead)
-        part = np.clip(product(off, ahead) / np.where(length > 0, length, np.inf), 0.0, 1.0)
-        left = off[0] - part * ahead[0], off[1] - part * ahead[1]
-        return product(left, left) / determinant
-
-    def ranges(self) -> list[tuple[float, float]]:
-        """Where either error may be at all."""
-        from scipy.special import ndtr
-
-        level = float(2 * ndtr(_WIDE) - 1)
-        ends = [pivot.interval(level) for pivot in self._pivots]
-        return [(float(low[0]), min(float(high[0]), 1.0)) for low, high in ends]
-
-    def least(self, differences: Float64s) -> Float64s:
-        """The least distance at every difference of the errors."""
-        (_, _), (low, high) = self.ranges()
-        start, step = np.full(len(differences), low), (high - low) / (_ERRORS - 1)
-        found = np.full(len(differences), np.inf)
-        for _ in range(_CLOSER):
-            other = start[:, None] + step * np.arange(_ERRORS)
-            one = other + differences[:, None]
-            outside = (one < 0) | (one > 1) | (other < 0) | (other > 1)
-            distance = np.where(outside, np.inf, self.distance(np.clip(one, 0.0, 1.0), np.clip(other, 0.0, 1.0)))
-            best = distance.argmin(axis=1)
-            found = np.minimum(found, distance[np.arange(len(best)), best])
-            start, step = np.maximum(start + step * (best - 1), 0.0), 2 * step / (_ERRORS - 1)
-        return found
+    def _drawn(self, errors: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s]:
+        """X of both models at every pair of errors, shape (pairs, draws)."""
+        sides, correlation = self._linear(errors)
+        first, second = self._along
+        other = np.sqrt(1 - self._alike**2)
+        spread = self._spread[0], self._alike * self._spread[0] + other * self._spread[1]
+        along = first[None], correlation[:, None] * first + np.sqrt(1 - correlation**2)[:, None] * second
+        x = []
+        for k in range(2):
+            e = errors[k][:, None]
+            deviation = np.sqrt(self._pivots[k].noise_along(errors[k] ** 2)) / 2
+            deviation = np.where(errors[k] > 0, sides[k] / np.where(errors[k] > 0, 2 * errors[k], 1.0), deviation)[
+                :, None
+            ]
+            own = 2 * deviation**4  # of the variance of the floor, as far as there is so much
+            part = np.minimum(1.0, np.sqrt(self._floors[k] / np.maximum(own, _TINY)))
+            rest = np.sqrt(np.maximum(self._floors[k] - own, 0.0))
+            noise = part * deviation**2 * (along[k] ** 2 - 1) + rest * self._rest[k]
+            linear = 2 * e * deviation * along[k] + np.sqrt(self._spreads[k]) * e**2 * spread[k]
+            x.append(e**2 + linear * self._scale + noise * self._scale**2)
+        return x[0], x[1]
 
 
-def _crossing(tried: Float64s, ahead: Float64s, last: int, way: int, z: float) -> float:
-    """Where the distance becomes z, between the last difference that is kept and the next."""
-    if not 0 <= last + way < len(tried):
-        return float(tried[last])
-    part = (z - ahead[last]) / (ahead[last + way] - ahead[last]) if np.isfinite(ahead[last + way]) else 0.0
-    return float(tried[last] + part * (tried[last + way] - tried[last]))
+def _in_common(one: Noise, other: Noise, own: list[Float64s], both: Float64s) -> tuple[float, float, float]:
+    """Of X of two models: the correlation of what is there without an error, D, and the correlation of H."""
+    lengths = [float((v**2).sum()) for v in (*own, both)]
+    floor = lengths[2] / np.sqrt(lengths[0] * lengths[1]) if min(lengths[:2]) > 0 else 0.0
+    raw = one.beta @ own[0] @ one.beta + other.beta @ own[1] @ other.beta - 2 * one.beta @ both @ other.beta
+    chance = lengths[0] + lengths[1] - 2 * lengths[2]  # what raw would be of coefficients that are all noise
+    length = np.sqrt(float((one.squares**2).sum() * (other.squares**2).sum()))
+    alike = float((one.squares * other.squares).sum()) / length if length > 0 else 0.0
+    return float(floor), max(4 * float(raw - chance), 0.0), min(max(alike, -1.0), 1.0)
+
+
+def _contrast(d: Float64s, one: Float64s | float, other: Float64s | float) -> Float64s:
+    """T_d: what is left of the difference of squares when the errors differ by d."""
+    total = np.sqrt(np.maximum(2 * (one + other) - d**2, 0.0))
+    return np.asarray(one - other - d * np.maximum(total, np.abs(d)))
+
+
+def _zero(one: float, other: float) -> float:
+    """The difference at which T is zero."""
+    if min(one, other) >= 0:
+        return float(np.sqrt(one) - np.sqrt(other))
+    return float(np.copysign(np.sqrt(abs(one - other)), one - other))
+
+
+def _beyond(drawn: Float64s, found: Float64s) -> Float64s:
+    """The share of draws at or above what is found, one line each."""
+    count = drawn.shape[1]
+    outer = int(_COUNTED * count)
+    top = np.partition(drawn, count - outer, axis=1)[:, count - outer :]
+    start = top.min(axis=1)
+    excess = np.maximum(top.mean(axis=1) - start, np.finfo(float).tiny)
+    counted = (drawn >= found[:, None]).mean(axis=1)
+    return np.where(found > start, _COUNTED * np.exp(-np.maximum(found - start, 0.0) / excess), counted)
