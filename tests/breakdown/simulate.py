@@ -2,9 +2,11 @@
 
 `python -m tests.breakdown.simulate false skewed 200` counts calibrated datasets with any find; `... planted 40` plants segments
 of 1 and 5 % of 1e5 rows at depth 1 to 3 and looks for them with `audit` and, in the first of them, with `subgroups` of every
-column, Holm; `... limits 200` asks how often limits hold. A last number is the first seed.
+column, Holm; `... limits 200` asks how often limits hold. A last number is the first seed. `... cost 1000000` tells CPU seconds and
+memory of rows and `... cost 100000 scan` of a scan that is grouped by all eight columns.
 """
 
+import resource
 import sys
 import time
 
@@ -118,9 +120,28 @@ def limits(datasets: int, first: int = 0) -> None:
     print(f"limits of the first segment hold {held} of {listed} listed in {datasets} datasets", flush=True)
 
 
+def cost(n: int, scan: bool) -> None:
+    """CPU seconds and peak memory of an audit of n rows with a planted pair."""
+    preds, *_ = planted(2, 0.02, 4, n)
+    start = time.process_time()
+    data: tc.Predictions | tc.Scan = preds
+    if scan:
+        import polars as pl
+
+        frame = pl.LazyFrame({"p": preds.probs, "y": preds.labels, **preds.columns})
+        data = tc.scan(frame, label="y", score="p", by=list(preds.columns))
+        print(f"scan into {len(data.sketches):,} groups: {time.process_time() - start:.1f} s", flush=True)
+        start = time.process_time()
+    tc.audit(data)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"audit of {n:,} rows: {time.process_time() - start:.1f} s, {peak:.2f} GiB", flush=True)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "false":
         false_finds(sys.argv[2], *map(int, sys.argv[3:]))
+    elif sys.argv[1] == "cost":
+        cost(int(sys.argv[2]), "scan" in sys.argv)
     elif sys.argv[1] == "limits":
         limits(*map(int, sys.argv[2:]))
     else:

@@ -19,6 +19,7 @@ from truecal.watch.experts import LOCAL, Experts
 
 Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
 _FEW = 300  # rows of a batch up to which they are drawn one by one, and float32 is exact enough for their sums
+_MOST = 40.0  # log of what an expert wins in a batch
 _STEPS = 1 << 14  # of a distribution of scores, when rows are drawn one by one
 SCORES = ("uniform", "skewed", "rare", "tied")
 Curve = Callable[[np.ndarray, int], np.ndarray]  # scores and number of batches since the change
@@ -132,16 +133,16 @@ class Table:
         return np.asarray(held.sum(axis=0))
 
     def _factors(self, *parts: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """exp of the sum of all products values @ rows, at most about exp(60)."""
+        """exp of the sum of all products values @ rows, at most exp(40): an alarm by far, and its square fits into float32."""
         factors = np.zeros((self.experts, parts[0][0].shape[1]), self.kind)
         for rows, values in parts:
             factors[: self.everywhere] += values[: self.everywhere] @ rows
             for cells, local in self.bins:
                 factors[local] += values[local, cells] @ rows[cells]
         for alone in (slice(self.everywhere), *(local for _, local in self.bins)):
-            np.exp(np.minimum(factors[alone], 60), out=factors[alone])
+            np.exp(np.minimum(factors[alone], _MOST), out=factors[alone])
         for run, first, second in self.joined:
-            np.minimum(factors[first] * factors[second], 1e26, out=factors[run])
+            np.minimum(factors[first] * factors[second], np.exp(_MOST), out=factors[run])
         return factors
 
 
