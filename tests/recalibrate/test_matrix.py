@@ -18,7 +18,7 @@ from truecal.recalibrate import (
 )
 from truecal.recalibrate.solvers.likelihood import LabelledLogits
 from truecal.recalibrate.solvers.matrix import Penalty, SmoothLogs, _Problem
-from truecal.recalibrate.solvers.mixture import mixture_weights
+from truecal.recalibrate.solvers.mixture import mixture_weights, squared_weights
 
 Array = NDArray[np.float64]
 RESNET = real_data("resnet110_cifar10_logits.npz")
@@ -132,12 +132,46 @@ def test_mixture_weights_are_the_optimum() -> None:
         assert (gradient <= 1 + 1e-6).all()
 
 
-def test_ensemble_temperature_keeps_the_predicted_class() -> None:
-    logits, labels = draw(800, 5)
+@pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
+def test_squared_weights_are_the_optimum(scale: float) -> None:
+    """No step from the shares along an edge of the simplex makes the squared error smaller."""
+    logits, labels = draw(300)
+    low = np.array([0.0, 0.0, 0.01])
+    w = np.random.default_rng(0).random(300)
+    parts = [softmax(b * scale * logits, axis=1) for b in (0.5, 1.0, 0.0)]
+
+    def error(shares: np.ndarray) -> float:
+        mixed = sum(share * part for share, part in zip(shares, parts, strict=True))
+        return float(w @ ((mixed - np.eye(3)[labels]) ** 2).sum(axis=1))
+
+    ours = squared_weights(LabelledLogits.of(scale * logits, labels, w), (0.5, 1.0), low)
+    assert_allclose(ours.sum(), 1)
+    assert (ours >= low).all()
+    for giver, taker in ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)):
+        moved = ours.copy()
+        amount = min(1e-3, ours[giver] - low[giver])
+        moved[giver] -= amount
+        moved[taker] += amount
+        assert error(ours) <= error(moved) + 1e-12
+
+
+def test_the_temperature_of_an_ensemble_has_the_least_squared_error() -> None:
+    logits, labels = draw(300)
     fitted = EnsembleTemperature().fit(logits, labels)
+
+    def error(temperature: float) -> float:
+        return float(((softmax(logits / temperature, axis=1) - np.eye(3)[labels]) ** 2).sum())
+
+    assert all(error(fitted.temperature_) <= error(t) + 1e-9 for t in np.geomspace(0.05, 50, 200))
+
+
+@pytest.mark.parametrize("criterion", ["squared", "likelihood"])
+def test_ensemble_temperature_keeps_the_predicted_class(criterion: str) -> None:
+    logits, labels = draw(800, 5)
+    fitted = EnsembleTemperature(loss=criterion).fit(logits, labels)
     assert (fitted.predict(logits) == logits.argmax(axis=1)).all()
     plain = TemperatureScaling().fit(logits, labels)
-    assert loss(fitted.predict_proba(logits), labels) <= loss(plain.predict_proba(logits), labels) + 1e-3
+    assert loss(fitted.predict_proba(logits), labels) <= loss(plain.predict_proba(logits), labels) + 2e-3
 
 
 @pytest.mark.skipif(not RESNET.exists(), reason=how_to_get(RESNET.name))

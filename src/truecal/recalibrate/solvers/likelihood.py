@@ -40,13 +40,14 @@ class LabelledLogits:
         """Sum of weights."""
         return float(len(self.labels) if self.weights is None else self.weights.sum())
 
+    def take(self, rows: slice | NDArray[np.bool_]) -> "LabelledLogits":
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, logits=self.logits[rows], labels=self.labels[rows], weights=weights, peak=self.peak[rows])
+
     def sample(self, rows: int) -> "LabelledLogits":
         """About `rows` evenly spaced rows, to find where a search should start."""
-        every = slice(None, None, max(1, len(self.labels) // rows))
-        weights = None if self.weights is None else self.weights[every]
-        return replace(
-            self, logits=self.logits[every], labels=self.labels[every], weights=weights, peak=self.peak[every]
-        )
+        return self.take(slice(None, None, max(1, len(self.labels) // rows)))
 
     def blocks(self, itemsize: int) -> Iterator[slice]:
         """Slices of rows small enough to stay in the cache."""

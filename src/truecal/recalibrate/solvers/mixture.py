@@ -1,9 +1,11 @@
-"""Weights of a mixture of known distributions, by maximum likelihood."""
+"""Weights of a mixture of known distributions, by maximum likelihood or least squares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain, combinations
 
 import numpy as np
 
+from truecal.recalibrate.solvers.likelihood import LabelledLogits, scaled_softmax
 from truecal.types import Float64s
 
 _STEPS = 200
@@ -47,6 +49,34 @@ def mixture_weights(likelihoods: Float64s, weights: Float64s) -> Float64s:
                 break
             value = after
     return share / share.sum()
+
+
+def squared_weights(data: LabelledLogits, inverses: Sequence[float], low: Float64s) -> Float64s:
+    """Shares a >= low, sum 1, of softmax(b_j z) and, last, the uniform distribution, with the least squared error to the labels.
+
+    The error is a' G a - 2 r' a, with the products G of the parts and their values r at the labels. Every choice of parts at
+    their lowest share is tried (parts are few); the first with the least error counts.
+    """
+    parts = len(low)
+    products, rewards = np.zeros((parts, parts)), np.zeros(parts)
+    for rows in data.blocks(8):
+        z = data.logits[rows]
+        p = np.stack([*(scaled_softmax(z, b) for b in inverses), np.full(z.shape, 1 / z.shape[1])])
+        weights = np.ones(p.shape[1]) if data.weights is None else data.weights[rows]
+        products += np.einsum("ink,jnk,n->ij", p, p, weights) / data.total
+        rewards += p[:, np.arange(p.shape[1]), data.labels[rows]] @ weights / data.total
+    best, least = low, np.inf
+    for free in map(list, chain.from_iterable(combinations(range(parts), size) for size in range(1, parts + 1))):
+        tried = low.copy()
+        tried[free] = 0.0
+        system = np.ones((len(free) + 1, len(free) + 1))
+        system[:-1, :-1], system[-1, -1] = products[np.ix_(free, free)], 0.0
+        goal = np.append((rewards - products @ tried)[free], 1 - tried.sum())
+        tried[free] = np.linalg.lstsq(system, goal, rcond=None)[0][:-1]
+        error = float(tried @ products @ tried - 2 * rewards @ tried)
+        if (tried >= low - 1e-12).all() and error < least - 1e-15:
+            best, least = np.maximum(tried, low), error
+    return best / best.sum()
 
 
 def _newton(ratio: Float64s, w: Float64s, gradient: Float64s) -> Float64s:

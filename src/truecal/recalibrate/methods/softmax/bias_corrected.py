@@ -35,8 +35,7 @@ class BiasCorrectedTemperature(SoftmaxScaling):
     -----
     A penalty of (K / n) / 1000 on squared biases and squared changes of the scale relative to the best temperature keeps the
     optimum finite where a class never occurs in y (a warning says so) or can be told from all others; it vanishes with the
-    number of rows. If some parameters put every label first, the penalty is K / n, as in structured vector scaling, and a
-    warning says so.
+    number of rows. If some parameters put every label first, it is a hundred times as strong, and a warning says so.
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from truecal.recalibrate.methods.softmax.matrix import DIAGONAL, MatrixMap
+from truecal.recalibrate.methods.softmax.matrix import DIAGONAL, STRENGTH, MatrixMap
 from truecal.recalibrate.outputs import Input
 from truecal.recalibrate.solvers.matrix import Penalty
 
@@ -14,7 +14,7 @@ class DirichletCalibration(MatrixMap):
         \frac{K(K-1)}{n} \lambda \sum_{j \ne k} W_{jk}^2 + \frac{K}{n} \mu \sum_k b_k^2
 
     The multiclass form of beta calibration. As a family of maps it is matrix scaling of the log probabilities; the fit
-    starts from temperature scaling, to which the penalties shrink (the diagonal too, by 0.3 K / n).
+    starts from temperature scaling, to which the penalties shrink (the diagonal too, by 0.03 K / n).
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class DirichletCalibration(MatrixMap):
     def __init__(
         self,
         *,
-        off_diagonal: float = 1.0,
-        intercept: float = 1.0,
+        off_diagonal: float = STRENGTH,
+        intercept: float = STRENGTH,
         input: Input = "probs",  # noqa: A002
         classes: Sequence[object] | None = None,
     ) -> None:

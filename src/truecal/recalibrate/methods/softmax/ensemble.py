@@ -1,21 +1,23 @@
 """Ensemble temperature scaling: the temperature-scaled, the original and the uniform distribution, mixed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from truecal import checks
 from truecal.errors import FileError
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.export.traced import traced_logits, traced_probs
-from truecal.recalibrate.methods.softmax.family import mixture_inverse
+from truecal.recalibrate.methods.softmax.family import mixture_inverse, squared_inverse
 from truecal.recalibrate.outputs import Input, class_logits
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO, LabelledLogits, scaled_softmax
-from truecal.recalibrate.solvers.mixture import mixture_weights
+from truecal.recalibrate.solvers.mixture import mixture_weights, squared_weights
 from truecal.types import Float64s, Floats, Indices
 
+_PRICE = 8e-4  # what the uniform part costs, at most, in log loss where nothing surprising comes
 _SURPRISE = 0.03  # rows that only the uniform part explains, beside those seen
 
 
@@ -24,16 +26,16 @@ class EnsembleTemperature(Recalibrator):
 
     .. math:: p = w_1\, \mathrm{softmax}(z / T) + w_2\, \mathrm{softmax}(z) + w_3 / K, \qquad w \ge 0, \; \sum w = 1
 
-    T maximises the likelihood of softmax(z / T) mixed with 1 / (n + 1) of the uniform distribution, with a mean confidence of
-    (n + 1) / (n + 2) at most, as in `TemperatureScaling`; then w that of the mixture (concave in w) over the rows and 0.03 of a
-    row more that only the uniform part explains: after n rows without a surprise the next may be one, so w_3 is about
-    0.03 / n at least and no class is ever impossible. On 240 splits (iris, wine, breast cancer and digits under three
-    models) counts of 0.02 to 0.1 had mean log losses of 0.154, without the bound on T 0.172 to 0.168. The predicted
-    class never changes. Rows the model was sure and wrong about do not dictate T: in the first step they cost
-    log(K (n + 1)) at most, in the second the uniform part explains them.
+    T minimises the squared error of softmax(z / T), within a factor e^2 of the likelihood's T; then w that of the mixture
+    (convex in w), as in the paper. Squared errors are bounded, so rows the model was sure and wrong about do not dictate T: w_3
+    explains them. It is at least 0.0008 K / (K - 1), so that no class is ever impossible; that costs 0.0008 in log loss at
+    most. The predicted class never changes.
 
     Parameters
     ----------
+    loss : "squared", or "likelihood" in both steps: T maximises that of softmax(z / T) mixed with 1 / (n + 1) of the uniform
+        distribution, with a mean confidence of (n + 1) / (n + 2) at most, as in `TemperatureScaling`; then w that of the
+        mixture over the rows and 0.03 of a row more that only the uniform part explains.
     input : "logits" or "probs" (whose logarithms are taken).
     classes : names of the classes in the order of the columns; without names, labels are 0..K-1.
 
@@ -42,15 +44,10 @@ class EnsembleTemperature(Recalibrator):
     temperature_ : T.
     weights_ : (3,) w.
 
-    Notes
-    -----
-    The search for T starts from the best plain temperature over the rows whose true class has a probability above 0.
-    The paper takes that temperature itself, which a few true classes with tiny probabilities make far too high.
-
     References
     ----------
     Zhang, Kailkhura, Han. Mix-n-match: ensemble and compositional methods for uncertainty calibration in deep learning.
-    ICML 2020, section 3.2 (with the likelihood in place of the squared error).
+    ICML 2020, section 3.2.
 
     Examples
     --------
@@ -66,20 +63,41 @@ class EnsembleTemperature(Recalibrator):
     True
     """
 
-    def __init__(self, *, input: Input = "logits", classes: Sequence[object] | None = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        loss: Literal["squared", "likelihood"] = "squared",
+        input: Input = "logits",  # noqa: A002
+        classes: Sequence[object] | None = None,
+    ) -> None:
+        self.loss = loss
         self.input = input
         self.classes = classes
 
+    def check_params(self) -> None:
+        super().check_params()
+        checks.choice(self.loss, ("squared", "likelihood"), "loss")
+
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)
+        if self.loss == "likelihood":
+            self._maximise_likelihood(data)
+            return
+        count = outputs.shape[1]
+        inverse = squared_inverse(data)
+        self.temperature_ = 1.0 / inverse
+        self.weights_ = squared_weights(data, (inverse, 1.0), np.array([0.0, 0.0, _PRICE * count / (count - 1)]))
+
+    def _maximise_likelihood(self, data: LabelledLogits) -> None:
+        labels, weights, count = data.labels, data.weights, data.logits.shape[1]
         each = np.ones(len(labels)) if weights is None else weights
         rows = np.arange(len(labels))
         plain = scaled_softmax(data.logits, 1.0)[rows, labels]
-        uniform = np.full(len(labels), 1.0 / outputs.shape[1])
+        uniform = np.full(len(labels), 1.0 / count)
         inverse = mixture_inverse(data)
         self.temperature_ = 1.0 / inverse
         likelihoods = np.column_stack([scaled_softmax(data.logits, inverse)[rows, labels], plain, uniform])
-        surprise = [0.0, 0.0, 1.0 / outputs.shape[1]]
+        surprise = [0.0, 0.0, 1.0 / count]
         self.weights_ = mixture_weights(np.vstack([likelihoods, surprise]), np.append(each, _SURPRISE))
 
     def _parts(self, outputs: Floats) -> tuple[Float64s, Float64s, Float64s]:
