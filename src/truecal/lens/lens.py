@@ -3,6 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from truecal import checks
 from truecal.errors import InputError
@@ -10,7 +13,7 @@ from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample, batch
 from truecal.predictions import Predictions
 from truecal.profile import Profile
-from truecal.types import Float64s
+from truecal.types import Float64s, Floats
 
 _BLOCK = 1 << 22  # scores sorted at a time where a lens has many datasets (about 100 MB with their prefix sums)
 
@@ -62,6 +65,11 @@ class Lens(ABC):
             raise InputError(f"{type(self).__name__} looks at several datasets; go through its samples(preds)")
         (only,) = self.samples(preds)
         return only
+
+    def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
+        """Scores and outcomes of the one dataset, without what else a Sample knows: small batches come often."""
+        sample = self.sample(preds)
+        return sample.scores, sample.outcomes
 
     def __call__(self, preds: Predictions) -> Profile:
         """The sorted scores and outcomes of what this lens looks at; a batch for a lens with many datasets."""

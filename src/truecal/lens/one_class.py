@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from truecal import checks
 from truecal.errors import InputError
@@ -9,6 +12,7 @@ from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions, border
+from truecal.types import Floats
 
 
 @checks.checked
@@ -38,9 +42,12 @@ class OneClass(Lens):
         return 1
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        names = (preds.class_name(self.index(preds)), "other")
+        yield Sample.of(preds, *self.judged(preds), names=names)
+
+    def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
         index = self.index(preds)
-        names = (preds.class_name(index), "other")
-        yield Sample.of(preds, preds.class_probs(index), preds.labels == index, names=names)
+        return preds.class_probs(index), preds.labels == index
 
     def pushed_down(self) -> PushedDown:
         return PushedDown("class", self.index)

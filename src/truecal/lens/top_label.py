@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal import checks
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
+from truecal.types import Floats
 
 
 @checks.checked
@@ -29,6 +32,9 @@ class TopLabel(Lens):
         return "accuracy"
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
+        yield Sample.of(preds, *self.judged(preds), names=("top 1", "rest"))
+
+    def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
         p = preds.probs
         if preds.binary:
             predicted = p >= 0.5
@@ -36,7 +42,7 @@ class TopLabel(Lens):
         else:
             predicted = p.argmax(axis=1)
             confidence = p[np.arange(len(p)), predicted]
-        yield Sample.of(preds, confidence, predicted == preds.labels, names=("top 1", "rest"))
+        return confidence, predicted == preds.labels
 
     def describe(self, preds: Predictions) -> str:
         return "top label"
