@@ -93,8 +93,8 @@ def compare(
 ) -> Comparison:
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
-    What the models have in common cancels. Of the rank series both estimates are judged together, by formula
-    (docs/methods/rank-series.md, 21 and 22). Of other estimators the interval is made of those of both errors and the correlation
+    What the models have in common cancels. Of the rank series both estimates are judged together, by draws of their common
+    distribution (docs/methods/rank-series.md, 21 and 22). Of other estimators the interval is made of those of both errors and the correlation
     of their estimates (Zou and Donner 2008; see `compared.py`), which is that over rows (or whole clusters) drawn with replacement,
     the same for both models. The p-value agrees with the interval.
 
@@ -359,5 +359,5 @@ def _pair(a: str, b: str, models: Mapping[str, Model], stated: _Stated) -> Compa
 
 
 def _p_text(p: float) -> str:
-    """A p-value as it is worth telling: below a millionth the normal approximation says no more."""
+    """A p-value as it is worth telling: below a millionth the tail of the draws says no more."""
     return f"p={p:.3g}" if p >= 1e-6 else "p<1e-06"
