@@ -11,7 +11,18 @@ from numpy.typing import ArrayLike
 
 from truecal.errors import InputError, TruecalError
 
+MOST_BINS = 1_000_000
 _LARGEST_NORM = 20  # the power of a gap of 1e-15 is still a number
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number: no truth value, and no span of time, which numpy takes for one."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number."""
+    return isinstance(value, (float, np.floating)) or is_whole(value)
 
 
 def level(level: object) -> None:
@@ -21,15 +32,14 @@ def level(level: object) -> None:
 
 def between(value: object, name: str, low: float, high: float) -> None:
     """Refuse what is not a number strictly between `low` and `high`."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not low < value < high:  # type: ignore[operator]
+    if not is_number(value) or not low < value < high:  # type: ignore[operator]
         raise InputError(f"{name} must lie strictly between {low:g} and {high:g}, not {_shown(value)}")
 
 
 def limits(low: float, high: float, what: str) -> None:
     """Refuse an interval whose ends are not numbers in order."""
     for end in (low, high):
-        if not isinstance(end, (int, float, np.integer, np.floating)) or isinstance(end, bool) or end != end:
+        if not is_number(end) or end != end:
             raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
     if low > high:
         raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
@@ -37,11 +47,15 @@ def limits(low: float, high: float, what: str) -> None:
 
 def whole(value: object, name: str, least: int = 1, most: int | None = None) -> None:
     """Refuse what is not a whole number of at least `least` (and at most `most`)."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least:  # type: ignore[operator]
+    if not is_whole(value) or value < least:  # type: ignore[operator]
         raise InputError(f"{name} must be a whole number of at least {least}, not {_shown(value)}")
     if most is not None and value > most:  # type: ignore[operator]
         raise InputError(f"{name} must be at most {most:,}, not {value:,}")
+
+
+def bins(value: object) -> None:
+    """Refuse a number of bins that is no whole number, or that is a mistake and would only cost memory."""
+    whole(value, "bins", 1, MOST_BINS)
 
 
 def resamples(value: object, name: str = "resamples", least: int = 1) -> None:
@@ -67,8 +81,7 @@ def texts(values: Sequence[object], name: str) -> None:
 
 def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
     """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed."""
-    number = isinstance(norm, (int, float, np.integer, np.floating)) and not isinstance(norm, bool)
-    if not number or not norm >= 1:  # type: ignore[operator]
+    if not is_number(norm) or not norm >= 1:  # type: ignore[operator]
         raise InputError(f"norm must be a number of at least 1, or inf, not {_shown(norm)}")
     if _LARGEST_NORM < norm < np.inf:  # type: ignore[operator]
         raise InputError(f"norm must be at most {_LARGEST_NORM}, or inf for the largest gap, not {_shown(norm)}")
@@ -174,16 +187,28 @@ def refuse_misfits(
     kinds = _kinds(function) if numbers else _without_arrays(function)
     for name, value in (*zip(kinds, arguments, strict=False), *options.items()):
         wanted = kinds.get(name, ())
-        if not wanted or (not numbers and type(value) in wanted):  # most arguments of most calls
+        if name == "level" and float in wanted and not (value is None and type(None) in wanted):
+            level(value)
+        elif name == "rng" and (is_number(value) or isinstance(value, str)):
+            whole(value, "rng", 0)
+        # Most arguments of most calls; text may hold halves of characters, which no file and no engine can take.
+        if not wanted or (not numbers and type(value) in wanted and not (type(value) is str and _halved(value))):
             continue
         if any(_fits(value, kind, deep=numbers) for kind in wanted):
             continue
-        if numbers and isinstance(value, int) and any(_fits(value, kind, deep=False) for kind in wanted):
+        if numbers and is_whole(value) and any(_fits(value, kind, deep=False) for kind in wanted):
             raise InputError(
                 f"{name} must be within 64 bits, not {_shown(value)}; write a number so large with an exponent"
             )
-        # An array of one number passes for a number in comparisons, and fails in whatever is made of it later.
-        if numbers or isinstance(value, np.ndarray) or not any(kind in _NUMBERS for kind in wanted):
+        # An array of one number passes for a number in comparisons, and fails in whatever is made of it later. So do other things
+        # that are neither of Python's own nor numpy's; a tensor is at home where torch is.
+        made_elsewhere = type(value).__module__.partition(".")[0] not in ("builtins", "numpy", "torch")
+        if (
+            numbers
+            or made_elsewhere
+            or isinstance(value, (np.ndarray, np.generic))
+            or not any(kind in _NUMBERS for kind in wanted)
+        ):
             named = [kind for kind in wanted if kind is not type(None)]
             words = " or ".join(dict.fromkeys(map(_words, named)))
             hints = [_REMEDIES.get(getattr(kind, "__name__", ""), ("", ""))[1] for kind in named]
@@ -241,23 +266,27 @@ def _fits(value: Any, kind: Any, *, deep: bool) -> bool:
     if origin is Literal:
         return any(type(value) is type(choice) and value == choice for choice in inner)
     if kind in _NUMBERS:
-        whole = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
-        fits = isinstance(value, whole) and not isinstance(value, bool)
-        return fits and not (deep and isinstance(value, int) and not -(2**63) <= value < 2**63)
+        fits = is_whole(value) if kind is int else is_number(value)
+        return fits and not (deep and is_whole(value) and not -(2**63) <= int(value) < 2**63)
     outer = origin or kind
+    if outer is str:
+        return isinstance(value, str) and not _halved(value)
     if outer in (Mapping, dict):
         if not isinstance(value, Mapping):
             return False
         deep |= len(inner) > 1 and _is_ours(inner[1])
         return not deep or not inner or all(_of(part, inner[1], deep=deep) for part in value.values())
     if outer in (Sequence, list, tuple):  # one is as good as the other
-        array = np.ndim(value) > 0 if isinstance(value, np.ndarray) else hasattr(value, "to_numpy")
+        # A table is no list: what is found by going through it are the names of its columns.
+        series = hasattr(value, "to_numpy") and hasattr(value, "__len__") and not hasattr(value, "columns")
+        masked = hasattr(value, "mask") and np.ma.is_masked(value)
+        array = np.ndim(value) > 0 and not masked if isinstance(value, np.ndarray) else series
         if not array and (not isinstance(value, Sequence) or isinstance(value, (str, bytes))):
             return False
         if inner and inner[0] is str:  # names are looked up, in ways of their own: never a number among them
             return not isinstance(value, memoryview) and all(isinstance(part, str) for part in value)
         deep |= bool(inner) and _is_ours(inner[0])
-        return not deep or not inner or all(_of(part, inner[0], deep=deep) for part in np.asarray(value, object))
+        return not deep or not inner or all(_of(part, inner[0], deep=deep) for part in value)
     if outer is Callable:
         return callable(value)
     if getattr(outer, "_is_protocol", False):
@@ -272,6 +301,11 @@ def _members(protocol: type) -> tuple[str, ...]:
     stated = [part for part in protocol.__mro__ if getattr(part, "_is_protocol", False) and part is not Protocol]
     held = (name for part in stated for name in (*vars(part), *getattr(part, "__annotations__", {})))
     return tuple(sorted({name for name in held if name == "__call__" or not name.startswith("_")}))
+
+
+def _halved(text: str) -> bool:
+    """Whether a text holds a surrogate, half of a character, which cannot be encoded."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _is_ours(annotation: Any) -> bool:

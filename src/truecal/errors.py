@@ -28,6 +28,18 @@ _EXTRAS = {
 _LONGEST = 3000
 
 
+def printable(text: object) -> str:
+    r"""Text of which no control character can steer a terminal or start a line of its own: names and values come from data.
+
+    >>> printable("a\x1b[31mb\nc")
+    'a\\x1b[31mb\\nc'
+    """
+    words = str(text)
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+
+
 def _from_checkout() -> bool:
     """Whether truecal was installed from a folder, not from an index."""
     from importlib.metadata import PackageNotFoundError, distribution
@@ -43,7 +55,7 @@ class TruecalError(Exception):
     """Root of everything truecal raises on purpose. A message that quotes data at any length is cut to what a person can read."""
 
     def __init__(self, message: object = "") -> None:
-        text = str(message)
+        text = "\n".join(map(printable, str(message).split("\n")))
         super().__init__(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 40]} ... ({len(text):,} characters)")
 
 

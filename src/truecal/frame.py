@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import checks
-from truecal.errors import InputError, MissingExtraError
+from truecal.errors import InputError, MissingExtraError, printable
 from truecal.writing import write_whole
 
 Column = NDArray[Any]
@@ -350,7 +350,7 @@ def _shown(value: object) -> str:
 
 def _line(cell: str) -> str:
     """Text on one line: a line break would end the row of a table."""
-    return " ".join(cell.splitlines())
+    return " ".join(map(printable, cell.splitlines()))
 
 
 def _latex(cell: str) -> str:
@@ -363,5 +363,6 @@ def _inert(value: object) -> object:
 
 
 def _aligned(cells: list[list[str]]) -> list[str]:
+    cells = [list(map(printable, row)) for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

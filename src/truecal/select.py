@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import checks
-from truecal.errors import InputError
-from truecal.predictions import Predictions, arrays, border
+from truecal.errors import InputError, printable
+from truecal.predictions import Predictions, border
 from truecal.types import Floats, Indices
 
 Closed = Literal["both", "left", "right", "neither"]
@@ -171,7 +171,7 @@ class ByLabel(Selection):
         return rows.labelled(self.names)
 
     def __str__(self) -> str:
-        return f"label is {' or '.join(map(str, self.names))}"
+        return f"label is {' or '.join(map(printable, self.names))}"
 
 
 @checks.checked
@@ -207,7 +207,7 @@ class ByOutput(Selection):
         return _within(rows.output(self.of), self.low, self.high, self.closed)
 
     def __str__(self) -> str:
-        what = "confidence" if self.of is None else f"probability of {self.of}"
+        what = "confidence" if self.of is None else f"probability of {printable(self.of)}"
         return f"{what} in {_interval_words(self.low, self.high, self.closed)}"
 
 
@@ -243,6 +243,8 @@ class ByValues(Selection):
 
     def _mask(self, preds: Predictions) -> Mask:
         values = column(preds, self.column)
+        if values.dtype == object:  # a missing value cannot always say whether it equals another
+            values = np.array([None if border.is_missing(value) else value for value in values], object)
         chosen = np.zeros(len(preds), bool)
         for value in self.values:
             chosen |= np.asarray(values == value, bool)
@@ -252,7 +254,7 @@ class ByValues(Selection):
         return rows.among(rows.column(self.column), self.values)
 
     def __str__(self) -> str:
-        return f"{self.column} is {' or '.join(map(str, self.values))}"
+        return f"{printable(self.column)} is {' or '.join(map(printable, self.values))}"
 
 
 @dataclass(frozen=True)
@@ -275,7 +277,7 @@ class ByRange(Selection):
         return _within(rows.column(self.column), self.low, self.high, self.closed)
 
     def __str__(self) -> str:
-        return f"{self.column} in {_interval_words(self.low, self.high, self.closed)}"
+        return f"{printable(self.column)} in {_interval_words(self.low, self.high, self.closed)}"
 
 
 @dataclass(frozen=True)
@@ -292,7 +294,7 @@ class ByTest(Selection):
         return answer
 
     def __str__(self) -> str:
-        return f"{self.column} passes {getattr(self.test, '__name__', 'a test')}"
+        return f"{printable(self.column)} passes {getattr(self.test, '__name__', 'a test')}"
 
 
 def column(preds: Predictions, name: str) -> NDArray[Any]:
@@ -300,17 +302,18 @@ def column(preds: Predictions, name: str) -> NDArray[Any]:
     if name not in preds.columns:
         known = ", ".join(map(str, preds.columns)) or "none; pass columns={...} to Predictions"
         raise InputError(f"there is no column {name!r}; the columns are {known}")
-    return preds.columns[name]
+    values = preds.columns[name]
+    if values.ndim != 1:
+        raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
+    return values
 
 
 def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
     """The distinct values of a column in words, and which one each row has; missing values form a category of their own."""
     values = column(preds, name)
-    if values.ndim != 1:
-        raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
     gone = values != values if values.dtype.kind in "iubfU" else _missing(values.astype(object), name)
     held, index = border.distinct(values[~gone], f"column {name!r}")
-    words = [str(value) for value in held]
+    words = [printable(value) for value in held]
     alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
     words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
     member = np.full(len(values), len(words), np.intp)
@@ -325,7 +328,7 @@ def _missing(rows: NDArray[Any], name: str) -> Mask:
             raise InputError(
                 f"column {name!r} holds {type(value).__name__} (row {row}), which form no groups; give numbers or text"
             )
-    return np.fromiter(map(arrays.is_missing, rows), bool, len(rows))
+    return np.fromiter(map(border.is_missing, rows), bool, len(rows))
 
 
 @checks.checked
@@ -351,9 +354,9 @@ def by_column(
     for value in values:
         # Nothing equals NaN, and neither a list, an array, a module nor a function equals a single value.
         several = isinstance(value, (list, tuple, set, dict, range, ModuleType)) or callable(value)
-        if several or (value is not None and arrays.is_missing(value)):
+        if several or (value is not None and border.is_missing(value)):
             raise InputError(
-                f"column {name!r}: rows are selected by a number or text, not {arrays.shown(value)}; for missing values say "
+                f"column {name!r}: rows are selected by a number or text, not {border.shown(value)}; for missing values say "
                 "where=lambda column: column != column"
             )
     if values:

@@ -8,12 +8,42 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import truecal as tc
 from truecal.errors import TruecalError
 
 Y, P = np.arange(40) % 2, np.linspace(0.1, 0.9, 40)
+
+
+TABLE = tc.Predictions.from_probs(
+    P,
+    Y,
+    columns={
+        "wide": np.zeros((40, 3)),
+        "mixed": np.array([1, "1"] * 20, object),
+        "lists": pd.Series([[1], [2, 3]] * 20),
+        "truth": np.array([True, 1] * 20, object),
+        "gone": pd.Series([pd.NA, pd.NA, "a", "a", "b", "b", "a", "a"] * 5, dtype="string"),
+        "zero": np.array([0.0, -0.0] * 20),
+        "blank": np.array(["", "b"] * 20),
+        "comma": np.array(["x, y", "x, y", "x", "x"] * 10),
+        "more": np.array(["z", "z", "y, z", "y, z"] * 10),
+        "day": np.array(["2020-01-01", "2020-01-02"] * 20, "M8[ns]"),
+    },
+)
+
+
+FEW = tc.Predictions.from_probs(np.repeat([0.2, 0.8], 200), np.arange(400) % 5 < np.repeat([1, 4], 200))
+MASKED = np.ma.masked_array(P, np.arange(40) == 0)
+
+
+class Unreadable:
+    """Something that fails when it is asked for its values."""
+
+    def __array__(self, *_: object) -> None:
+        raise KeyError
 
 
 def test_zip_archives_damaged_in_ways_of_their_own_are_refused(tmp_path):
@@ -98,11 +128,101 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         (lambda: tc.Accumulator(classes=["a", len]), "class name 1 is <built-in function len>"),
         (lambda: tc.sample_size(P, thresholds=np.full((2, 2, 2), 3)), "a threshold must lie strictly between 0 and 1"),
         (lambda: tc.sample_size_by_simulation(P, widths={"oe": 1.5}, cohorts=10**30), "cohorts must be at most"),
+        (lambda: tc.likert(PREDS, replicates=np.timedelta64("NaT")), "replicates must be a whole number"),
+        (lambda: tc.measure(PREDS, level=np.timedelta64(3)), "level must lie strictly"),
+        (lambda: tc.KDTree(np.timedelta64(1)), "fraction must be a number"),
+        (lambda: tc.verify(PREDS, threshold=np.timedelta64(0)), "threshold must be a number"),
+        (lambda: tc.calibration_error(Y, P.astype("m8[s]")), "probabilities must be numbers: row 0"),
+        (lambda: tc.BetaCalibration().fit(P, Y, sample_weight=P.astype("m8[s]")), "must be numbers: row 0"),
+        (lambda: tc.calibration_error(Y, Unreadable()), "y_prob do not form an array: KeyError"),
+        (lambda: tc.selective.cost_map(PREDS, PREDS, rates=pd.DataFrame({0: P})), "rates must be a list of numbers"),
+        (lambda: tc.Predictions.from_probs(np.c_[1 - P, P], Y, classes=[1, 1.0]), "class name 1.0 reads like 1"),
+        (lambda: tc.Predictions.from_probs(np.c_[1 - P, P], Y, classes=[0, False]), "class name False reads like 0"),
+        (lambda: tc.measure(TABLE, select=tc.by_column("wide", 1)), r"shape \(40, 3\); one value per row is needed"),
+        (lambda: tc.clinical(TABLE, by="wide"), r"shape \(40, 3\); one value per row is needed"),
+        (lambda: tc.Watch(by="wide").update(TABLE, at=1), r"shape \(40, 3\); one value per row is needed"),
+        (lambda: tc.Watch(by="mixed").update(TABLE, at=1), "two values of column 'mixed' read '1'"),
+        (lambda: tc.Watch(by="a").update({1: tc.Sketch(), "1": tc.Sketch()}, at=1), r"two groups read \('1',\)"),
+        (lambda: tc.Watch(by="lists").update(TABLE, at=1), r"column 'lists': row 0 is \[1\]; give numbers or text"),
+        (lambda: tc.subgroups(TABLE, by="truth"), "column 'truth' mix True or False with numbers"),
+        (
+            lambda: tc.plot.BeforeAfterDisplay.from_predictions(Y, {"a": P}, lens=tc.ClassWise()),
+            "one curve is drawn per name",
+        ),
+        (lambda: tc.lab.Steps(pl.Series([None, 0.5]), (0.1, 0.5, 0.9)), "edges must be a list of numbers"),
+        (lambda: tc.lab.table_of(pd.NaT), "made must be a list of Trial"),
+        (lambda: tc.RejectedShare(bins=2**31), "bins must be at most 1,000,000"),
+        (lambda: tc.net_benefit(PREDS, pd.Series([None, 0.5], dtype="Float64")), "thresholds must lie strictly"),
+        (lambda: tc.net_benefit(PREDS, ["0.1", "0.2"]), "thresholds must be numbers, not text"),
+        (lambda: tc.verify(FEW, outputs=MASKED), "outputs are masked in places"),
+        (lambda: tc.ClassWise(weights=MASKED), "weights must be a list of numbers"),
+        (lambda: tc.censoring_weights(MASKED, Y, 0.5), "time are masked in places"),
+        (lambda: tc.censoring_weights(P, Y, 0.5, by=[None, *Y[1:]]), "by: row 0 is None; every row needs a group"),
+        (lambda: tc.Lp(2)([["0.5", "0.5"]], [[1, 0]]), "outputs must be numbers, not text"),
+        (lambda: tc.selective.risk_coverage(PREDS).at(["0.5"]), "coverage must be numbers, not text"),
+        (lambda: tc.compare(TABLE, TABLE, key="gone"), "'gone' of a: row 0 is <NA>; every row needs a key"),
+        (lambda: tc.lab.Power(np.timedelta64(3)), "d must be a number"),
+        (lambda: tc.lab.Mixture([tc.lab.Uniform()] * 40, MASKED), "shares must be a list of numbers"),
+        (lambda: tc.lab.Mixture([tc.lab.Uniform()] * 2, [np.nan, 0.5]), "must be >= 0 and sum to 1"),
+        (lambda: tc.OneClass(np.timedelta64(3)), "a class is named by a number or text"),
+        (lambda: tc.BinnedECE().at_level(1.5), "level must lie strictly between 0 and 1, not 1.5"),
+        (lambda: tc.RankSeries().interval(tc.Profile.from_arrays(P, Y), rng=-1), "rng must be a whole number"),
+        (lambda: tc.choose_bins(PREDS, threshold=-0.5), "threshold must lie strictly between 0 and 1"),
+        (lambda: tc.plot.ClassWiseDisplay.from_predictions(Y, P, level=-0.5), "level must lie strictly"),
+        (lambda: tc.plot.ClassWiseDisplay.from_predictions(Y, P, most=-1), "most must be a whole number of at least 1"),
+        (lambda: tc.study.error_against_calibration(pd.DataFrame(), "error", level=-0.5), "level must lie strictly"),
+        (lambda: tc.study.log_fits(pd.DataFrame(), "error", level=2), "level must lie strictly between 0 and 1"),
+        (lambda: tc.train.Mixup(classes=1e308), "classes must be a whole number of at least 2"),
+        (lambda: tc.study.residuals(pd.DataFrame(), lens="\ud800"), "lens must be text"),
+        (lambda: tc.lab.GLM("logit", "logit", 0.1, 1e308), "b1 must be a number from -1e[+]100 to 1e[+]100"),
+        (lambda: tc.plot.AbstentionDisplay.from_curves({}), "there is nothing to draw"),
+        (
+            lambda: tc.plot.FlexibleDisplay.from_curves({"a": tc.flexible_curve(PREDS)}, scores=[0.2, 7.0]),
+            r"scores must lie in \[0, 1\]: row 1 is 7.0",
+        ),
     ],
 )
 def test_arguments_no_one_expects_are_refused(call, words):
     with pytest.raises(TruecalError, match=words):
         call()
+
+
+def test_missing_values_of_pandas_are_missing_everywhere():
+    assert tc.by_column("gone", "a").mask(TABLE).sum() == 20
+    assert "missing" in tc.clinical(TABLE, by="gone").sites.names
+    assert "missing" in str(tc.subgroups(TABLE, by="gone"))
+    assert [*tc.Watch(by="gone").update(TABLE, at=1).groups] == [("(missing)",), ("a",), ("b",)]
+    assert "of 4 segments" in str(tc.audit(TABLE, by=["gone"], min_rows=5))  # all rows, two sites and those without one
+
+
+def test_groups_are_what_the_values_are():
+    """Zero has one group, an empty text a name, times of nanoseconds are no numbers, and a comma joins no two sites."""
+    assert [*tc.Watch(by="zero").update(TABLE, at=1).groups] == [("0.0",)]
+    assert "all rows" not in str(tc.Watch(by="blank").update(TABLE, at=np.int64(1)))
+    assert "2020-01-01T00:00:00" in str(tc.subgroups(TABLE, by="day"))
+    assert len(tc.clinical(TABLE, by=["comma", "more"]).sites.names) == 2
+
+
+@pytest.mark.parametrize("show", [str, repr])
+def test_names_from_data_cannot_steer_a_terminal(show):
+    red = np.array(["\x1b[31mred", "\u202ereversed"] * 20)
+    preds = tc.Predictions.from_probs(
+        np.c_[1 - P, P], red, classes=["\x1b[31mred", "\u202ereversed"], columns={"s": red[::-1]}
+    )
+    results = [
+        tc.measure(preds, lens=tc.OneClass("\x1b[31mred"), select=tc.by_column("s", "\x1b[31mred")),
+        tc.subgroups(preds, by="s", smallest=5),
+        tc.subgroups(preds, by="s", smallest=5).frame(),
+        tc.Watch(by="s").update(preds, at=1),
+        tc.by_label("\x1b[31mred"),
+        tc.by_output("\x1b[31mred", 0.2),
+        tc.by_column("\x1b", low=0),
+    ]
+    for result in results:
+        assert show(result).replace("\n", "").isprintable()
+    with pytest.raises(TruecalError) as refused:
+        tc.measure(preds, select=tc.by_column("x\x1b", 1))
+    assert show(refused.value).isprintable()
 
 
 def test_a_local_regression_reaches_rows_that_are_all_equally_far():
@@ -135,11 +255,15 @@ def test_a_whole_number_beyond_64_bits_is_a_temperature():
     assert float(whole) == float(real)
 
 
-@pytest.mark.parametrize("width", [10**30, 10**400])
+@pytest.mark.parametrize("width", [10**30, 10**400, np.uint64(2**64 - 1)])
 def test_whole_numbers_that_a_library_cannot_take_are_refused(width):
     torch = pytest.importorskip("torch")
     with pytest.raises(TruecalError, match="width must be within 64 bits"):
         tc.train.mmce(torch.zeros((4, 3)), torch.arange(4) % 3, width=width)
+
+
+def test_a_threshold_of_80_bits():
+    assert tc.below(PREDS, np.longdouble(0.5)).p_value == tc.below(PREDS, 0.5).p_value
 
 
 def test_one_row_has_no_acceleration():
@@ -200,11 +324,11 @@ WATCH.update(PREDS, at="2026-01-01")
         (lambda: tc.band(tc.Profile.from_arrays(P, Y)).at([np.nan]), "scores must be finite numbers, not nan"),
         (lambda: tc.band(tc.Profile.from_arrays(P, Y)).contains(P, [0.5]), "they must match one by one"),
         (lambda: tc.flexible_curve(PREDS).contains(P, "x"), "rates must be numbers"),
-        (lambda: tc.calibration_belt(PREDS).deviations("x"), "level must be a number"),
+        (lambda: tc.calibration_belt(PREDS).deviations("x"), "level must lie strictly"),
         (lambda: tc.net_benefit(PREDS).cost(b"x", 1), "false_positive must be a number"),
         (lambda: tc.selective.risk_coverage(PREDS).at(np.eye(3)), "one number or a list of them"),
         (lambda: tc.Profile.from_arrays(P, Y).coarsen(3, moments=P), "moments must be True or False"),
-        (lambda: tc.selective.risk_coverage(PREDS).at("aa"), "coverage must be an array of numbers"),
+        (lambda: tc.selective.risk_coverage(PREDS).at("aa"), "coverage must be numbers"),
         (lambda: tc.censoring_weights(P, Y, 0.5).predictions(2.5), "there are 1 probabilities but 40 outcomes"),
         (lambda: tc.censoring_weights(P, Y, 0.5).predictions(P, clusters=3), "there are 1 clusters but 40 outcomes"),
         (lambda: tc.Grouping({"a": [0], "b": [1]}).predictions("x"), "preds must be Predictions"),

@@ -200,7 +200,7 @@ def test_worlds_and_measures_survive_pickling():
     [
         (Cell("w", WORLD, 0, 10, (EW,)), {}, "n >= 1"),
         (Cell("w", WORLD, 10, 1, (EW,)), {}, "m >= 2"),
-        (Cell("w", WORLD, 10, 10, (EW,)), {"rng": -1}, "rng must be a number >= 0"),
+        (Cell("w", WORLD, 10, 10, (EW,)), {"rng": -1}, "rng must be a whole number of at least 0"),
     ],
 )
 def test_bad_requests_are_refused(cell, options, message):

@@ -14,6 +14,8 @@ from tools.hostile.judge import Outcome, judge, limit_memory
 from tools.hostile.values import dataset
 
 _DATASETS = 40  # calls share a dataset in runs of this length
+_QUICK = 0.008  # seconds: functions that take longer are called less often
+_TOLD = 5_000  # calls between two lines about how far a run is
 
 
 @dataclass
@@ -37,7 +39,7 @@ def run(calls: int, minutes: float, seed: int, only: str | None = None) -> Run:
         if done.calls % _DATASETS == 0:
             number = seed * 1_000_003 + done.calls
             names = dataset(number)
-        pick = [0.02 / (0.02 + done.seconds[target.path] / max(1, done.count[target.path])) for target in every]
+        pick = [_QUICK / (_QUICK + done.seconds[target.path] / max(1, done.count[target.path])) for target in every]
         target = rng.choices(every, pick)[0]
         call = make(target, rng)
         start = time.process_time()
@@ -46,6 +48,8 @@ def run(calls: int, minutes: float, seed: int, only: str | None = None) -> Run:
         done.count[target.path] += 1
         done.calls += 1
         done.kinds[outcome.kind] += 1
+        if done.calls % _TOLD == 0:
+            print(f"{done.calls} calls, {len(done.failures)} kinds of failure", flush=True)
         if outcome.failed:
             _keep(done, call, outcome, names, number)
     return done

@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from tools.hostile.values import BAD, CONTAINERS, GOOD, ODD, TOGETHER
+from tools.hostile.values import BAD, CONTAINERS, EVERYWHERE, GOOD, ODD, SELDOM, TOGETHER
 
 # Modules whose public functions are called as well.
 MODULES = ("lab", "scores", "selective", "uncertainty", "study", "train", "plot")
@@ -139,7 +139,7 @@ def make(target: Target, rng: random.Random) -> Call:
         places += _chain(target, rng)
     spots = [(i, p.name) for i, (_, parameters) in enumerate(places) for p in parameters if p.name not in CALLBACKS]
     hostile = set(rng.sample(spots, min(hostility, len(spots)))) if spots else set()
-    several, refuse = rng.random() < 0.4, False
+    several, refuse, everywhere = rng.random() < 0.4, False, False
     together = rng.choice(TOGETHER.get(target.path) or TOGETHER.get(target.path.partition(".")[0]) or ({},))
     made = []
     for i, (name, parameters) in enumerate(places):
@@ -152,6 +152,8 @@ def make(target: Target, rng: random.Random) -> Call:
             else:
                 value, bad = _value(parameter, (i, parameter.name) in hostile, several, rng)
             refuse |= bad and hostility == 1
+            unsaid = parameter.default is None and value == "None"
+            everywhere |= bad and hostility == 1 and parameter.name in EVERYWHERE and not unsaid
             if value:
                 by_place = parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY)
                 star = "*" if by_place or (starred and parameter.kind == parameter.POSITIONAL_OR_KEYWORD) else ""
@@ -159,7 +161,10 @@ def make(target: Target, rng: random.Random) -> Call:
         made.append((name, tuple(arguments)))
     then = made[1:]
     needed = frozenset(p.name for _, parameters in places for p in parameters if p.default is p.empty)
-    return Call(target.path, made[0][1], tuple(then), refuse and _judges(target) and not then, needed)
+    # Recalibrators keep their settings as they are given until they are fitted: the contract of scikit-learn.
+    settings = len(made) == 1 and any(name == "fit" for name, _ in target.methods)
+    must = (refuse and _judges(target) and not then) or (everywhere and not settings)
+    return Call(target.path, made[0][1], tuple(then), must, needed)
 
 
 def _chain(target: Target, rng: random.Random) -> list[tuple[str, tuple[inspect.Parameter, ...]]]:
@@ -220,7 +225,7 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _plain(name: str, several: bool, rng: random.Random) -> str:
-    value = rng.choice(GOOD[name])
+    (value,) = rng.choices(GOOD[name], [SELDOM.get(value, 1.0) for value in GOOD[name]])
     return {"y": "Y", "p": "P", "p**2": "P", "binary": "many"}.get(value, value) if several else value
 
 

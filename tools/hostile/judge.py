@@ -5,7 +5,9 @@ import dataclasses
 import inspect
 import json
 import math
+import os
 import pickle
+import random
 import re
 import resource
 import signal
@@ -36,7 +38,7 @@ _WRAPPED = re.compile(rf"\b({'|'.join(CONTAINERS)})\((\w+)\)")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended: "answer", "refused", or a failure ("foreign", "nan", "warning", "accepted", "differs", "slow")."""
+    """How a call ended: "answer", "refused", or a failure (foreign, nan, warning, accepted, differs, changes, slow)."""
 
     kind: str
     detail: str = ""
@@ -59,7 +61,11 @@ def limit_memory() -> None:
 
 def judge(line: str, names: Mapping[str, Any], *, must_refuse: bool = False) -> Outcome:
     """Run a call and say how it ended; one that holds containers must answer what plain arrays answer."""
+    before = _kept(names)
     outcome, answer = _run(line, names)
+    changed = [name for name, value in _kept(names).items() if before[name] != value]
+    if changed:
+        return Outcome("changes", f"{changed[0]} is another after the call")
     if outcome.kind != "answer":
         return outcome
     if must_refuse:
@@ -74,6 +80,17 @@ def judge(line: str, names: Mapping[str, Any], *, must_refuse: bool = False) -> 
     if expected.kind == "answer":
         return _compared(list(numbers(answer)), list(numbers(other)))
     return outcome
+
+
+def _kept(names: Mapping[str, Any]) -> dict[str, object]:
+    """What no call may change: the arrays of the caller, and the state of the process."""
+    arrays = {name: value.tobytes() for name, value in names.items() if isinstance(value, np.ndarray)}
+    drawn: Any = np.random.get_state()  # noqa: NPY002 (the state that others share)
+    state = {
+        "numpy's error state": np.geterr(),
+        "the shared random state": (random.getstate(), drawn[1].tobytes(), drawn[2]),
+    }
+    return arrays | state | {"the folder": os.getcwd(), "the filters of warnings": len(warnings.filters)}
 
 
 def _compared(found: list[tuple[str, float]], wanted: list[tuple[str, float]]) -> Outcome:
@@ -111,7 +128,9 @@ def _run(line: str, names: Mapping[str, Any]) -> tuple[Outcome, Any]:
         return Outcome("slow", f"more than {SECONDS} s"), None
     except MemoryError as error:
         return Outcome("slow", f"memory: {error}"), None
-    except Exception as error:  # noqa: BLE001 (every other exception is what is looked for)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 (every other exception is what is looked for; a panic of polars is no Exception)
         if type(error).__name__ == "NotFittedError":  # what scikit-learn asks of its estimators
             return Outcome("refused", str(error)), None
         return Outcome("foreign", f"{type(error).__name__}: {str(error)[:200]}"), None
@@ -137,7 +156,9 @@ def use(answer: Any) -> None:
     kind = type(answer)
     if not kind.__module__.startswith("truecal"):
         return
-    _ = str(answer), repr(answer)
+    if not hasattr(answer, "get_params"):  # recalibrators show their settings as given
+        _refuse_steering(str(answer))
+        _refuse_steering(repr(answer))
     for name in dir(kind):
         member = inspect.getattr_static(kind, name)
         if isinstance(member, (property, cached_property)) and not name.startswith("_"):
@@ -154,6 +175,13 @@ def use(answer: Any) -> None:
         sent = _compared(list(numbers(again)), list(numbers(answer)))
         if sent.kind != "answer":
             raise AssertionError(f"another answer after pickling: {sent.detail}")
+
+
+def _refuse_steering(text: str) -> None:
+    """What is printed may break lines, and nothing else of what data could do to a terminal."""
+    steering = next((c for c in text if not c.isprintable() and c not in "\n\t"), None)
+    if steering is not None:
+        raise AssertionError(f"{steering!r} of the data would reach a terminal")
 
 
 def _needs(function: Callable[..., Any]) -> list[str]:
@@ -181,7 +209,9 @@ def _show(made: Callable[[], Any], *, record: bool) -> None:
         json.dumps(view, allow_nan=False)
     if type(view).__name__ == "Frame":
         for form in ("text", "markdown", "latex", "html", "polars", "pandas"):
-            str(getattr(view, f"to_{form}")())
+            shown = str(getattr(view, f"to_{form}")())
+            if form in ("text", "markdown"):
+                _refuse_steering(shown)
     str(view)
 
 

@@ -5,7 +5,10 @@ All values are Python expressions, so that a call can be printed, repeated and s
 known but that no foreign exception may come of them.
 """
 
+from collections import deque
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+STEERING = "b\x1b[31m\u202e"  # a name that would turn a terminal red, and its text around
 SIZES = (1, 2, 3, 5, 20, 20, 60, 60, 200, 200)
 
 
@@ -55,8 +59,33 @@ def _polars(a: Array) -> Any:
     return pl.Series(a) if a.ndim == 1 else pl.DataFrame(a)
 
 
-def _arrow(a: Array) -> Any:
+def _nullable(a: Array) -> Any:
+    """The types of pandas that know missing values."""
+    import pandas as pd
+
+    return (pd.DataFrame(a) if a.ndim > 1 else pd.Series(a)).convert_dtypes()
+
+
+def _chunked(a: Array) -> Any:
     import pyarrow as pa  # type: ignore[import-untyped]
+
+    return (
+        pa.chunked_array([a[:1], a[1:]])
+        if a.ndim == 1
+        else pa.record_batch({str(k): a[:, k] for k in range(a.shape[1])})
+    )
+
+
+class _Subclass(np.ndarray):
+    """An array of another class, as units and images have."""
+
+
+def _backwards(a: Array) -> Array:
+    return np.ascontiguousarray(a[::-1])[::-1]
+
+
+def _arrow(a: Array) -> Any:
+    import pyarrow as pa
 
     return pa.array(a) if a.ndim == 1 else pa.table({str(k): a[:, k] for k in range(a.shape[1])})
 
@@ -76,6 +105,13 @@ CONTAINERS: dict[str, Callable[[Array], Any]] = {
     "pandas": _pandas,
     "polars": _polars,
     "arrow": _arrow,
+    "nullable": _nullable,
+    "chunked": _chunked,
+    "subclass": lambda a: a.view(_Subclass),
+    "backwards": _backwards,
+    "extended": lambda a: a.astype(np.longdouble) if a.dtype.kind == "f" else a.astype(np.int16),
+    "deque": deque,
+    "numbers_in_list": list,
 }
 
 SCORES: dict[str, Callable[[np.random.Generator, int], Array]] = {
@@ -105,7 +141,10 @@ def dataset(seed: int) -> dict[str, Any]:
     P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
     Y = (P.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, k - 1)
     w = rng.integers(1, 4, n).astype(float) if rng.random() < 0.5 else rng.random(n) + 0.1
-    g, site = rng.integers(0, max(1, n // 3), n), np.array(["a", "b"])[rng.integers(0, 2, n)]
+    g, site = (
+        rng.integers(0, max(1, n // 3), n),
+        np.array(["a", STEERING if rng.random() < 0.3 else "b"])[rng.integers(0, 2, n)],
+    )
     Q = 0.7 * P + 0.3 * rng.dirichlet(np.ones(k), n)
     more: dict[str, Any] = {} if rng.random() < 0.5 else {"weights": w}
     more |= {} if rng.random() < 0.6 else {"clusters": g}
@@ -121,7 +160,8 @@ def dataset(seed: int) -> dict[str, Any]:
         "results": _store().frame(), "store": _store(), "profile": tc.Profile.from_arrays(p, y),
         "sketch": tc.Sketch().update(p, y), "frame": pd.DataFrame(table), "rows": pl.DataFrame(table),
     }  # fmt: skip
-    return held | {"np": np, "tc": tc, "nan": float("nan"), "inf": float("inf")} | CONTAINERS
+    known = {"np": np, "tc": tc, "pd": pd, "pl": pl, "Path": Path, "Decimal": Decimal, "Fraction": Fraction}
+    return held | known | {"nan": float("nan"), "inf": float("inf")} | CONTAINERS
 
 
 @cache
@@ -157,6 +197,8 @@ ESTIMATORS = ("None", "tc.RankSeries()", "tc.RankSeries(norm=1)", "tc.BinnedECE(
               "tc.BinnedECE(norm=np.inf)", "tc.DebiasedECE()", "tc.SweepECE()", "tc.NearestECE()", "tc.KernelDensityECE()",
               "tc.SmoothECE()", "tc.IsotonicError()", "tc.LabelBinnedECE()", "tc.GeneralizedECE(replicates=20)",
               "tc.AdaptiveECE()", "tc.KSError()", "tc.CutoffError()", "tc.LipschitzError()")  # fmt: skip
+# What takes a second wherever it is asked for comes up this much less often than the others.
+SELDOM = {"tc.SmoothECE()": 0.1}
 RECALIBRATORS = ("tc.PlattScaling()", "tc.TemperatureScaling(input='probs')", "tc.IsotonicCalibration()", "tc.HistogramBinning(3)",
                  "tc.VennAbers()", "tc.BetaCalibration()")  # fmt: skip
 _LABELS, _PROBS = ("y",), ("p",)
@@ -291,7 +333,16 @@ ODD = ("None", "True", "-1", "0", "1", "0.5", "2.5", "1e308", "nan", "inf", "-in
        "10**30", "1j", "np.datetime64('2020-01-01')", "np.float32(0.5)", "np.int8(3)", "'\\x1b[31m'", "{'a': 1}", "...",
        "range(3)", "'a' * 1000", "tc", "tc.TopLabel", "tc.TopLabel()", "tc.BinnedECE()", "binary", "profile", "frame", "p", "y",
        "P", "Y", "w", "site", "-p", "p + 1", "p[:-1]", "y[:0]", "p.astype(np.float16)", "p.astype(str)", "p > 0.5",
-       "np.where(p < 2, nan, p)")  # fmt: skip
+       "np.where(p < 2, nan, p)", "np.timedelta64(3)", "np.timedelta64('NaT')", "np.longdouble(0.5)", "Fraction(1, 2)",
+       "Decimal('0.5')", "Decimal('NaN')", "np.bool_(True)", "np.str_('x')", "np.uint64(2**64 - 1)", "5e-324", "-0.0", "1e16",
+       "2**31", "iter([0.5])", "bytearray(b'x')", "np.ma.masked", "np.ma.masked_array([0.5, 0.2], [0, 1])", "pd.NA", "pd.NaT",
+       "pl.col('a')", "pl.Series([None, 0.5])", "pd.Series([None, 0.5], dtype='Float64')", "Path('x')", "slice(3)",
+       "NotImplemented", "ValueError('x')", "np.array(['a', None], object)", "np.array([(1, 2.0)], dtype='i4,f8')",
+       "'a\\0b'", "'\\ud800'",
+       "'=1+1'", "' '", "'../x'", "{1: 2, 'a': None}", "{'x': p}", "{'x': binary}", "[binary]", "[None, 1]", "[True, False]",
+       "P.T", "P[:, :1]",
+       "p[::2]", "rows", "sketch", "many", "np.full(n, 10**400, object)", "p.reshape(1, -1)", "[p, p[:-1]]", "np.eye(3)",
+       "np.float64(nan)", "[[]]", "[nan]", "[inf]", "(0.5,)", "[0.5, 0.5]", "[1, 0]", "['site', 'site']")  # fmt: skip
 
 _ROWS_BAD = (
     "[0.5] * (n + 1)",
@@ -302,6 +353,12 @@ _ROWS_BAD = (
     "1j * p",
     "p.astype(str)",
     "np.zeros((n, 2, 2))",
+    "np.ma.masked_array(p, np.arange(n) == 0)",
+    "pd.Series([None, *p[1:]], dtype='Float64')",
+    "pl.Series([None, *p[1:]], dtype=pl.Float64)",
+    "[None, *p[1:]]",
+    "p.astype('m8[s]')",
+    "(v for v in p)",
 )
 _NUMBERS_BAD = ("None", "'x'", "nan", "[]", "object()", "1j", "-1")
 # Values that must be refused, by the name of the parameter, in functions that judge predictions.
@@ -309,17 +366,25 @@ BAD: dict[str, tuple[str, ...]] = {
     "y_prob": ("p + 2", "p - 1.5", "p * nan", "p * inf", "P * 3", "None", *_ROWS_BAD),
     "scores": ("p + 2", "p - 1.5", "p * nan", "None", *_ROWS_BAD),
     "prob_a": ("p + 2", "p * nan", *_ROWS_BAD),
-    "y_true": ("y + 7", "y - 9", "y * nan", "y + 0.5", "'x'", "set()", "np.append(y, 1)", "y[:-1]", "site"),
+    "y_true": ("y + 7", "y - 9", "y * nan", "y + 0.5", "'x'", "set()", "np.append(y, 1)", "y[:-1]", "site",
+               "[None, *y[1:]]", "np.ma.masked_array(y, np.arange(n) == 0)", "pd.Series([None, *y[1:]], dtype='Int64')",
+               "y.astype('m8[s]')", "1j * y", "pl.Series([None, *y[1:]], dtype=pl.Int64)"),
     "outcomes": ("y + 7", "y * nan", "y + 0.5", "np.append(y, 1)", "y[:-1]", "site"),
-    "sample_weight": ("-w", "w * nan", "w * 0", "w[:-1]", "w * inf", "'x'", "w * 1e300", "w * 1e-300", "w.astype(str)"),
+    "sample_weight": ("-w", "w * nan", "w * 0", "w[:-1]", "w * inf", "'x'", "w * 1e300", "w * 1e-300", "w.astype(str)",
+                      "[None, *w[1:]]", "np.ma.masked_array(w, np.arange(n) == 0)", "pd.Series([None, *w[1:]], dtype='Float64')",
+                      "1j * w", "w.astype('m8[s]')"),
     "weights": ("-w", "w * nan", "w * 0", "w[:-1]", "w * inf", "'x'", "w * 1e300", "w.astype(str)"),
-    "clusters": ("g[:-1]", "np.append(g, 1)", "3", "[None] * n", "g * nan", "{1: 2}"),
+    "clusters": ("g[:-1]", "np.append(g, 1)", "3", "[None] * n", "g * nan", "{1: 2}",
+                 "np.ma.masked_array(g, np.arange(n) == 0)", "pd.Series([None, *g[1:]], dtype='Int64')"),
     "level": (*_NUMBERS_BAD, "0", "1", "2"),
-    "rng": ("-1", "'x'", "0.5", "[]", "nan"),
+    "rng": ("-1", "'x'", "0.5", "nan"),
     "lens": ("'top'", "tc.TopLabel", "0", "[]", "tc.BinnedECE()"),
     "estimator": ("'ece'", "tc.BinnedECE", "0", "[]", "tc.TopLabel()"),
     "preds": ("None", "p", "P", "profile.scores", "'x'", "0", "(y, p)", "object()", "frame"),
     "profile": ("None", "p", "binary", "'x'", "(p, y)"),
     "select": ("'x'", "tc.by_label", "0", "p > 0.5", "tc.TopLabel()"),
     "resamples": ("0", "-1", "2.5", "'x'", "nan"),
+    "bins": ("0", "-1", "2.5", "nan", "10**9", "'x'"),
 }  # fmt: skip
+# Of those, the parameters that mean the same wherever they are.
+EVERYWHERE = ("level", "rng", "bins")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal import checks
 from truecal.breakdown.segments.levels import Level, rows_within
+from truecal.errors import printable
 from truecal.frame import Frame, Tabular, plain
 
 _COLUMNS = (
@@ -69,7 +70,7 @@ class Segment:
         if not levels:
             return "all rows"
         words = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
-        return ", ".join(f"{printable(level.column)}{words[level.kind]}{printable(level.text)}" for level in levels)
+        return ", ".join(f"{_short(level.column)}{words[level.kind]}{_short(level.text)}" for level in levels)
 
     @checks.checked
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
@@ -170,7 +171,7 @@ class Audit(Tabular):
             reach = f"{s.difference:+.4f} [{s.low:+.4f}, {s.high:+.4f}]"
             mark = "  beyond tolerance" if s.beyond else ""
             lines.append(f"{name:<{width}}  {s.rows:>9,}  {reach:<26}  {s.p_value:>7.3g}  {s.region}{mark}")
-        lines += [f"note: {printable(note, 200)}" for note in self.notes]
+        lines += [f"note: {_short(note, 200)}" for note in self.notes]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -191,7 +192,7 @@ class Audit(Tabular):
             indent = f'<td style="text-align:left;padding-left:{0.5 + 1.5 * depth}em">{escape(s.name)}</td>'
             rows.append(f"<tr>{indent}{''.join(f'<td>{cell}</td>' for cell in shown)}</tr>")
         table = f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
-        notes = "".join(f"<p>{escape(printable(note, 200))}</p>" for note in self.notes)
+        notes = "".join(f"<p>{escape(_short(note, 200))}</p>" for note in self.notes)
         return f"<div><p>{escape(self.summary())}</p>{table}{notes}</div>"
 
 
@@ -215,11 +216,11 @@ def _diagram(segment: Segment) -> str:
     return f'<svg width="48" height="48" role="img" aria-label="{escape(words)}">{line}{points}</svg>'
 
 
-def printable(text: object, longest: int = _LONGEST) -> str:
-    r"""Text without control characters and not too long: what a column is called cannot rewrite the terminal.
+def _short(text: object, longest: int = _LONGEST) -> str:
+    """Text that cannot steer a terminal, and not too long.
 
-    >>> printable("a\x1b[31m\nb"), printable("x" * 60)[-3:]
-    ('a\\x1b[31m\\nb', 'xx…')
+    >>> _short("x" * 60)[-3:]
+    'xx…'
     """
-    safe = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in str(text))
+    safe = printable(text)
     return safe if len(safe) <= longest else safe[: longest - 1] + "…"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli.answer.formats import Answer, Finding, safe
+from truecal.cli.answer.formats import Answer, Finding
 from truecal.cli.answer.output import Output, as_typed, format_options, number, p_shown, table, working
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
 from truecal.cli.scan import is_sketched, sketch_of
 from truecal.cli.source import Source, column_options, load
-from truecal.errors import InputError
+from truecal.errors import InputError, printable
 from truecal.report import records
 from truecal.report.comparison import pairs as paired_models
 
@@ -221,7 +221,9 @@ def _gate_line(record: CompareRecord, gate: IncreaseRecord) -> str:
     sure, most = f"{record.level:.0%}", f"{gate.max_increase:g}"
     if gate.passed:
         return f"PASS: at {sure} the error increases by at most {gate.upper:.4f}, below {most}"
-    return f"FAIL: at {sure} the error of {safe(gate.worst)} may increase by {gate.upper:.4f}, and {most} is allowed"
+    return (
+        f"FAIL: at {sure} the error of {printable(gate.worst)} may increase by {gate.upper:.4f}, and {most} is allowed"
+    )
 
 
 def _text(record: CompareRecord, method: str) -> str:

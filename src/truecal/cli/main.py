@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from truecal import names
-from truecal.cli.answer.formats import safe
 from truecal.cli.config import nearest_settings
-from truecal.errors import MissingExtraError, TruecalError, TruecalWarning
+from truecal.errors import MissingExtraError, TruecalError, TruecalWarning, printable
 
 try:
     import click
@@ -147,7 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _fail(message: object, *, usage: Any = None, hint: str = "", code: int = 2) -> int:
     """One or two lines on stderr, and the exit code."""
-    lines = [safe(" ".join(line.split())) for line in str(message).splitlines()]  # one problem per line
+    lines = [printable(" ".join(line.split())) for line in str(message).splitlines()]  # one problem per line
     line = "\n  ".join(line for line in lines if line)
     if usage is not None:
         hint = f"try: {usage.command_path} --help"
@@ -174,7 +173,7 @@ def _show_warnings_as_lines() -> None:
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **options: Any) -> None:
         if issubclass(category, TruecalWarning):
-            print(f"truecal: warning: {safe(str(message))}", file=sys.stderr)
+            print(f"truecal: warning: {printable(str(message))}", file=sys.stderr)
 
     warnings.showwarning = show
     if not sys.warnoptions:

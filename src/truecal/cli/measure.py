@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from truecal import names
-from truecal.cli.answer.formats import Answer, Finding, safe
+from truecal.cli.answer.formats import Answer, Finding
 from truecal.cli.answer.output import Output, Share, format_options, number, p_shown, table, working
 from truecal.cli.clinical import answer_clinical
 from truecal.cli.estimators import Asked, estimator_options, make_lens
 from truecal.cli.scan import ScanRecord, is_scan, scan_estimates, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
-from truecal.errors import InputError
+from truecal.errors import InputError, printable
 from truecal.report import records
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def _one(result: records.EstimateRecord) -> str:
     lines.append(("estimator", f"{result.estimator.name}{bins}{'' if binning is None else f', {binning}'}"))
     lines += [("warning", text) for text in result.warnings]
     width = max(len(name) for name, _ in lines)
-    return "\n".join(f"{safe(name):<{width}}  {safe(value)}" for name, value in lines)
+    return "\n".join(f"{printable(name):<{width}}  {printable(value)}" for name, value in lines)
 
 
 def _many(results: Sequence[records.EstimateRecord], by: Sequence[str]) -> str:
@@ -296,4 +296,4 @@ def _many(results: Sequence[records.EstimateRecord], by: Sequence[str]) -> str:
     header = [*([", ".join(by)] if by else []), "estimator", "norm", "error", "low", "high", "p-value", "n", "bins"]
     if any(r.sketch_error is not None for r in results):
         header.append("sketch error")
-    return "\n".join([table(header, rows), *map(safe, dict.fromkeys(notes))])
+    return "\n".join([table(header, rows), *map(printable, dict.fromkeys(notes))])

@@ -82,7 +82,7 @@ def censoring_weights(
     (1, [1, 0, 1, 0], [1.0, 0.0, 1.5, 1.5])
     """
     times, happened = _follow_up(time, event)
-    if not (isinstance(horizon, (int, float, np.integer, np.floating)) and 0 < horizon < np.inf):
+    if not (checks.is_number(horizon) and 0 < horizon < np.inf):
         raise InputError(f"horizon must be a time above 0, not {horizon!r}")
     if times.max() < horizon:
         raise InputError(
@@ -151,11 +151,8 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
 
 
 def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.bool_]]:
-    try:
-        times = np.asarray(time, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError("time must be numbers, one end of follow-up per row") from error
-    happened = np.asarray(event)
+    times = border.as_floats(time, "time").astype(np.float64)
+    happened = border.as_array(event, "event")
     if times.ndim != 1 or not len(times) or happened.shape != times.shape:
         raise InputError(f"time has shape {times.shape} and event {happened.shape}; give one of each per row")
     wrong = np.flatnonzero(~(np.isfinite(times) & (times > 0)))
@@ -174,10 +171,12 @@ def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.
 def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
     if by is None:
         return [("", np.arange(count))]
-    labels = np.asarray(by)
+    labels = border.as_array(by, "by")
     if labels.shape != (count,):
         raise InputError(f"by has shape {labels.shape} but there are {count} rows; give one group per row")
-    return [(f"of group {name} ", np.flatnonzero(labels == name)) for name in np.unique(labels)]
+    border.refuse_missing(labels, "by", "group")
+    names, place = border.distinct(labels, "by")
+    return [(f"of group {name} ", np.flatnonzero(place == i)) for i, name in enumerate(names)]
 
 
 def _uncensored(times: Float64s, happened: NDArray[np.bool_]) -> tuple[Float64s, Float64s]:

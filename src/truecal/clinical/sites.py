@@ -12,7 +12,7 @@ from truecal.clinical.quantity import Quantity, Scale, back, onto, student
 from truecal.clinical.result import Heterogeneity, Sites
 from truecal.clinical.summarise import summarise
 from truecal.errors import InputError
-from truecal.select import column
+from truecal.select import categories
 from truecal.types import Float64s
 
 _MOST = 200  # values of a column beyond which it is not a list of sites
@@ -27,9 +27,9 @@ def sites_of(
     columns = (by,) if isinstance(by, str) else tuple(by)
     if not columns:
         raise InputError("say which column to group by, such as by='site'")
-    parts = [np.array(["missing" if v is None or v != v else str(v) for v in column(preds, c)]) for c in columns]
-    labels = np.array([", ".join(row) for row in zip(*parts, strict=True)])
-    names, place = np.unique(labels, return_inverse=True)
+    parts = [categories(preds, name) for name in columns]
+    held, place = np.unique(np.stack([index for _, index in parts]), axis=1, return_inverse=True)
+    names = [", ".join(words[i] for (words, _), i in zip(parts, site, strict=True)) for site in held.T]
     if len(names) > _MOST:
         raise InputError(f"{' x '.join(columns)} has {len(names)} values; group it into at most {_MOST} first")
     results = []
@@ -37,7 +37,7 @@ def sites_of(
         part = cohort.take(place == i)
         if part.units is not None and part.patients == 1:  # the site is the cluster: within it, rows are independent
             part = replace(part, units=None)
-        part.refuse_one_class(f"{' x '.join(columns)} {name!s}")
+        part.refuse_one_class(f"{' x '.join(columns)} {name}")
         # the same draws for every site, and for the whole after them: no number depends on what else was asked
         results.append(summarise(part, level, deepcopy(rng)))
     spread = {
@@ -45,7 +45,7 @@ def sites_of(
         for name, scale in _POOLED.items()
         if (found := pooled([getattr(r, name) for r in results], scale, level)) is not None
     }
-    return Sites(columns, tuple(map(str, names)), tuple(results), spread)
+    return Sites(columns, tuple(names), tuple(results), spread)
 
 
 def pooled(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogeneity | None:

@@ -11,8 +11,6 @@ from truecal.estimate.bins import Bins
 from truecal.profile import Cut, Profile
 from truecal.types import Indices
 
-MOST_BINS = 1_000_000  # more bins than this are a mistake, and would only cost memory
-
 
 def distinct_cut(profile: Profile) -> Cut:
     """One bin per distinct score; datasets with fewer of them have empty bins at the end."""
@@ -35,7 +33,7 @@ class Binning:
 
     def check(self) -> None:
         """Refuse options that make no sense."""
-        checks.whole(self.bins, "bins", 1, MOST_BINS)
+        checks.bins(self.bins)
         checks.choice(self.scheme, ("width", "mass"), "scheme")
         checks.choice(self.ties, ("keep", "split"), "ties")
         checks.choice(self.closed, ("left", "right"), "closed")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import checks
-from truecal.estimate.binning import MOST_BINS, Binning
+from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
 from truecal.estimate.estimate import Estimate, Interval
@@ -102,7 +102,7 @@ class SweepECE(Estimator):
 
     def _counts(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The largest number of bins before rates fall, and whether all n of equal mass would do."""
-        most = np.minimum(profile.total if profile.counted else profile.rows, MOST_BINS).astype(np.intp)
+        most = np.minimum(profile.total if profile.counted else profile.rows, checks.MOST_BINS).astype(np.intp)
         most = (
             np.broadcast_to(most, (profile.batch,))
             if profile.weights is not None

@@ -10,7 +10,7 @@ from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
-from truecal.predictions import Predictions, arrays
+from truecal.predictions import Predictions, border
 from truecal.profile import Profile
 from truecal.types import Float64s
 
@@ -35,7 +35,7 @@ class ClassWise(Lens):
 
     def __post_init__(self) -> None:
         if self.weights is not None:
-            w = np.asarray(self.weights, float)
+            w = border.as_floats(self.weights, "class weights")
             if w.ndim != 1 or not np.isfinite(w).all() or (w < 0).any() or w.sum() <= 0:
                 raise InputError("class weights must be finite, not negative, and not all zero")
             object.__setattr__(self, "weights", tuple(w.tolist()))
@@ -47,7 +47,7 @@ class ClassWise(Lens):
             if preds.binary:
                 columns = np.stack([1 - preds.probs, preds.probs])[start:stop]
             else:
-                columns = arrays.turned(preds.probs[:, start:stop])
+                columns = border.turned(preds.probs[:, start:stop])
             for k, scores in zip(range(start, stop), columns, strict=True):
                 yield Sample.of(preds, scores, preds.labels == k, names=(preds.class_name(k), "other"))
 
@@ -57,7 +57,7 @@ class ClassWise(Lens):
             return
         step = max(1, _BLOCK // len(preds))
         for start in range(0, preds.class_count, step):
-            columns = arrays.turned(preds.probs[:, start : start + step])
+            columns = border.turned(preds.probs[:, start : start + step])
             outcomes = np.zeros(columns.shape, np.uint8)
             rows = np.flatnonzero((preds.labels >= start) & (preds.labels < start + step))
             outcomes[preds.labels[rows].astype(np.intp) - start, rows] = 1

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from truecal import checks
-from truecal.errors import InputError
+from truecal.errors import InputError, printable
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
@@ -55,4 +55,4 @@ class OneClass(Lens):
     def describe(self, preds: Predictions) -> str:
         if self.name is None and preds.classes is None:
             return "positive class"
-        return f"class {preds.class_name(self.index(preds))}"
+        return f"class {printable(preds.class_name(self.index(preds)))}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from truecal.errors import InputError, MissingExtraError
-from truecal.predictions import arrays
+from truecal.predictions import border
 from truecal.types import Float64s
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#00795a", "#a5558c", "#5a6675"
@@ -180,7 +180,7 @@ def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, A
     if isinstance(ax, Axes):
         return ax.figure, ax
     if ax is not None:
-        raise InputError(f"ax must be axes of matplotlib, not {arrays.shown(ax)}; plt.subplots() makes some")
+        raise InputError(f"ax must be axes of matplotlib, not {border.shown(ax)}; plt.subplots() makes some")
     return pyplot.subplots(figsize=size, layout="constrained")
 
 

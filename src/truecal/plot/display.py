@@ -22,13 +22,13 @@ class Display(ABC):
 
     def __init__(self, numbers: Numbers, *needed: str) -> None:
         self._frame = Frame.of(numbers)
+        if not len(self._frame):
+            raise InputError("there is nothing to draw: the columns are empty")
         missing = [name for name in needed if name not in self._frame]
         if missing:
             raise InputError(
                 f"the numbers to draw have no column {missing[0]!r}; they have {', '.join(self._frame.columns)}"
             )
-        if not len(self._frame):
-            raise InputError("there is nothing to draw: the columns are empty")
         self.figure_: Any = None
         self.ax_: Any = None
         self.narrow_ = False

@@ -33,9 +33,9 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
         array = np.asarray(plain)
     except InputError:
         raise
-    except (ValueError, TypeError, RuntimeError, OverflowError) as error:  # RuntimeError: a list of torch tensors
+    except Exception as error:  # whatever an object raises that is asked for its array
         ragged = isinstance(values, (list, tuple)) and isinstance(error, ValueError)
-        why = "the rows have different lengths" if ragged else str(error).splitlines()[0]
+        why = "the rows have different lengths" if ragged else (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{what} do not form an array: {why}") from error
     if isinstance(plain, np.ndarray) and hasattr(plain, "mask") and np.ma.is_masked(plain):  # np.ma loads late
         raise InputError(f"{what} are masked in places; remove the masked rows first")
@@ -99,7 +99,7 @@ def _is_number(value: object) -> bool:
     """Whether a value of a mixed array is a real number that a float can hold, not text that spells one."""
     try:
         float(value if isinstance(value, (Real, Decimal, np.bool_)) else "")
-    except (OverflowError, ValueError):
+    except (OverflowError, TypeError, ValueError):  # TypeError: numpy counts spans of time as whole numbers
         return False
     return True
 

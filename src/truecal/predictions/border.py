@@ -14,7 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from truecal.errors import InputError
 from truecal.predictions.arrays import as_array as as_array
 from truecal.predictions.arrays import as_floats as as_floats
-from truecal.predictions.arrays import is_missing, shown, where
+from truecal.predictions.arrays import is_missing as is_missing
+from truecal.predictions.arrays import shown as shown
+from truecal.predictions.arrays import turned as turned
+from truecal.predictions.arrays import where
 from truecal.types import Float64s, Floats, Indices
 
 SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16: 1e-2)
@@ -132,13 +135,18 @@ def check_clusters(clusters: ArrayLike, rows: int) -> Indices:
         raise InputError(
             f"clusters have shape {labels.shape} but there are {rows} rows; give one cluster label per row"
         )
+    refuse_missing(labels, "clusters", "cluster")
+    return distinct(labels, "clusters")[1]
+
+
+def refuse_missing(labels: NDArray[Any], what: str, each: str) -> None:
+    """Refuse a column of labels in which one is missing."""
     missing = labels != labels if labels.dtype.kind in "fcmM" else None
     if labels.dtype == object:
-        missing = np.fromiter(map(is_missing, labels), bool, rows)
+        missing = np.fromiter(map(is_missing, labels), bool, len(labels))
     if missing is not None and missing.any():
         at = _first(missing)
-        raise InputError(f"clusters: {where(at)} is {shown(labels[at])}; every row needs a cluster")
-    return distinct(labels, "clusters")[1]
+        raise InputError(f"{what}: {where(at)} is {shown(labels[at])}; every row needs a {each}")
 
 
 def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
@@ -151,8 +159,13 @@ def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
     """
     if labels.dtype != object:
         values, inverse = np.unique(labels, return_inverse=True)
-        return values.tolist(), inverse.astype(np.intp)
+        held = values.tolist()
+        if values.dtype.kind in "mM" and held and isinstance(held[0], int):  # nanoseconds, which Python has no times of
+            held = list(map(str, values))
+        return held, inverse.astype(np.intp)
     rows = labels.tolist()
+    if {bool, int} <= (kinds := set(map(type, rows))) or {bool, float} <= kinds:
+        raise InputError(f"{what} mix True or False with numbers, which equal each other; give one kind")
     try:
         held = list(dict.fromkeys(rows))
     except TypeError as error:
@@ -169,7 +182,7 @@ def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
 def _hashable(value: object) -> bool:
     try:
         hash(value)
-    except TypeError:
+    except (TypeError, ValueError):  # ValueError: a span of time without a unit
         return False
     return True
 
@@ -187,15 +200,15 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
         raise InputError(f"classes must be a list of names, not {shown(classes)}") from error
     if len(names) != count:
         raise InputError(f"{len(names)} class names were given for {count} classes")
-    first: dict[str, object] = {}
+    first: dict[object, object] = {}
     for i, name in enumerate(names):
         if not _names(name):
             raise InputError(f"class name {i} is {shown(name)}; name every class by a number or text")
-        if str(name) in first:
-            other = first[str(name)]
-            alike = "is given twice" if other == name else f"reads like {other!r}"
-            raise InputError(f"class name {name!r} {alike}; names must differ")
-        first[str(name)] = name
+        for key in (name, str(name)):  # 1 equals 1.0 and True, and reads like "1"
+            if key in first:
+                alike = "is given twice" if type(first[key]) is type(name) else f"reads like {first[key]!r}"
+                raise InputError(f"class name {name!r} {alike}; names must differ")
+        first[name] = first[str(name)] = name
     return names
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal import checks
@@ -225,8 +224,8 @@ class Predictions:
         """The column of a class given by name, or by index where classes have no names."""
         if self.classes is not None and name in self.classes:
             return self.classes.index(name)
-        if isinstance(name, (int, np.integer)) and not isinstance(name, bool) and 0 <= int(name) < self.class_count:
-            return int(name)
+        if checks.is_whole(name) and name in range(self.class_count):
+            return int(name)  # type: ignore[call-overload]
         known = "" if self.classes is None else f" ({', '.join(map(str, self.classes[:10]))}...)"
         raise InputError(f"there is no class {name!r} among the {self.class_count} classes{known}")
 

@@ -95,6 +95,7 @@ def choose_bins(
         raise InputError("choose_bins takes plain rows, without weights or clusters")
     if not 0 < fit_share < 1 or not 0.5 < level < 1:
         raise InputError(f"fit_share must lie in (0, 1) and level in (0.5, 1), not {fit_share!r} and {level!r}")
+    checks.between(threshold, "threshold", 0, 1)
     checks.resamples(resamples, "resamples", 2)
     random = checks.generator(rng)
     order = random.permutation(len(preds))

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from truecal import checks
 from truecal.errors import InputError
+from truecal.predictions import border
 from truecal.recalibrate.contract import Recalibrator
 from truecal.types import Float64s, Indices
 
@@ -78,7 +79,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     ) -> Self:
         """Fit the recalibrator, and with `cv` the classifier too. Rows of one group are never on both sides of a fold."""
         checks.choice(self.ensemble, (True, False), "ensemble")
-        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        weights = None if sample_weight is None else border.as_floats(sample_weight, "sample_weight").astype(np.float64)
         if self.cv is None:
             if groups is not None:
                 raise InputError("groups= keeps rows of a group in one fold, but there are no folds; pass cv=5")
@@ -87,7 +88,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             self.estimator_ = self.estimator
             self.recalibrator_ = self._fit_map(self._outputs(self.estimator, X), y, weights)
             return self
-        labels = np.asarray(y)
+        labels = border.as_array(y, "y")
         self.classes_ = np.unique(labels)
         folds = self._split(X, labels, groups)
         if self.ensemble:
@@ -101,7 +102,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _split(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[tuple[Indices, Indices]]:
         from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
-        if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
+        if checks.is_whole(self.cv):
             if groups is None:
                 splitter: Any = StratifiedKFold(int(self.cv))
                 rare = self.classes_[np.unique(y, return_counts=True)[1] < self.cv]
@@ -110,7 +111,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                         f"class {rare.tolist()[0]!r} has fewer than cv={self.cv} rows, so a fold would lack it; use fewer folds"
                     )
             else:
-                count = len(np.unique(np.asarray(groups)))
+                count = len(np.unique(border.as_array(groups, "groups")))
                 if count < self.cv:
                     raise InputError(f"{count} groups cannot fill cv={self.cv} folds; use at most cv={count}")
                 splitter = StratifiedGroupKFold(int(self.cv))

@@ -11,6 +11,7 @@ from truecal.errors import InputError
 from truecal.estimate import Interval
 from truecal.frame import Frame
 from truecal.lens import Lens
+from truecal.predictions import border
 from truecal.selective.ladder import Ladder
 from truecal.selective.resampled import bounds, draw, interval
 from truecal.types import Float64s
@@ -66,7 +67,7 @@ class RiskCoverage:
         >>> tc.selective.risk_coverage(tc.Predictions.from_probs([0.9, 0.1, 0.6, 0.7], [1, 1, 1, 0])).at([0.25, 0.75, 1])
         array([0.5       , 0.66666667, 0.5       ])
         """
-        wanted = np.atleast_1d(np.asarray(coverage, np.float64))
+        wanted = np.atleast_1d(border.as_floats(coverage, "coverage").astype(np.float64))
         if wanted.ndim > 1:
             raise InputError(f"coverage must be one number or a list of them, not of shape {wanted.shape}")
         bad = ~((wanted > 0) & (wanted <= 1))

@@ -6,6 +6,7 @@ common cancels. Resamples are counts on cells of neighbouring confidences: nothi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -75,8 +76,8 @@ def interval(value: float, deviations: Float64s, level: float, *, least: float =
     return Interval(max(float(low), least), min(float(high), most), level, method)
 
 
-def check_share(value: object, name: str) -> float:
+def check_share(value: Any, name: str) -> float:
     """A number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)) or not 0 <= value <= 1:
+    if not checks.is_number(value) or not 0 <= value <= 1:
         raise InputError(f"{name} must be a number from 0 to 1, not {value!r}")
     return float(value)

@@ -60,8 +60,8 @@ def mixup(
 def _check(alpha: float, classes: int | None) -> None:
     if not 0 <= alpha < float("inf"):
         raise InputError(f"alpha must be a number of at least 0, such as 0.2, not {alpha!r}")
-    if classes is not None and classes < 2:
-        raise InputError(f"classes must be at least 2, or None for binary logits, not {classes!r}")
+    if classes is not None:  # None: binary logits
+        checks.whole(classes, "classes", 2, 2**31)
 
 
 @checks.checked

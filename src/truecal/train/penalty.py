@@ -39,8 +39,9 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
     True
     """
     temperature = float(temperature)  # torch divides by no whole number beyond 64 bits
-    if bins < 1 or not temperature > 0:
-        raise InputError(f"bins must be at least 1 and temperature above 0, not {bins!r} and {temperature!r}")
+    checks.bins(bins)
+    if not temperature > 0:
+        raise InputError(f"temperature must be above 0, not {temperature!r}")
     confidence, right = _judged(logits, targets)
     centres = (torch.arange(bins, dtype=confidence.dtype, device=confidence.device) + 0.5) / bins
     member = torch.softmax(-((confidence[:, None] - centres) ** 2) / temperature, dim=1)

@@ -29,6 +29,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     (True, True)
     """
     checks.between(threshold, "threshold", 0, 1)
+    threshold = float(threshold)  # of 80 bits: special functions know no such numbers
     pivot, single = _pivot(data, lens)
     p, z = pivot.chance_below(threshold), pivot.standardised(threshold)
     hypothesis = f"the error is at least {threshold:g}"

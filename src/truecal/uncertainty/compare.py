@@ -15,7 +15,7 @@ from truecal.errors import InputError
 from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, resampling
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, check_lens, default_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, border
 from truecal.profile import Sketch
 from truecal.select import column
 from truecal.uncertainty.compared import Drawing, Model, by_counts, in_context, limits
@@ -311,7 +311,9 @@ def _units_by_key(
 ) -> dict[str, resampling.Units]:
     """Units named by a column of every model; the clusters of the first model hold whole keys, where it has some."""
     first = next(iter(all_preds))
-    keys = {name: np.asarray(column(preds, key)).astype(str) for name, preds in all_preds.items()}
+    for name, preds in all_preds.items():
+        border.refuse_missing(column(preds, key), f"{key!r} of {name}", "key")
+    keys = {name: column(preds, key).astype(str) for name, preds in all_preds.items()}
     known = np.unique(keys[first])
     for name, values in keys.items():
         odd = np.setxor1d(known, values)

@@ -37,7 +37,7 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     >>> round(found.low, 3), round(found.high, 3)
     (0.096, 0.135)
     """
-    checks.whole(bins, "bins")
+    checks.bins(bins)
     checks.level(level)
     if not isinstance(profile, Profile):
         raise InputError(f"a Profile is needed, not {type(profile).__name__}; a lens such as tc.TopLabel() makes one")

@@ -9,7 +9,7 @@ import numpy as np
 from truecal.watch.cells import Batch
 from truecal.watch.findings import advice, worst_region
 from truecal.watch.history import History, Line
-from truecal.watch.step import Group, GroupStep
+from truecal.watch.step import Group, GroupStep, group_name
 from truecal.watch.stream import Stream, mixed
 
 
@@ -48,7 +48,7 @@ class WatchedGroup:
 
     @property
     def name(self) -> str:
-        return ", ".join(self.key) or "all rows"
+        return group_name(self.key)
 
     @property
     def log_e(self) -> float:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal.errors import InputError
+from truecal.errors import InputError, printable
 from truecal.lens import Lens, default_lens
+from truecal.predictions import border
+from truecal.select import column
 from truecal.watch.cells import Batch
 from truecal.watch.step import Group
 
@@ -62,7 +64,9 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     if isinstance(data, tc.Sketch):
         return _of_sketches({(): data}, by)
     if isinstance(data, Mapping) and all(isinstance(sketch, tc.Sketch) for sketch in data.values()):
-        return _of_sketches({_group(key): sketch for key, sketch in data.items()}, by)
+        groups = [_group(key) for key in data]
+        _refuse_alike(groups, "groups")
+        return _of_sketches(dict(zip(groups, data.values(), strict=True)), by)
     raise InputError(
         "a watch takes Predictions, a Sketch, a Scan, a mapping of groups to sketches, or a list of these, "
         f"not {type(data).__name__}"
@@ -94,17 +98,26 @@ def _members(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
     """Rows of every group, in the order of their values."""
     if not by:
         return {(): np.arange(len(preds))}
-    for name in by:
-        if name not in preds.columns:
-            known = ", ".join(map(str, preds.columns)) or "none"
-            raise InputError(f"there is no column {name!r} to group by; the columns are {known}")
-    keys = list(
-        zip(*([_word(value) for value in np.asarray(preds.columns[name]).tolist()] for name in by), strict=True)
-    )
+    keys = list(zip(*(_words(preds, name) for name in by), strict=True))
     places: dict[Group, list[int]] = {}
     for row, key in enumerate(keys):
         places.setdefault(key, []).append(row)
     return {key: np.array(places[key]) for key in sorted(places)}
+
+
+def _words(preds: tc.Predictions, name: str) -> list[str]:
+    """The values of a column as text, row by row."""
+    held, place = border.distinct(column(preds, name), f"column {name!r}")
+    words = [_word(value) for value in held]
+    _refuse_alike([word for word in words if word != MISSING], f"values of column {name!r}")
+    return [words[i] for i in place]
+
+
+def _refuse_alike(keys: Sequence[object], what: str) -> None:
+    """The state of a watch knows groups by their text: two that read alike would be one."""
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice is not None:
+        raise InputError(f"two {what} read {twice!r}, as a number and its text do; give them one type")
 
 
 def _of_scan(scan: tc.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
@@ -182,8 +195,7 @@ def _group(key: Any) -> Group:
 
 
 def _word(value: object) -> str:
-    missing = value is None or (isinstance(value, float) and value != value)
-    return MISSING if missing else str(value)
+    return MISSING if border.is_missing(value) else printable(value)
 
 
 def _names(classes: Sequence[object] | None) -> tuple[str, ...] | None:

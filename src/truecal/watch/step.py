@@ -9,6 +9,13 @@ from truecal.frame import Frame
 from truecal.watch.findings import Advice, Region
 
 Group = tuple[str, ...]
+
+
+def group_name(group: Group) -> str:
+    """A group in words."""
+    return ", ".join(part or "''" for part in group) if group else "all rows"
+
+
 _LARGEST = 700.0  # exp of more is no float
 
 
@@ -60,7 +67,7 @@ class GroupStep:
 
     @property
     def name(self) -> str:
-        return ", ".join(self.group) or "all rows"
+        return group_name(self.group)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.errors import FileError, InputError
+from truecal.predictions import border
 from truecal.types import Float64s
 
 MOST_LEVELS = 50  # of one column: 50^3 intersections of three columns still fit into memory
@@ -128,7 +129,7 @@ def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
         numbers = values.astype(np.float64)
         return numbers, np.isnan(numbers)
     if kind == "O":
-        return None, np.fromiter((v is None or v != v for v in values.tolist()), bool, len(values))
+        return None, np.fromiter(map(border.is_missing, values), bool, len(values))
     return None, np.zeros(len(values), bool)
 
 

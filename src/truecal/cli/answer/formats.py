@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
+from truecal.errors import printable
+
 FORMATS = ("text", "line", "markdown", "github", "junit", "json", "prometheus")
 
 
@@ -46,17 +48,8 @@ def json_text(document: Mapping[str, object]) -> str:
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def safe(text: str) -> str:
-    """Text whose control characters cannot reach a terminal or start a line of their own.
-
-    >>> safe("a\\x1b[31mb\\nc")
-    'a\\\\x1b[31mb\\\\nc'
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def _line(answer: Answer) -> str:
-    return "\n".join(f"{_word(f.passed)}{safe(f.name)}: {safe(f.sentence)}" for f in answer.findings)
+    return "\n".join(f"{_word(f.passed)}{printable(f.name)}: {printable(f.sentence)}" for f in answer.findings)
 
 
 def _word(passed: bool | None) -> str:
@@ -71,13 +64,13 @@ def _markdown(answer: Answer) -> str:
     for finding in answer.findings:
         numbers = [_number(finding.numbers.get(name)) for name in names]
         lines.append(_row([finding.name, *numbers, *([_word(finding.passed).strip()] if gated else [])]))
-    notes = [f"- {safe(note)}" for note in answer.warnings]
-    verdict = ["", f"**{safe(answer.verdict)}**"] if answer.verdict else []
+    notes = [f"- {printable(note)}" for note in answer.warnings]
+    verdict = ["", f"**{printable(answer.verdict)}**"] if answer.verdict else []
     return "\n".join([*lines, *verdict, *([""] if notes else []), *notes])
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(safe(cell).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(printable(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _number(value: float | None) -> str:

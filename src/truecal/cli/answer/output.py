@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from truecal.cli.answer.formats import FORMATS, Answer, json_text, rendered, safe
-from truecal.errors import FileError
+from truecal.cli.answer.formats import FORMATS, Answer, json_text, rendered
+from truecal.errors import FileError, printable
 from truecal.writing import write_whole
 
 
@@ -127,10 +127,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = 
     shown = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
     for i, name in enumerate(header):
         shown.add_column(
-            Text(safe(name)), justify="left" if i == 0 else "right", no_wrap=True, overflow="ellipsis", max_width=48
+            Text(printable(name)),
+            justify="left" if i == 0 else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=48,
         )
     for row in rows:
-        shown.add_row(*(Text(safe(cell)) for cell in row))
+        shown.add_row(*(Text(printable(cell)) for cell in row))
     console = Console(width=max(160, Console().width), color_system=None)
     with console.capture() as captured:
         console.print(shown)

@@ -1,6 +1,6 @@
 """`tc.net_benefit`: decision curves of one model or several, with what miscalibration costs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -15,6 +15,7 @@ from truecal.clinical.decision.curve import DecisionCurve, decision_curve, paire
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
+from truecal.predictions import border
 from truecal.types import Float64s
 
 _FOLDS = 5  # of the recalibration whose net benefit is estimated on rows it did not see
@@ -106,10 +107,7 @@ def net_benefit(
 def _checked(thresholds: ArrayLike | None) -> Float64s:
     if thresholds is None:
         return np.arange(1, 100) / 100
-    if isinstance(thresholds, np.ndarray) or not isinstance(thresholds, Iterable):
-        at = np.atleast_1d(np.asarray(thresholds, np.float64))
-    else:
-        at = np.asarray(list(thresholds), np.float64)
+    at = np.atleast_1d(border.as_floats(thresholds, "thresholds")).astype(np.float64)
     if at.ndim != 1 or not len(at):
         raise InputError("thresholds must be a list of numbers strictly between 0 and 1, such as [0.05, 0.1, 0.2]")
     wrong = np.flatnonzero(~((at > 0) & (at < 1)))

@@ -7,7 +7,6 @@ import numpy as np
 
 from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate.binning import MOST_BINS
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
 from truecal.estimate.estimate import Estimate
@@ -40,7 +39,7 @@ class AdaptiveECE(Estimator):
     ties: Literal["keep", "split"] = "keep"
 
     def __post_init__(self) -> None:
-        checks.whole(self.bins, "bins", 1, MOST_BINS)
+        checks.bins(self.bins)
         checks.norm(self.norm)
         checks.choice(self.ties, ("keep", "split"), "ties")
         if not 0 <= self.threshold < 1:

@@ -126,7 +126,7 @@ class ForeignECE(Estimator):
 
     def __post_init__(self) -> None:
         checks.choice(self.rule, tuple(RULES), "rule")
-        checks.whole(self.bins, "bins")
+        checks.bins(self.bins)
         checks.choice(self.average, ("rows", "bins"), "average")
         checks.norm(self.norm, (2,) if self.debias else None)
 

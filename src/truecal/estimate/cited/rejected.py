@@ -35,7 +35,7 @@ class RejectedShare(Estimator):
     alpha: float = 0.05
 
     def __post_init__(self) -> None:
-        checks.whole(self.bins, "bins")
+        checks.bins(self.bins)
         checks.between(self.alpha, "alpha", 0, 1)
 
     @property

@@ -14,7 +14,6 @@ import numpy as np
 
 from truecal import checks
 from truecal.errors import InputError
-from truecal.estimate.binning import MOST_BINS
 from truecal.estimate.bins import Bins
 from truecal.lens import Sample
 from truecal.profile import Cut, Profile, width_edges
@@ -63,7 +62,7 @@ class EqualWidth(VectorBinning):
     closed: Literal["left", "right"] = "left"
 
     def __post_init__(self) -> None:
-        checks.whole(self.bins, "bins", 1, MOST_BINS)
+        checks.bins(self.bins)
         checks.choice(self.closed, ("left", "right"), "closed")
 
     def partition(self, vector: Sample) -> Partition:
@@ -107,7 +106,7 @@ class EqualMass(VectorBinning):
     bins: int = 15
 
     def __post_init__(self) -> None:
-        checks.whole(self.bins, "bins", 1, MOST_BINS)
+        checks.bins(self.bins)
 
     def partition(self, vector: Sample) -> Partition:
         if vector.dimension != 2:

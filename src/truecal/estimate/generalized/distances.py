@@ -111,7 +111,7 @@ class Lp(Distance):
     p: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.p, (int, float, np.number)) or isinstance(self.p, bool) or not self.p >= 1:
+        if not checks.is_number(self.p) or not self.p >= 1:
             raise InputError(f"p must be a number of at least 1, or inf, not {self.p!r}")
 
     def __str__(self) -> str:
@@ -272,10 +272,7 @@ class InterInterval(Distance):
 
 
 def _numbers(values: ArrayLike, what: str) -> Float64s:
-    try:
-        array = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} must be numbers in equal rows, not {values!r}") from error
+    array = border.as_floats(values, what).astype(np.float64)
     if not np.isfinite(array).all():
         raise InputError(f"{what} must be finite numbers, but contain {array[~np.isfinite(array)][0]}")
     return array

@@ -42,11 +42,7 @@ class KDTree(VectorBinning):
     fraction: float = 0.1
 
     def __post_init__(self) -> None:
-        if (
-            not isinstance(self.fraction, (int, float, np.number))
-            or isinstance(self.fraction, bool)
-            or not 0 < self.fraction <= 1
-        ):
+        if not checks.is_number(self.fraction) or not 0 < self.fraction <= 1:
             raise InputError(f"fraction must be a number above 0 and at most 1, not {self.fraction!r}")
 
     def minimum(self, vector: Sample) -> float:

@@ -22,7 +22,7 @@ from truecal.estimate.resampling.equal_mass import mass_bins
 from truecal.estimate.resampling.folded import Folded
 from truecal.estimate.resampling.redraw import REDRAWS
 from truecal.estimate.signs import Signs, SignSums
-from truecal.predictions import Predictions, arrays
+from truecal.predictions import Predictions, border
 from truecal.profile import width
 from truecal.types import Float64s, Floats, Indices
 
@@ -123,7 +123,7 @@ def class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[int, Floats,
     rows = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=classes))[:-1])
     step = max(1, _COLUMNS // len(probs))
     for start in range(0, classes, step):
-        columns = arrays.turned(probs[:, start : start + step])
+        columns = border.turned(probs[:, start : start + step])
         yield from zip(range(start, classes), columns, rows[start : start + step], strict=False)
 
 

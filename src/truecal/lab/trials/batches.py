@@ -75,10 +75,9 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
 
 def seed_number(rng: Seed) -> int:
     """The one number all streams of a run grow from."""
-    if isinstance(rng, int | np.integer) and rng >= 0:
-        return int(rng)
     if isinstance(rng, int | np.integer):
-        raise InputError(f"rng must be a number >= 0, a numpy Generator or None, not {rng!r}")
+        checks.whole(rng, "rng", 0)
+        return int(rng)
     return int(np.random.default_rng(rng).integers(2**63))
 
 

@@ -105,8 +105,9 @@ class GLM(Curve):
         for kind, name in (("link", self.link), ("transform", self.transform)):
             if name not in get_args(Function):
                 raise InputError(f"unknown {kind} {name!r}: use one of {', '.join(get_args(Function))}")
-        if not (isfinite(self.b0) and isfinite(self.b1)):
-            raise InputError(f"the coefficients of a GLM must be finite, not b0={self.b0!r}, b1={self.b1!r}")
+        for parameter, value in (("b0", self.b0), ("b1", self.b1)):
+            if not abs(value) <= 1e100:  # products with transformed scores stay finite
+                raise InputError(f"{parameter} must be a number from -1e+100 to 1e+100, not {value!r}")
 
     def at(self, c: Array, rest: Array) -> Array:
         if self.b1 == 0.0:  # 0 * infinity would be nan

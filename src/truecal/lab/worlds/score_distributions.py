@@ -232,7 +232,7 @@ class Mixture(Scores):
     def __post_init__(self) -> None:
         if len(self.parts) != len(self.shares) or len(self.parts) == 0:
             raise InputError(f"Mixture has {len(self.parts)} parts but {len(self.shares)} shares")
-        if min(self.shares) < 0 or abs(sum(self.shares) - 1.0) > 1e-9:
+        if not (min(self.shares) >= 0 and abs(sum(self.shares) - 1.0) <= 1e-9):
             raise InputError(f"the shares of a Mixture must be >= 0 and sum to 1, not {self.shares}")
 
     @property

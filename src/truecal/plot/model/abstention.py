@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-
 import truecal as tc
+from truecal.frame import Frame
 from truecal.plot.canvas import SERIES
 from truecal.plot.display import Display, Numbers, columns
 
@@ -27,11 +26,8 @@ class AbstentionDisplay(Display):
     @classmethod
     def from_curves(cls, curves: Mapping[str, tc.selective.RiskCoverage], *, ax: Any = None) -> Self:
         """Draw risk-coverage curves of :func:`truecal.selective.risk_coverage`, by the names of their models."""
-        parts = {series: curve.frame() for series, curve in curves.items()}
-        names = ("answered", "risk", "low", "high", "threshold")
-        together = {name: np.concatenate([part[name] for part in parts.values()]) for name in names}
-        series = [name for name, part in parts.items() for _ in range(len(part))]
-        return cls({**together, "series": series}, cost="risk").plot(ax)
+        rows = [{"series": name, **row} for name, curve in curves.items() for row in curve.frame()]
+        return cls(Frame.from_records(rows), cost="risk").plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on `ax`, or on a new figure."""

@@ -59,6 +59,10 @@ class BeforeAfterDisplay(Display):
             judged = default_lens(preds) if lens is None else lens
             outcome = judged.outcome_name.capitalize()
             profile = judged(preds)
+            if profile.batch != 1:
+                raise InputError(
+                    f"one curve is drawn per name, and {judged!r} has several; choose OneClass or TopLabel"
+                )
             estimate = tc.RankSeries(level=level)(profile)
             assert estimate.curve is not None
             assert estimate.interval is not None

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from truecal.clinical import FlexibleCurve
 from truecal.frame import Frame
 from truecal.plot.canvas import GREY, SERIES
 from truecal.plot.display import Display, Numbers, columns
+from truecal.predictions import border
 
 _MOST_BANDS = 2  # with more curves, bands would hide each other
 
@@ -26,13 +28,13 @@ class FlexibleDisplay(Display):
     array([0.2, 0.5])
     """
 
-    def __init__(self, numbers: Numbers, *, scores: Any = None) -> None:
+    def __init__(self, numbers: Numbers, *, scores: ArrayLike | None = None) -> None:
         super().__init__(numbers, "curve", "score", "outcome", "low", "high", "lowest", "highest")
-        self.scores = None if scores is None else np.asarray(scores, np.float64)
+        self.scores = None if scores is None else border.check_scores(scores)
 
     @classmethod
     def from_curves(
-        cls, curves: Mapping[str, FlexibleCurve], *, scores: Any = None, plot: bool = True, ax: Any = None
+        cls, curves: Mapping[str, FlexibleCurve], *, scores: ArrayLike | None = None, plot: bool = True, ax: Any = None
     ) -> Self:
         """Draw what :func:`truecal.flexible_curve` found, by name; `scores` of the rows give the histogram."""
         rows = [{"curve": name, **row} for name, curve in curves.items() for row in curve.frame()]

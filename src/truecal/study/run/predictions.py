@@ -25,6 +25,8 @@ def predictions_of(
     seed: int | None = None,
 ) -> tc.Predictions:
     """What a model said on the rows of a dataset that were judged; the prediction file must still be where it was."""
+    if seed is not None:
+        checks.whole(seed, "seed", 0)
     pl = polars()
     meta, frame = store.meta(), store.frame()
     if not meta.get("files"):

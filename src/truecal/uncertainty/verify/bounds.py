@@ -75,7 +75,7 @@ def rows_needed(
     """
     checks.between(threshold, "threshold", 0, 1)
     checks.between(level, "level", 0, 1)
-    checks.whole(bins, "bins")
+    checks.bins(bins)
     if error != 0:
         checks.between(error, "error", 0, 1)
     if smallest is not None:

@@ -13,7 +13,7 @@ from truecal.errors import InputError
 from truecal.estimate import Estimate, RankSeries
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, Sample, check_lens, default_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, border
 from truecal.profile import Profile, Sketch
 from truecal.types import Float64s
 from truecal.uncertainty.measurement import measure
@@ -142,7 +142,7 @@ def verify(
       explicit bound without approximation: 0.0855
       5 distinct outputs, alpha = 1.02: well balanced
     """
-    if not isinstance(threshold, (int, float, np.number)) or isinstance(threshold, bool) or not 0 <= threshold <= 1:
+    if not checks.is_number(threshold) or not 0 <= threshold <= 1:
         raise InputError(f"threshold must lie in [0, 1], not {threshold!r}; it is on the scale of probabilities")
     checks.between(level, "level", 0.5, 1)
     if isinstance(preds, Sketch):
@@ -203,7 +203,9 @@ def _promised(
     outputs: ArrayLike | None,
 ) -> Verification:
     if outputs is not None:
-        possible = np.unique(np.asarray(outputs, np.float64))
+        given = border.as_floats(outputs, "outputs").astype(np.float64)
+        border.refuse_outside_unit(given, "outputs")
+        possible = np.unique(given)
         unlisted = np.setdiff1d(cells.outputs, possible)
         if len(unlisted):
             raise InputError(

@@ -77,7 +77,7 @@ class HistogramBinning(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.whole(self.bins, "bins", 1)
+        checks.bins(self.bins)
         checks.choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
 
     def scores(self, outputs: Floats) -> Float64s:

@@ -100,7 +100,7 @@ class ScalingBinning(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.whole(self.bins, "bins", 1)
+        checks.bins(self.bins)
         checks.whole(self.rng, "rng", 0)
         checks.choice(self.split, ("none", "thirds"), "split")
         checks.choice(self.loss, ("likelihood", "squared"), "loss")
