@@ -48,9 +48,8 @@ class Source:
             return f"{len(self.also) + 1} files"
         if self.file == "-":
             return "standard input"
-        return (
-            Path(self.file).name if Path(self.file).is_file() else self.file
-        )  # patterns and folders as they were typed
+        # Patterns and folders as they were typed
+        return Path(self.file).name if Path(self.file).is_file() else self.file
 
 
 def input_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -130,9 +130,8 @@ class Cohort:
     def reactions(self, influence: Float64s) -> Float64s:
         """(units, k) how the estimate reacts to each independent unit, from (n,) or (n, k) influence values of the rows."""
         psi = influence[:, None] if influence.ndim == 1 else influence
-        if (
-            self.stratified
-        ):  # the share of events is known: only what varies within events and within non-events is error
+        # The share of events is known: only what varies within events and within non-events is error
+        if self.stratified:
             psi = psi.copy()
             for rows in (self.outcomes == 1, self.outcomes == 0):
                 psi[rows] -= self.weights[rows] @ psi[rows] / self.weights[rows].sum()

@@ -36,9 +36,8 @@ def refuse_outside_unit(values: Floats, what: str) -> None:
     """Raise for NaN, infinities and numbers outside [0, 1], naming the first."""
     if values.size == 0:
         return
-    if (
-        values.flags.c_contiguous
-    ):  # bits of a larger number are a larger number; those of NaN and of -1 are larger still
+    # Bits of a larger number are a larger number; those of NaN and of -1 are larger still
+    if values.flags.c_contiguous:
         kind, one = _BITS[values.itemsize]
         if values.view(kind).max() <= one:
             return

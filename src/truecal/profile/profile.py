@@ -155,9 +155,8 @@ class Profile(Rows):
         if not filled.all():  # an empty cell of a batch stands at the score where it would be
             at = np.minimum(np.broadcast_to(cut.below, (self.batch, cells + 1))[:, :-1], self.rows - 1)
             score = np.where(filled, score, gather(self.scores, at))
-        score = np.clip(
-            np.maximum.accumulate(score, axis=1), 0.0, 1.0
-        )  # means of equal scores may differ in the last bit
+        # Means of equal scores may differ in the last bit
+        score = np.clip(np.maximum.accumulate(score, axis=1), 0.0, 1.0)
         return Profile(score, outcome, weight, *second, single=self.single)
 
     @checks.checked

@@ -154,9 +154,8 @@ class Rows:
         if bits:
             return self._ones.below(index).astype(np.float64)
         block = index // _BLOCK
-        window = np.minimum(
-            block * _BLOCK, self.rows - _BLOCK
-        )  # its rows, or for an unfinished block the last there are
+        # Its rows, or for an unfinished block the last there are
+        window = np.minimum(block * _BLOCK, self.rows - _BLOCK)
         values = self._values(name, lambda a: gather(sliding_window_view(a, _BLOCK, axis=1), window))
         begin, end = block * _BLOCK - window, index - window
         place = np.arange(_BLOCK)

@@ -18,11 +18,12 @@ from truecal.types import Float64s, Floats
 
 _MOST_BINS = 1024  # beyond, tables no longer stay in cache and a sort is no slower
 _UNSURE = 2  # steps
+# Bits of the number of steps from 0 to 1, by the bytes of a score: exact, and below 2^31
 _STEPS = {
     2: 10,
     4: 23,
     8: 29,
-}  # bits of the number of steps from 0 to 1, by the bytes of a score: exact, and below 2^31
+}
 _FEWEST = 4  # bits of the number of steps in a bin, at least
 _BLOCK = 1 << 15  # rows counted at a time: what stays in cache
 _SPARSE_FROM = 1 << 22  # rows of a dataset from which it is worth to load scipy for this

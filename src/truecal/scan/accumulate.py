@@ -67,10 +67,11 @@ class Accumulator:
 
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
         """Count in a batch of labels and probabilities, which may be empty. Threads may do so at the same time."""
+        # Once: every look at a tensor costs
         labels, probs = (
             border.as_array(y_true, "labels"),
             border.as_array(y_prob, "probs"),
-        )  # once: every look at a tensor costs
+        )
         if labels.shape[:1] == (0,) and probs.shape[:1] == (0,):
             return
         preds = tc.Predictions.from_probs(probs, labels, weights=sample_weight, classes=self.classes)

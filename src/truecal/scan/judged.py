@@ -61,9 +61,8 @@ def _top_label(frame: Any, names: list[str], columns: Columns, rest: list[str]) 
 
 def _row_per_class(frame: Any, names: list[str], rest: list[str]) -> Any:
     """Every row once per class, with the class index and its probability."""
-    if (
-        frame.implementation.is_duckdb()
-    ):  # narwhals unpivots on DuckDB's default connection only, which need not hold the data
+    # Narwhals unpivots on DuckDB's default connection only, which need not hold the data
+    if frame.implementation.is_duckdb():
         parts = [
             frame.select(*rest, nw.lit(float(i)).alias(CLASS), nw.col(name).alias(C)) for i, name in enumerate(names)
         ]

@@ -292,9 +292,8 @@ class Store:
             old += [path for path in (self.folder / kind).glob("*.parquet") if path.name.split(".")[0] not in jobs]
         old += [path for path in (self.folder / "fits").glob("*.json") if path.stem not in fits]
         missing = self.missing(meta["jobs"], _wanted(meta))
-        old += [
-            path for path in (self.folder / "claims").glob("[!.]*") if path.name not in missing
-        ]  # of runs that are gone
+        # Of runs that are gone
+        old += [path for path in (self.folder / "claims").glob("[!.]*") if path.name not in missing]
         size = sum(path.stat().st_size for path in old)
         for path in old:
             path.unlink(missing_ok=True)

@@ -80,9 +80,8 @@ class Tree:
 
     def pruned(self, minimum: float) -> Partition:
         """The bins of the tree in which only nodes of at least `minimum` are split."""
-        top = list(
-            range(len(self.parent))
-        )  # the bin that a node belongs to: itself, or the highest one not to be split
+        # The bin that a node belongs to: itself, or the highest one not to be split
+        top = list(range(len(self.parent)))
         for node, above in enumerate(self.parent):
             if above != node and (top[above] != above or self.size[above] < minimum):
                 top[node] = top[above]

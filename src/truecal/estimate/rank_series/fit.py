@@ -92,9 +92,8 @@ def fit_cells(cells: Cells) -> Fit:
     flat = second <= 0
     positive = np.where(flat, 1.0, second)
     fourth = np.vecdot(share, (square / positive[:, None]) ** 2)
-    noise = (
-        np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / positive) / n
-    )  # (11)
+    # Equation (11)
+    noise = np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / positive) / n
     spread = np.where(flat, 0.0, (fourth - 1) / n)  # (12)
 
     stands_out = power > GATE * np.sqrt(2 * _least_span(cells, basis, best, power))

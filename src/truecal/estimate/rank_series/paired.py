@@ -89,9 +89,8 @@ class _Pair:
         self._spreads = [max(float(p.spread[0]), 0.0) for p in self._pivots]
         self._seen = [(float(one.pivot.centre[0]), float(other.pivot.centre[0]))]
         most = tuple(float((p.centre if p.most is None else p.most)[0]) for p in self._pivots)
-        if (
-            most != self._seen[0]
-        ):  # what runs of neighbours show of both: curves on the same rows jump at the same places
+        # What runs of neighbours show of both: curves on the same rows jump at the same places
+        if most != self._seen[0]:
             self._seen.append((most[0], most[1]))
         free = min((side.units - 1 for side in (one, other) if side.units is not None), default=None)
         noises = one.noise, other.noise

@@ -37,9 +37,8 @@ class Beyond:
                 beyond, error = found - centre[at], np.sqrt(variance)
                 speaks = beyond > (0.0 if times in _FREE else _STANDS_OUT * error)
                 self.most[at] = np.where(speaks, np.maximum(self.most[at], found), self.most[at])
-                first = (beyond > _CERTAIN * error) & ~believed[
-                    at
-                ]  # the longest runs that are certain: the least noisy ones
+                # The longest runs that are certain: the least noisy ones
+                first = (beyond > _CERTAIN * error) & ~believed[at]
                 self.low[at] = np.where(first, found, self.low[at])
                 self.low_floor[at] = np.where(first, np.maximum(floor[at], variance), self.low_floor[at])
                 believed[at] |= first

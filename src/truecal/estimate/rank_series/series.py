@@ -163,9 +163,8 @@ def _test(fit: Fit, resamples: int, generator: np.random.Generator) -> tuple[Flo
     null = None
     for i in range(len(p)):
         if not (covariance[i].diagonal() > 0).any():
-            impossible = bool(
-                (np.abs(cells.residual[i]) > 1e-12).any()
-            )  # scores of 0 and 1 only: any miss refutes them
+            # Scores of 0 and 1 only: any miss refutes them
+            impossible = bool((np.abs(cells.residual[i]) > 1e-12).any())
             found[i], p[i] = (np.inf, 1 / (resamples + 1)) if impossible else (0.0, 1.0)
             continue
         count, score = counts[i], cells.score[i]

@@ -75,9 +75,8 @@ def redrawn(cells: Profile, resamples: int, generator: np.random.Generator) -> l
     parts = []
     for start in range(0, resamples, step):
         surplus = redraw(count, score, count * score * (1 - score), min(step, resamples - start), generator)
-        ones = np.clip(
-            surplus + count * score, 0.0, count
-        )  # only the normal stand-in of large cells can leave the range
+        # Only the normal stand-in of large cells can leave the range
+        ones = np.clip(surplus + count * score, 0.0, count)
         parts.append(profile_of(cells, count - ones, ones))
     return parts
 

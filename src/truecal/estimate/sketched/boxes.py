@@ -159,10 +159,11 @@ def _part_of_cell(profile: CellProfile, cell: Indices, fraction: Float64s) -> _O
     below, c0, y0, cc0, cy0 = _sums(profile, cell, fraction)
     fewest, most = np.maximum(y - (w - below), 0.0), np.minimum(below, y)
     least = np.maximum(below * profile.low[cell], c - (w - below) * profile.high[cell])
+    # Below the cut no larger mean than in all
     lower, higher = (
         np.maximum(c0 - least, 0.0),
         np.maximum(fraction * c - c0, 0.0),
-    )  # below the cut no larger mean than in all
+    )
     residual = np.maximum(most - y0 + lower, y0 - fewest + higher)
     square = _reach(y - 2 * cy + cc, y0 - 2 * cy0 + cc0)
     return _Open(np.zeros(len(cell)), residual, np.maximum(most - y0, y0 - fewest), square)

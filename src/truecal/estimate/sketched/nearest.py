@@ -33,9 +33,8 @@ def nearest_range(
         low, high = float(gap.low.max()), float(gap.high.max())
     else:
         low, high = float(share @ gap.low**p), float(share @ gap.high**p)
-    if (
-        profile.row_count > MOST_ROWS
-    ):  # beyond so many rows the estimator itself joins rows, which it states to be worth this much
+    # Beyond so many rows the estimator itself joins rows, which it states to be worth this much
+    if profile.row_count > MOST_ROWS:
         low, high = low * (1 - 2e-4), high * (1 + 2e-4)
     return low - profile.rounding, high + profile.rounding
 
@@ -47,9 +46,8 @@ def _gaps(profile: CellProfile, fewest: float, most: float) -> Range:
     fewest, most = min(fewest, n), min(most, n)
     score, outcome, product = (profile.prefix(name)[0] for name in ("c", "y", "cy"))
     surplus = score - outcome
-    loose = np.where(
-        profile.low < profile.high, np.diff(score + outcome - 2 * product), 0.0
-    )  # zeros' c and ones' 1 - c
+    # Zeros' c and ones' 1 - c
+    loose = np.where(profile.low < profile.high, np.diff(score + outcome - 2 * product), 0.0)
     walk = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(surplus)) + loose)])  # how much can be gained up to here
     begin, end = weight[:-1], weight[1:]
     first = _start(profile.high, weight, most, profile.low)

@@ -17,9 +17,8 @@ Integrand = Callable[[Array, Array], Array]
 _ORDER = 16
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
 _ENDS = np.array([-1.0, 1.0])
-_TO_ENDS = np.stack(
-    [[np.prod([(e - b) / (a - b) for b in _NODES if b != a]) for a in _NODES] for e in _ENDS]
-)  # Lagrange
+# Lagrange interpolation
+_TO_ENDS = np.stack([[np.prod([(e - b) / (a - b) for b in _NODES if b != a]) for a in _NODES] for e in _ENDS])
 _UNSEEN = 0.5 * (1 - _NODES[-1])  # part of a panel beyond its last node
 _NUDGE = 2.0**-40  # ends are looked at from just inside: the very ends of a piece may be poles
 _FIRST_PANELS = 16

@@ -77,9 +77,8 @@ def compare_pairs(values: dict[str, float], draws: dict[str, Float64s], *, level
     first, second = np.triu_indices(len(models), 1)
     difference = value[first] - value[second]
     square = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
-    tiny = 1e-12 * (
-        covariance[first, first] + covariance[second, second]
-    )  # what rounding leaves of two models that are alike
+    # What rounding leaves of two models that are alike
+    tiny = 1e-12 * (covariance[first, first] + covariance[second, second])
     error = np.sqrt(np.where(square > tiny, square, 0.0))
     free = len(next(iter(draws.values()))) - 1
     reach = float(stdtrit(free, (1 + level) / 2)) * error
