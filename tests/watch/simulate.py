@@ -1,6 +1,6 @@
 """Streams of batches by the hundred, for the statements about false alarms and delays.
 
-`python -m tests.watch.simulate` runs the full counts (about an hour on one core) and prints the tables of docs/watch.md; the
+`python -m tests.watch.simulate` runs the full counts (tens of minutes on one core) and prints the tables of docs/watch.md; the
 tests run a small part of them.
 """
 
