@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 import truecal as tc
-from tests.clinical.worlds import KEPT, NAMES, WORLDS, World
+from tests.clinical.worlds import FLAT, KEPT, NAMES, WORLDS, World
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.line import calibration_line
 from truecal.clinical.quantity import Quantity
@@ -66,8 +66,12 @@ def benefit_coverage(
         curve, difference, held = models["a"], models.difference("a", "b"), {}
         for i, t in enumerate(thresholds):
             held[f"net benefit at {t:g}"] = truth[t][0] in curve.at(t)
-            held[f"its gain at {t:g}"] = curve.gain_low[i] <= truth[t][1] <= curve.gain_high[i]
-            held[f"its difference at {t:g}"] = difference["low"][i] <= truth[t][2] <= difference["high"][i]
+            held[f"what it gains over treating all or none at {t:g}"] = (
+                curve.gain_low[i] <= truth[t][1] <= curve.gain_high[i]
+            )
+            held[f"its difference from another model's at {t:g}"] = (
+                difference["low"][i] <= truth[t][2] <= difference["high"][i]
+            )
         found.append(held)
     return _shares(found)
 
@@ -131,6 +135,19 @@ def _shares(found: list[dict[str, bool]]) -> Shares:
     return {name: float(np.mean([held[name] for held in found])) for name in found[0]}
 
 
+TITLES = {
+    "oe": "O/E",
+    "ici": "ICI",
+    "e50": "E50",
+    "e90": "E90",
+    "emax": "Emax",
+    "c_statistic": "c-statistic",
+    "brier": "Brier",
+    "scaled_brier": "scaled Brier",
+    "spline": "band of the spline, all scores at once",
+    "loess": "band of loess",
+    "steps": "`tc.band`, for any rising curve",
+}
 TABLES = {
     "numbers": numbers_coverage,
     "spline": lambda world, cohorts: band_coverage(world, cohorts, "spline"),
@@ -146,12 +163,9 @@ def main() -> None:
     asked = sys.argv[2:]
     options = {"rows": 800, "first": 0} | {k: int(v) for k, _, v in (word.partition("=") for word in asked) if v}
     seeds = range(options["first"], options["first"] + count)
-    worlds = KEPT if "kept" in asked else [w for w in WORLDS + KEPT if w.name in asked] or WORLDS
-    wanted = [name for name in (*TABLES, "prevalence", "censoring") if name in asked] or [
-        *TABLES,
-        "prevalence",
-        "censoring",
-    ]
+    worlds = KEPT if "kept" in asked else [w for w in (*WORLDS, *KEPT, FLAT) if w.name in asked] or WORLDS
+    tables = (*TABLES, "prevalence", "censoring")
+    wanted = [name for name in tables if name in asked] or tables
     print("| number |" + "".join(f" {world.name} |" for world in worlds) + "\n|---|" + "---|" * len(worlds))
     for name in wanted:
         if name == "censoring":
@@ -167,7 +181,7 @@ def main() -> None:
                     print(name, world.name, f"clusters of {size}:", _text(found), file=sys.stderr, flush=True)
             for row in cells[0][0]:
                 texts = [" / ".join(f"{found[row]:.3f}".removeprefix("0") for found in pair) for pair in cells]
-                print(f"| {row} | " + " | ".join(texts) + " |", flush=True)
+                print(f"| {TITLES.get(row, row)} | " + " | ".join(texts) + " |", flush=True)
 
 
 def _text(shares: Mapping[str, float]) -> str:

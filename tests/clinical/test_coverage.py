@@ -28,7 +28,7 @@ def test_bands_and_net_benefit_hold_the_truth(size):
 
 
 def test_the_belt_does_not_take_its_polynomial_for_true():
-    """Of p^1.5 the chosen polynomial is mostly a straight line; its own belt held the curve in 64 % of such cohorts."""
+    """Of p^1.5 the chosen polynomial is mostly a straight line; its own belt held the curve in 96 of 150 such cohorts."""
     world = WORLDS[2]
     assert band_coverage(world, world.cohorts(range(COHORTS), 800, 1), "belt")["belt"] >= 0.865
 

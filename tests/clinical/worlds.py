@@ -84,3 +84,6 @@ KEPT = (
     World("eight tenths", lambda p: 0.8 * p, -0.8, 1.3),
     World("uncommon", lambda p: expit(0.5 + 1.1 * logit(p)), -3.3, 0.9),
 )
+
+# The hardest curve for a band that assumes only that it does not fall: every run of scores has the same rate.
+FLAT = World("flat", lambda p: np.full(len(p), 0.3))

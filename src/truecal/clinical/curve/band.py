@@ -195,28 +195,35 @@ def _critical_loess(curve: LoessCurve, asked: Indices, level: float, rng: np.ran
     uncertain standard errors, that such curves have; and smoothing bends the curve itself as it would bend the true one. The
     plain edge of :func:`_edge` holds a rate that is within factor se of the value, Wilson's one that is within so many standard
     errors of the rate itself; a draw needs the smaller factor of the two at every score.
+
+    What patients add is reckoned from the drawn curve, as it is from the curve in the data: where that is higher by d, a patient
+    with the share s of it adds d s less. Reckoned from the curve itself the standard errors of far draws would be too large.
     """
-    each = _merged(curve.reactions, rng)
+    each, share = _merged(curve, rng)
+    own, shared = each**2, each * share
     truth = np.clip(curve.values, 0.0, 1.0)
     largest = []
     for _ in range(0, _RESAMPLES, _TOGETHER):
         times = rng.poisson(1.0, (_TOGETHER, len(each))).astype(np.float64)
-        values = curve.values + curve.bias + (times - 1) @ each
-        rate, se = _rate_and_error(values, times @ each**2, curve.local)
-        plain, own = np.abs(truth - values) / se, np.sqrt(truth * (1 - truth) / (rate * (1 - rate)))
-        wilson = np.abs(truth - rate) / np.maximum(se * own, 1e-300)
+        off = (times - 1) @ each
+        variance = times @ own - 2 * off * (times @ shared) + off**2 * (share**2).sum(axis=0)
+        values = curve.values + curve.bias + off
+        rate, se = _rate_and_error(values, np.maximum(variance, 0.0) * curve.left_out**2, curve.local)
+        plain, ratio = np.abs(truth - values) / se, np.sqrt(truth * (1 - truth) / (rate * (1 - rate)))
+        wilson = np.abs(truth - rate) / np.maximum(se * ratio, 1e-300)
         largest.append(np.minimum(plain, wilson)[:, asked].max(axis=1))
     return float(np.quantile(np.concatenate(largest), level))
 
 
-def _merged(reactions: Float64s, rng: np.random.Generator) -> Float64s:
-    """Those of many patients added up in 2000 random parts, which have the same variances."""
+def _merged(curve: LoessCurve, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
+    """What patients add, and their shares; of many added up in 2000 random parts, which have the same variances."""
+    reactions, shares = curve.reactions, curve.shares
     if len(reactions) <= _PARTS:
-        return reactions
+        return reactions, shares
     order = rng.permutation(len(reactions))
     starts = np.linspace(0, len(reactions), _PARTS, endpoint=False).astype(np.intp)
-    parts = np.add.reduceat(reactions[order], starts, axis=0)
-    return np.asarray(parts * np.sqrt((reactions**2).sum(axis=0) / np.maximum((parts**2).sum(axis=0), 1e-300)))
+    parts, share = (np.add.reduceat(each[order], starts, axis=0) for each in (reactions, shares))
+    return parts * np.sqrt((reactions**2).sum(axis=0) / np.maximum((parts**2).sum(axis=0), 1e-300)), share
 
 
 def steady(variance: Float64s, binomial: Float64s) -> Float64s:

@@ -19,7 +19,9 @@ class LoessCurve:
     them, and a polynomial of the given degree is fitted by least squares. The curve is linear in the outcomes. `values` are
     those at `nodes`, `reactions` (patients, k) what every patient adds to their error: the squares sum to their variances. A
     straight line is reproduced exactly, so the curve of a calibrated model scatters about the diagonal itself. Others are
-    flattened: `bias` is what smoothing does to the curve itself. `local` is the number of rows that a node's value amounts to.
+    flattened: `bias` is what smoothing does to the curve itself. `local` is the number of rows that a node's value amounts to, and
+    `shares` (patients, k) are the parts of it that every patient has. `left_out` is by how much reactions from the curve without
+    the patient are larger than those from the curve.
     """
 
     cohort: Cohort
@@ -29,7 +31,9 @@ class LoessCurve:
     values: Float64s
     bias: Float64s
     reactions: Float64s
+    shares: Float64s
     local: Float64s
+    left_out: float
     df: float
 
     def at(self, scores: Float64s) -> Float64s:
@@ -46,14 +50,15 @@ def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: in
     values, pulls = smooth(cohort, nodes, span, degree)
     fitted = np.interp(cohort.scores, nodes, values)
     weights = np.where(cohort.weights > 0, cohort.weights, 1.0)  # the pull of a row without weight is 0
-    influence = pulls * ((cohort.outcomes - fitted) * cohort.weights.sum() / weights)[:, None]
+    shares = pulls * (cohort.weights.sum() / weights)[:, None]
     own = np.abs(cohort.scores[:, None] - nodes).argmin(axis=1)
     parameters = round(float(pulls[np.arange(len(own)), own].sum()))  # trace of the smoother
     each = pulls**2 / (weights[:, None] if cohort.counted else 1.0)
     # A patient draws the curve to itself: of J, each left out in turn differs by J / (J - parameters) of what it adds (jackknife).
-    reactions = cohort.reactions(influence) * (cohort.patients / max(cohort.patients - parameters, 1))
-    bias = fitted @ pulls - values
-    return LoessCurve(cohort, span, degree, nodes, values, bias, reactions, 1 / each.sum(axis=0), cohort.df)
+    left_out = cohort.patients / max(cohort.patients - parameters, 1)
+    reactions = cohort.reactions(shares * (cohort.outcomes - fitted)[:, None]) * left_out
+    shares, local, bias = cohort.reactions(shares), 1 / each.sum(axis=0), fitted @ pulls - values
+    return LoessCurve(cohort, span, degree, nodes, values, bias, reactions, shares, local, left_out, cohort.df)
 
 
 def smooth(cohort: Cohort, at: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
