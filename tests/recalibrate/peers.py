@@ -1,13 +1,17 @@
 """Log losses of maps beside the same maps of other packages, on rows neither was fitted on.
 
-`python -m tests.recalibrate.peers` prints one line per dataset and map; a peer that is not installed or fails is left out.
-Datasets: scikit-learn's iris, wine, breast cancer and digits under two kinds of models each, and generated logits with 100 and
-1000 classes. Names of datasets as arguments restrict it to these.
+`python -m tests.recalibrate.peers` prints a line per dataset and map: mean log losses of ours and of the peer, the mean difference
+with its standard error over splits, the share of splits in which ours is worse by more than 0.001, and the worst. Datasets:
+scikit-learn's iris, wine, breast cancer and digits, and generated ones, under naive Bayes, a forest and logistic regression;
+logits with 100 and 1000 classes (one split). `--splits 20` is the default; names of datasets restrict it to these.
 
-With 45 rows to judge on, one split says little: `--splits 40` draws others and prints the mean difference to the peer that is
-best on the mean, with its standard error over splits. Infinite losses count as 700, minus the logarithm of the smallest float.
+`--choose` takes the splits on which constants were chosen: other models, other generated data.
+
+Peers read single precision, so score maps get the numbers that the peers see. Probabilities are cut at the smallest
+difference from 1 of double precision, as scikit-learn's `log_loss` does. A peer that is not installed or fails is left out.
 """
 
+import logging
 import sys
 import warnings
 from collections import defaultdict
@@ -18,51 +22,117 @@ import numpy as np
 
 import truecal as tc
 
-PEERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
-    "temperature": (
-        lambda: tc.TemperatureScaling(input="probs", zeros="floor"),  # as the others read a probability of 0
-        ("TemperatureScalingCalibrator", "GuoTemperatureScalingCalibrator"),
-    ),
-    "ensemble": (lambda: tc.EnsembleTemperature(input="probs"), ("ETSCalibrator",)),
-    "vector": (lambda: tc.StructuredMatrixScaling(off_diagonal=None, input="probs"), ("SVSCalibrator",)),
-    "structured": (lambda: tc.StructuredMatrixScaling(input="probs"), ("SMSCalibrator",)),
-    "matrix": (lambda: tc.MatrixScaling(input="probs"), ("MatrixScalingCalibrator",)),
-    "dirichlet": (lambda: tc.DirichletCalibration(), ("DirichletCalibrator",)),
-    "vector, no penalty": (lambda: tc.VectorScaling(input="probs", zeros="floor"), ("VectorScalingCalibrator",)),
-    "beta": (lambda: tc.BetaCalibration(clip=float(np.finfo(float).eps)), ("beta",)),  # where betacal clips
-    "isotonic": (lambda: tc.IsotonicCalibration(), ("isotonic",)),
-    "centred isotonic": (lambda: tc.CenteredIsotonic(), ("cir",)),
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # to fit on and its labels, to judge on and its labels
+# Where betacal cuts the single-precision numbers it is given.
+SINGLE = float(np.finfo(np.float32).eps)
+PEERS: dict[str, tuple[Callable[[], Any], str]] = {
+    "temperature": (lambda: tc.TemperatureScaling(input="probs", zeros="floor"), "TemperatureScalingCalibrator"),
+    "ensemble": (lambda: tc.EnsembleTemperature(input="probs"), "ETSCalibrator"),
+    "structured vector": (lambda: tc.StructuredMatrixScaling(off_diagonal=None, input="probs"), "SVSCalibrator"),
+    "structured matrix": (lambda: tc.StructuredMatrixScaling(input="probs"), "SMSCalibrator"),
+    "vector": (lambda: tc.VectorScaling(input="probs", zeros="floor"), "VectorScalingCalibrator"),
+    "matrix": (lambda: tc.MatrixScaling(input="probs"), "MatrixScalingCalibrator"),
+    "beta": (lambda: tc.BetaCalibration(clip=SINGLE), "beta"),
+    "Platt": (lambda: tc.PlattScaling(input="probs"), "platt"),
+    "isotonic": (lambda: tc.IsotonicCalibration(), "isotonic"),
+    "centred isotonic": (lambda: tc.CenteredIsotonic(), "cir"),
+    "Venn-Abers": (lambda: tc.VennAbers(), "ivap-ovr"),
 }
+SCORES = {"beta", "Platt", "isotonic", "centred isotonic", "Venn-Abers"}
+LARGE = {
+    "temperature",
+    "ensemble",
+    "structured vector",
+    "structured matrix",
+}  # K^2 free parameters, K curves: no peer finishes
 
 
-def datasets(names: list[str], split: int = 1) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Name, probabilities and labels to fit on, probabilities and labels to judge on."""
-    from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+def models() -> dict[str, Callable[[], Any]]:
     from sklearn.ensemble import RandomForestClassifier
-    from sklearn.model_selection import train_test_split
+    from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    for data, load in (
-        ("iris", load_iris),
-        ("wine", load_wine),
-        ("cancer", load_breast_cancer),
-        ("digits", load_digits),
-    ):
-        X, y = load(return_X_y=True)
-        for model in (GaussianNB(), RandomForestClassifier(100, random_state=0)):
-            name = f"{data} {'forest' if hasattr(model, 'n_estimators') else 'bayes'}"
-            if names and name not in names:
-                continue
-            train, rest, t, r = train_test_split(X, y, test_size=0.6, random_state=split, stratify=y)
-            fit, test, fy, ty = train_test_split(rest, r, test_size=0.5, random_state=split + 1, stratify=r)
-            model.fit(train, t)
-            yield name, model.predict_proba(fit), fy, model.predict_proba(test), ty
+    return {
+        "bayes": GaussianNB,
+        "forest": lambda: RandomForestClassifier(100, random_state=0),
+        "logistic": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
+        "sharp": lambda: make_pipeline(StandardScaler(), LogisticRegression(C=100, max_iter=200)),
+        "neighbours": lambda: KNeighborsClassifier(10),
+    }
+
+
+def sources() -> dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]]:
+    from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+
+    loads = {"iris": load_iris, "wine": load_wine, "cancer": load_breast_cancer, "digits": load_digits}
+    return {name: lambda load=load: load(return_X_y=True) for name, load in loads.items()}
+
+
+def made(classes: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Clouds that overlap more or less, with 0, 2 or 10 % of the labels drawn at random."""
+    from sklearn.datasets import make_classification
+
+    rng = np.random.default_rng([classes, rows, seed])
+    X, y = make_classification(
+        n_samples=rows,
+        n_classes=classes,
+        n_features=12,
+        n_informative=6,
+        n_redundant=3,
+        n_clusters_per_class=1,
+        flip_y=rng.choice([0.0, 0.02, 0.1]),
+        class_sep=rng.choice([0.7, 1.5, 2.5]),
+        random_state=seed * 1000 + classes,
+    )
+    return X, y
+
+
+def held_out(X: np.ndarray, y: np.ndarray, model: Any, split: int) -> Rows:
+    """A model of 40 % of the rows, its outputs on two parts of 30 %."""
+    from sklearn.model_selection import train_test_split
+
+    train, rest, t, r = train_test_split(X, y, test_size=0.6, random_state=split, stratify=y)
+    fit, test, fy, ty = train_test_split(rest, r, test_size=0.5, random_state=split + 1, stratify=r)
+    model.fit(train, t)
+    return model.predict_proba(fit), fy, model.predict_proba(test), ty
+
+
+def judged(splits: int) -> Iterator[tuple[str, Callable[[], Rows]]]:
+    made_of = models()
+    for split in range(501, 501 + 2 * splits, 2):
+        for data, load in sources().items():
+            for model in ("bayes", "forest", "logistic"):
+                yield f"{data}, {model}", lambda m=model, load=load, s=split: held_out(*load(), made_of[m](), s)
+        for classes in (2, 5):
+            for model in ("bayes", "logistic"):
+                yield (
+                    f"made {classes}, {model}",
+                    lambda m=model, c=classes, s=split: held_out(*made(c, 1000, s), made_of[m](), s),
+                )
     for classes, rows in ((100, 5000), (1000, 10_000)):
-        if not names or f"generated {classes}" in names:
-            yield (f"generated {classes}", *_generated(classes, rows))
+        yield f"generated {classes}", lambda c=classes, n=rows: generated(c, n)
 
 
-def _generated(classes: int, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def chosen_on() -> Iterator[tuple[str, Callable[[], Rows]]]:
+    made_of = models()
+    for seed in range(5):
+        for classes in (2, 3, 10):
+            for rows in (400, 1200):
+                for model in ("bayes", "forest", "logistic", "neighbours"):
+                    yield (
+                        f"made {classes}, {model}",
+                        lambda m=model, c=classes, n=rows, s=seed: held_out(*made(c, n, s), made_of[m](), 2 * s),
+                    )
+    for split in range(1, 11, 2):
+        for data, load in sources().items():
+            for model in ("neighbours", "sharp"):
+                yield f"{data}, {model}", lambda m=model, load=load, s=split: held_out(*load(), made_of[m](), s)
+
+
+def generated(classes: int, rows: int) -> Rows:
     """Overconfident logits with biases and confusions between neighbouring classes."""
     rng = np.random.default_rng(classes)
     logits = rng.normal(size=(2 * rows, classes))
@@ -75,61 +145,60 @@ def _generated(classes: int, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def log_loss(probs: np.ndarray, labels: np.ndarray) -> float:
-    with np.errstate(divide="ignore"):
-        return float(-np.log(probs[np.arange(len(labels)), labels]).mean())
+    own = np.asarray(probs, np.float64)[np.arange(len(labels)), labels]
+    return float(-np.log(np.clip(own, np.finfo(float).eps, 1)).mean())
 
 
-def losses(
-    maker: Callable[[], Any], peers: tuple[str, ...], rows: tuple[np.ndarray, ...]
-) -> tuple[float, dict[str, float]]:
-    """Ours (NaN where it refuses) and those of the peers that finish."""
+def losses(name: str, rows: Rows) -> tuple[float, float] | None:
+    """Ours (NaN where it refuses) and the peer's; None where the peer does not finish."""
     from probmetrics import calibrators
 
-    probs, labels, judged, truth = rows
+    probs, labels, judged_probs, truth = rows
+    maker, peer = PEERS[name]
     try:
-        ours = log_loss(maker().fit(probs, labels).predict_proba(judged), truth)
+        made_peer = getattr(calibrators, peer)() if peer[0].isupper() else calibrators.get_calibrator(peer)
+        theirs = log_loss(made_peer.fit(probs, labels).predict_proba(judged_probs), truth)
+    except (ValueError, RuntimeError, ImportError, AssertionError, IndexError):
+        return None
+    kind = np.float32 if name in SCORES else np.float64
+    try:
+        ours = log_loss(maker().fit(probs.astype(kind), labels).predict_proba(judged_probs.astype(kind)), truth)
     except tc.InputError:
         ours = np.nan
-    theirs = {}
-    for peer in peers:
-        try:
-            made = getattr(calibrators, peer)() if peer[0].isupper() else calibrators.get_calibrator(peer)
-            fitted = made.fit(probs, labels)
-            theirs[peer] = log_loss(fitted.predict_proba(judged), truth)
-        except (ValueError, RuntimeError, ImportError, AssertionError, IndexError):
-            continue
     return ours, theirs
 
 
-def main(names: list[str], splits: int) -> None:
+def main(splits: int, names: list[str], choose: bool) -> None:
     warnings.simplefilter("ignore")
-    found: dict[tuple[str, str], list[tuple[float, dict[str, float]]]] = defaultdict(list)
-    for split in [1] if splits == 1 else range(501, 501 + 2 * splits, 2):
-        for data, *rows in datasets(names, split):
-            for name, (maker, peers) in PEERS.items():
-                # K^2 free parameters, or K curves: no peer finishes
-                if rows[0].shape[1] < 1000 or name in ("temperature", "ensemble", "vector", "structured"):
-                    found[data, name].append(losses(maker, peers, tuple(rows)))
-                    if splits == 1:
-                        show(data, name, found[data, name])
-    if splits > 1:
-        for (data, name), each in found.items():
-            show(data, name, each)
+    logging.disable(logging.INFO)
+    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for data, make in chosen_on() if choose else judged(splits):
+        if names and data not in names:
+            continue
+        rows = make()
+        for name in PEERS:
+            if rows[0].shape[1] >= 100 and name not in LARGE:
+                continue
+            pair = losses(name, rows)
+            if pair is not None:
+                found[data, name].append(pair)
+    for (data, name), each in sorted(found.items(), key=lambda item: list(PEERS).index(item[0][1])):
+        print(f"{name} | {data} | {line(np.array(each))}", flush=True)
+    for name in PEERS:
+        whole = [pair for (_, kind), each in found.items() if kind == name for pair in each]
+        if whole:
+            print(f"{name} | all | {line(np.array(whole))}", flush=True)
 
 
-def show(data: str, name: str, each: list[tuple[float, dict[str, float]]]) -> None:
-    """One line: the mean losses, and the mean difference to the best peer with its standard error."""
-    ours = np.minimum([own for own, _ in each], 700)
-    finished = [peer for peer in PEERS[name][1] if all(peer in theirs for _, theirs in each)]
-    tables = [np.minimum([theirs[peer] for _, theirs in each], 700) for peer in finished]
-    best = min(tables, key=np.mean, default=np.full(len(ours), np.nan))
-    change = ours - best
+def line(each: np.ndarray) -> str:
+    ours, theirs = each.T
+    change = ours - theirs
     noise = f" ± {change.std(ddof=1) / np.sqrt(len(change)):.4f}" if len(change) > 1 else ""
-    mark = "   WORSE" if np.isnan(ours).any() or change.mean() > 1e-3 else ""
-    print(f"{data} | {name} | {ours.mean():.4f} | {best.mean():.4f} | {change.mean():+.4f}{noise}{mark}", flush=True)
+    share = f"{np.mean(change > 1e-3):.0%} of {len(change)}"
+    return f"{ours.mean():.4f} | {theirs.mean():.4f} | {change.mean():+.4f}{noise} | {share} | {change.max():+.4f}"
 
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    count = int(words.pop(words.index("--splits") + 1)) if "--splits" in words else 1
-    main([word for word in words if word != "--splits"], count)
+    count = int(words.pop(words.index("--splits") + 1)) if "--splits" in words else 20
+    main(count, [word for word in words if not word.startswith("--")], "--choose" in words)

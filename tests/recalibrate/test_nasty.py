@@ -84,6 +84,10 @@ def test_distributions_or_a_refusal(maker: Maker, kind: str, name: str) -> None:
     assert np.isfinite(probs).all()
     assert (probs >= 0).all()
     assert_allclose(probs.sum(axis=1), 1, rtol=1e-9)
+    labels, weight = case[1], np.ones(len(probs)) if case[2] is None else case[2]
+    own = probs[np.arange(len(labels)), labels][weight > 0]
+    # no nonsense: on the rows it was fitted on, not much worse than knowing nothing
+    assert np.average(-np.log(own), weights=weight[weight > 0]) < np.log(4) + 1
 
 
 @every_map

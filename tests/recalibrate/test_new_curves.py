@@ -125,6 +125,14 @@ def test_the_predicted_class_stays(fixed) -> None:
     assert -np.log(np.maximum(own, 1e-9)).mean() < -np.log(before).mean()
 
 
+def test_a_certain_and_wrong_prediction_has_no_temperature() -> None:
+    probs, labels = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.2, 0.2, 0.6]]), np.array([0, 2, 2])
+    with pytest.raises(InputError, match="row 1 gives its leading class a probability of exactly 1 and is wrong"):
+        TopVersusAll(input="probs").fit(probs, labels)
+    fixed = TopVersusAll(IsotonicCalibration(), input="probs").fit(probs, labels)
+    assert fixed.predict_proba(probs)[1, 1] < 1
+
+
 def test_top_versus_all_minimises_the_binary_loss() -> None:
     logits, labels = many(2000)
     right = labels == logits.argmax(axis=1)

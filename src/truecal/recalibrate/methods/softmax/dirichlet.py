@@ -14,7 +14,7 @@ class DirichletCalibration(MatrixMap):
         \frac{K(K-1)}{n} \lambda \sum_{j \ne k} W_{jk}^2 + \frac{K}{n} \mu \sum_k b_k^2
 
     The multiclass form of beta calibration. As a family of maps it is matrix scaling of the log probabilities; the fit
-    starts from temperature scaling, to which the penalties shrink (the diagonal too, by 0.03 K / n).
+    starts from temperature scaling, to which the penalties shrink (the diagonal too, by 0.09 K / n).
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.export.traced import traced_logits, traced_probs
+from truecal.recalibrate.impossible import ImpossibleRowError
 from truecal.recalibrate.methods.scores.lift import ScoreMapping, traced_with_confidence, with_confidence
 from truecal.recalibrate.outputs import Input, class_logits, class_scores, top_class
 from truecal.recalibrate.solvers.likelihood import LOG_ZERO, scaled_softmax
@@ -96,7 +97,15 @@ class TopVersusAll(Recalibrator):
         if right.min() == right.max():
             self._warn(f"the largest output is {'always' if right[0] else 'never'} right; only one outcome was seen")
         if self.recalibrator is None:
-            self.temperature_ = 1.0 / _binary_inverse(class_logits(outputs, self.input), right, each)
+            logits = class_logits(outputs, self.input)
+            contradicted = (np.count_nonzero(logits > LOG_ZERO, axis=1) == 1) & (right == 0)
+            if contradicted.any():
+                raise ImpossibleRowError(
+                    int(contradicted.argmax()),
+                    "gives its leading class a probability of exactly 1 and is wrong, which no temperature can mend: pass the "
+                    'logits (input="logits"), or a recalibrator that takes 0 and 1, such as IsotonicCalibration()',
+                )
+            self.temperature_ = 1.0 / _binary_inverse(logits, right, each)
         else:
             scores = self.recalibrator.scores(outputs)[np.arange(len(top)), top]
             self.map_ = clone(self.recalibrator).fit_map(scores, right, each)
