@@ -25,6 +25,9 @@ _NORMAL_FROM = 9.0
 _WORDS = 2.0**32
 _TAIL = 2.0**-33  # a number of ones less probable than this is not drawn
 _AT_ONCE = 1 << 16  # numbers of ones drawn at a time: what stays in cache
+# Numbers of ones multiplied at a time. The C library gives memory back to the system, to ask for it again page by page in the next
+# call, once more is free than twice the largest block it has seen: one large block spares all the others that.
+_MULTIPLIED = 1 << 18
 _FIRST, _SETTLED = 199, 30
 _SINGLE = 2.0**-24  # half the distance of single-precision numbers near 1
 _RELATIVE = 1e-12  # statistics that agree to rounding count as equal
@@ -124,7 +127,7 @@ class Null:
 def _product(ones: NDArray[np.uint8], waves: NDArray[Any]) -> NDArray[Any]:
     """Sums of waves, in their precision."""
     found = np.empty((len(ones), waves.shape[1]), waves.dtype)
-    step = max(1, _AT_ONCE // max(1, len(waves)))
+    step = max(1, _MULTIPLIED // max(1, len(waves)))
     numbers = np.empty((min(step, len(ones)), len(waves)), waves.dtype)
     for start in range(0, len(ones), step):
         part = found[start : start + step]
