@@ -81,7 +81,7 @@ BAD = [
     (lambda: Mahalanobis([[1, 2], [2, 1]]), "positive semidefinite, but has the eigenvalue -1"),
     (lambda: Mahalanobis([[1, 2, 3], [2, 1, 3]]), r"must be square, not of shape \(2, 3\)"),
     (lambda: Mahalanobis([[1, float("nan")], [float("nan"), 1]]), "finite numbers, but contain nan"),
-    (lambda: Mahalanobis([[1], [1, 2]]), "numbers in equal rows"),
+    (lambda: Mahalanobis([[1], [1, 2]]), "rows have different lengths"),
     (lambda: Mahalanobis(np.eye(3)).check(2), "the matrix is 3 x 3, but the lens sees 2 events"),
     (lambda: TotalVariation()([0.5, 0.5], [1.0]), "must match"),
 ]

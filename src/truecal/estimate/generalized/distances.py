@@ -183,7 +183,7 @@ class Mahalanobis(Distance):
     matrix: tuple[tuple[float, ...], ...]
 
     def __init__(self, matrix: Sequence[Sequence[float]] | np.ndarray) -> None:
-        m = _numbers(matrix, "the matrix")
+        m = _numbers(matrix, "rows of the matrix")
         if m.ndim != 2 or m.shape[0] != m.shape[1]:
             raise InputError(f"the matrix must be square, not of shape {m.shape}")
         size = float(np.abs(m).max(initial=0.0))
