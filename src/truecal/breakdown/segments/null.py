@@ -29,7 +29,6 @@ grows by the root of the same factor.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -140,18 +139,16 @@ class Null:
     largest: Float64s
     which: Indices
 
-    @cached_property
+    @property
     def maxima(self) -> Float64s:
         return self.largest[:, 0]
 
-    def limit(self, level: float, without: NDArray[np.bool_] | None = None) -> float:
-        """The u that calibrated data reach with a chance of at most 1 - level, among the tests not left out."""
-        return _limit(self.largest_without(without), level)
+    def limit(self, level: float) -> float:
+        """The u that calibrated data reach with a chance of at most 1 - level."""
+        return _limit(self.maxima, level)
 
-    def largest_without(self, without: NDArray[np.bool_] | None) -> Float64s:
+    def largest_without(self, without: NDArray[np.bool_]) -> Float64s:
         """The largest u of every redraw among the tests not left out; where all remembered ones are, the least of them."""
-        if without is None:
-            return self.maxima
         kept = ~without[self.which]
         first = np.where(kept.any(axis=1), kept.argmax(axis=1), self.largest.shape[1] - 1)
         return self.largest[np.arange(len(first)), first]
