@@ -46,7 +46,7 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
     if data.logits.size > _MANY:
         sample = data.sample(min(_SAMPLE, -(-len(data.labels) // _TENTH)))
         if sample.label_gap().any():
-            start = _root(sample, lowest, start)
+            start = _root(sample, lowest, start, _COARSE)
     value = _root(data, lowest, start)
     if value == lowest:
         return InverseTemperature(value, "flat")
@@ -83,8 +83,9 @@ def earned_inverse(data: LabelledLogits) -> float:
     return exp(low) if confidence(low) >= goal else exp(brentq(lambda u: confidence(u) - goal, low, high, xtol=1e-10))
 
 
-def _root(data: LabelledLogits, lowest: float, start: float) -> float:
-    """The b where the derivative of minus log likelihood is 0, or `lowest` when it is already positive there."""
+def _root(data: LabelledLogits, lowest: float, start: float, enough: float = 0.0) -> float:
+    """The b where the derivative of minus log likelihood is 0, or `lowest` when it is already positive there; a step below
+    `enough` ends the search early."""
     reward = data.reward()
     low, high = -np.inf, np.inf  # log b where the derivative is known to be negative, positive
     floor = log(lowest)
@@ -109,7 +110,7 @@ def _root(data: LabelledLogits, lowest: float, start: float) -> float:
             after = (low + high) / 2
             step = after - u
         u = max(after, floor)
-        if kind is np.float64 and (abs(step) < _STEP or u in (low, high)):
+        if abs(step) < enough or (kind is np.float64 and (abs(step) < _STEP or u in (low, high))):
             break
         if kind is not np.float64 and (abs(step) < _COARSE or u in (low, high)):
             kind, low, high = np.float64, -np.inf, np.inf  # signs found in single precision may be wrong this near
