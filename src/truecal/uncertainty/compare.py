@@ -94,9 +94,9 @@ def compare(
     """Paired difference of two models' calibration errors, also of one model before and after recalibration.
 
     What the models have in common cancels. Of the rank series both estimates are judged together, by draws of their common
-    distribution (docs/methods/rank-series.md, 21 and 22). Of other estimators the interval is made of those of both errors and the correlation
-    of their estimates (Zou and Donner 2008; see `compared.py`), which is that over rows (or whole clusters) drawn with replacement,
-    the same for both models. The p-value agrees with the interval.
+    distribution (docs/methods/rank-series.md, 21 and 22). Of other estimators the interval is made of those of both errors and
+    the correlation of their estimates (Zou and Donner 2008; see `compared.py`), which is that over rows (or whole clusters) drawn
+    with replacement, the same for both models. The p-value agrees with the interval.
 
     compare(preds_a, preds_b) takes Predictions, whose labels may be each model's own (whether *its* answer was correct). Rows
     belong together by their place; by `key`, a column whose values name what both models judged (several rows of one key are
