@@ -69,5 +69,5 @@ def _means(cells: Cells, runs: int) -> tuple[Float64s, Float64s]:
     rows, residual = (
         np.bincount(code.ravel(), values.ravel(), runs * len(count)) for values in (count, cells.residual)
     )
-    safe = np.where(rows > 0, rows, 1.0)
-    return (residual / safe)[code], (1.0 / safe)[code]
+    held = np.where(rows > 0, rows, 1.0)
+    return (residual / held)[code], (1.0 / held)[code]
