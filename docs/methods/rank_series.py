@@ -22,7 +22,7 @@ class Constants:
     terms_per_root: float = 0.5  # K = floor(terms_per_root * sqrt(n)), between ...
     least_terms: int = 3
     most_terms: int = 64
-    largest_leverage: float = 0.95
+    largest_leverage: float = 0.95 + 1e-9
     gate: float = 1.645  # Jensen's correction applies beyond so many standard deviations of noise (14)
     most_jensen: float = 0.25
     floor: str = "both"  # variance under calibration: of the scores, of the shrunk fit, or the larger one (16)

@@ -17,7 +17,7 @@ from truecal.types import Float64s, Indices
 
 _PART = 1 << 15  # cells worked on together: what is touched again and again stays in cache
 _ALONE = 1 << 18  # multiplications of a product that stays on one thread: waking another costs more
-_LARGEST_LEVERAGE = 0.95
+_LARGEST_LEVERAGE = 0.95 + 1e-9  # four different scores have 0.95 at both ends, where rounding must not decide
 _FEW = 16  # terms: most datasets keep fewer
 _EVEN = 1e-12  # risks this close are equal
 GATE = 1.645  # an error beyond so many standard deviations of noise stands out: only there is it corrected by Jensen's inequality
