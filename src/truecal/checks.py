@@ -206,7 +206,7 @@ def refuse_misfits(
         if (
             numbers
             or made_elsewhere
-            or isinstance(value, (np.ndarray, np.generic))
+            or isinstance(value, (np.ndarray, np.generic, complex))
             or not any(kind in _NUMBERS for kind in wanted)
         ):
             named = [kind for kind in wanted if kind is not type(None)]

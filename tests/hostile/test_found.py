@@ -175,6 +175,7 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         (lambda: tc.train.Mixup(classes=1e308), "classes must be a whole number of at least 2"),
         (lambda: tc.study.residuals(pd.DataFrame(), lens="\ud800"), "lens must be text"),
         (lambda: tc.lab.GLM("logit", "logit", 0.1, 1e308), "b1 must be a finite number from -1e[+]100 to 1e[+]100"),
+        (lambda: tc.lab.GLM("logit", "logit", 1j, 0.8), "b0 must be a number, not complex"),
         (lambda: tc.plot.AbstentionDisplay.from_curves({}), "there is nothing to draw"),
         (
             lambda: tc.plot.FlexibleDisplay.from_curves({"a": tc.flexible_curve(PREDS)}, scores=[0.2, 7.0]),
