@@ -21,8 +21,8 @@ def is_whole(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number."""
-    return isinstance(value, (float, np.floating)) or is_whole(value)
+    """Whether a value is a real number, of at most 64 bits: scipy takes no longer ones."""
+    return (isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble)) or is_whole(value)
 
 
 def level(level: object) -> None:
@@ -346,5 +346,6 @@ def _words(kind: Any) -> str:
 
 def _shown(value: object) -> str:
     plain = isinstance(value, (str, int, float, bool, type(None), type, np.generic, list, tuple))
-    text = (str(value) if isinstance(value, np.generic) else repr(value)) if plain else type(value).__name__
+    by_value = isinstance(value, np.generic) and not isinstance(value, np.longdouble)  # whose kind is what is wrong
+    text = (str(value) if by_value else repr(value)) if plain else type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."

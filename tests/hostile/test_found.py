@@ -176,6 +176,7 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         (lambda: tc.study.residuals(pd.DataFrame(), lens="\ud800"), "lens must be text"),
         (lambda: tc.lab.GLM("logit", "logit", 0.1, 1e308), "b1 must be a finite number from -1e[+]100 to 1e[+]100"),
         (lambda: tc.lab.GLM("logit", "logit", 1j, 0.8), "b0 must be a number, not complex"),
+        (lambda: tc.calibration_error(Y, P, level=np.longdouble(0.5)), "level must lie .*, not np.longdouble"),
         (lambda: tc.plot.AbstentionDisplay.from_curves({}), "there is nothing to draw"),
         (
             lambda: tc.plot.FlexibleDisplay.from_curves({"a": tc.flexible_curve(PREDS)}, scores=[0.2, 7.0]),
@@ -264,7 +265,8 @@ def test_whole_numbers_that_a_library_cannot_take_are_refused(width):
 
 
 def test_a_threshold_of_80_bits():
-    assert tc.below(PREDS, np.longdouble(0.5)).p_value == tc.below(PREDS, 0.5).p_value
+    with pytest.raises(tc.InputError, match="threshold must be a number, not np.longdouble"):
+        tc.below(PREDS, np.longdouble(0.5))
 
 
 def test_one_row_has_no_acceleration():
