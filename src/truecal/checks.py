@@ -283,6 +283,8 @@ def _fits(value: Any, kind: Any, *, deep: bool) -> bool:
         array = np.ndim(value) > 0 and not masked if isinstance(value, np.ndarray) else series
         if not array and (not isinstance(value, Sequence) or isinstance(value, (str, bytes))):
             return False
+        if isinstance(value, memoryview) and value.ndim != 1:  # has no rows to go through
+            return False
         if inner and inner[0] is str:  # names are looked up, in ways of their own: never a number among them
             return not isinstance(value, memoryview) and all(isinstance(part, str) for part in value)
         deep |= bool(inner) and _is_ours(inner[0])

@@ -176,6 +176,8 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         (lambda: tc.study.residuals(pd.DataFrame(), lens="\ud800"), "lens must be text"),
         (lambda: tc.lab.GLM("logit", "logit", 0.1, 1e308), "b1 must be a finite number from -1e[+]100 to 1e[+]100"),
         (lambda: tc.lab.GLM("logit", "logit", 1j, 0.8), "b0 must be a number, not complex"),
+        (lambda: tc.TopK(np.uint64(2**64 - 1)).parts(TABLE), "k is 18446744073709551615, but there are only 2 classes"),
+        (lambda: tc.selective.cost_map(TABLE, TABLE, rates=memoryview(np.zeros((2, 2)))), "rates must be"),
         (lambda: tc.calibration_error(Y, P, level=np.longdouble(0.5)), "level must lie .*, not np.longdouble"),
         (lambda: tc.plot.AbstentionDisplay.from_curves({}), "there is nothing to draw"),
         (
@@ -265,7 +267,7 @@ def test_whole_numbers_that_a_library_cannot_take_are_refused(width):
 
 
 def test_a_threshold_of_80_bits():
-    with pytest.raises(tc.InputError, match="threshold must be a number, not np.longdouble"):
+    with pytest.raises(tc.InputError, match=r"threshold must be a number, not np\.longdouble"):
         tc.below(PREDS, np.longdouble(0.5))
 
 

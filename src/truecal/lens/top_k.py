@@ -45,8 +45,7 @@ class TopK(Lens):
 
     def samples(self, preds: Predictions) -> Iterator[Sample]:
         preds.refuse_unnormalized(f"TopK({self.k})")
-        if self.k > preds.class_count:
-            raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
+        self._refuse_fewer_classes(preds)
         probs = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
         if preds.binary:  # at 0.5 the positive class is predicted, as by TopLabel
             top, ranks = _ranked(probs[:, ::-1], 1 - preds.labels, self.k)
@@ -55,7 +54,12 @@ class TopK(Lens):
         names = (*(f"top {i + 1}" for i in range(self.k)), "rest")
         yield Sample.of(preds, top, ranks, names=names, implied=self.k, judged=0)
 
+    def _refuse_fewer_classes(self, preds: Predictions) -> None:
+        if self.k > preds.class_count:
+            raise InputError(f"k is {self.k}, but there are only {preds.class_count} classes; use a smaller k")
+
     def parts(self, preds: Predictions) -> Sequence[Lens]:
+        self._refuse_fewer_classes(preds)
         return [TopK(k) for k in range(1, self.k)]
 
     def describe(self, preds: Predictions) -> str:
