@@ -152,7 +152,8 @@ def make(target: Target, rng: random.Random) -> Call:
             else:
                 value, bad = _value(parameter, (i, parameter.name) in hostile, several, rng)
             refuse |= bad and hostility == 1
-            unsaid = parameter.default is None and value == "None"
+            optional = parameter.default is None or "None" in str(parameter.annotation)
+            unsaid = optional and value == "None"
             everywhere |= bad and hostility == 1 and parameter.name in EVERYWHERE and not unsaid
             if value:
                 by_place = parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY)
