@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truecal.estimate.misses import at_least, chance_of_so_few
 from truecal.types import Float64s
 
 _LEAST_LEAD = 0.05  # of the quadratic in theta: below it the set would be unbounded
@@ -34,12 +35,14 @@ class Pivot:
     most: Float64s | None = None  # X for the upper end, where something is known that X leaves out
     fitted: Float64s | None = None  # theta of the fitted curve ...
     enlarged: Float64s | None = None  # (len(ENLARGED), batch) ... and the noise were it so many times as far off
+    misses: Float64s | None = None  # (3, batch) see `misses.py`
 
     @classmethod
     def of_all(cls, parts: "Sequence[Pivot]") -> "Pivot":
         """The pivots of the parts of a batch as one."""
         columns = zip(
-            *((p.centre, p.floor, p.noise, p.spread, p.most, p.fitted, p.enlarged) for p in parts), strict=True
+            *((p.centre, p.floor, p.noise, p.spread, p.most, p.fitted, p.enlarged, p.misses) for p in parts),
+            strict=True,
         )
         return cls(*(np.concatenate(column, axis=-1) for column in columns))
 
@@ -72,7 +75,7 @@ class Pivot:
                 before, high = high, self._ends(z2, self.noise_at(high), self._upper)[1]
                 if (high - before <= _SETTLED).all():
                     break
-        return np.sqrt(low), np.sqrt(high)
+        return np.sqrt(low), np.sqrt(high) if self.misses is None else at_least(np.sqrt(high), self.misses, level)
 
     @property
     def _upper(self) -> Float64s:
@@ -95,4 +98,5 @@ class Pivot:
         """Probability of an X this small if the root of theta were `error`; never exactly 0."""
         from scipy.special import ndtr
 
-        return np.maximum(ndtr(self.standardised(error)), np.finfo(float).tiny)
+        chance = np.maximum(ndtr(self.standardised(error)), np.finfo(float).tiny)
+        return chance if self.misses is None else np.maximum(chance, chance_of_so_few(self.misses, error))

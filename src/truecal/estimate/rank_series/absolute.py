@@ -16,8 +16,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from truecal.estimate.misses import at_least
 from truecal.estimate.rank_series.basis import Cells
-from truecal.estimate.rank_series.fit import GATE, Fit, pivot_of, safe, shape_of
+from truecal.estimate.rank_series.fit import GATE, Fit, misses_of, pivot_of, safe, shape_of
 from truecal.estimate.signs import Signs
 from truecal.types import Float64s
 
@@ -42,7 +43,8 @@ def absolute_interval(fit: Fit, level: float) -> tuple[Float64s, Float64s]:
         found, variance = _signs(cells, *_means(cells, runs)).left_out(fades=False)
         high = np.maximum(high, found + _SEVERAL * z * np.sqrt(variance))
     whole, half = (pivot.interval(part)[1] for part in (level, 2 * normal.cdf(_SEVERAL * z) - 1))
-    return low, np.maximum(high, shape_of(fit, 1) * np.where(pivot.centre > GATE * noise, whole, half))
+    high = np.maximum(high, shape_of(fit, 1) * np.where(pivot.centre > GATE * noise, whole, half))
+    return low, at_least(high, misses_of(cells), level)
 
 
 def _signs(cells: Cells, gap: Float64s, leverage: Float64s, fades: float = 2.0) -> Signs:

@@ -1,12 +1,14 @@
 """The rank series of rows that come in clusters: estimate, interval and test that count clusters, not rows."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.estimate import Interval
+from truecal.estimate.misses import at_least
 from truecal.estimate.pivot import Pivot
 from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
 from truecal.estimate.rank_series.fit import GATE
@@ -47,6 +49,7 @@ class ClusteredSeries:
     covariance: Float64s  # (K, K) of beta
     least: Float64s  # (K, K) the same if rows were independent and calibrated
     most: float  # theta for the upper end: what runs of neighbouring scores show beyond the series
+    misses: Float64s  # (3, 1) outcomes on the other side of 1/2 than their scores, in units of independent ones
 
     @classmethod
     def of(cls, sample: Sample, units: Units) -> "ClusteredSeries":
@@ -101,7 +104,8 @@ class ClusteredSeries:
         if power > GATE * np.sqrt(2 * (covariance[kept, kept] ** 2).sum()):
             value *= 1 + min((noise / power + spread) / 8, _MOST_JENSEN)
         most = between_clusters(ranks, matrix, residual, float(theta[-1]), 2 * float((covariance**2).sum()), len(phi))
-        return cls(sums, share, best, theta, noise, spread, min(float(value), 1.0), shape, covariance, least, most)
+        value, misses = min(float(value), 1.0), _independent_misses(score, matrix)
+        return cls(sums, share, best, theta, noise, spread, value, shape, covariance, least, most, misses)
 
     @property
     def clusters(self) -> int:
@@ -119,7 +123,8 @@ class ClusteredSeries:
     @property
     def pivot(self) -> Pivot:
         floor = 2 * max(float((v**2).sum()) for v in (self.covariance, self.least))
-        return Pivot(*(np.array([x]) for x in (float(self.theta[-1]), floor, self.noise, self.spread, self.most)))
+        numbers = (float(self.theta[-1]), floor, self.noise, self.spread, self.most)
+        return Pivot(*(np.array([x]) for x in numbers), misses=self.misses)
 
     def interval(self, level: float, norm: float = 2) -> Interval:
         """Confidence interval for the true error; contains the value."""
@@ -129,9 +134,10 @@ class ClusteredSeries:
         low, high = self.pivot.interval(float(2 * ndtr(student) - 1)) if student < 8 else (np.zeros(1), np.ones(1))
         scale = self.shape if norm == 1 else 1.0
         value, _ = self.estimate(norm)
+        high = at_least(high * scale, self.misses, level)
         return Interval(
             min(float(low[0]) * scale, value),
-            min(max(float(high[0]) * scale, value), 1.0),
+            min(max(float(high[0]), value), 1.0),
             level,
             "clustered rank series",
         )
@@ -160,6 +166,22 @@ class ClusteredSeries:
 def terms_of(clusters: int) -> int:
     """How many terms so many clusters pay for."""
     return int(min(_MOST_TERMS, max(3, np.sqrt(clusters) // 2)))
+
+
+def _independent_misses(score: Float64s, matrix: Any) -> Float64s:
+    """Misses seen, expected, and rows, each divided by how many misses come together in a cluster.
+
+    That is the variance of the misses of a cluster over that of independent ones. One more miss counts as if its whole cluster had
+    missed: as long as none is seen, nothing tells how many come together.
+    """
+    places = len(score)
+    missed = np.concatenate([score > 0.5, score <= 0.5]).astype(float)
+    of_cluster, rows = matrix.T @ missed, np.asarray(matrix.sum(axis=0))
+    n, seen = rows.sum(), of_cluster.sum()
+    counts = np.asarray(matrix.sum(axis=1))
+    expected = ((counts[:places] + counts[places:]) * np.minimum(score, 1 - score)).sum()
+    together = (((of_cluster - rows * (seen / n)) ** 2).sum() + n / len(rows)) / (seen + 1)
+    return np.array([[seen], [expected], [n]]) / max(float(together), 1.0)
 
 
 class JointSigns:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from truecal.estimate.misses import count_misses
 from truecal.estimate.pivot import ENLARGED, Pivot
 from truecal.estimate.rank_series.basis import Basis, Cells, most_cells, rank_basis, rank_cells
 from truecal.estimate.rank_series.runs import Beyond
@@ -190,9 +191,14 @@ def pivot_of(fit: Fit) -> Pivot:
     fitted = covariance_of(fit.basis.by_dataset(), shrunk * (1 - shrunk), fit.cells.n)
     spans = [(covariance**2).sum(axis=(1, 2)) for covariance in (fit.covariance, fitted)]  # (16)
     beyond = Beyond(fit.cells, fit.theta[-1], 2 * np.maximum(*spans))
-    return Pivot(
-        beyond.low, beyond.low_floor, fit.noise, fit.spread, beyond.most, *enlarged(fit.cells, fit.gap, fit.noise)
-    )
+    larger = enlarged(fit.cells, fit.gap, fit.noise)
+    return Pivot(beyond.low, beyond.low_floor, fit.noise, fit.spread, beyond.most, *larger, misses_of(fit.cells))
+
+
+def misses_of(cells: Cells) -> Float64s:
+    """Outcomes on the other side of 1/2 than their scores (16f)."""
+    count = np.broadcast_to(cells.count, cells.score.shape)
+    return count_misses(cells.score, count, np.clip(cells.residual + count * cells.score, 0.0, count))
 
 
 def enlarged(cells: Cells, gap: Float64s, noise: Float64s) -> tuple[Float64s, Float64s]:
