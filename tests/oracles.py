@@ -221,6 +221,7 @@ def rank_series(c, y, level=0.95):
     value = math.sqrt(max(x, 0))
     if x > 1.645 * math.sqrt(2 * frobenius(c * (1 - c), k)):
         value *= 1 + min((b / x + e) / 8, 0.25)
+    from scipy.stats import binomtest
     from scipy.stats import norm as normal
 
     z2 = normal.ppf(0.5 + level / 2) ** 2
@@ -240,4 +241,7 @@ def rank_series(c, y, level=0.95):
         noises.append(max(noises[-1], 4 * (m**2 * enlarged * (1 - enlarged)).mean() / (m**2).mean() / n))
     for _ in range(60 if not flat else 0):  # the noise at the upper end is that of the curve enlarged to it
         high = ends(np.interp(high / math.sqrt((m**2).mean()), times, noises))[1]
+    missed = sum(outcome != (score > 0.5) for score, outcome in zip(c, y, strict=True))
+    if (expected := np.minimum(c, 1 - c).sum()) < 5:
+        high = max(high, binomtest(missed, n).proportion_ci(level, method="exact").high - expected / n)
     return min(value, 1), min(low, value), min(max(high, value), 1)

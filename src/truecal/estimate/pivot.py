@@ -7,14 +7,20 @@ of the two regimes the data are in.
 
 b depends on theta as well: were the curve twice as far from the diagonal, outcomes would vary more where scores are near 0 and 1.
 Where few rows carry the error this decides the upper end, so b(theta) is that of the fitted curve enlarged to theta.
+
+Variances are taken from rates that were seen. Where scores are at 0 and 1 and no outcome, or hardly one, contradicts them, nothing
+varies, and an interval made of variances ends below errors that would show no miss in one dataset out of five. The
+root-mean-square error and the mean absolute one are at least |mean error|, so their upper limits are not below the exact one
+(Clopper & Pearson 1934, doi:10.1093/biomet/26.4.404) of the rate of *misses* (outcomes on the other side of 1/2 than their scores),
+less the rate of misses that the scores expect, if they expect few.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
-from truecal.estimate.misses import at_least, chance_of_so_few
 from truecal.types import Float64s
 
 _LEAST_LEAD = 0.05  # of the quadratic in theta: below it the set would be unbounded
@@ -22,6 +28,8 @@ _LEAST_FITTED = 1e-300  # a power of a gap of 1e-150; less is none
 ENLARGED = (1.0, 1.5, 2.0, 3.0, 5.0)  # times the fitted curve, for which b is known; linear between, constant beyond
 _STEPS = 50  # of the iteration for the upper end, at most
 _SETTLED = 1e-12
+_FEW = 5.0  # misses that the scores expect: from there on variances tell how many may come, and the limit would only be longer
+_GENEROUS = 1.02  # times the limit by Wilson and Hilferty, which is short of the exact one by less than this
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class Pivot:
     most: Float64s | None = None  # X for the upper end, where something is known that X leaves out
     fitted: Float64s | None = None  # theta of the fitted curve ...
     enlarged: Float64s | None = None  # (len(ENLARGED), batch) ... and the noise were it so many times as far off
-    misses: Float64s | None = None  # (3, batch) see `misses.py`
+    misses: Float64s | None = None  # (3, batch) as of `count_misses`
 
     @classmethod
     def of_all(cls, parts: "Sequence[Pivot]") -> "Pivot":
@@ -66,8 +74,6 @@ class Pivot:
 
     def interval(self, level: float) -> tuple[Float64s, Float64s]:
         """Roots of the ends of {theta >= 0: (X - theta)^2 <= z^2 (a + b theta + e theta^2)}; X below 0 counts as 0."""
-        from statistics import NormalDist
-
         z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
         low, high = self._ends(z2, self.noise, self.centre)[0], self._ends(z2, self.noise, self._upper)[1]
         if self.enlarged is not None:
@@ -100,3 +106,37 @@ class Pivot:
 
         chance = np.maximum(ndtr(self.standardised(error)), np.finfo(float).tiny)
         return chance if self.misses is None else np.maximum(chance, chance_of_so_few(self.misses, error))
+
+
+def count_misses(scores: Float64s, counts: Float64s, ones: Float64s) -> Float64s:
+    """Seen, expected, and rows, shape (3, m), of cells of neighbouring scores, shape (m, G)."""
+    seen = np.where(scores > 0.5, counts - ones, ones)
+    expected = counts * np.minimum(scores, 1 - scores)
+    return np.stack([np.maximum(seen.sum(axis=1), 0.0), expected.sum(axis=1), counts.sum(axis=1)])
+
+
+def at_least(high: Float64s, misses: Float64s, level: float) -> Float64s:
+    """Upper limits that are not below those of the misses at a two-sided level."""
+    seen, expected, rows = misses
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    # An approximation that needs no special function tells where the exact limit may matter.
+    about = (seen + 1) * (1 - 1 / (9 * (seen + 1)) + z / (3 * np.sqrt(seen + 1))) ** 3
+    open_ = (expected < _FEW) & (_GENEROUS * about - expected > high * rows)
+    if not open_.any():
+        return high
+    from scipy.special import betaincinv
+
+    left = np.maximum(rows - seen, 0.0)
+    limit = np.where(left > 0, betaincinv(seen + 1, np.where(left > 0, left, 1.0), 0.5 + level / 2), 1.0)
+    return np.where(open_, np.maximum(high, limit - expected / rows), high)
+
+
+def chance_of_so_few(misses: Float64s, error: float) -> Float64s:
+    """Probability of so few misses if they exceeded what the scores expect by `error` on average; 0 where many are expected."""
+    from scipy.special import betaincc
+
+    seen, expected, rows = misses
+    left = np.maximum(rows - seen, 0.0)
+    rate = np.minimum(expected / rows + error, 1.0)
+    chance = np.where(left > 0, betaincc(seen + 1, np.where(left > 0, left, 1.0), rate), 1.0)
+    return np.where(expected < _FEW, chance, 0.0)

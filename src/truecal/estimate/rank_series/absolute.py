@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from truecal.estimate.misses import at_least
+from truecal.estimate.pivot import at_least
 from truecal.estimate.rank_series.basis import Cells
 from truecal.estimate.rank_series.fit import GATE, Fit, misses_of, pivot_of, safe, shape_of
 from truecal.estimate.signs import Signs

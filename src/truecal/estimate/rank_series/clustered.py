@@ -8,8 +8,7 @@ import numpy as np
 from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.estimate import Interval
-from truecal.estimate.misses import at_least
-from truecal.estimate.pivot import Pivot
+from truecal.estimate.pivot import Pivot, at_least
 from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
 from truecal.estimate.rank_series.fit import GATE
 from truecal.estimate.rank_series.runs import between_clusters

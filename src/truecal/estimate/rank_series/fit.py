@@ -9,8 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from truecal.estimate.misses import count_misses
-from truecal.estimate.pivot import ENLARGED, Pivot
+from truecal.estimate.pivot import ENLARGED, Pivot, count_misses
 from truecal.estimate.rank_series.basis import Basis, Cells, most_cells, rank_basis, rank_cells
 from truecal.estimate.rank_series.runs import Beyond
 from truecal.profile import Profile
