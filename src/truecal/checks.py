@@ -143,6 +143,8 @@ def checked(thing: Thing) -> Thing:
     @wraps(thing)
     def call(*arguments: Any, **options: Any) -> Any:
         refuse_misfits(thing, arguments, options, numbers=False)
+        if any(isinstance(value, np.generic) for value in (*arguments, *options.values())):
+            arguments, options = _own_numbers(thing, arguments, options)
         try:
             return thing(*arguments, **options)
         except TruecalError:
@@ -162,6 +164,23 @@ def _check_member(owner: type, name: str, member: Any) -> None:
     arguments = len(inspect.signature(function).parameters) if inspect.isfunction(function) else 0
     if arguments > (made is not staticmethod):
         setattr(owner, name, made(checked(function)) if made else checked(function))
+
+
+def _own_numbers(
+    function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """numpy's single numbers as Python's own: those of 16 and 32 bits overflow in comparisons, and records hold no others."""
+    kinds = _without_arrays(function)
+    asked = {name for name, wanted in kinds.items() if any(kind in (int, float, bool) for kind in wanted)}
+
+    def own(name: str, value: Any) -> Any:
+        return value.item() if name in asked and isinstance(value, np.generic) else value
+
+    positions = (*kinds, *[""] * max(len(arguments) - len(kinds), 0))
+    return (
+        tuple(own(name, value) for name, value in zip(positions, arguments, strict=False)),
+        {name: own(name, value) for name, value in options.items()},
+    )
 
 
 def settings(init: Callable[..., Any], settings: Mapping[str, Any], check: Callable[[], object]) -> None:

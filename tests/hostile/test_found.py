@@ -259,11 +259,15 @@ def test_a_whole_number_beyond_64_bits_is_a_temperature():
     assert float(whole) == float(real)
 
 
-@pytest.mark.parametrize("width", [10**30, 10**400, np.uint64(2**64 - 1)])
+@pytest.mark.parametrize("width", [10**30, 10**400])
 def test_whole_numbers_that_a_library_cannot_take_are_refused(width):
     torch = pytest.importorskip("torch")
     with pytest.raises(TruecalError, match="width must be within 64 bits"):
         tc.train.mmce(torch.zeros((4, 3)), torch.arange(4) % 3, width=width)
+    wide, real = (
+        tc.train.mmce(torch.zeros((4, 3)), torch.arange(4) % 3, width=w) for w in (np.uint64(2**64 - 1), 2e19)
+    )
+    assert float(wide) == pytest.approx(float(real))
 
 
 def test_a_threshold_of_80_bits():
@@ -457,3 +461,12 @@ def test_a_map_fitted_to_columns_is_that_of_the_rows():
     by_rows = tc.BiasCorrectedTemperature(input="probs").fit(rows, labels).predict_proba(rows)
     by_columns = tc.BiasCorrectedTemperature(input="probs").fit(np.asfortranarray(rows), labels).predict_proba(rows)
     np.testing.assert_array_equal(by_columns, by_rows)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8])
+def test_single_numbers_of_numpy_are_taken_as_pythons_own(kind):
+    """A limit of 1e100 does not fit into 32 bits: numpy warned of an overflow."""
+    curve = tc.lab.GLM("logit", "logit", b0=kind(1), b1=kind(2))
+    assert (curve.b0, curve.b1) == (1, 2)
+    assert not isinstance(curve.b0, (np.float16, np.float32, np.integer))
+    assert tc.BinnedECE(bins=np.int16(7)).bins.__class__ is int

@@ -122,8 +122,9 @@ class ClusteredSeries:
     @property
     def pivot(self) -> Pivot:
         floor = 2 * max(float((v**2).sum()) for v in (self.covariance, self.least))
-        numbers = (float(self.theta[-1]), floor, self.noise, self.spread, self.most)
-        return Pivot(*(np.array([x]) for x in numbers), misses=self.misses)
+        numbers = np.array([[float(self.theta[-1])], [floor], [self.noise], [self.spread], [self.most]])
+        centre, floors, noise, spread, most = numbers
+        return Pivot(centre, floors, noise, spread, most, misses=self.misses)
 
     def interval(self, level: float, norm: float = 2) -> Interval:
         """Confidence interval for the true error; contains the value."""
