@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tests.tools.test_house import ROOT
-from tools.tree import Tree
+from tests.tools.test_house import ROOT, real_folders
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
@@ -14,7 +13,7 @@ DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 def test_the_map_of_the_guide_names_every_folder_and_no_other():
     table = GUIDE.partition("| folder |")[2].partition("\n\n")[0]
     named = {name.removesuffix("/").removesuffix(".py") for name in re.findall(r"`([a-z]+(?:/|\.py))`", table)}
-    assert named - {"border", "methods"} == {module.folder for module in Tree.read(ROOT).modules.values()} - {""}
+    assert named - {"border", "methods"} == real_folders()
 
 
 def test_what_the_guide_calls_make_has():
