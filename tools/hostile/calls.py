@@ -141,7 +141,7 @@ def make(target: Target, rng: random.Random) -> Call:
     hostile = set(rng.sample(spots, min(hostility, len(spots)))) if spots else set()
     several, refuse, everywhere = rng.random() < 0.4, False, False
     together = rng.choice(TOGETHER.get(target.path) or TOGETHER.get(target.path.partition(".")[0]) or ({},))
-    made = []
+    made, refused = [], set()
     for i, (name, parameters) in enumerate(places):
         arguments = []
         starred = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters)
@@ -155,17 +155,20 @@ def make(target: Target, rng: random.Random) -> Call:
             optional = parameter.default is None or "None" in str(parameter.annotation)
             unsaid = optional and value == "None"
             everywhere |= bad and hostility == 1 and parameter.name in EVERYWHERE and not unsaid
+            if bad:
+                refused.add(parameter.name)
             if value:
                 by_place = parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY)
                 star = "*" if by_place or (starred and parameter.kind == parameter.POSITIONAL_OR_KEYWORD) else ""
                 arguments.append((star + parameter.name, value))
         made.append((name, tuple(arguments)))
     then = made[1:]
-    needed = frozenset(p.name for _, parameters in places for p in parameters if p.default is p.empty)
+    # Nor is what must be refused left out when a failure is shortened.
+    needed = refused.union(p.name for _, parameters in places for p in parameters if p.default is p.empty)
     # Recalibrators keep their settings as they are given until they are fitted: the contract of scikit-learn.
     settings = len(made) == 1 and any(name == "fit" for name, _ in target.methods)
     must = (refuse and _judges(target) and not then) or (everywhere and not settings)
-    return Call(target.path, made[0][1], tuple(then), must, needed)
+    return Call(target.path, made[0][1], tuple(then), must, frozenset(needed))
 
 
 def _chain(target: Target, rng: random.Random) -> list[tuple[str, tuple[inspect.Parameter, ...]]]:

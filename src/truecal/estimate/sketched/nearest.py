@@ -96,7 +96,7 @@ def _neighbours(
         if found is None:
             return None
         share = found
-    spread = max(1 + np.log(n / alpha), 1.0)
+    spread = max(1 + np.log(n) - np.log(alpha), 1.0)
     ends = [float(np.clip(np.rint(n * (1 - s) / spread), 1.0, max(n, 1.0))) for s in (share[1], share[0])]
     return ends[0], ends[1]
 
