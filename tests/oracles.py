@@ -185,7 +185,7 @@ def isotonic(c, y):
 
 
 def rank_series(c, y, level=0.95):
-    """The recipe for fewer than 1000 rows, one row at a time, with the basis from a QR factorisation."""
+    """The recipe for fewer than 256 rows, one row at a time, with the basis from a QR factorisation."""
     c, y = np.asarray(c, float), np.asarray(y, float)
     n = len(c)
     order = np.argsort(c, kind="stable")
@@ -239,8 +239,13 @@ def rank_series(c, y, level=0.95):
     for t in times[1:] if not flat else []:
         enlarged = np.clip(c + t * m, 0, 1)
         noises.append(max(noises[-1], 4 * (m**2 * enlarged * (1 - enlarged)).mean() / (m**2).mean() / n))
-    for _ in range(60 if not flat else 0):  # the noise at the upper end is that of the curve enlarged to it
-        high = ends(np.interp(high / math.sqrt((m**2).mean()), times, noises))[1]
+    v = c * (1 - c)
+    unknown = 4 * (v**2).mean() / max(v.mean(), 1e-300) / n
+    # The noise at the upper end is that of the curve enlarged to it, or more where its shape is not known.
+    for _ in range(60):
+        enlarged = b if flat else np.interp(high / math.sqrt((m**2).mean()), times, noises)
+        known = min((m**2).mean() / max(high**2, 1e-300), 1)
+        high = ends(enlarged + max(known * b + (1 - known) * unknown - enlarged, 0) / 2)[1]
     missed = sum(outcome != (score > 0.5) for score, outcome in zip(c, y, strict=True))
     if (expected := np.minimum(c, 1 - c).sum()) < 5:
         high = max(high, binomtest(missed, n).proportion_ci(level, method="exact").high - expected / n)

@@ -37,9 +37,11 @@ class Constants:
     runs: tuple[tuple[int, float], ...] = (
         (2, 0.0),
         (4, 0.0),
-        (8, 2.0),
-        (16, 2.0),
-    )  # for every term, and the standard errors by which they must stand out to speak for the upper end (16d)
+        (8, 1.5),
+        (16, 1.5),
+    )  # for every term, and the standard errors by which they must stand out to speak for the upper end (16d) ...
+    short_stands_out: float = 1.5  # ... if they have fewer than 16 rows
+    any_shape: float = 0.5  # of what an error of unknown shape would vary more (16a)
     certain: float = 4.0  # standard errors from which on the lower end believes them (16e)
     level: float = 0.95
 
@@ -97,14 +99,17 @@ def rank_series(c: Array, y: Array, k: Constants = Constants()) -> Answer:  # no
     }
     a = 2 * (max(floors.values()) if k.floor == "both" else floors[k.floor])  # (16)
     centre = theta[len(kept) - 1]
-    most, least, least_a = _beyond(u, r, c * (1 - c), (centre, a), k)
+    most, least, least_a = _beyond(u, r, np.maximum(c * (1 - c), shrunk * (1 - shrunk)), (centre, a), k)
     z = NormalDist().inv_cdf(0.5 + k.level / 2)
     low, high = _invert(least, least_a, b, e, z)[0], _invert(most, least_a, b, e, z)[1]
-    if second > 0:
-        rates = [np.clip(c + t * gap, 0, 1) for t in k.enlarged]
-        noise_of = np.maximum.accumulate([4 * np.mean(gap**2 * p * (1 - p)) / second / n for p in rates])  # (16a)
-        for _ in range(50):
-            high = _invert(most, least_a, float(np.interp(high / np.sqrt(second), k.enlarged, noise_of)), e, z)[1]
+    rates = [np.clip(c + t * gap, 0, 1) for t in k.enlarged]
+    noise_of = np.maximum.accumulate([4 * np.mean(gap**2 * p * (1 - p)) / second / n if second else b for p in rates])
+    unknown = 4 * np.mean((c * (1 - c)) ** 2) / max(np.mean(c * (1 - c)), 1e-300) / n
+    for _ in range(50):  # (16a)
+        seen = min(second / high**2, 1.0) if high > 0 else 1.0
+        larger = float(np.interp(1 / np.sqrt(seen) if seen > 0 else 1.0, k.enlarged, noise_of))
+        more = max(seen * b + (1 - seen) * unknown - larger, 0.0)
+        high = _invert(most, least_a, larger + k.any_shape * more, e, z)[1]
     return Answer(value, min(low, value), min(max(high, value), 1.0), best + 1)
 
 
@@ -121,15 +126,16 @@ def _square_of_covariance(phi: Array, variance: Array) -> float:
     return float((v**2).sum())
 
 
-def _beyond(u: Array, r: Array, chance: Array, series: tuple[float, float], k: Constants) -> tuple[float, float, float]:
+def _beyond(u: Array, r: Array, spread: Array, series: tuple[float, float], k: Constants) -> tuple[float, float, float]:
     """X for the upper end, X and a for the lower end: the series' own, or what runs of neighbours show, (16b) to (16e)."""
     n = len(u)
     terms = int(np.clip(np.floor(k.terms_per_root * np.sqrt(n)), k.least_terms, k.most_terms))
     most, least, least_a = series[0], *series
     for times, gate in k.runs:
         runs = min(times * terms, 1024)
-        if runs * 16 > n:
+        if runs * 8 > n or 2 * terms * 16 > n:
             break
+        gate = gate if runs * 16 <= n else k.short_stands_out
         found, variance = 0.0, 0.0
         for shift in (0.0, 0.5):
             run = np.floor(u * runs + shift)
@@ -138,7 +144,7 @@ def _beyond(u: Array, r: Array, chance: Array, series: tuple[float, float], k: C
                 rows = inside.sum()
                 if rows > 1:
                     found += (r[inside].sum() ** 2 - (r[inside] ** 2).sum()) / (rows - 1) / n / 2  # (16b)
-                    variance += 0.75 * chance[inside].sum() ** 2 / (rows * (rows - 1)) / n**2  # (16c)
+                    variance += 0.75 * spread[inside].sum() ** 2 / (rows * (rows - 1)) / n**2  # (16c)
         beyond, error = found - series[0], np.sqrt(variance)
         if beyond > gate * error:
             most = max(most, found)  # (16d)
@@ -168,7 +174,9 @@ VARIANTS = {
     "floor from the scores alone": {"floor": "scores"},
     "floor from the fit alone": {"floor": "fit"},
     "interval of the chosen terms": {"interval_terms": "chosen"},
-    "noise of the fitted curve at both ends": {"enlarged": (1.0,)},
+    "noise of the fitted curve at both ends": {"enlarged": (1.0,), "any_shape": 0.0},
+    "noise of the fitted curve enlarged, of no other": {"any_shape": 0.0},
+    "noise of any shape in full": {"any_shape": 1.0},
     "the series alone, no runs of neighbours": {"runs": ()},
 }
 

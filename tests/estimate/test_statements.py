@@ -51,6 +51,24 @@ def test_curves_that_are_rougher_than_the_series_are_covered(name):
     assert binomtest(covered, datasets, 0.85, alternative="less").pvalue > 0.005
 
 
+def test_an_error_among_the_few_rows_that_vary_is_covered():
+    """Saturated scores, 1 - c over six powers of ten, with errors below 0.95 alone: 400 datasets, binomial test at 0.5 %."""
+    u = np.random.default_rng(1).random((2, 400, 100))
+
+    def scores(u):
+        return 1 - 10.0 ** (-6 * u)
+
+    def curve(c):
+        return np.where(c < 0.95, 0.95 + 0.4 * (c - 0.95), c)
+
+    grid = scores((np.arange(200_000) + 0.5) / 200_000)
+    truth = float(np.sqrt(np.mean((curve(grid) - grid) ** 2)))
+    c = scores(u[0])
+    interval = tc.RankSeries(level=0.9)(tc.Profile.from_arrays(c, u[1] < curve(c))).interval
+    covered = int(np.sum((interval.low <= truth) & (truth <= interval.high)))
+    assert binomtest(covered, 400, 0.85, alternative="less").pvalue > 0.005
+
+
 def test_clusters_do_not_hide_a_jump():
     """A jump of one half in 60 datasets of 100 clusters of 10 rows, at 90 %: not covered below 85 % (binomial test at 0.5 %)."""
     covered = 0

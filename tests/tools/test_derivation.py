@@ -43,9 +43,9 @@ def test_derivation_and_package_see_the_same_beyond_the_series(ties):
 
 def _beside_a_spike(rng, ties):
     """Three of four rows have the score 0 or 1, and the curve of the others has twenty teeth."""
-    c = np.clip(4 * rng.random(5000) - 1.5, 0, 1)
+    c = np.clip(4 * rng.random(3000) - 1.5, 0, 1)
     c = np.round(c, 3) if ties else c
-    return c, rng.random(5000) < np.where((c > 0) & (c < 1), np.where(20 * c % 1 < 0.5, 0.1, 0.9), c)
+    return c, rng.random(3000) < np.where((c > 0) & (c < 1), np.where(20 * c % 1 < 0.5, 0.1, 0.9), c)
 
 
 @pytest.mark.parametrize("ties", [False, True])

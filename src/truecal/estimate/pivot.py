@@ -6,7 +6,8 @@ A debiased estimate X of theta = E[gap^2] has Var(X) = a + b theta + e theta^2: 
 of the two regimes the data are in.
 
 b depends on theta as well: were the curve twice as far from the diagonal, outcomes would vary more where scores are near 0 and 1.
-Where few rows carry the error this decides the upper end, so b(theta) is that of the fitted curve enlarged to theta.
+Where few rows carry the error this decides the upper end, so b(theta) is that of the fitted curve enlarged to theta. What theta is
+beyond the fitted curve may have any shape, and where most rows hardly vary an error is likely among those that do.
 
 Variances are taken from rates that were seen. Where scores are at 0 and 1 and no outcome, or hardly one, contradicts them, nothing
 varies, and an interval made of variances ends below errors that would show no miss in one dataset out of five. The
@@ -26,6 +27,8 @@ from truecal.types import Float64s
 _LEAST_LEAD = 0.05  # of the quadratic in theta: below it the set would be unbounded
 _LEAST_FITTED = 1e-300  # a power of a gap of 1e-150; less is none
 ENLARGED = (1.0, 1.5, 2.0, 3.0, 5.0)  # times the fitted curve, for which b is known; linear between, constant beyond
+_NODES = np.array(ENLARGED)[:, None]
+_BETWEEN = np.diff(_NODES, axis=0)
 _STEPS = 50  # of the iteration for the upper end, at most
 _SETTLED = 1e-12
 _FEW = 5.0  # misses that the scores expect: from there on variances tell how many may come, and the limit would only be longer
@@ -43,13 +46,14 @@ class Pivot:
     most: Float64s | None = None  # X for the upper end, where something is known that X leaves out
     fitted: Float64s | None = None  # theta of the fitted curve ...
     enlarged: Float64s | None = None  # (len(ENLARGED), batch) ... and the noise were it so many times as far off
+    unknown: Float64s | None = None  # the noise of an error of unknown shape
     misses: Float64s | None = None  # (3, batch) as of `count_misses`
 
     @classmethod
     def of_all(cls, parts: "Sequence[Pivot]") -> "Pivot":
         """The pivots of the parts of a batch as one."""
         columns = zip(
-            *((p.centre, p.floor, p.noise, p.spread, p.most, p.fitted, p.enlarged, p.misses) for p in parts),
+            *((p.centre, p.floor, p.noise, p.spread, p.most, p.fitted, p.enlarged, p.unknown, p.misses) for p in parts),
             strict=True,
         )
         return cls(*(np.concatenate(column, axis=-1) for column in columns))
@@ -58,15 +62,17 @@ class Pivot:
         """b(theta): never less for a larger theta, so that intervals nest."""
         if self.fitted is None or self.enlarged is None:
             return self.noise
-        nodes = np.array(ENLARGED)
         times = np.sqrt(theta / np.where(self.fitted > _LEAST_FITTED, self.fitted, np.inf))
-        place = np.clip(np.searchsorted(nodes, times) - 1, 0, len(nodes) - 2)
-        part = np.clip((times - nodes[place]) / (nodes[place + 1] - nodes[place]), 0.0, 1.0)
-        at = np.arange(len(times))
-        return self.enlarged[place, at] * (1 - part) + self.enlarged[place + 1, at] * part
+        part = np.minimum(np.maximum((times - _NODES[:-1]) / _BETWEEN, 0.0), 1.0)
+        larger = self.enlarged[0] + (part * np.diff(self.enlarged, axis=0)).sum(axis=0)
+        if self.unknown is None:
+            return larger
+        seen = np.minimum(self.fitted / np.maximum(theta, _LEAST_FITTED), 1.0)
+        any_shape = seen * self.noise + (1 - seen) * self.unknown
+        return (larger + np.maximum(larger, any_shape)) / 2
 
     def noise_along(self, theta: Float64s) -> Float64s:
-        """The same of a single dataset at many thetas."""
+        """That of the enlarged curve of a single dataset at many thetas, for comparisons."""
         if self.fitted is None or self.enlarged is None:
             return np.full_like(theta, float(self.noise[0]))
         times = np.sqrt(theta / (self.fitted[0] if self.fitted[0] > _LEAST_FITTED else np.inf))

@@ -189,9 +189,26 @@ def pivot_of(fit: Fit) -> Pivot:
     shrunk = (rate + leverage / 2) / (1 + leverage)  # (15)
     fitted = covariance_of(fit.basis.by_dataset(), shrunk * (1 - shrunk), fit.cells.n)
     spans = [(covariance**2).sum(axis=(1, 2)) for covariance in (fit.covariance, fitted)]  # (16)
-    beyond = Beyond(fit.cells, fit.theta[-1], 2 * np.maximum(*spans))
-    larger = enlarged(fit.cells, fit.gap, fit.noise)
-    return Pivot(beyond.low, beyond.low_floor, fit.noise, fit.spread, beyond.most, *larger, misses_of(fit.cells))
+    beyond = Beyond(
+        fit.cells, np.maximum(fit.cells.chance, shrunk * (1 - shrunk)), fit.theta[-1], 2 * np.maximum(*spans)
+    )
+    return Pivot(
+        beyond.low,
+        beyond.low_floor,
+        fit.noise,
+        fit.spread,
+        beyond.most,
+        *enlarged(fit.cells, fit.gap, fit.noise),
+        unknown=_of_any_shape(fit.cells),
+        misses=misses_of(fit.cells),
+    )
+
+
+def _of_any_shape(cells: Cells) -> Float64s:
+    """The noise b of an error that is everywhere as large as an outcome varies, b_2 in (16a)."""
+    share, chance = cells.share, cells.chance
+    mean = np.vecdot(share, chance)
+    return 4 * np.vecdot(share, chance * chance) / np.where(mean > 0, mean, 1.0) / cells.n
 
 
 def misses_of(cells: Cells) -> Float64s:

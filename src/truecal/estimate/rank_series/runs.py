@@ -17,9 +17,11 @@ from truecal.types import Float64s, Indices
 
 _FREE = (2, 4)  # runs for every term of the series that always speak for the upper end
 _GATED = (8, 16)  # ... and that do if they stand out: their noise would make every interval longer
-_STANDS_OUT = 2.0  # standard errors by which
+_STANDS_OUT = 1.5  # standard errors by which ...
+_CLUSTERS_STAND_OUT = 2.0  # ... and by which those of clusters do
 _CERTAIN = 4.0  # standard errors from which on the lower end believes them too
-_LEAST_ROWS = 16  # in a run, on average
+_LEAST_ROWS = 8  # in a run, on average ...
+_FREE_ROWS = 16  # ... in one of the longest, in one that need not stand out, and in those of clusters
 _LEAST_PAIRED = 1.5  # rows: a run of one has no pairs
 _PHASES = 0.75  # variance of the mean over two rows of runs, one half a run further, relative to one of them
 
@@ -27,15 +29,17 @@ _PHASES = 0.75  # variance of the mean over two rows of runs, one half a run fur
 class Beyond:
     """The centres for both ends of the interval: the series' own, or larger where runs of neighbours show more, shape (m,)."""
 
-    def __init__(self, cells: Cells, centre: Float64s, floor: Float64s) -> None:
+    def __init__(self, cells: Cells, spread: Float64s, centre: Float64s, floor: Float64s) -> None:
+        """`spread` is the variance of an outcome in every cell, for the noise of runs; `centre` and `floor` are the series' own."""
         self.most, self.low, self.low_floor = centre.copy(), centre.copy(), floor.copy()
         believed = np.zeros(len(centre), bool)
         terms = terms_paid(cells.n)
         for each in sorted(set(terms.tolist())):  # nearly always one: datasets of a batch have as many rows
             at = np.flatnonzero(terms == each)
-            for times, found, variance in _seen(cells if len(at) == len(terms) else cells.take(at), int(each)):
+            some = cells if len(at) == len(terms) else cells.take(at)
+            for gate, found, variance in _seen(some, spread[at], int(each)):
                 beyond, error = found - centre[at], np.sqrt(variance)
-                speaks = beyond > (0.0 if times in _FREE else _STANDS_OUT * error)
+                speaks = beyond > gate * error
                 self.most[at] = np.where(speaks, np.maximum(self.most[at], found), self.most[at])
                 # The longest runs that are certain: the least noisy ones
                 first = (beyond > _CERTAIN * error) & ~believed[at]
@@ -44,29 +48,31 @@ class Beyond:
                 believed[at] |= first
 
 
-def _seen(cells: Cells, terms: int) -> Iterator[tuple[int, Float64s, Float64s]]:
-    """Runs for every term, the squared error they show (nothing where runs would be too short), its variance under calibration."""
+def _seen(cells: Cells, spread: Float64s, terms: int) -> Iterator[tuple[Float64s, Float64s, Float64s]]:
+    """Standard errors to stand out by, the squared error that runs show (nothing where they would be too short), its variance."""
     known = [(times, min(times * terms, MOST_CELLS)) for times in (*_FREE, *_GATED)]
     longest = float(cells.n.max())
     known = [(times, runs) for times, runs in known if runs * _LEAST_ROWS <= longest]
-    if not known:
+    enough = known[0][1] * _FREE_ROWS <= cells.n if known else np.zeros(1, bool)
+    if not enough.any():
         return
     # The edges of all runs in one row: for every number of them once as they are and once half a run further.
     parts = [_edges(runs, further) for _, runs in known for further in (0.0, 0.5)]
     ends = np.cumsum([len(part) for part in parts])
     sums = np.zeros((4, len(cells.n), cells.rank.shape[1] + 1))
-    for held, values in zip(sums, (cells.count, cells.residual, cells.square, cells.chance * cells.count), strict=True):
+    for held, values in zip(sums, (cells.count, cells.residual, cells.square, spread * cells.count), strict=True):
         held[:, 1:] = values
-    rows, residual, square, chance = _between(sums.cumsum(axis=2), _places(cells.rank, np.concatenate(parts)))
+    rows, residual, square, noise = _between(sums.cumsum(axis=2), _places(cells.rank, np.concatenate(parts)))
     rows[:, ends[:-1] - 1] = 0.0  # from the last edge of one row of runs to the first of the next there is none
     paired = rows > _LEAST_PAIRED
     others = np.where(paired, rows - 1, np.inf)
     starts = np.concatenate([[0], ends[1:-1:2]])
     found = np.add.reduceat((residual * residual - square) / others, starts, axis=1) / 2
-    variance = _PHASES * np.add.reduceat(chance * chance / others / np.where(paired, rows, 1.0), starts, axis=1)
+    variance = _PHASES * np.add.reduceat(noise * noise / others / np.where(paired, rows, 1.0), starts, axis=1)
     for j, (times, runs) in enumerate(known):
-        long = runs * _LEAST_ROWS <= cells.n
-        yield times, np.where(long, found[:, j] / cells.n, -np.inf), variance[:, j] / cells.n**2
+        long = enough & (runs * _LEAST_ROWS <= cells.n)
+        gate = np.where((runs * _FREE_ROWS <= cells.n) & (times in _FREE), 0.0, _STANDS_OUT)
+        yield gate, np.where(long, found[:, j] / cells.n, -np.inf), variance[:, j] / cells.n**2
 
 
 def between_clusters(
@@ -83,7 +89,7 @@ def between_clusters(
     most, places = centre, np.arange(len(residual))
     for times in (*_FREE, *_GATED):
         runs = times * terms
-        if times in _GATED and runs * _LEAST_ROWS > float(cells.n[0]):
+        if times in _GATED and runs * _FREE_ROWS > float(cells.n[0]):
             break
         place = _places(cells.rank, _edges(runs))[0]
         run = np.tile(np.repeat(np.arange(runs), np.diff(place)), 2)
@@ -100,7 +106,7 @@ def between_clusters(
             about = sums - csr_array((mean, (np.arange(runs), np.arange(runs))), shape=(runs, runs)) @ rows
             alike = (about @ about.T).power(2)  # squared covariances of runs over clusters
             variance = 2 * float(weight @ (alike @ weight))
-            if shown - centre <= _STANDS_OUT * np.sqrt(max(variance - floor, 0.0)):
+            if shown - centre <= _CLUSTERS_STAND_OUT * np.sqrt(max(variance - floor, 0.0)):
                 continue
         most = max(most, shown)
     return most
