@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
 from truecal import parallel
 from truecal.cli.answer.output import answer, output_options
 from truecal.cli.estimators import lens_option, level_option, make_lens
@@ -58,8 +59,6 @@ def audit(
 def _audited(
     source: Source, depth: int, min_rows: int | None, tolerance: float | None, lens: str, level: float
 ) -> "breakdown.Audit":
-    import truecal as tc
-
     if is_scan(source):
         if not source.by:
             raise InputError("say which columns to group by while scanning: --by COLUMN, repeated")

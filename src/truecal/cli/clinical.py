@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import truecal as tc
 from truecal.cli.answer.output import answer, working
 from truecal.cli.estimators import make_lens
 from truecal.cli.scan import is_scan
@@ -58,8 +59,6 @@ class ClinicalAnswer:
 
 def answer_clinical(source: Source, lens: str, level: float, seed: int, *, as_json: bool, out: str | None) -> None:
     """Print the clinical numbers of the predictions that the user named, per group where groups were asked for."""
-    import truecal as tc
-
     if is_scan(source):
         raise InputError("clinical numbers need the rows of one file in memory; leave out --engine and further files")
     loaded = load_all(source)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import truecal as tc
 from truecal import names
 from truecal.cli.answer.output import Share
 from truecal.cli.context.words import binning_option, classes_by_word, distance_option, generalized, grouping_of
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.estimate import Estimator
     from truecal.lens import Lens
 
@@ -101,16 +101,14 @@ class Asked:
 
 def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str | None) -> "Estimator":
     """The estimator of a name with the settings given; a setting it does not have is refused."""
-    import truecal
-
     named = names.estimator_named(name)
     given = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
     wanted = {option: value for option, value in given.items() if value is not None}
-    known = {field.name for field in fields(getattr(truecal, named.name))}
+    known = {field.name for field in fields(getattr(tc, named.name))}
     for option in wanted:
         if option not in known:
             raise InputError(f"the {name} estimator has no --{option}")
-    made: Estimator = named.of(truecal, **wanted)
+    made: Estimator = named.of(tc, **wanted)
     return made
 
 
@@ -126,11 +124,9 @@ def make_lens(name: str, preds: "tc.Predictions") -> "Lens | None":
 
 def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":
     """The same, where classes are found by their words."""
-    import truecal
-
     if name.startswith("grouping="):
         return grouping_of(name.removeprefix("grouping="), classes)
-    lens: Lens | None = None if name == AUTO else names.lens_named(name, classes).of(truecal)
+    lens: Lens | None = None if name == AUTO else names.lens_named(name, classes).of(tc)
     return lens
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
 from truecal import names
 from truecal.cli.answer.formats import Answer, Finding
 from truecal.cli.answer.output import Output, Share, format_options, number, p_shown, table, working
@@ -17,7 +18,6 @@ from truecal.errors import InputError, printable
 from truecal.report import records
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.estimate import Estimator
     from truecal.lens import Lens
     from truecal.select import Selection
@@ -185,8 +185,6 @@ class Question:
 
 
 def _measure(preds: "tc.Predictions", question: Question, level: float, seed: int, group: str) -> "tc.Estimate":
-    import truecal as tc
-
     try:
         return tc.measure(
             preds, estimator=question.estimator, lens=question.lens, select=question.select, level=level, rng=seed

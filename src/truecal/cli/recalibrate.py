@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import truecal as tc
 from truecal import names
 from truecal.cli.answer.output import answer, json_option, number, table, working
 from truecal.cli.source import (
@@ -23,6 +24,7 @@ from truecal.cli.source import (
 )
 from truecal.errors import FileError, InputError
 from truecal.predictions import readers
+from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     from truecal.recalibrate import Evaluation, Recalibrator
@@ -100,9 +102,7 @@ def fit(
 
     FILE should hold rows that the model was not trained on. The table shows every method on rows it was not fitted on.
     """
-    import truecal as tc
     from truecal.report import records
-    from truecal.writing import write_whole
 
     loaded = load_all(source)
     if form and method == "auto":
@@ -158,7 +158,6 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
     From logits the new probabilities go to columns p_<class>.
     """
     from truecal.report import records
-    from truecal.writing import write_whole
 
     fitted = _read(model)
     with as_file(file) as path:
@@ -204,7 +203,6 @@ def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: 
     The ONNX input is called "logits" or "probs", as the recalibrator was fitted; the output "probabilities".
     """
     from truecal.report import records
-    from truecal.writing import write_whole
 
     fitted = _read(model)
     suffix = Path(out).suffix.lower()
@@ -255,8 +253,6 @@ def _read(model: str) -> "Recalibrator":
 
 def _classes(columns: list[str], wanted: str) -> list[str] | None:
     """The classes named by a pattern such as p_*, or None where columns have no pattern."""
-    from truecal.predictions import readers
-
     classes = readers.matching(columns, wanted, "predictions")[1]
     return None if classes is None else [str(name) for name in classes]
 
@@ -271,7 +267,6 @@ def _auto(loaded: Loaded) -> tuple[str, ...]:
 def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source, out: str, as_json: bool) -> None:
     """Fit and write a map whose rows need not sum to 1; held-out scores of distributions do not apply to it."""
     from truecal.report import records
-    from truecal.writing import write_whole
 
     path = write_whole(out, _fit(made, loaded).to_json() + "\n")
     content = records.document("recalibrate-fit", source=source.name, method=method, path=str(path))
@@ -285,16 +280,14 @@ def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source
 
 
 def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
-    import truecal
-
     options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits", **form}
-    known = signature(getattr(truecal, names.recalibrator_named(name).name)).parameters
+    known = signature(getattr(tc, names.recalibrator_named(name).name)).parameters
     for option, flag in (("multiclass", "--top-label or --per-class"), ("normalize", "--no-renormalise")):
         if option in form and option not in known:
             raise InputError(f"{name} has no {flag}: it is not made of maps of one score")
     if bins is not None and "bin" in name + names.recalibrator_named(name).name.lower():
         options["bins"] = bins
-    recalibrator: Recalibrator = names.recalibrator_named(name).of(truecal, **options)
+    recalibrator: Recalibrator = names.recalibrator_named(name).of(tc, **options)
     return recalibrator
 
 
@@ -353,8 +346,6 @@ def _written(frame: Any, path: Path) -> bytes:
 
 def _npz(path: Path, columns_read: list[str], probs: Any, kind: str) -> bytes:
     import numpy as np
-
-    from truecal.predictions import readers
 
     held = readers.read_arrays(path)
     held[columns_read[0] if kind == "probs" else "probs"] = probs if held[columns_read[0]].ndim == 2 else probs[:, 1]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+import truecal as tc
 from truecal.cli.answer.output import Share, answer, as_typed, working
 from truecal.cli.clinical import make_dossier
 from truecal.cli.context.words import scale_of
@@ -68,7 +69,6 @@ def report(
     The page opens offline, holds sums and no rows of the data, and recomputes the binned error in the browser as you move its
     controls.
     """
-    import truecal as tc
     from truecal.report import records
 
     if lens == "class-wise":

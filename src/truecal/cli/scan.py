@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
 from truecal import names
 from truecal.cli.answer.output import working
 from truecal.cli.context.words import selected_columns, selection_of
@@ -20,7 +21,6 @@ from truecal.errors import InputError
 if TYPE_CHECKING:
     import narwhals as nw
 
-    import truecal as tc
     from truecal.estimate import Estimator
 
 
@@ -49,8 +49,6 @@ def is_sketched(source: Source) -> bool:
 
 def sketch_of(source: Source, lens: str) -> "tc.Sketch":
     """The sketch in a file, or that of one pass over files of predictions."""
-    import truecal as tc
-
     if source.file.endswith(".npz") and is_sketch(source.file):
         return tc.Sketch.load(source.file)
     scan = scanned(source if is_scan(source) else replace(source, engine="polars"), lens)
@@ -61,7 +59,6 @@ def sketch_of(source: Source, lens: str) -> "tc.Sketch":
 
 def scanned(source: Source, lens: str) -> "tc.Scan":
     """One pass over the files; says on stderr what was read."""
-    import truecal as tc
     from truecal.predictions import readers
     from truecal.scan import sources
 

@@ -2,19 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
+import truecal as tc
 from truecal.cli.answer.output import answer, output_options
 from truecal.cli.estimators import lens_option
 from truecal.cli.scan import scanned, sketch_files
 from truecal.cli.source import Source, by_option, scan_options
 from truecal.errors import InputError
-
-if TYPE_CHECKING:
-    import truecal as tc
 
 
 @click.group()
@@ -69,7 +66,6 @@ def merge(files: tuple[str, ...], out: str) -> None:
 @output_options
 def show(file: str, as_json: bool, out: str | None) -> None:
     """Say what a sketch, or all sketches below a folder, hold: rows, cells, and the calibration error with its interval."""
-    import truecal as tc
     from truecal.report import records
 
     held, _ = _added([file])
@@ -91,8 +87,6 @@ def show(file: str, as_json: bool, out: str | None) -> None:
 
 def _added(names: Sequence[str]) -> "tuple[tc.Sketch, int]":
     """The sum of the sketches behind files and folders, and how many they are."""
-    import truecal as tc
-
     files = [file for name in names for file in sketch_files(name) or [name]]
     total = tc.Sketch()
     for file in files:

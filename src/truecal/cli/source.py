@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import truecal as tc
 from truecal.cli.context.words import classes_by_word, select_option, selected_columns, selection_of
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.predictions import readers
     from truecal.select import Selection
 

@@ -2,6 +2,7 @@
 
 import click
 
+import truecal as tc
 from truecal.cli.answer.output import answer, draw, output_options, working
 from truecal.cli.context.words import classes_by_word, scale_of
 from truecal.cli.estimators import level_option, seed_option
@@ -40,7 +41,6 @@ def likert(
 
     Exit 0 if no word is broken, 1 if one is (its frequency lies outside its limits, at --level), 2 if the input cannot be used.
     """
-    import truecal as tc
     from truecal import breakdown
 
     preds = load(source)

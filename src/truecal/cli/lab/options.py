@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import truecal as tc
 from truecal import names
 from truecal.cli.answer.output import answer, output_options
 from truecal.cli.estimators import seed_option
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.frame import Frame
 
 world_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
@@ -48,7 +48,6 @@ class Running:
 
     @property
     def run(self) -> "tc.lab.Run":
-        import truecal as tc
         from truecal import parallel
 
         return tc.lab.Run(self.workers or parallel.cores(), self.cache)

@@ -9,6 +9,7 @@ import click
 from truecal.cli.lab.options import Effort, Reply, Running, data_option, effort_options, reply_options, running_options
 from truecal.cli.lab.trials import lab
 from truecal.cli.source import Source, column_options, load
+from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     from truecal.lab.papers import data as inputs
@@ -64,7 +65,6 @@ def paper(
 def papers(source: Source, full: bool, part: float, out: str, data: tuple[str, ...], running: Running) -> None:
     """Do every experiment of the papers again and write one page: each numbered item, our number, the printed one, a verdict."""
     from truecal.lab.papers import page as whole
-    from truecal.writing import write_whole
 
     made = whole.run_items(_given(data, source), full=full, part=part, rng=running.seed, run=running.run)
     if not out.endswith(".md"):

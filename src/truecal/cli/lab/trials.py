@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
 from truecal.cli.estimators import lens_option, make_estimator, make_lens
 from truecal.cli.lab.options import (
     Metric,
@@ -21,7 +22,6 @@ from truecal.cli.lab.options import (
 from truecal.cli.source import Source, input_options, load
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.estimate import Estimator
 
 
@@ -41,7 +41,6 @@ def lab() -> None:
 @reply_options
 def worlds(reply: Reply) -> None:
     """List the papers' worlds with their true errors."""
-    import truecal as tc
     from truecal.frame import Frame
 
     records = [
@@ -63,7 +62,6 @@ def worlds(reply: Reply) -> None:
 @input_options
 def fit(source: Source, lens: str, reply: Reply) -> None:
     """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
-    import truecal as tc
     from truecal.frame import Frame
 
     fitted = _fit(source, lens)
@@ -100,8 +98,6 @@ def fit(source: Source, lens: str, reply: Reply) -> None:
 @input_options
 def bias(source: Source, n: int | None, m: int, lens: str, running: Running, reply: Reply) -> None:
     """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
-    import truecal as tc
-
     preds = load(source)
     result = tc.lab.how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=running.seed, run=running.run)
     facts = {
@@ -137,7 +133,6 @@ def power(
     uniform and P(y) = c^d, as in Roelofs et al., section 5.4. The error is in the norm of the estimator (--norm): the same curve
     has a smaller error in norm 1 than in norm 2, so only powers of one norm can be compared.
     """
-    import truecal as tc
     from truecal.frame import Frame
 
     given = bool(source.file)
@@ -251,7 +246,6 @@ def coverage(wanted: _Atlas, running: Running, reply: Reply) -> None:
 
 
 def _fit(source: Source, lens: str) -> "tc.lab.WorldFit":
-    import truecal as tc
     from truecal.lens import default_lens
 
     preds = load(source)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import truecal as tc
 from truecal.cli.answer.output import answer, working
 from truecal.errors import InputError
 from truecal.writing import write_whole
@@ -56,7 +57,6 @@ def figure(
     **chosen: str | None,
 ) -> None:
     """Draw a figure of Minderer et al. (2021) from the numbers in STORE."""
-    import truecal as tc
     import truecal.plot.study as pictures
     from truecal.report import records
 

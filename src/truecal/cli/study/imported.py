@@ -2,6 +2,7 @@
 
 import click
 
+import truecal as tc
 from truecal.cli.answer.output import answer, json_option, working
 
 
@@ -38,7 +39,6 @@ def import_(
     truecal study import calibration_data.zip --preset revisiting-calibration --out store
     truecal study import runs.csv --mapping runs.yaml --out store
     """
-    import truecal as tc
     from truecal.report import records
 
     with working("reading the table"):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+import truecal as tc
 from truecal import parallel
 from truecal.cli.answer.output import answer, output_options
 from truecal.errors import InputError, MissingExtraError
@@ -48,7 +49,6 @@ def interventions(
     target = Path(folder or "interventions")
     if example == (config is not None):
         raise InputError("give a configuration file, or --example to have one written and run; one of the two")
-    import truecal as tc
     import truecal.plot.study as pictures
     from truecal.report import records
     from truecal.report.study import interventions as page

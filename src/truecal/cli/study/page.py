@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+import truecal as tc
 from truecal import parallel
 from truecal.cli.answer.output import answer, as_typed, working
 
@@ -26,7 +27,6 @@ def page(store: str, title: str | None, megabytes: float, out: str, as_json: boo
     Calibration against error with the Pareto front, for every metric, dataset, severity and recalibrator; a reliability diagram of
     every model; the analyses of the study; and whether the ranking is supported by the intervals. The page opens offline.
     """
-    import truecal as tc
     from truecal.report import records
 
     with working("gathering the numbers"):
@@ -47,8 +47,6 @@ def example(folder: str, quick: bool, workers: int) -> None:
 
     Stop it at any moment and start it again: what is there is not made again.
     """
-    import truecal as tc
-
     root = Path(folder)
     with parallel.progress_bar("training") as progress:
         file = tc.study.make_example(root, quick=quick, workers=workers, progress=progress)

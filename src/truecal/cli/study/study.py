@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
+import truecal as tc
 from truecal import parallel
 from truecal.cli.answer.output import answer, json_option, number, output_options, table, working
 from truecal.errors import InputError
+from truecal.writing import write_whole
 
 # Verb -> (module, function, one line for --help): their modules load on use only.
 _ELSEWHERE = {
@@ -69,7 +71,6 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
     Stop it at any moment and start it again: finished files are skipped. Several runs, on several hosts, may share a store.
     Everything that is wrong with the study or its files is listed before anything is evaluated.
     """
-    import truecal as tc
     from truecal.report import records
 
     with working("looking at the files"):
@@ -124,7 +125,6 @@ def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen:
 
     Models are compared in pairs on the same rows, with Holm's correction; two models that share no group are told apart.
     """
-    import truecal as tc
     from truecal.report import records
 
     held = tc.study.Store(store)
@@ -165,9 +165,6 @@ def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str
 @click.option("--diagrams", is_flag=True, help="The bins of the reliability diagrams instead.")
 def export(store: str, out: str, diagrams: bool) -> None:
     """Write every number of the finished files to one table, one number per row."""
-    import truecal as tc
-    from truecal.writing import write_whole
-
     writer = {".csv": "write_csv", ".parquet": "write_parquet", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson"}
     kind = writer.get(Path(out).suffix.lower())
     if kind is None:
@@ -183,7 +180,6 @@ def export(store: str, out: str, diagrams: bool) -> None:
 @json_option
 def collect(store: str, as_json: bool) -> None:
     """Remove numbers of files and options that have changed since, and what killed runs left."""
-    import truecal as tc
     from truecal.report import records
 
     files, size = tc.study.Store(store).collect()
