@@ -11,7 +11,7 @@ import click
 
 import truecal as tc
 from truecal import names
-from truecal.cli.answer.output import answer, json_option, number, table, working
+from truecal.cli.answer.output import JsonReply, json_option, number, table, working
 from truecal.cli.source import (
     Loaded,
     Source,
@@ -27,9 +27,9 @@ from truecal.predictions import readers
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
-    from truecal.recalibrate import Evaluation, Recalibrator
+    from truecal.recalibrate import Recalibrator
 
-# What 'auto' compares: one of each kind of map, none that takes minutes or needs a guarantee's price.
+# What 'auto' compares: one of each kind of map, none that takes minutes or gives up accuracy for a guarantee.
 _AUTO_TWO = (
     *("temperature", "platt", "beta", "isotonic", "centered-isotonic", "spline", "venn-abers", "histogram"),
     "scaling-binning",
@@ -96,20 +96,18 @@ def fit(
     folds: int,
     seed: int,
     out: str,
-    as_json: bool,
+    reply: JsonReply,
 ) -> None:
     """Learn a recalibration from the predictions and labels in FILE and write it as JSON.
 
     FILE should hold rows that the model was not trained on. The table shows every method on rows it was not fitted on.
     """
-    from truecal.report import records
-
     loaded = load_all(source)
     if form and method == "auto":
         raise InputError("--top-label, --per-class and --no-renormalise are for one --method; say which")
     made = {name: _make(name, loaded, bins, form) for name in (_auto(loaded) if method == "auto" else (method,))}
     if "normalize" in form:
-        _fit_alone(made[method], method, loaded, source, out, as_json)
+        _fit_alone(made[method], method, loaded, source, out, reply)
         return
     with working("comparing on held-out folds"):
         evaluation = tc.evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
@@ -121,8 +119,9 @@ def fit(
         )
     fitted = _fit(made[chosen], loaded)
     path = write_whole(out, fitted.to_json() + "\n")
-    content = records.document(
+    reply.give(
         "recalibrate-fit",
+        f"{_shown(evaluation)}\nwrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}",
         source=source.name,
         method=chosen,
         path=str(path),
@@ -132,12 +131,6 @@ def fit(
         refused=dict(evaluation.refused),
         folds=folds,
         results=[row.record() for row in evaluation.rows],
-    )
-    answer(
-        content,
-        f"{_shown(evaluation)}\nwrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}",
-        as_json=as_json,
-        out=None,
     )
 
 
@@ -152,13 +145,11 @@ def fit(
     help="Where the rows go, with new probabilities: csv, jsonl, parquet or npz.",
 )
 @json_option
-def apply(file: str, model: str, probs: str | None, logits: str | None, out: str, as_json: bool) -> None:
+def apply(file: str, model: str, probs: str | None, logits: str | None, out: str, reply: JsonReply) -> None:
     """Recalibrate the predictions in FILE; labels are not needed. Probability columns are replaced, all others kept.
 
     From logits the new probabilities go to columns p_<class>.
     """
-    from truecal.report import records
-
     fitted = _read(model)
     with as_file(file) as path:
         frame, columns = open_columns(path)
@@ -178,12 +169,7 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
     elif Path(out).suffix != ".npz":
         raise InputError("arrays of an npz file can only be written to an npz file")
     write_whole(out, data)
-    answer(
-        records.document("recalibrate-apply", rows=len(probs_after), path=out),
-        f"wrote {len(probs_after)} rows to {out}",
-        as_json=as_json,
-        out=None,
-    )
+    reply.give("recalibrate-apply", f"wrote {len(probs_after)} rows to {out}", rows=len(probs_after), path=out)
 
 
 @recalibrate.command()
@@ -197,13 +183,11 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
     help="Type of the input and output of an ONNX model.",
 )
 @json_option
-def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: bool) -> None:
+def export(model: str, out: str, dtype: Literal["float32", "float64"], reply: JsonReply) -> None:
     """Write a fitted recalibrator as a model to serve: from the same outputs to the recalibrated probabilities.
 
     The ONNX input is called "logits" or "probs", as the recalibrator was fitted; the output "probabilities".
     """
-    from truecal.report import records
-
     fitted = _read(model)
     suffix = Path(out).suffix.lower()
     if suffix == ".onnx":
@@ -213,15 +197,13 @@ def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: 
     else:
         raise InputError(f"{Path(out).name}: unknown kind of file; write to .onnx or .pt")
     kind = type(fitted).__name__
-    content = records.document(
+    reply.give(
         "recalibrate-export",
+        f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}",
         recalibrator=kind,
         input=fitted.input,
         classes=[str(name) for name in fitted.classes_],
         path=out,
-    )
-    answer(
-        content, f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}", as_json=as_json, out=None
     )
 
 
@@ -264,19 +246,12 @@ def _auto(loaded: Loaded) -> tuple[str, ...]:
     return _AUTO_MANY if count <= _MOST_CLASSES else ("temperature", "ensemble-temperature", "structured-vector")
 
 
-def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source, out: str, as_json: bool) -> None:
+def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source, out: str, reply: JsonReply) -> None:
     """Fit and write a map whose rows need not sum to 1; held-out scores of distributions do not apply to it."""
-    from truecal.report import records
-
     path = write_whole(out, _fit(made, loaded).to_json() + "\n")
-    content = records.document("recalibrate-fit", source=source.name, method=method, path=str(path))
-    answer(
-        content,
-        f"wrote {method}, fitted on all {len(loaded.preds)} rows, to {path}; its rows need not sum to 1: judge them with "
-        "--unnormalised",
-        as_json=as_json,
-        out=None,
-    )
+    words = f"wrote {method}, fitted on all {len(loaded.preds)} rows, to {path}"
+    text = f"{words}; its rows need not sum to 1: judge them with --unnormalised"
+    reply.give("recalibrate-fit", text, source=source.name, method=method, path=str(path))
 
 
 def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
@@ -302,7 +277,7 @@ def _fit(recalibrator: "Recalibrator", loaded: Loaded) -> "Recalibrator":
     return recalibrator.fit(preds.probs if loaded.logits is None else loaded.logits, labels, preds.weights)
 
 
-def _shown(evaluation: "Evaluation") -> str:
+def _shown(evaluation: "tc.recalibrate.Evaluation") -> str:
     rows = []
     for row in evaluation.rows:
         span = row.error.interval

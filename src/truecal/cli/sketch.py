@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 import truecal as tc
-from truecal.cli.answer.output import answer, output_options
+from truecal.cli.answer.output import Reply, reply_options
 from truecal.cli.estimators import lens_option
 from truecal.cli.scan import scanned, sketch_files
 from truecal.cli.source import Source, by_option, scan_options
@@ -63,16 +63,15 @@ def merge(files: tuple[str, ...], out: str) -> None:
 
 @sketch.command()
 @click.argument("file", metavar="FILE")
-@output_options
-def show(file: str, as_json: bool, out: str | None) -> None:
+@reply_options
+def show(file: str, reply: Reply) -> None:
     """Say what a sketch, or all sketches below a folder, hold: rows, cells, and the calibration error with its interval."""
-    from truecal.report import records
-
     held, _ = _added([file])
     estimate = tc.measure(held)
     assert estimate.interval is not None
-    content = records.document(
+    reply.give(
         "sketch",
+        f"{held.rows} rows in {held.cells} cells\n{estimate}",
         source=Path(file).name,
         rows=held.rows,
         cells=held.cells,
@@ -82,7 +81,6 @@ def show(file: str, as_json: bool, out: str | None) -> None:
         level=estimate.interval.level,
         sketch_error=estimate.sketch_error,
     )
-    answer(content, f"{held.rows} rows in {held.cells} cells\n{estimate}", as_json=as_json, out=out)
 
 
 def _added(names: Sequence[str]) -> "tuple[tc.Sketch, int]":

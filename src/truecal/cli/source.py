@@ -175,7 +175,7 @@ def load_all(source: Source) -> Loaded:
     preds = reading.preds if select is None else select(reading.preds)
     if not source.quiet:
         chosen = "" if select is None else f"; judged are {len(preds)} where {select}"
-        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}{chosen}", err=True)
+        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.summary}{chosen}", err=True)
     gone = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
     notes = (*reading.notes, *_several_models(reading.preds, source), *gone)
     logits = reading.logits if reading.logits is None or rows is None else reading.logits[rows]

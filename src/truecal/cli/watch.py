@@ -10,7 +10,7 @@ import click
 
 import truecal as tc
 from truecal.cli.answer.output import as_typed, say, working
-from truecal.cli.answer.watch import FORMATS, said
+from truecal.cli.answer.watch import FORMATS, rendered
 from truecal.cli.estimators import lens_option, make_lens
 from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
 from truecal.cli.source import Source, by_option, load_all, scan_options
@@ -97,7 +97,7 @@ def update(
     if watching is None or not (steps or watching.groups):
         raise InputError(f"no batch to count: nothing in {source.name} is from {since} or later")
     last = steps[-1] if steps else watching.step()
-    say(said(form, watching, steps or [last]), out)
+    say(rendered(form, watching, steps or [last]), out)
     return 1 if last.alarm or last.changed else 0
 
 
@@ -109,7 +109,7 @@ def show(state: str, form: str, out: str | None) -> int:
     """Say what STATE knows; exit 1 on an alarm."""
     watching = tc.Watch.load(state)
     step = watching.step()
-    say(said(form, watching, [step]), out)
+    say(rendered(form, watching, [step]), out)
     return 1 if step.alarm or step.changed else 0
 
 
@@ -173,11 +173,11 @@ def _batches(source: Source, at: str | None) -> list[tuple[str | None, Source]]:
 
 def _files(given: Sequence[str], files_of: Any) -> list[str]:
     """Files behind paths, patterns and folders; sketches among them."""
-    found: list[str] = []
+    files: list[str] = []
     for name in given:
         held = sketch_files(name)
-        found += held if held else files_of(name)
-    return found
+        files += held if held else files_of(name)
+    return files
 
 
 def _skipped(watching: "tc.Watch | None", when: str | None, at: str | None, since: str | None, late: bool) -> bool:

@@ -22,7 +22,7 @@ _METRICS = {
 }
 
 
-def said(form: str, watch: "tc.Watch", steps: "Sequence[steps_of.WatchStep]") -> str:
+def rendered(form: str, watch: "tc.Watch", steps: "Sequence[steps_of.WatchStep]") -> str:
     """The answer after one or several batches."""
     if form == "prometheus":
         return _prometheus(watch)
