@@ -9,6 +9,8 @@ TruecalWarning            (also a UserWarning)  the answer stands, but read it w
 """
 
 import json
+from importlib import import_module
+from typing import Any
 
 # Optional packages by the name they are imported under: what to call them, and the extra that brings them.
 _EXTRAS = {
@@ -22,6 +24,7 @@ _EXTRAS = {
     "torch": ("torch", "torch"),
     "torchmetrics": ("torchmetrics", "torchmetrics"),
     "duckdb": ("duckdb", "duckdb"),
+    "onnx": ("onnx", "onnx"),
 }
 
 
@@ -85,3 +88,12 @@ class MissingExtraError(TruecalError, ImportError):
 
 class TruecalWarning(UserWarning):
     """The answer stands, but read it with care."""
+
+
+def extra(module: str, name: str = "") -> Any:
+    """An optional module, imported on use; where it is missing, the error names the extra that brings it, or `name`."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package, usual = _EXTRAS[module.partition(".")[0]]
+        raise MissingExtraError.of(package, name or usual) from error
