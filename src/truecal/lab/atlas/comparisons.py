@@ -35,12 +35,12 @@ def _compared(design: str, world: World, n: int, m: int, rng: np.random.Generato
     if other is None:
         return None
     truth = world.true_error(2) - other.true_error(2)
-    low, high = np.empty(m), np.empty(m)
+    intervals = []
     for i in range(m):
         a, b, options = _two(design, world, other, n, rng)
-        found = tc.uncertainty.compare(a, b, level=LEVEL, resamples=_RESAMPLES, rng=i, **options)
-        low[i], high[i] = float(found.interval.low), float(found.interval.high)
-    return Trials.of_intervals(low, high, truth)
+        comparison = tc.uncertainty.compare(a, b, level=LEVEL, resamples=_RESAMPLES, rng=i, **options)
+        intervals.append(comparison.interval)
+    return Trials.of_each(intervals, truth)
 
 
 def _two(
@@ -53,8 +53,8 @@ def _two(
     first, second = rng.random(n), rng.random(n)
     if design == "clusters":
         cluster = np.arange(n) % _CLUSTERS
-        luck = np.where(rng.random(n) < _ALIKE, rng.random(_CLUSTERS)[cluster], first)
-        return _preds(shown, luck < rates, clusters=cluster), _preds(again, luck < rates, clusters=cluster), {}
+        uniform = np.where(rng.random(n) < _ALIKE, rng.random(_CLUSTERS)[cluster], first)
+        return _preds(shown, uniform < rates, clusters=cluster), _preds(again, uniform < rates, clusters=cluster), {}
     if design == "own labels":
         return _preds(shown, first < rates), _preds(again, second < rates), {}
     if design == "unpaired":

@@ -120,6 +120,6 @@ def peer_doors(peers: Sequence[Peer] = PEERS) -> tuple[list[Door], list[str]]:
     >>> peer_doors([nobody])
     ([], ['nobody'])
     """
-    here = [peer for peer in peers if find_spec(peer.module) is not None]
-    doors = [Door(peer.name, "interval", LEVEL, partial(_held, peer), most_rows=MOST_ROWS) for peer in here]
-    return doors, list(dict.fromkeys(peer.package for peer in peers if peer not in here))
+    installed = [peer for peer in peers if find_spec(peer.module) is not None]
+    doors = [Door(peer.name, "interval", LEVEL, partial(_held, peer), most_rows=MOST_ROWS) for peer in installed]
+    return doors, list(dict.fromkeys(peer.package for peer in peers if peer not in installed))
