@@ -1,6 +1,6 @@
 """The analyses of a study as sections of its page: a few words, notes and a table each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,7 +32,7 @@ class _Results:
         import polars as pl
 
         lens, metric = headline(frame)
-        several = tuple(found for at, found in wanted_first(frame) if at == lens)[:_RANKED]
+        several = tuple(name for at, name in wanted_first(frame) if at == lens)[:_RANKED]
         return cls(frame.filter(pl.col("lens").is_in([lens, ""])), lens or "top-label", metric, several, store)
 
     @cached_property
@@ -58,11 +58,11 @@ class _Results:
         return self.frame.filter(self.frame["metric"].is_in([self.metric, "error"]))
 
     @cached_property
-    def some(self) -> Any:
+    def compared(self) -> Any:
         """The metrics that are compared, the scores and the error."""
         return self.frame.filter(self.frame["metric"].is_in([*self.metrics, *_SCORES, "error"]))
 
-    def of_lens(self, recalibrator: str) -> dict[str, str]:
+    def of_lens(self, recalibrator: str) -> Mapping[str, Any]:
         """The lens of the page and one recalibrator, as the analyses take them."""
         return {"lens": self.lens, "recalibrator": recalibrator}
 
@@ -97,7 +97,7 @@ _OTHERS = (
         "Who stays on the Pareto front",
         "On how many of the fronts of error and a metric each model is: under {metrics}, on every dataset, at every severity.",
         lambda results, after: tables.fronts(
-            tc.study.pareto(results.some, metrics=results.metrics, **results.of_lens(after))
+            tc.study.pareto(results.compared, metrics=results.metrics, **results.of_lens(after))
         ),
     ),
     _Question(
@@ -143,7 +143,7 @@ _OTHERS = (
         "Log loss and Brier score after the part that the error rate explains is taken away. Models more than two standard "
         "errors from the line stand out; below it is better.",
         lambda results, after: tables.standing_out(
-            tc.study.residuals(results.some, metrics=results.scores, recalibrator=after)
+            tc.study.residuals(results.compared, metrics=results.scores, recalibrator=after)
         ),
     ),
     _Question(
@@ -159,7 +159,7 @@ _OTHERS = (
         "Kendall's tau between the rankings of the models by two metrics, and how many pairs of models they order in opposite "
         "ways. A flip is supported when the intervals of both metrics tell the two models apart.",
         lambda results, after: tables.ranks(
-            tc.study.rank_agreement(results.some, metrics=results.metrics, **results.of_lens(after))
+            tc.study.rank_agreement(results.compared, metrics=results.metrics, **results.of_lens(after))
         ),
     ),
 )
@@ -206,14 +206,14 @@ def _section(question: _Question, results: _Results, recalibrators: Sequence[str
     for after in recalibrators or ("none",):
         words = "before" if after == "none" else f"after {after}"
         try:
-            remarks, names, found = question.answer(results, after)
+            remarks, names, cells = question.answer(results, after)
         except InputError as error:
             notes.append(f"Not for this study{f', {words}' if len(recalibrators) > 1 else ''}: {error}.")
             continue
         several = len(recalibrators) > 1
         header = [*names, "Recalibration"] if several else list(names)
         notes += [f"{note} [{words}]" if several else note for note in remarks]
-        rows += [[*row, (words, words)] if several else row for row in found]
+        rows += [[*row, (words, words)] if several else row for row in cells]
     kept = rows[:MOST_ROWS]
     return Analysis(
         question.id,
