@@ -76,8 +76,8 @@ class MissingExtraError(TruecalError, ImportError):
     @classmethod
     def of(cls, package: str, extra: str) -> "MissingExtraError":
         """The error for a package that an extra of truecal brings."""
-        here = f", or in the checkout: pip install -e '.[{extra}]'" if _from_checkout() else ""
-        return cls(f"this needs {package}; install it with: pip install 'truecal[{extra}]'{here}")
+        local = f", or in the checkout: pip install -e '.[{extra}]'" if _from_checkout() else ""
+        return cls(f"this needs {package}; install it with: pip install 'truecal[{extra}]'{local}")
 
     @classmethod
     def behind(cls, error: ModuleNotFoundError) -> "MissingExtraError | None":
