@@ -21,9 +21,8 @@ _TITLES = {
     "test": "Tests of calibration at 5 %: mean rate of false alarms over worlds (the worst)",
     "promise": "Promises at 95 %: mean rate of false ones over worlds (the worst)",
 }
-_OF_A_WORLD = (
-    30  # datasets from which on the worst world is given; with fewer the worst of the groups of worlds, taken together
-)
+# Datasets from which on the worst world is given; with fewer the worst of the groups of worlds, taken together.
+_OF_A_WORLD = 30
 
 
 @dataclass(frozen=True)
