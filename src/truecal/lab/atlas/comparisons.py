@@ -8,8 +8,7 @@ import numpy as np
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.lab.atlas.door import Door, Trials
-from truecal.lab.atlas.one_score import LEVEL
+from truecal.lab.atlas.door import LEVEL, Door, Trials, interval_door
 from truecal.lab.worlds.curves import Identity
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
@@ -74,6 +73,6 @@ def _preds(scores: Array, outcomes: Any, **given: Any) -> tc.Predictions:
 
 _SHARE = {"paired": 0.1, "key": 0.05, "own labels": 0.05, "unpaired": 0.05, "clusters": 0.05}
 COMPARISON_DOORS: tuple[Door, ...] = tuple(
-    Door(f"compare, {design}", "interval", LEVEL, partial(_compared, design), share, 10_000, 300, promised=0.84)
+    interval_door(f"compare, {design}", partial(_compared, design), share, 10_000, 300, promised=0.84)
     for design, share in _SHARE.items()
 )

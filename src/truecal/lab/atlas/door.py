@@ -12,6 +12,8 @@ from truecal.lab.atlas.worlds import atlas_worlds
 from truecal.lab.worlds.quadrature import Array
 
 Kind = Literal["interval", "test", "promise"]
+LEVEL = 0.9
+ALPHA = 0.05
 ROUNDING = 1e-9  # of a truth found by quadrature
 
 
@@ -80,6 +82,16 @@ class Door:
     def least(self) -> float:
         """What the worst world must reach: coverage at least this, or a rate of false statements at most this."""
         return self.stated if self.promised is None else self.promised
+
+
+def interval_door(name: str, judge: Judge, *sizes: float, **more: Any) -> Door:
+    """A door that states an interval at the level of the atlas."""
+    return Door(name, "interval", LEVEL, judge, *sizes, **more)  # type: ignore[arg-type]
+
+
+def test_door(name: str, judge: Judge, *sizes: float, **more: Any) -> Door:
+    """A door that tests at the type I error of the atlas."""
+    return Door(name, "test", ALPHA, judge, *sizes, **more)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

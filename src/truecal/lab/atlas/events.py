@@ -6,9 +6,7 @@ from functools import partial
 import numpy as np
 
 import truecal as tc
-from truecal.lab.atlas.door import Door, Trials
-from truecal.lab.atlas.one_score import LEVEL
-from truecal.lab.atlas.verdicts import ALPHA
+from truecal.lab.atlas.door import ALPHA, LEVEL, Door, Trials, interval_door, test_door
 from truecal.lab.atlas.worlds import ClassWorld, class_worlds
 from truecal.lab.worlds.quadrature import Array
 from truecal.lens import Lens
@@ -108,31 +106,13 @@ def _class_wise_test(world: ClassWorld, n: int, m: int, rng: np.random.Generator
 
 
 EVENT_DOORS: tuple[Door, ...] = (
-    Door("class-wise", "interval", LEVEL, _class_wise, 0.05, 5000, 150, worlds=class_worlds),
+    interval_door("class-wise", _class_wise, 0.05, 5000, 150, worlds=class_worlds),
     *(
-        Door(
-            f"generalized, {seen}",
-            "interval",
-            LEVEL,
-            partial(_generalized, seen),
-            0.1,
-            10_000,
-            150,
-            worlds=class_worlds,
-            promised=0.86,
+        interval_door(
+            f"generalized, {seen}", partial(_generalized, seen), 0.1, 10_000, 150, worlds=class_worlds, promised=0.86
         )
         for seen in ("canonical", "grouping", "top-5")
     ),
-    Door(
-        "test of the generalized error",
-        "test",
-        ALPHA,
-        _generalized_test,
-        0.25,
-        5000,
-        150,
-        worlds=class_worlds,
-        promised=0.07,
-    ),
-    Door("class-wise test", "test", ALPHA, _class_wise_test, 0.05, 5000, 150, worlds=class_worlds, promised=0.07),
+    test_door("test of the generalized error", _generalized_test, 0.25, 5000, 150, worlds=class_worlds, promised=0.07),
+    test_door("class-wise test", _class_wise_test, 0.05, 5000, 150, worlds=class_worlds, promised=0.07),
 )

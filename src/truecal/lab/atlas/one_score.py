@@ -8,11 +8,10 @@ import numpy.typing as npt
 
 import truecal as tc
 from truecal.estimate import Estimator
-from truecal.lab.atlas.door import Door, Trials
+from truecal.lab.atlas.door import LEVEL, Door, Trials, interval_door
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
 
-LEVEL = 0.9
 _ROWS_AT_ONCE = 1 << 18
 _ROWS_OF_A_CLUSTER = 10
 _ALIKE = 0.5  # share of the rows of a cluster whose outcomes come from one uniform number
@@ -121,27 +120,13 @@ def _subgroup(world: World, n: int, m: int, rng: np.random.Generator) -> Trials 
 
 
 ONE_SCORE_DOORS: tuple[Door, ...] = (
-    Door("default", "interval", LEVEL, partial(_by_formula, tc.RankSeries(level=LEVEL)), promised=0.85),
-    Door(
-        "mean absolute error",
-        "interval",
-        LEVEL,
-        partial(_by_formula, tc.RankSeries(norm=1, level=LEVEL)),
-        promised=0.84,
-    ),
-    Door("debiased, 15 bins", "interval", LEVEL, _debiased, promised=0.85),
-    Door("equal width", "interval", LEVEL, partial(_resampled, tc.BinnedECE(), True), 0.1, 20_000, promised=0.85),
-    Door(
-        "equal mass",
-        "interval",
-        LEVEL,
-        partial(_resampled, tc.BinnedECE(scheme="mass"), True),
-        0.1,
-        20_000,
-        promised=0.85,
-    ),
-    Door("sweep", "interval", LEVEL, partial(_resampled, tc.SweepECE(), False), 0.02, 100),
-    Door("clusters", "interval", LEVEL, _clustered, 0.1, 20_000, 200, promised=0.85),
-    Door("words for confidence, clusters", "interval", LEVEL, _likert, 0.05, 20_000, 300),
-    Door("subgroups", "interval", LEVEL, _subgroup, 0.05, 20_000, 200, promised=0.85),
+    interval_door("default", partial(_by_formula, tc.RankSeries(level=LEVEL)), promised=0.85),
+    interval_door("mean absolute error", partial(_by_formula, tc.RankSeries(norm=1, level=LEVEL)), promised=0.84),
+    interval_door("debiased, 15 bins", _debiased, promised=0.85),
+    interval_door("equal width", partial(_resampled, tc.BinnedECE(), True), 0.1, 20_000, promised=0.85),
+    interval_door("equal mass", partial(_resampled, tc.BinnedECE(scheme="mass"), True), 0.1, 20_000, promised=0.85),
+    interval_door("sweep", partial(_resampled, tc.SweepECE(), False), 0.02, 100),
+    interval_door("clusters", _clustered, 0.1, 20_000, 200, promised=0.85),
+    interval_door("words for confidence, clusters", _likert, 0.05, 20_000, 300),
+    interval_door("subgroups", _subgroup, 0.05, 20_000, 200, promised=0.85),
 )

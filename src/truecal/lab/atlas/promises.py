@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from truecal.lab.atlas.door import Door, Trials
-from truecal.lab.atlas.verdicts import ALPHA, JUST_BELOW
+from truecal.lab.atlas.door import ALPHA, Door, Trials
+from truecal.lab.atlas.verdicts import JUST_BELOW
 from truecal.lab.worlds.quadrature import Array
 from truecal.uncertainty.verify import promised
 

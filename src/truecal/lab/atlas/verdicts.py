@@ -8,11 +8,10 @@ import numpy as np
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.lab.atlas.door import Door, Trials
+from truecal.lab.atlas.door import ALPHA, Door, Trials, test_door
 from truecal.lab.atlas.one_score import in_clusters, one_dataset, profiles
 from truecal.lab.worlds.world import World
 
-ALPHA = 0.05
 JUST_BELOW = 0.995  # times the true error: the threshold that must not be promised
 _LEAST_ERROR = 0.002  # an error below this is none that anybody would make a promise about
 _REDRAWS = 199
@@ -85,30 +84,16 @@ def _needs(judge: Callable[..., Trials | None], *given: Any) -> Trials | None:
 
 
 VERDICT_DOORS: tuple[Door, ...] = (
-    Door("test of the rank series", "test", ALPHA, partial(_test, _consistency), 0.5, 20_000),
-    Door("Kuiper", "test", ALPHA, partial(_test, tc.uncertainty.kuiper), 0.1, 5000),
-    Door("Hosmer-Lemeshow", "test", ALPHA, partial(_test, tc.uncertainty.hosmer_lemeshow), 0.1, 5000),
-    Door("Spiegelhalter", "test", ALPHA, partial(_test, tc.uncertainty.spiegelhalter), 0.1, 5000),
-    Door(
-        "test of the rank series, clusters",
-        "test",
-        ALPHA,
-        partial(_clustered_test, tc.uncertainty.rank_series_test),
-        0.25,
-        5000,
-        200,
+    test_door("test of the rank series", partial(_test, _consistency), 0.5, 20_000),
+    test_door("Kuiper", partial(_test, tc.uncertainty.kuiper), 0.1, 5000),
+    test_door("Hosmer-Lemeshow", partial(_test, tc.uncertainty.hosmer_lemeshow), 0.1, 5000),
+    test_door("Spiegelhalter", partial(_test, tc.uncertainty.spiegelhalter), 0.1, 5000),
+    test_door(
+        "test of the rank series, clusters", partial(_clustered_test, tc.uncertainty.rank_series_test), 0.25, 5000, 200
     ),
-    Door(
-        "Hosmer-Lemeshow, clusters",
-        "test",
-        ALPHA,
-        partial(_clustered_test, tc.uncertainty.hosmer_lemeshow),
-        0.25,
-        5000,
-        200,
-    ),
-    Door("any of 12 subgroups", "test", ALPHA, _grouped, 0.05, 20_000, 1000),
-    Door("any segment of an audit", "test", ALPHA, _audit, 0.05, 20_000, 1000),
+    test_door("Hosmer-Lemeshow, clusters", partial(_clustered_test, tc.uncertainty.hosmer_lemeshow), 0.25, 5000, 200),
+    test_door("any of 12 subgroups", _grouped, 0.05, 20_000, 1000),
+    test_door("any segment of an audit", _audit, 0.05, 20_000, 1000),
     Door("below", "promise", ALPHA, _below, promised=0.07),
     Door("verify", "promise", ALPHA, partial(_needs, _verify), 0.1, 5000, promised=0.07),
 )
