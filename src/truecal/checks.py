@@ -220,7 +220,7 @@ def refuse_misfits(
                 f"{name} must be within 64 bits, not {_shown(value)}; write a number so large with an exponent"
             )
         # An array of one number passes for a number in comparisons, and fails in whatever is made of it later. So do other things
-        # that are neither of Python's own nor numpy's; a tensor is at home where torch is.
+        # that are neither Python's own nor numpy's; tensors are accepted.
         made_elsewhere = type(value).__module__.partition(".")[0] not in ("builtins", "numpy", "torch")
         if (
             numbers
@@ -238,7 +238,7 @@ def refuse_misfits(
 @cache
 def _kinds(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
     """The kinds allowed for every parameter, in order; none where anything is."""
-    found = {}
+    kinds_of = {}
     for name, parameter in inspect.signature(function).parameters.items():
         annotation = parameter.annotation
         if isinstance(annotation, str):
@@ -249,8 +249,8 @@ def _kinds(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
                 annotation = Any
         kinds = tuple(_alternatives(annotation))
         several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        found[name] = () if several or parameter.annotation is parameter.empty or None in kinds else kinds
-    return found
+        kinds_of[name] = () if several or parameter.annotation is parameter.empty or None in kinds else kinds
+    return kinds_of
 
 
 @cache

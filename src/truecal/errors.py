@@ -9,6 +9,8 @@ TruecalWarning            (also a UserWarning)  the answer stands, but read it w
 """
 
 import json
+from importlib import import_module
+from typing import Any
 
 # Optional packages by the name they are imported under: what to call them, and the extra that brings them.
 _EXTRAS = {
@@ -22,6 +24,7 @@ _EXTRAS = {
     "torch": ("torch", "torch"),
     "torchmetrics": ("torchmetrics", "torchmetrics"),
     "duckdb": ("duckdb", "duckdb"),
+    "onnx": ("onnx", "onnx"),
 }
 
 
@@ -73,8 +76,8 @@ class MissingExtraError(TruecalError, ImportError):
     @classmethod
     def of(cls, package: str, extra: str) -> "MissingExtraError":
         """The error for a package that an extra of truecal brings."""
-        here = f", or in the checkout: pip install -e '.[{extra}]'" if _from_checkout() else ""
-        return cls(f"this needs {package}; install it with: pip install 'truecal[{extra}]'{here}")
+        local = f", or in the checkout: pip install -e '.[{extra}]'" if _from_checkout() else ""
+        return cls(f"this needs {package}; install it with: pip install 'truecal[{extra}]'{local}")
 
     @classmethod
     def behind(cls, error: ModuleNotFoundError) -> "MissingExtraError | None":
@@ -85,3 +88,12 @@ class MissingExtraError(TruecalError, ImportError):
 
 class TruecalWarning(UserWarning):
     """The answer stands, but read it with care."""
+
+
+def extra(module: str, name: str = "") -> Any:
+    """An optional module, imported on use; where it is missing, the error names the extra that brings it, or `name`."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package, usual = _EXTRAS[module.partition(".")[0]]
+        raise MissingExtraError.of(package, name or usual) from error

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import checks
-from truecal.errors import InputError, MissingExtraError, printable
+from truecal.errors import InputError, MissingExtraError, extra, printable
 from truecal.writing import write_whole
 
 Column = NDArray[Any]
@@ -59,9 +59,9 @@ class Frame:
         self._columns = {str(name): _column(values, str(name)) for name, values in columns.items()}
         lengths = {name: len(values) for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            each = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             raise InputError(
-                f"the columns of a frame have different lengths: {told}; give every column one value per row"
+                f"the columns of a frame have different lengths: {each}; give every column one value per row"
             )
 
     # ------------------------------------------------------------------ making one
@@ -148,11 +148,7 @@ class Frame:
 
     def to_polars(self) -> Any:
         """A polars DataFrame."""
-        try:
-            import polars
-        except ImportError as error:
-            raise MissingExtraError.of("polars", "files") from error
-        return polars.DataFrame(self.to_dict(), strict=False)
+        return extra("polars").DataFrame(self.to_dict(), strict=False)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame."""

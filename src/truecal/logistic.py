@@ -9,9 +9,8 @@ from truecal.types import Float64s
 
 _STEPS = 100  # of Newton; a problem with a finite optimum needs about ten
 _NEAR = 1e-14  # decrement per unit of weight (squared step) from which one more step leaves nothing but rounding
-_FLAT = (
-    1e-10  # curvature of a direction, as a share of its mean square, below which the outcomes are separated along it
-)
+# Curvature of a direction, as a share of its mean square, below which the outcomes are separated along it.
+_FLAT = 1e-10
 _SHORTEST = 1e-10  # a step halved to this length improves nothing that could be measured
 
 

@@ -59,20 +59,20 @@ def _write(temporary: Path, content: str | bytes | Callable[[BinaryIO], object],
 def _replaceable(target: Path) -> os.stat_result | None:
     """What is known of the file that is to be replaced, None where there is none; what must not be replaced is refused."""
     try:
-        found = target.lstat()
+        state = target.lstat()
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(state.st_mode):
         raise FileError(f"cannot write {target}: it is a directory")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(state.st_mode):
         raise FileError(f"cannot write {target}: it is not a regular file; name another, or - for standard output")
-    if not found.st_mode & stat.S_IWUSR:
+    if not state.st_mode & stat.S_IWUSR:
         raise FileError(f"cannot write {target}: it is read-only; make it writable, or name another file")
-    if found.st_nlink > 1:
+    if state.st_nlink > 1:
         raise FileError(f"cannot write {target}: it has another name (a hard link), which would keep the old content")
-    if hasattr(os, "geteuid") and os.geteuid() not in (0, found.st_uid):
+    if hasattr(os, "geteuid") and os.geteuid() not in (0, state.st_uid):
         raise FileError(f"cannot write {target}: it belongs to another user; name another file")
-    return found
+    return state
 
 
 def _sync_folder(folder: Path) -> None:

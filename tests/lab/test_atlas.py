@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from truecal.cli.main import main
 from truecal.errors import FileError, InputError
@@ -12,13 +13,25 @@ from truecal.lab.atlas import atlas, peers
 from truecal.lab.atlas.atlas import DOORS
 from truecal.lab.atlas.door import AtlasCell, Door, Trials
 from truecal.lab.atlas.peers import Peer, PeerEnds, peer_doors
-from truecal.lab.atlas.summary import cell_table, fallen, lines, markdown, summary, write_into
+from truecal.lab.atlas.summary import cell_table, lines, markdown, summary, write_into
 from truecal.lab.atlas.worlds import ClassWorld, Decades, atlas_worlds, class_worlds
 from truecal.profile import Profile
 from truecal.report.atlas import atlas_page
 
 MINE = {"calibrated": {"uniform": World(Uniform())}}
 FAST = DOORS[:2]
+
+
+def fallen(cells, chance=0.001):
+    """Cells whose door states more than it keeps there, beyond what so few datasets explain (a binomial test at `chance`)."""
+    least = {door.name: door.least for door in DOORS}
+    sides = {"interval": "less", "test": "greater", "promise": "greater"}
+
+    def p_value(cell):
+        limit = least.get(cell.door, cell.stated)
+        return binomtest(round(cell.rate * cell.m), cell.m, limit, alternative=sides[cell.kind]).pvalue
+
+    return [cell for cell in cells if p_value(cell) < chance]
 
 
 def _always(world, n, m, rng):

@@ -47,7 +47,7 @@ class CalibrationError(evaluate.Metric):  # type: ignore[misc]
 
     def _compute(self, predictions: Any, references: Any, estimator: Any = None) -> dict[str, float]:
         estimate = tc.calibration_error(references, np.asarray(predictions), estimator=estimator)
-        found = {"calibration_error": float(estimate), "n": float(estimate.n)}
+        numbers = {"calibration_error": float(estimate), "n": float(estimate.n)}
         if estimate.interval is not None:
-            found |= {"low": float(estimate.interval.low), "high": float(estimate.interval.high)}
-        return found if estimate.p_value is None else {**found, "p_value": float(estimate.p_value)}
+            numbers |= {"low": float(estimate.interval.low), "high": float(estimate.interval.high)}
+        return numbers if estimate.p_value is None else {**numbers, "p_value": float(estimate.p_value)}

@@ -185,8 +185,8 @@ def _measured(
         estimator = tc.GeneralizedECE(
             lens=lens, distance=distance, binning=binning, level=level, replicates=replicates, rng=rng
         )
-        found = estimator.judged(sample, checks.generator(rng), partition).estimate
-        return found.but(lens=lens.describe(judged))
+        estimate = estimator.judged(sample, checks.generator(rng), partition).estimate
+        return estimate.but(lens=lens.describe(judged))
 
     within = error(generalized.TotalVariation())
     seen = within.bins

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
 from truecal import parallel
-from truecal.cli.answer.output import answer, output_options
+from truecal.cli.answer.output import Reply, reply_options
 from truecal.cli.estimators import lens_option, level_option, make_lens
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, load, scan_options
 from truecal.errors import InputError
-from truecal.report import records
 
 if TYPE_CHECKING:
     from truecal import breakdown
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @lens_option
 @level_option
-@output_options
+@reply_options
 @scan_options
 def audit(
     source: Source,
@@ -40,8 +40,7 @@ def audit(
     tolerance: float | None,
     lens: str,
     level: float,
-    as_json: bool,
-    out: str | None,
+    reply: Reply,
 ) -> int:
     """Search the predictions in FILE for segments whose scores are wrong, and judge them for the search.
 
@@ -51,15 +50,13 @@ def audit(
     Exit 0 if no segment is beyond the tolerance, 1 if one is, 2 if the input cannot be used.
     """
     result = _audited(source, depth, min_rows, tolerance, lens, level)
-    answer(records.document("audit", source=source.name, **result.to_dict()), str(result), as_json=as_json, out=out)
+    reply.give("audit", str(result), source=source.name, **result.to_dict())
     return 0 if result.passed else 1
 
 
 def _audited(
     source: Source, depth: int, min_rows: int | None, tolerance: float | None, lens: str, level: float
 ) -> "breakdown.Audit":
-    import truecal as tc
-
     if is_scan(source):
         if not source.by:
             raise InputError("say which columns to group by while scanning: --by COLUMN, repeated")

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truecal.cli.answer.output import answer, working
+import truecal as tc
+from truecal.cli.answer.output import Reply, working
 from truecal.cli.estimators import make_lens
 from truecal.cli.scan import is_scan
 from truecal.cli.source import Source, load_all
@@ -38,11 +39,11 @@ class ClinicalRecord:
     group: str | None = field(default=None, metadata=records.OPTIONAL)
 
     @classmethod
-    def of(cls, found: "Clinical", group: str | None = None) -> "ClinicalRecord":
+    def of(cls, cohort: "Clinical", group: str | None = None) -> "ClinicalRecord":
         numbers = tuple(
-            NumberRecord(row["name"], *(row[end] for end in ("value", "low", "high"))) for row in found.frame()
+            NumberRecord(row["name"], *(row[end] for end in ("value", "low", "high"))) for row in cohort.frame()
         )
-        return cls(found.rows, found.events, found.patients, found.prevalence, numbers, found.warnings, group)
+        return cls(cohort.rows, cohort.events, cohort.patients, cohort.prevalence, numbers, cohort.warnings, group)
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,8 @@ class ClinicalAnswer:
     groups: tuple[ClinicalRecord, ...] = ()
 
 
-def answer_clinical(source: Source, lens: str, level: float, seed: int, *, as_json: bool, out: str | None) -> None:
+def answer_clinical(source: Source, lens: str, level: float, seed: int, reply: Reply) -> None:
     """Print the clinical numbers of the predictions that the user named, per group where groups were asked for."""
-    import truecal as tc
-
     if is_scan(source):
         raise InputError("clinical numbers need the rows of one file in memory; leave out --engine and further files")
     loaded = load_all(source)
@@ -76,7 +75,7 @@ def answer_clinical(source: Source, lens: str, level: float, seed: int, *, as_js
         tuple(ClinicalRecord.of(result, name) for name, result in groups),
     )
     dropped = f"\nwarning: {loaded.dropped} rows with missing values were left out" if loaded.dropped else ""
-    answer(records.document("clinical", record), f"{numbers}{dropped}", as_json=as_json, out=out)
+    reply.give("clinical", f"{numbers}{dropped}", record)
 
 
 def make_dossier(source: Source, kind: str, out: str, lens: str, level: float, seed: int, command: str) -> Path:

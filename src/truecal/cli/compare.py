@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import truecal as tc
 from truecal.cli.answer.formats import Answer, Finding
 from truecal.cli.answer.output import Output, as_typed, format_options, number, p_shown, table, working
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
@@ -17,8 +18,6 @@ from truecal.report import records
 from truecal.report.comparison import pairs as paired_models
 
 if TYPE_CHECKING:
-    import truecal as tc
-
     Models = dict[str, tc.Predictions] | dict[str, tc.Sketch]
 
 
@@ -93,8 +92,6 @@ def compare(
 
     With --max-increase this is a gate against a reference: exit 0 if no model is worse by more than that, at --level; else 1.
     """
-    import truecal as tc
-
     if key is not None and unpaired:
         raise click.UsageError("--key pairs rows and --unpaired does not; give one")
     if not unpaired and any(word.startswith("output=") for word in source.select):

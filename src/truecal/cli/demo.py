@@ -3,14 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
 from truecal.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    import truecal as tc
 
 _TOLERANCE = 0.02
 
@@ -19,7 +16,6 @@ _TOLERANCE = 0.02
 @click.option("--out", metavar="FILE", default="truecal-demo.html", show_default=True, help="Where the report goes.")
 def demo(out: str) -> None:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
-    import truecal as tc
     from truecal.cli.answer.output import number, table
     from truecal.report import judge
 
@@ -71,8 +67,6 @@ def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
         from sklearn.preprocessing import StandardScaler
     except ImportError as error:
         raise MissingExtraError.of("scikit-learn", "sklearn") from error
-    import truecal as tc
-
     models = {
         "naive Bayes": GaussianNB(),
         "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
@@ -87,7 +81,6 @@ def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
 
 
 def _all_estimators(preds: "tc.Predictions") -> str:
-    import truecal as tc
     from truecal.cli.answer.output import number, table
 
     chosen = {
@@ -124,8 +117,6 @@ def _interval(est: "tc.Estimate") -> str:
 
 
 def _write_report(preds: "tc.Predictions", name: str, out: str) -> None:
-    import truecal as tc
-
     path = tc.report(
         preds,
         out,

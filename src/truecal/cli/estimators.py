@@ -1,49 +1,23 @@
 """Estimators and lenses on the command line: their options, and what the words given stand for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
 from truecal import names
-from truecal.cli.answer.output import Share
+from truecal.cli.answer.output import Share, bundled
 from truecal.cli.context.words import binning_option, classes_by_word, distance_option, generalized, grouping_of
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.estimate import Estimator
     from truecal.lens import Lens
 
 
 AUTO = "auto"  # the lens that suits the predictions
-
-
-def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--estimator with its settings (the command receives one `asked`), --lens, --level and --seed."""
-    command = _asking(command)
-    for option in reversed(
-        (
-            click.option(
-                "--estimator",
-                type=click.Choice([*names.ESTIMATORS, *names.CITED, "all"]),
-                help="How to measure; 'all' shows every estimator side by side.  [default: rank-series; bins of several "
-                "probabilities where the lens judges those]",
-            ),
-            click.option("--bins", type=click.IntRange(1), help="Number of bins (binned, label-binned, debiased)."),
-            click.option("--scheme", type=click.Choice(["width", "mass"]), help="Bins of equal width or equal mass."),
-            click.option("--norm", metavar="P", help="1 mean absolute, 2 root mean square, inf maximum."),
-            distance_option,
-            binning_option,
-            lens_option,
-            level_option,
-            seed_option,
-        )
-    ):
-        command = option(command)
-    return command
 
 
 lens_option = click.option(
@@ -62,15 +36,6 @@ level_option = click.option(
     help="Confidence level of intervals and gates.",
 )
 seed_option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of resampling.")
-
-
-def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(command)
-    def received(**options: Any) -> Any:
-        given = {field.name: options.pop(field.name) for field in fields(Asked)}
-        return command(asked=Asked(**given), **options)
-
-    return received
 
 
 @dataclass(frozen=True)
@@ -99,18 +64,37 @@ class Asked:
         return [make_estimator(self.estimator or "rank-series", bins=self.bins, scheme=self.scheme, norm=self.norm)]
 
 
+# --estimator with its settings (the command receives one `asked`), --lens, --level and --seed.
+estimator_options = bundled(
+    Asked,
+    "asked",
+    click.option(
+        "--estimator",
+        type=click.Choice([*names.ESTIMATORS, *names.CITED, "all"]),
+        help="How to measure; 'all' shows every estimator side by side.  [default: rank-series; bins of several "
+        "probabilities where the lens judges those]",
+    ),
+    click.option("--bins", type=click.IntRange(1), help="Number of bins (binned, label-binned, debiased)."),
+    click.option("--scheme", type=click.Choice(["width", "mass"]), help="Bins of equal width or equal mass."),
+    click.option("--norm", metavar="P", help="1 mean absolute, 2 root mean square, inf maximum."),
+    distance_option,
+    binning_option,
+    lens_option,
+    level_option,
+    seed_option,
+)
+
+
 def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str | None) -> "Estimator":
     """The estimator of a name with the settings given; a setting it does not have is refused."""
-    import truecal
-
     named = names.estimator_named(name)
     given = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
     wanted = {option: value for option, value in given.items() if value is not None}
-    known = {field.name for field in fields(getattr(truecal, named.name))}
+    known = {field.name for field in fields(getattr(tc, named.name))}
     for option in wanted:
         if option not in known:
             raise InputError(f"the {name} estimator has no --{option}")
-    made: Estimator = named.of(truecal, **wanted)
+    made: Estimator = named.of(tc, **wanted)
     return made
 
 
@@ -126,11 +110,9 @@ def make_lens(name: str, preds: "tc.Predictions") -> "Lens | None":
 
 def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":
     """The same, where classes are found by their words."""
-    import truecal
-
     if name.startswith("grouping="):
         return grouping_of(name.removeprefix("grouping="), classes)
-    lens: Lens | None = None if name == AUTO else names.lens_named(name, classes).of(truecal)
+    lens: Lens | None = None if name == AUTO else names.lens_named(name, classes).of(tc)
     return lens
 
 

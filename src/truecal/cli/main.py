@@ -100,7 +100,7 @@ def _group() -> Any:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code; called by the `truecal` entry point."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # our products are small: waking a second thread costs more
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # our products are small: a second thread takes longer to start
     if not _HAS_CLICK:
         return _fail(MissingExtraError.of("click and rich", "cli"))
     with warnings.catch_warnings():

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
 from truecal import names
 from truecal.cli.answer.formats import Answer, Finding
-from truecal.cli.answer.output import Output, Share, format_options, number, p_shown, table, working
+from truecal.cli.answer.output import Output, Reply, Share, format_options, number, p_shown, table, working
 from truecal.cli.clinical import answer_clinical
 from truecal.cli.estimators import Asked, estimator_options, make_lens
 from truecal.cli.scan import ScanRecord, is_scan, scan_estimates, scanned
@@ -17,7 +18,6 @@ from truecal.errors import InputError, printable
 from truecal.report import records
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.estimate import Estimator
     from truecal.lens import Lens
     from truecal.select import Selection
@@ -85,7 +85,7 @@ def measure(
             raise InputError("--max-error and --like are about the calibration error; leave out --clinical")
         if output.form not in ("text", "json"):
             raise InputError(f"--clinical answers as text or --json, not as {output.form}")
-        answer_clinical(source, lens, level, seed, as_json=output.form == "json", out=output.file)
+        answer_clinical(source, lens, level, seed, Reply(output.form == "json", output.file))
         return 0
     if asked.estimator == "all" and max_error is not None:
         raise InputError("--max-error judges one estimator; leave out --estimator all")
@@ -185,8 +185,6 @@ class Question:
 
 
 def _measure(preds: "tc.Predictions", question: Question, level: float, seed: int, group: str) -> "tc.Estimate":
-    import truecal as tc
-
     try:
         return tc.measure(
             preds, estimator=question.estimator, lens=question.lens, select=question.select, level=level, rng=seed

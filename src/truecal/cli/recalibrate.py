@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import truecal as tc
 from truecal import names
-from truecal.cli.answer.output import answer, json_option, number, table, working
+from truecal.cli.answer.output import JsonReply, json_option, number, table, working
 from truecal.cli.source import (
     Loaded,
     Source,
@@ -23,11 +24,12 @@ from truecal.cli.source import (
 )
 from truecal.errors import FileError, InputError
 from truecal.predictions import readers
+from truecal.writing import write_whole
 
 if TYPE_CHECKING:
-    from truecal.recalibrate import Evaluation, Recalibrator
+    from truecal.recalibrate import Recalibrator
 
-# What 'auto' compares: one of each kind of map, none that takes minutes or needs a guarantee's price.
+# What 'auto' compares: one of each kind of map, none that takes minutes or gives up accuracy for a guarantee.
 _AUTO_TWO = (
     *("temperature", "platt", "beta", "isotonic", "centered-isotonic", "spline", "venn-abers", "histogram"),
     "scaling-binning",
@@ -94,22 +96,18 @@ def fit(
     folds: int,
     seed: int,
     out: str,
-    as_json: bool,
+    reply: JsonReply,
 ) -> None:
     """Learn a recalibration from the predictions and labels in FILE and write it as JSON.
 
     FILE should hold rows that the model was not trained on. The table shows every method on rows it was not fitted on.
     """
-    import truecal as tc
-    from truecal.report import records
-    from truecal.writing import write_whole
-
     loaded = load_all(source)
     if form and method == "auto":
         raise InputError("--top-label, --per-class and --no-renormalise are for one --method; say which")
     made = {name: _make(name, loaded, bins, form) for name in (_auto(loaded) if method == "auto" else (method,))}
     if "normalize" in form:
-        _fit_alone(made[method], method, loaded, source, out, as_json)
+        _fit_alone(made[method], method, loaded, source, out, reply)
         return
     with working("comparing on held-out folds"):
         evaluation = tc.evaluate(made, loaded.preds, logits=loaded.logits, folds=folds, rng=seed)
@@ -121,8 +119,9 @@ def fit(
         )
     fitted = _fit(made[chosen], loaded)
     path = write_whole(out, fitted.to_json() + "\n")
-    content = records.document(
+    reply.give(
         "recalibrate-fit",
+        f"{_shown(evaluation)}\nwrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}",
         source=source.name,
         method=chosen,
         path=str(path),
@@ -132,12 +131,6 @@ def fit(
         refused=dict(evaluation.refused),
         folds=folds,
         results=[row.record() for row in evaluation.rows],
-    )
-    answer(
-        content,
-        f"{_shown(evaluation)}\nwrote {chosen}, fitted on all {len(loaded.preds)} rows, to {path}",
-        as_json=as_json,
-        out=None,
     )
 
 
@@ -152,14 +145,11 @@ def fit(
     help="Where the rows go, with new probabilities: csv, jsonl, parquet or npz.",
 )
 @json_option
-def apply(file: str, model: str, probs: str | None, logits: str | None, out: str, as_json: bool) -> None:
+def apply(file: str, model: str, probs: str | None, logits: str | None, out: str, reply: JsonReply) -> None:
     """Recalibrate the predictions in FILE; labels are not needed. Probability columns are replaced, all others kept.
 
     From logits the new probabilities go to columns p_<class>.
     """
-    from truecal.report import records
-    from truecal.writing import write_whole
-
     fitted = _read(model)
     with as_file(file) as path:
         frame, columns = open_columns(path)
@@ -179,12 +169,7 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
     elif Path(out).suffix != ".npz":
         raise InputError("arrays of an npz file can only be written to an npz file")
     write_whole(out, data)
-    answer(
-        records.document("recalibrate-apply", rows=len(probs_after), path=out),
-        f"wrote {len(probs_after)} rows to {out}",
-        as_json=as_json,
-        out=None,
-    )
+    reply.give("recalibrate-apply", f"wrote {len(probs_after)} rows to {out}", rows=len(probs_after), path=out)
 
 
 @recalibrate.command()
@@ -198,14 +183,11 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
     help="Type of the input and output of an ONNX model.",
 )
 @json_option
-def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: bool) -> None:
+def export(model: str, out: str, dtype: Literal["float32", "float64"], reply: JsonReply) -> None:
     """Write a fitted recalibrator as a model to serve: from the same outputs to the recalibrated probabilities.
 
     The ONNX input is called "logits" or "probs", as the recalibrator was fitted; the output "probabilities".
     """
-    from truecal.report import records
-    from truecal.writing import write_whole
-
     fitted = _read(model)
     suffix = Path(out).suffix.lower()
     if suffix == ".onnx":
@@ -215,15 +197,13 @@ def export(model: str, out: str, dtype: Literal["float32", "float64"], as_json: 
     else:
         raise InputError(f"{Path(out).name}: unknown kind of file; write to .onnx or .pt")
     kind = type(fitted).__name__
-    content = records.document(
+    reply.give(
         "recalibrate-export",
+        f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}",
         recalibrator=kind,
         input=fitted.input,
         classes=[str(name) for name in fitted.classes_],
         path=out,
-    )
-    answer(
-        content, f"wrote {kind} of {fitted.input}, {len(fitted.classes_)} classes, to {out}", as_json=as_json, out=None
     )
 
 
@@ -255,8 +235,6 @@ def _read(model: str) -> "Recalibrator":
 
 def _classes(columns: list[str], wanted: str) -> list[str] | None:
     """The classes named by a pattern such as p_*, or None where columns have no pattern."""
-    from truecal.predictions import readers
-
     classes = readers.matching(columns, wanted, "predictions")[1]
     return None if classes is None else [str(name) for name in classes]
 
@@ -268,33 +246,23 @@ def _auto(loaded: Loaded) -> tuple[str, ...]:
     return _AUTO_MANY if count <= _MOST_CLASSES else ("temperature", "ensemble-temperature", "structured-vector")
 
 
-def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source, out: str, as_json: bool) -> None:
+def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source, out: str, reply: JsonReply) -> None:
     """Fit and write a map whose rows need not sum to 1; held-out scores of distributions do not apply to it."""
-    from truecal.report import records
-    from truecal.writing import write_whole
-
     path = write_whole(out, _fit(made, loaded).to_json() + "\n")
-    content = records.document("recalibrate-fit", source=source.name, method=method, path=str(path))
-    answer(
-        content,
-        f"wrote {method}, fitted on all {len(loaded.preds)} rows, to {path}; its rows need not sum to 1: judge them with "
-        "--unnormalised",
-        as_json=as_json,
-        out=None,
-    )
+    words = f"wrote {method}, fitted on all {len(loaded.preds)} rows, to {path}"
+    text = f"{words}; its rows need not sum to 1: judge them with --unnormalised"
+    reply.give("recalibrate-fit", text, source=source.name, method=method, path=str(path))
 
 
 def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
-    import truecal
-
     options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits", **form}
-    known = signature(getattr(truecal, names.recalibrator_named(name).name)).parameters
+    known = signature(getattr(tc, names.recalibrator_named(name).name)).parameters
     for option, flag in (("multiclass", "--top-label or --per-class"), ("normalize", "--no-renormalise")):
         if option in form and option not in known:
             raise InputError(f"{name} has no {flag}: it is not made of maps of one score")
     if bins is not None and "bin" in name + names.recalibrator_named(name).name.lower():
         options["bins"] = bins
-    recalibrator: Recalibrator = names.recalibrator_named(name).of(truecal, **options)
+    recalibrator: Recalibrator = names.recalibrator_named(name).of(tc, **options)
     return recalibrator
 
 
@@ -309,7 +277,7 @@ def _fit(recalibrator: "Recalibrator", loaded: Loaded) -> "Recalibrator":
     return recalibrator.fit(preds.probs if loaded.logits is None else loaded.logits, labels, preds.weights)
 
 
-def _shown(evaluation: "Evaluation") -> str:
+def _shown(evaluation: "tc.recalibrate.Evaluation") -> str:
     rows = []
     for row in evaluation.rows:
         span = row.error.interval
@@ -353,8 +321,6 @@ def _written(frame: Any, path: Path) -> bytes:
 
 def _npz(path: Path, columns_read: list[str], probs: Any, kind: str) -> bytes:
     import numpy as np
-
-    from truecal.predictions import readers
 
     held = readers.read_arrays(path)
     held[columns_read[0] if kind == "probs" else "probs"] = probs if held[columns_read[0]].ndim == 2 else probs[:, 1]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from truecal.cli.answer.output import Share, answer, as_typed, working
+import truecal as tc
+from truecal.cli.answer.output import JsonReply, Share, as_typed, working, written_option
 from truecal.cli.clinical import make_dossier
 from truecal.cli.context.words import scale_of
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
@@ -44,7 +45,7 @@ from truecal.errors import InputError
     show_default=True,
     help="Where to write the page; .pdf is printed by an installed Chromium, - is standard output.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
+@written_option
 @by_option
 @scan_options
 def report(
@@ -58,7 +59,7 @@ def report(
     title: str,
     bands: str | None,
     out: str,
-    as_json: bool,
+    reply: JsonReply,
 ) -> None:
     """Write a self-contained HTML report about the predictions in FILE.
 
@@ -68,9 +69,6 @@ def report(
     The page opens offline, holds sums and no rows of the data, and recomputes the binned error in the browser as you move its
     controls.
     """
-    import truecal as tc
-    from truecal.report import records
-
     if lens == "class-wise":
         raise InputError("the report judges one quantity; use --lens top-label, positive or class=NAME")
     command = as_typed()
@@ -104,8 +102,8 @@ def report(
                 click.echo(path.read_text(encoding="utf-8"), nl=False)
                 return
     size = path.stat().st_size
-    content = records.document("report-written", source=source.name, path=str(path), bytes=size)
-    answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
+    words = f"wrote {path} ({size / 1e6:.1f} MB)"
+    reply.give("report-written", words, source=source.name, path=str(path), bytes=size)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
 from truecal import names
 from truecal.cli.answer.output import working
 from truecal.cli.context.words import selected_columns, selection_of
@@ -20,7 +21,6 @@ from truecal.errors import InputError
 if TYPE_CHECKING:
     import narwhals as nw
 
-    import truecal as tc
     from truecal.estimate import Estimator
 
 
@@ -49,8 +49,6 @@ def is_sketched(source: Source) -> bool:
 
 def sketch_of(source: Source, lens: str) -> "tc.Sketch":
     """The sketch in a file, or that of one pass over files of predictions."""
-    import truecal as tc
-
     if source.file.endswith(".npz") and is_sketch(source.file):
         return tc.Sketch.load(source.file)
     scan = scanned(source if is_scan(source) else replace(source, engine="polars"), lens)
@@ -61,7 +59,6 @@ def sketch_of(source: Source, lens: str) -> "tc.Sketch":
 
 def scanned(source: Source, lens: str) -> "tc.Scan":
     """One pass over the files; says on stderr what was read."""
-    import truecal as tc
     from truecal.predictions import readers
     from truecal.scan import sources
 
@@ -74,12 +71,12 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
         columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by
     )
     wanted = choice.outputs
-    found, stars = readers.matching(columns, wanted, "predictions")
-    alone = len(found) == 1 and not schema[found[0]].is_nested()
+    outputs, stars = readers.matching(columns, wanted, "predictions")
+    alone = len(outputs) == 1 and not schema[outputs[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if alone else "probs"
     readers.matching(columns, [choice.label], "label")
     numeric = schema[choice.label].is_numeric()
-    readers.class_names(found, wanted, stars, class_names(source.class_names), numeric=numeric)
+    readers.class_names(outputs, wanted, stars, class_names(source.class_names), numeric=numeric)
     classes, by_word = _classes(source, lens, numeric)
     judge = lens_of(lens, by_word)
     kinds = {name: _kind(schema[name]) for name in selected_columns(source.select) if name in schema}
@@ -141,13 +138,13 @@ class ScanRecord:
 
 
 def scan_estimates(
-    found: "tc.Scan", estimators: "Sequence[Estimator]", level: float, seed: int
+    scan: "tc.Scan", estimators: "Sequence[Estimator]", level: float, seed: int
 ) -> "list[tuple[str, tc.Estimate]]":
     """Group (empty where there are none) and estimate, group by group."""
     with working("measuring"):
-        if not found.by:
-            return [("", found.measure(estimator=e, level=level, rng=seed)) for e in estimators]
-        each = [found.groups(estimator=e, level=level, rng=seed) for e in estimators]
+        if not scan.by:
+            return [("", scan.measure(estimator=e, level=level, rng=seed)) for e in estimators]
+        each = [scan.groups(estimator=e, level=level, rng=seed) for e in estimators]
     return [(", ".join(map(str, group)), by_group[group]) for group in each[0] for by_group in each]
 
 

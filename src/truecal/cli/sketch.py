@@ -2,19 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
-from truecal.cli.answer.output import answer, output_options
+import truecal as tc
+from truecal.cli.answer.output import Reply, reply_options
 from truecal.cli.estimators import lens_option
 from truecal.cli.scan import scanned, sketch_files
 from truecal.cli.source import Source, by_option, scan_options
 from truecal.errors import InputError
-
-if TYPE_CHECKING:
-    import truecal as tc
 
 
 @click.group()
@@ -66,17 +63,15 @@ def merge(files: tuple[str, ...], out: str) -> None:
 
 @sketch.command()
 @click.argument("file", metavar="FILE")
-@output_options
-def show(file: str, as_json: bool, out: str | None) -> None:
+@reply_options
+def show(file: str, reply: Reply) -> None:
     """Say what a sketch, or all sketches below a folder, hold: rows, cells, and the calibration error with its interval."""
-    import truecal as tc
-    from truecal.report import records
-
     held, _ = _added([file])
     estimate = tc.measure(held)
     assert estimate.interval is not None
-    content = records.document(
+    reply.give(
         "sketch",
+        f"{held.rows} rows in {held.cells} cells\n{estimate}",
         source=Path(file).name,
         rows=held.rows,
         cells=held.cells,
@@ -86,13 +81,10 @@ def show(file: str, as_json: bool, out: str | None) -> None:
         level=estimate.interval.level,
         sketch_error=estimate.sketch_error,
     )
-    answer(content, f"{held.rows} rows in {held.cells} cells\n{estimate}", as_json=as_json, out=out)
 
 
 def _added(names: Sequence[str]) -> "tuple[tc.Sketch, int]":
     """The sum of the sketches behind files and folders, and how many they are."""
-    import truecal as tc
-
     files = [file for name in names for file in sketch_files(name) or [name]]
     total = tc.Sketch()
     for file in files:

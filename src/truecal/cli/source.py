@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import truecal as tc
 from truecal.cli.context.words import classes_by_word, select_option, selected_columns, selection_of
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.predictions import readers
     from truecal.select import Selection
 
@@ -175,7 +175,7 @@ def load_all(source: Source) -> Loaded:
     preds = reading.preds if select is None else select(reading.preds)
     if not source.quiet:
         chosen = "" if select is None else f"; judged are {len(preds)} where {select}"
-        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.said}{chosen}", err=True)
+        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.summary}{chosen}", err=True)
     gone = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
     notes = (*reading.notes, *_several_models(reading.preds, source), *gone)
     logits = reading.logits if reading.logits is None or rows is None else reading.logits[rows]

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import truecal as tc
 from truecal.cli.answer.output import as_typed, say, working
-from truecal.cli.answer.watch import FORMATS, said
+from truecal.cli.answer.watch import FORMATS, rendered
 from truecal.cli.estimators import lens_option, make_lens
 from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.watch import step as steps_of
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}[:-]?\d{2}(?:[:-]?\d{2})?)?")
@@ -97,7 +97,7 @@ def update(
     if watching is None or not (steps or watching.groups):
         raise InputError(f"no batch to count: nothing in {source.name} is from {since} or later")
     last = steps[-1] if steps else watching.step()
-    say(said(form, watching, steps or [last]), out)
+    say(rendered(form, watching, steps or [last]), out)
     return 1 if last.alarm or last.changed else 0
 
 
@@ -107,11 +107,9 @@ def update(
 @_out_option
 def show(state: str, form: str, out: str | None) -> int:
     """Say what STATE knows; exit 1 on an alarm."""
-    import truecal as tc
-
     watching = tc.Watch.load(state)
     step = watching.step()
-    say(said(form, watching, [step]), out)
+    say(rendered(form, watching, [step]), out)
     return 1 if step.alarm or step.changed else 0
 
 
@@ -121,16 +119,12 @@ def show(state: str, form: str, out: str | None) -> int:
 @click.option("--title", default="Calibration over time", show_default=True, help="Heading of the page.")
 def report(state: str, out: str, title: str) -> None:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
-    import truecal as tc
-
     path = tc.report_watch(tc.Watch.load(state), out, title=title, command=as_typed())
     click.echo(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
 def _opened(state: Path, asked: _Asked, by: tuple[str, ...]) -> "tc.Watch | None":
     """The watch of a state that is there, with the settings asked for or none said."""
-    import truecal as tc
-
     if not state.exists():
         return None
     held = tc.Watch.load(state)
@@ -142,8 +136,6 @@ def _opened(state: Path, asked: _Asked, by: tuple[str, ...]) -> "tc.Watch | None
 
 
 def _begun(asked: _Asked, by: tuple[str, ...], lens: Any) -> "tc.Watch":
-    import truecal as tc
-
     tolerance = 0.02 if asked.tolerance is None else asked.tolerance
     alpha = 0.05 if asked.alpha is None else asked.alpha
     return tc.Watch(tolerance, alpha, lens=lens, by=by or None, run_length=asked.run_length)
@@ -181,11 +173,11 @@ def _batches(source: Source, at: str | None) -> list[tuple[str | None, Source]]:
 
 def _files(given: Sequence[str], files_of: Any) -> list[str]:
     """Files behind paths, patterns and folders; sketches among them."""
-    found: list[str] = []
+    files: list[str] = []
     for name in given:
         held = sketch_files(name)
-        found += held if held else files_of(name)
-    return found
+        files += held if held else files_of(name)
+    return files
 
 
 def _skipped(watching: "tc.Watch | None", when: str | None, at: str | None, since: str | None, late: bool) -> bool:
@@ -201,7 +193,6 @@ def _skipped(watching: "tc.Watch | None", when: str | None, at: str | None, sinc
 
 def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any]:
     """The data of a batch, how many rows had no label, and the lens they are judged by (None: the default)."""
-    import truecal as tc
     from truecal.scan import sources
 
     names = [source.file, *source.also]

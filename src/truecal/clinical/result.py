@@ -77,17 +77,17 @@ class Clinical:
         """One row per number: value, interval, the value of a calibrated model, and how to read it."""
         records = []
         for name, title, ideal, reading in QUANTITIES:
-            found: Quantity = getattr(self, name)
+            quantity: Quantity = getattr(self, name)
             records.append(
                 {
                     "name": name,
                     "title": title,
-                    "value": found.value,
-                    "low": found.low,
-                    "high": found.high,
+                    "value": quantity.value,
+                    "low": quantity.low,
+                    "high": quantity.high,
                     "calibrated": ideal,
                     "reading": reading,
-                    "method": found.method,
+                    "method": quantity.method,
                 }
             )
         return Frame.from_records(records)
@@ -100,8 +100,8 @@ class Clinical:
 
         numbers = {}
         for name, *_ in QUANTITIES:
-            found: Quantity = getattr(self, name)
-            numbers[name] = {"value": plain(found.value), "low": plain(found.low), "high": plain(found.high)}
+            quantity: Quantity = getattr(self, name)
+            numbers[name] = {"value": plain(quantity.value), "low": plain(quantity.low), "high": plain(quantity.high)}
         counts = {name: getattr(self, name) for name in ("rows", "events", "patients", "left_out", "impossible")}
         content: dict[str, Any] = {
             "level": float(self.level),
@@ -170,22 +170,22 @@ class Sites:
     def frame(self) -> Frame:
         """One row per site: rows, events, patients, and every number with its interval."""
         records = []
-        for name, found in zip(self.names, self.results, strict=True):
+        for name, site in zip(self.names, self.results, strict=True):
             record: dict[str, Any] = {
                 "site": name,
-                "rows": found.rows,
-                "events": found.events,
-                "patients": found.patients,
+                "rows": site.rows,
+                "events": site.events,
+                "patients": site.patients,
             }
             for short, *_ in QUANTITIES:
-                number: Quantity = getattr(found, short)
+                number: Quantity = getattr(site, short)
                 record |= {short: number.value, f"{short}_low": number.low, f"{short}_high": number.high}
             records.append(record)
         return Frame.from_records(records)
 
     def curves(self) -> Frame:
         """The flexible curve of every site, one below the other."""
-        frames = [(name, found.curve.frame()) for name, found in zip(self.names, self.results, strict=True)]
+        frames = [(name, site.curve.frame()) for name, site in zip(self.names, self.results, strict=True)]
         return Frame.from_records([{"site": name, **row} for name, frame in frames for row in frame])
 
     def to_dict(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class Sites:
             }
             for name, h in self.heterogeneity.items()
         }
-        each = {name: found.to_dict() for name, found in zip(self.names, self.results, strict=True)}
+        each = {name: site.to_dict() for name, site in zip(self.names, self.results, strict=True)}
         return {"by": list(self.by), "each": each, "heterogeneity": spread}
 
     def __str__(self) -> str:
@@ -212,9 +212,9 @@ class Sites:
         wide = max(20, *(len(name) + 1 for name in self.names))
         head = f"{' x '.join(self.by):<{wide}}{'events/rows':>14}  " + "".join(f"{titles[s]:<24}" for s in shown)
         lines = [head.rstrip()]
-        for name, found in zip(self.names, self.results, strict=True):
-            numbers = "".join(f"{getattr(found, s)!s:<24}" for s in shown)
-            lines.append(f"{name:<{wide}}{f'{found.events}/{found.rows}':>14}  {numbers}".rstrip())
+        for name, site in zip(self.names, self.results, strict=True):
+            numbers = "".join(f"{getattr(site, s)!s:<24}" for s in shown)
+            lines.append(f"{name:<{wide}}{f'{site.events}/{site.rows}':>14}  {numbers}".rstrip())
         for name, h in self.heterogeneity.items():
             lines.append(
                 f"{titles[name]}: mean over sites {h.pooled}, a new site {h.low:.3f} to {h.high:.3f}, "

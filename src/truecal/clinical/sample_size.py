@@ -196,10 +196,10 @@ def _mean_widths(
         y = rng.random(rows) < q[drawn]
         preds = tc.Predictions.from_probs(p[drawn], y)
         if any(name != "error" for name in names):
-            found = clinical(preds, level=level, rng=rng)
+            numbers_of = clinical(preds, level=level, rng=rng)
             for name in names:
                 if name != "error":
-                    number = getattr(found, name)
+                    number = getattr(numbers_of, name)
                     total[name] += number.high - number.low
         if "error" in names:
             interval = tc.measure(preds, level=level, rng=0).interval

@@ -41,9 +41,9 @@ def sites_of(
         # the same draws for every site, and for the whole after them: no number depends on what else was asked
         results.append(summarise(part, level, deepcopy(rng)))
     spread = {
-        name: found
+        name: heterogeneity
         for name, scale in _POOLED.items()
-        if (found := pooled([getattr(r, name) for r in results], scale, level)) is not None
+        if (heterogeneity := pooled([getattr(r, name) for r in results], scale, level)) is not None
     }
     return Sites(columns, tuple(names), tuple(results), spread)
 

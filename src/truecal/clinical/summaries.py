@@ -49,9 +49,9 @@ def scaled_brier(cohort: Cohort, level: float) -> Quantity:
         bound = brier_score(cohort, level)
         return Quantity(1.0, 1 - bound.high / spread, 1.0, level, None, "binomial bound")
     change = ratio * (cohort.outcomes - share) ** 2 / spread - squares / spread
-    found = cohort.spread(change)
+    noise = cohort.spread(change)
     return skewed(
-        1 - ratio, found.se, found.df_beyond, found.skewness, level=level, method="influence function, skewness"
+        1 - ratio, noise.se, noise.df_beyond, noise.skewness, level=level, method="influence function, skewness"
     )
 
 

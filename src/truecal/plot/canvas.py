@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.errors import InputError, MissingExtraError
+from truecal.errors import InputError, extra
 from truecal.predictions import border
 from truecal.types import Float64s
 
@@ -172,12 +172,8 @@ def fitted(words: str, inches: float, points: float) -> str:
 
 def new_axes(ax: Any, *, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
     """The figure and axes to draw on: those given, or new ones."""
-    try:
-        from matplotlib import pyplot
-        from matplotlib.axes import Axes
-    except ImportError as error:
-        raise MissingExtraError.of("matplotlib", "plot") from error
-    if isinstance(ax, Axes):
+    pyplot = extra("matplotlib.pyplot")
+    if isinstance(ax, pyplot.Axes):
         return ax.figure, ax
     if ax is not None:
         raise InputError(f"ax must be axes of matplotlib, not {border.shown(ax)}; plt.subplots() makes some")

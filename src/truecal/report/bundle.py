@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from truecal.errors import FileError, MissingExtraError
+from truecal.errors import FileError, extra
 from truecal.writing import write_whole
 
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
@@ -17,10 +17,7 @@ _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 @cache
 def charting_bundle() -> str:
     """JavaScript that defines `vegaEmbed`, safe to stand inside a script element."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise MissingExtraError.of("vl-convert-python", "report") from error
+    vl_convert = extra("vl_convert")
     kept = _folder() / f"charting-{version('vl-convert-python')}.js"
     try:
         return kept.read_text(encoding="utf-8")
@@ -31,7 +28,7 @@ def charting_bundle() -> str:
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_whole(kept, bundle)
     except (OSError, FileError):
-        pass  # a read-only home costs seconds, not the report
+        pass  # without a cache the next page takes seconds longer
     return bundle
 
 

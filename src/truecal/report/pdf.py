@@ -26,7 +26,7 @@ def write_page(path: str | os.PathLike[str], render: Callable[[], str]) -> Path:
     target = Path(path)
     if target.suffix.lower() != ".pdf":
         return write_whole(target, render())
-    browser = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
+    browser = next((program for name in _BROWSERS if (program := shutil.which(name))), None)
     if browser is None:
         raise FileError(
             f"{target} asks for a PDF, which needs an installed Chromium or Chrome; write .html and print it from any browser"

@@ -19,7 +19,7 @@ from truecal.predictions import border
 from truecal.profile import Tally
 from truecal.types import Float64s, Floats
 
-_WAITING = 32_768  # rows held back until it pays to count them into the cells
+_WAITING = 32_768  # rows held back and counted into the cells together, which is faster
 
 
 @checks.checked
@@ -67,7 +67,7 @@ class Accumulator:
 
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
         """Count in a batch of labels and probabilities, which may be empty. Threads may do so at the same time."""
-        # Once: every look at a tensor costs
+        # Once: each conversion of a tensor takes time
         labels, probs = (
             border.as_array(y_true, "labels"),
             border.as_array(y_prob, "probs"),

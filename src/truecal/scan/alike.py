@@ -10,7 +10,7 @@ from truecal.predictions import readers
 from truecal.scan.columns import Wanted
 from truecal.scan.sources import folder_values, installed, opened
 
-_MOST_PARTS = 100  # that progress is told of
+_MOST_PARTS = 100  # into which a scan is split for its progress
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Part:
     """Files that are read together, and what the names of their folders say of all their rows."""
 
     files: list[str]
-    said: dict[str, str | None]
+    constants: dict[str, str | None]
 
 
 def parts_of(
@@ -38,20 +38,20 @@ def parts_of(
     if not local or (len(files) == 1 and not folder_values(files[0])):
         return [Part(list(files), {})]
     schemas = [_schema(file, engine) for file in files]
-    told = [
+    each = [
         {name: v for name, v in folder_values(f).items() if name in wanted.by and name not in schemas[0]} for f in files
     ]
-    for file, schema, said in zip(files, schemas, told, strict=True):
-        _refuse_unlike(file, [*schema, *said], files[0], list(schemas[0]), wanted)
+    for file, schema, values in zip(files, schemas, each, strict=True):
+        _refuse_unlike(file, [*schema, *values], files[0], list(schemas[0]), wanted)
     if any(schema != schemas[0] for schema in schemas):
-        return [Part([file], said) for file, said in zip(files, told, strict=True)]
+        return [Part([file], values) for file, values in zip(files, each, strict=True)]
     groups: dict[tuple[object, ...], Part] = {}
-    for file, said in zip(files, told, strict=True):
-        groups.setdefault(tuple(said.items()), Part([], said)).files.append(file)
+    for file, values in zip(files, each, strict=True):
+        groups.setdefault(tuple(values.items()), Part([], values)).files.append(file)
     if not apart or engine == "spark" or len(groups) > 1:
         return list(groups.values())
     count = min(len(files), _MOST_PARTS)
-    return [Part(list(files[i * len(files) // count : (i + 1) * len(files) // count]), told[0]) for i in range(count)]
+    return [Part(list(files[i * len(files) // count : (i + 1) * len(files) // count]), each[0]) for i in range(count)]
 
 
 def _schema(file: str, engine: str | None) -> dict[str, Any]:
@@ -61,21 +61,21 @@ def _schema(file: str, engine: str | None) -> dict[str, Any]:
 
 
 def _refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], wanted: Wanted) -> None:
-    here, there = Path(file).name, Path(first).name
+    name, other = Path(file).name, Path(first).name
     try:
-        found = readers.matching(columns, wanted.predictions, "predictions")[0]
+        outputs = readers.matching(columns, wanted.predictions, "predictions")[0]
         readers.matching(columns, [*wanted.needed, *wanted.by], "label, weights and groups")
     except InputError as error:
-        raise FileError(f"{here}: {error}") from error
+        raise FileError(f"{name}: {error}") from error
     expected = readers.matching(firsts, wanted.predictions, "predictions")[0]
-    if found != expected:
+    if outputs != expected:
         raise FileError(
-            f"{here} and {there} have different columns for {wanted.predictions!r} ({len(found)} and {len(expected)}, e.g. "
-            f"{_odd(found, expected)!r}); scan files of one kind at a time"
+            f"{name} and {other} have different columns for {wanted.predictions!r} ({len(outputs)} and {len(expected)}, e.g. "
+            f"{_odd(outputs, expected)!r}); scan files of one kind at a time"
         )
 
 
-def _odd(found: list[str], expected: list[str]) -> str:
+def _odd(columns: list[str], expected: list[str]) -> str:
     """A column that only one of the two has, or the first that is in another place."""
-    only = [name for name in (*found, *expected) if (name in found) != (name in expected)]
-    return only[0] if only else next(a for a, b in zip(found, expected, strict=True) if a != b)
+    only = [name for name in (*columns, *expected) if (name in columns) != (name in expected)]
+    return only[0] if only else next(a for a, b in zip(columns, expected, strict=True) if a != b)

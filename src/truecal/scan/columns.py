@@ -81,33 +81,33 @@ def choose_columns(frame: Any, wanted: Wanted) -> Columns:
     schema = frame.collect_schema()
     names = list(schema)
     label, score = wanted.label, wanted.score
-    found, stars = readers.matching(names, wanted.predictions, "predictions")
+    outputs, stars = readers.matching(names, wanted.predictions, "predictions")
     readers.matching(names, [*wanted.needed, *wanted.by], "label, weights and groups")
-    for name in [*found, *wanted.needed[1:]]:
+    for name in [*outputs, *wanted.needed[1:]]:
         if not (schema[name].is_numeric() or schema[name].is_nested()):
             _refuse_empty(frame)
             raise InputError(
                 f"column {name!r} holds {schema[name]}, not numbers; name the columns of predictions and weights"
             )
     listed = 0
-    if isinstance(schema[found[0]], (nw.List, nw.Array)):
-        listed = _list_length(frame, found)
-    if score is not None and (len(found) > 1 or listed):
+    if isinstance(schema[outputs[0]], (nw.List, nw.Array)):
+        listed = _list_length(frame, outputs)
+    if score is not None and (len(outputs) > 1 or listed):
         raise InputError(
-            f"score={score!r} names {len(found)} columns; name the class probabilities with probs= instead"
+            f"score={score!r} names {len(outputs)} columns; name the class probabilities with probs= instead"
         )
-    count = listed or max(len(found), 2)
+    count = listed or max(len(outputs), 2)
     text = isinstance(schema[label], (nw.String, nw.Categorical, nw.Enum))
-    classes = readers.class_names(found, wanted.predictions, stars, wanted.classes, numeric=not text)
+    classes = readers.class_names(outputs, wanted.predictions, stars, wanted.classes, numeric=not text)
     if classes is None and text:
         _refuse_empty(frame)
         raise InputError(
             f"labels in {label!r} are text; list the classes in order with classes=[...] (--class-names), the positive one last"
         )
-    kinds = [4 if isinstance(schema[name], nw.Float32) else 8 for name in found]
+    kinds = [4 if isinstance(schema[name], nw.Float32) else 8 for name in outputs]
     return Columns(
         label=label,
-        probs=tuple(found),
+        probs=tuple(outputs),
         listed=listed,
         weight=wanted.weights,
         by=wanted.by,
@@ -115,7 +115,7 @@ def choose_columns(frame: Any, wanted: Wanted) -> Columns:
         precision=min(kinds),
         whole_labels=schema[label].is_integer(),
         logits=wanted.logits is not None,
-        given=tuple(found),
+        given=tuple(outputs),
     )
 
 
@@ -125,13 +125,13 @@ def _refuse_empty(frame: Any) -> None:
         raise InputError("the source has no rows; at least one is needed")
 
 
-def _list_length(frame: Any, found: list[str]) -> int:
-    if len(found) > 1:
-        raise InputError(f"{len(found)} list columns match; name one column of lists, or plain columns")
-    first = frame.select(nw.col(found[0]).list.len().alias("length")).head(1).collect()
+def _list_length(frame: Any, outputs: list[str]) -> int:
+    if len(outputs) > 1:
+        raise InputError(f"{len(outputs)} list columns match; name one column of lists, or plain columns")
+    first = frame.select(nw.col(outputs[0]).list.len().alias("length")).head(1).collect()
     if len(first) == 0 or first["length"][0] is None:
         raise InputError(
-            f"column {found[0]!r} starts with nothing, so the number of classes is not known; list them in classes="
+            f"column {outputs[0]!r} starts with nothing, so the number of classes is not known; list them in classes="
         )
     return int(first["length"][0])
 

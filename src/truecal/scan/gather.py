@@ -106,34 +106,34 @@ def _sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision:
 
 def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> int:
     """Raise for rows that fit into no cell, with their number; returns how many were dropped because something was missing."""
-    found = {"missing": 0, **gathered.unfit}
+    unfit = {"missing": 0, **gathered.unfit}
     predictions, low, high = columns.shown, *gathered.extremes
-    if found["missing"] and not drop_null:
+    if unfit["missing"] and not drop_null:
         needed = [predictions, columns.label, *([] if columns.weight is None else [columns.weight])]
         raise InputError(
-            f"{found['missing']} rows have missing values in {' or '.join(needed)}; "
+            f"{unfit['missing']} rows have missing values in {' or '.join(needed)}; "
             "fill them, or leave them out with drop_null=True (--drop-null)"
         )
-    if columns.logits and (found.get("score") or found.get("sum")):
-        bad = found.get("score", 0) + found.get("sum", 0)
+    if columns.logits and (unfit.get("score") or unfit.get("sum")):
+        bad = unfit.get("score", 0) + unfit.get("sum", 0)
         raise InputError(f"{bad} rows of {predictions} are not finite numbers; repair them or select them away")
-    if found.get("score"):
+    if unfit.get("score"):
         raise InputError(
-            f"{found['score']} rows of {predictions} are not in [0, 1] (values from {low:g} to {high:g}); repair them or select "
+            f"{unfit['score']} rows of {predictions} are not in [0, 1] (values from {low:g} to {high:g}); repair them or select "
             "them away (logits must be declared: logits=, --logits)"
         )
-    if found.get("label"):
+    if unfit.get("label"):
         what = f"an index from 0 to {columns.count - 1}" if columns.classes is None else "among the classes"
         raise InputError(
-            f"{found['label']} labels in {columns.label!r} are not {what}; list their names in classes=[...] (--class-names)"
+            f"{unfit['label']} labels in {columns.label!r} are not {what}; list their names in classes=[...] (--class-names)"
         )
-    if found.get("weight"):
+    if unfit.get("weight"):
         raise InputError(
-            f"{found['weight']} weights in {columns.weight!r} are negative or not finite; repair them first"
+            f"{unfit['weight']} weights in {columns.weight!r} are negative or not finite; repair them first"
         )
-    if found.get("sum"):
+    if unfit.get("sum"):
         raise InputError(
-            f"{found['sum']} rows of {predictions} do not sum to 1 (tolerance {border.SUM_TOLERANCE:g}) "
+            f"{unfit['sum']} rows of {predictions} do not sum to 1 (tolerance {border.SUM_TOLERANCE:g}) "
             "or leave [0, 1]; normalise them"
         )
-    return found["missing"]
+    return unfit["missing"]

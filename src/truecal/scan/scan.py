@@ -185,7 +185,7 @@ def _lazy_frames(
     for part in parts_of(files, engine, wanted, apart=progress is not None):
         on_progress(done, len(files))
         lazy, used = opened(part.files, engine)
-        constants = [nw.lit(value, nw.String).alias(name) for name, value in part.said.items()]
+        constants = [nw.lit(value, nw.String).alias(name) for name, value in part.constants.items()]
         yield (lazy.with_columns(*constants) if constants else lazy), used
         done += len(part.files)
     on_progress(done, len(files))

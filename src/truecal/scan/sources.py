@@ -18,7 +18,7 @@ ENGINES = ("polars", "duckdb", "spark", "dask")
 _ENGINE_PACKAGES = ("polars", "duckdb", "_duckdb", "pyspark", "py4j", "dask", "pyarrow", "pandas", "narwhals")
 _MOST_WORDS = 300  # characters of what an engine says
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how that layout writes null
-_READ_AHEAD = 20_000  # rows from which the type of a text column is told
+_READ_AHEAD = 20_000  # rows that decide the type of a text column
 
 
 def is_path(source: object) -> bool:
@@ -29,13 +29,13 @@ def is_path(source: object) -> bool:
 
 def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
     """The files behind paths and patterns, in order. Addresses with a scheme (s3://...) are left to the engine."""
-    found: list[str] = []
+    files: list[str] = []
     if not isinstance(source, (str, Path)) and len(source) == 0:
         raise FileError("no file is named: give a path, a pattern or a list of them")
     for part in [source] if isinstance(source, (str, Path)) else source:
         path = str(part)
         if "://" in path:
-            found.append(path)
+            files.append(path)
             continue
         matches = _inside(Path(path)) if isdir(path) else glob(path, recursive=True) if has_magic(path) else [path]
         matches = [match for match in matches if isfile(match) and not Path(match).name.startswith((".", "_"))]
@@ -43,8 +43,8 @@ def files_of(source: str | Path | Sequence[str | Path]) -> list[str]:
             raise FileError(f"the folder {path} holds no .csv, .jsonl or .parquet file")
         if not matches:
             raise FileError(f"no file matches {path}" if has_magic(path) else f"there is no file {path}")
-        found += sorted(matches)
-    return found
+        files += sorted(matches)
+    return files
 
 
 def _inside(folder: Path) -> list[str]:

@@ -138,7 +138,7 @@ def best_threshold(
     deviations = again[:, same] - at_home[same] + optimism
     thresholds = np.array([_threshold(drawn.centre, int(k)) for k in chosen])
     tails = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(thresholds, tails, method="inverted_cdf")  # between a number and infinity lies nothing
+    low, high = np.quantile(thresholds, tails, method="inverted_cdf")  # no interpolation: an end may be infinite
     spread = Interval(min(float(low), threshold), max(float(high), threshold), level, "bootstrap of the choice")
     answered, errors = float(ladder.answered[0, best]), float(ladder.errors[0, best])
     n = float(ladder.n[0])

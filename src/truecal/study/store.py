@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truecal import checks
-from truecal.errors import FileError, InputError, MissingExtraError
+from truecal.errors import FileError, InputError, extra
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
@@ -85,11 +85,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def polars() -> Any:
     """Polars, on use only."""
-    try:
-        import polars
-    except ImportError as error:
-        raise MissingExtraError.of("polars", "study") from error
-    return polars
+    return extra("polars", "study")
 
 
 @checks.checked

@@ -130,13 +130,13 @@ def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0
             passes = torch.stack([torch.log_softmax(model(part).double(), dim=1) for _ in range(_PASSES)])
             parts.append(torch.logsumexp(passes, dim=0) - math.log(_PASSES))
         model.eval()
-    found: NDArray[np.float32] = torch.cat(parts).float().numpy()
-    return found
+    logits: NDArray[np.float32] = torch.cat(parts).float().numpy()
+    return logits
 
 
 def logits_of(model: Module, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
     """Outputs of the network, shape (n, classes)."""
     with repeatable(), torch.no_grad():
         parts = [model(part) for part in torch.from_numpy(inputs).split(1024)]
-    found: NDArray[np.float32] = torch.cat(parts).numpy()
-    return found
+    logits: NDArray[np.float32] = torch.cat(parts).numpy()
+    return logits

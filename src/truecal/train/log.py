@@ -66,14 +66,14 @@ class CalibrationLog:
         """The calibration error of the batches since the last epoch; adds a record to `rows` and starts anew."""
         if self._seen.rows == 0:
             raise InputError("no batch was handed over since the last epoch; call update(logits, targets) first")
-        found = self._seen.compute(estimator=self.estimator, level=self.level)
-        low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
+        estimate = self._seen.compute(estimator=self.estimator, level=self.level)
+        low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
         accuracy = self._right / self._seen.rows
-        record = {"epoch": len(self.rows) + 1, "n": self._seen.rows, "error": found.value, "low": low, "high": high}
+        record = {"epoch": len(self.rows) + 1, "n": self._seen.rows, "error": estimate.value, "low": low, "high": high}
         self.rows.append({**record, "accuracy": accuracy})
         self._seen.reset()
         self._right = 0
-        return found
+        return estimate
 
     def frame(self) -> dict[str, list[Any]]:
         """The records as columns, for any dataframe."""

@@ -49,9 +49,9 @@ def mixup(
             )
         count = 2 if classes is None else classes
         if bool((targets >= count).any()):
-            said = f"classes={classes}" + (" (binary labels)" if classes is None else "")
+            given = f"classes={classes}" + (" (binary labels)" if classes is None else "")
             raise InputError(
-                f"a target is {int(targets.max())}, which is not below {count}; {said} must fit the logits"
+                f"a target is {int(targets.max())}, which is not below {count}; {given} must fit the logits"
             )
         targets = (targets if classes is None else functional.one_hot(targets.long(), classes)).to(torch.float32)
     return torch.lerp(inputs[order], inputs, share), torch.lerp(targets[order], targets, share)

@@ -48,9 +48,9 @@ def own_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -
     if not isinstance(made, Module):
         raise InputError(f"{path!r} made {type(made).__name__}, not a torch.nn.Module")
     with torch.no_grad():
-        found = tuple(made.eval()(torch.zeros(2, *shape)).shape)
-    if found != (2, classes):
-        raise InputError(f"the network of {path!r} gives outputs of shape {found} for two rows, not (2, {classes})")
+        shape_out = tuple(made.eval()(torch.zeros(2, *shape)).shape)
+    if shape_out != (2, classes):
+        raise InputError(f"the network of {path!r} gives outputs of shape {shape_out} for two rows, not (2, {classes})")
     return made.train()
 
 

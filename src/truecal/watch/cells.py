@@ -131,9 +131,9 @@ class UnitRows:
             if start - self.starts[cuts[-1]] >= rows:
                 cuts.append(unit)
         bounds = [*self.starts[cuts], len(self.scores)]
-        found = []
+        parts_of = []
         for i, first in enumerate(cuts):
             last = cuts[i + 1] if i + 1 < len(cuts) else len(self.starts)
             rows_of = slice(bounds[i], bounds[i + 1])
-            found.append(UnitRows(self.scores[rows_of], self.outcomes[rows_of], self.starts[first:last] - bounds[i]))
-        return found
+            parts_of.append(UnitRows(self.scores[rows_of], self.outcomes[rows_of], self.starts[first:last] - bounds[i]))
+        return parts_of

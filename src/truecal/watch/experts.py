@@ -40,7 +40,7 @@ from truecal.types import Float64s, Indices
 from truecal.watch.cells import Batch, UnitRows, edges
 
 _BINS = 16  # of local experts and of the diagrams
-_LARGEST_TILT = 7.0  # log odds; larger bets ruin themselves on one row
+_LARGEST_TILT = 7.0  # log odds; larger bets lose almost everything on one row
 _LEAST = 1e-6  # of a probability whose log odds are taken
 _ROWS = 4096  # rows of units worked on together
 
@@ -186,9 +186,9 @@ class Experts:
         bins = len(self.cuts) + 1
         code = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(scores)))) * bins + self.bin_of(scores)
         order = np.argsort(code, kind="stable")
-        found, first = np.unique(code[order], return_index=True)
+        codes, first = np.unique(code[order], return_index=True)
         local = np.zeros((len(starts) * bins, len(LOCAL)))
-        local[found] = np.add.reduceat(values[order, _GLOBAL:], first)
+        local[codes] = np.add.reduceat(values[order, _GLOBAL:], first)
         by_span = (self.spans @ local.reshape(len(starts), bins, -1)).reshape(len(starts), -1)
         return np.concatenate([np.add.reduceat(values[:, :_GLOBAL], starts), by_span], axis=1)
 

@@ -1,4 +1,4 @@
-"""What an alarm is about: the region of scores that is off the most, its direction, and whether an offset would mend it.
+"""What an alarm is about: the region of scores that is off the most, its direction, and whether an offset would correct it.
 
 These are descriptions of the rows since the estimated start of the change, not tests: the alarm itself is the test.
 """

@@ -170,7 +170,7 @@ class Watch:
         self, incoming: Incoming, at: str, of: int | Mapping[Any, int] | None, *, late: bool, restart: bool
     ) -> dict[Group, Arrival]:
         """How the batch of every group came."""
-        found = {}
+        arrivals = {}
         for key, batches in incoming.batches.items():
             if key in self._groups and len(self._groups[key].streams) != len(batches):
                 raise InputError("the watch judges every class of its groups, and this batch one score; use one lens")
@@ -183,8 +183,8 @@ class Watch:
                     predicted = None  # of all groups together
             if predicted is not None:
                 checks.whole(predicted, "of", rows)
-            found[key] = Arrival(at, rows, predicted, late, restart)
-        return found
+            arrivals[key] = Arrival(at, rows, predicted, late, restart)
+        return arrivals
 
     # ------------------------------------------------------------------ answers
 

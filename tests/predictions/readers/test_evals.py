@@ -26,14 +26,14 @@ def test_lm_eval_options():
     assert set(reading.preds.columns["model"]) == {"dummy-model"}
     assert set(reading.preds.columns["task"]) == {"toy"}
     assert reading.preds.clusters is None  # every question once
-    assert "log-likelihoods (acc)" in reading.said
+    assert "log-likelihoods (acc)" in reading.summary
 
 
 def test_lm_eval_options_per_character():
     reading = read_file(SAMPLES, Wanted(preset="options-per-character"))
     documents = [json.loads(line) for line in SAMPLES.read_text().splitlines()]
     assert reading.preds.labels.tolist() == [int(d["acc_norm"]) for d in documents]
-    assert "acc_norm" in reading.said
+    assert "acc_norm" in reading.summary
 
 
 def generated(doc, answers, target, score):
@@ -123,7 +123,7 @@ def test_inspect_logs(tmp_path, kind):
         (0.9, 1),
     ]
     assert reading.preds.clusters is not None
-    assert "3 questions as clusters" in reading.said
+    assert "3 questions as clusters" in reading.summary
     assert reading.notes == (
         "1 of 5 answers state no confidence",
         "1 of 5 answers have no score of right or wrong",

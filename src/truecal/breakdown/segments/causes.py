@@ -1,9 +1,9 @@
 """From all significant tests to one row per cause.
 
 One bad segment makes dozens of overlapping ones significant. The test of the largest u is taken as a cause; the scores of its
-segment are mended by a shift of their log odds, piece by piece, and the tests are looked at again. Only what is significant both
-on the scores as they are and on the mended ones is taken next: the first keeps the family-wise error (a segment that looks wrong
-only because a neighbour was mended is never listed), the second keeps the list short.
+segment are corrected by a shift of their log odds, piece by piece, and the tests are looked at again. Only what is significant both
+on the scores as they are and on the corrected ones is taken next: the first keeps the family-wise error (a segment that looks wrong
+only because a neighbour was corrected is never listed), the second keeps the list short.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from truecal.breakdown.segments.tables import Tables
 from truecal.types import Float64s, Indices
 
 MOST = 20  # causes listed
-_PIECES = (4, 64)  # of the scores of a segment, mended one by one ...
+_PIECES = (4, 64)  # of the scores of a segment, corrected one by one ...
 _ROWS_OF_PIECE = 250  # ... each of about so many rows
 _STEPS = 30
 _LARGEST = 30.0  # log odds that a shift starts from
@@ -46,7 +46,7 @@ def find_causes(records: Records, tables: Tables, null: Null, significant: Float
         before = np.unique(tests.segment[open_tests])
         score = mended(records, np.flatnonzero(tables.mask(segment)), score)
         now = _surprises(records, tables, null, score)
-        # Pieces are mended on average only: what is left of a segment is no new cause.
+        # Pieces are corrected on average only: what is left of a segment is no new cause.
         open_tests &= (now >= least) & (tests.segment != segment)
         explains = len(before) - 1 - len(np.intersect1d(before, np.unique(tests.segment[open_tests])))
         causes.append(Cause(test, segment, explains, score))

@@ -6,8 +6,8 @@ shifted gamma variable). Contrasts of regions see errors that cancel in the mean
 
 Price of the search. u = z^2/2 + log|z| - log(N / w) is minus the logarithm of N / w times the tail of a normal variable, N the
 number of tests of the same class (depth of the segment, kind of contrast): Bonferroni within a class, so that the 40 segments of
-single columns do not pay for the 7000 intersections of three. w is the share of the false finds that a class may take: 0.6 for
-segments as a whole, 0.3 for their regions of scores, 0.1 for slopes, each doubled with every column, because segments of more
+single columns are not corrected for the 7000 intersections of three. w is the share of the false finds that a class may take: 0.6
+for segments as a whole, 0.3 for their regions of scores, 0.1 for slopes, each doubled with every column, because segments of more
 columns have fewer rows and their errors stand out less. Weights fixed in advance leave the family-wise error as it is.
 
 Family-wise p. The largest u is compared with the largest u of datasets in which outcomes are redrawn from the scores, one redraw
@@ -312,8 +312,8 @@ def _multipliers(records: Records, draws: int) -> Iterator[NDArray[np.float32]]:
     assert records.unit is not None
     rng = _generator(records)
     for start in range(0, draws, _TOGETHER):
-        some = min(_TOGETHER, draws - start)
-        yield rng.standard_normal((int(records.unit.max()) + 1, some), dtype=np.float32)[records.unit]
+        count = min(_TOGETHER, draws - start)
+        yield rng.standard_normal((int(records.unit.max()) + 1, count), dtype=np.float32)[records.unit]
 
 
 def _generator(records: Records) -> np.random.Generator:

@@ -3,9 +3,9 @@
 import math
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any
 
@@ -14,6 +14,8 @@ import click
 from truecal.cli.answer.formats import FORMATS, Answer, json_text, rendered
 from truecal.errors import FileError, printable
 from truecal.writing import write_whole
+
+Command = Callable[..., Any]
 
 
 class Share(click.FloatRange):
@@ -47,31 +49,63 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(output=Output("json" if as_json else form or "text", out), **options)
 
     option = click.option("--format", "form", type=click.Choice(FORMATS), help="How to answer.  [default: text]")
-    return option(output_options(received))
+    return option(JSON(OUT(received)))
 
 
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--json and --out."""
-    command = click.option(
-        "--out",
-        metavar="FILE",
-        type=click.Path(),
-        help="Write the answer to a file (whole or not at all); - is standard output.",
-    )(command)
-    return json_option(command)
+def bundled(kind: type[Any], name: str, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """A decorator that adds options and passes those that are fields of a dataclass to the command as one value of it."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def called(*arguments: Any, **given: Any) -> Any:
+            parts = {field.name: given.pop(field.name) for field in fields(kind) if field.init}
+            return command(*arguments, **{name: kind(**parts)}, **given)
+
+        wrapped: Command = called
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped
+
+    return decorate
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+@dataclass(frozen=True)
+class JsonReply:
+    """How the answer of a verb is printed."""
+
+    as_json: bool
+    out: str | None = field(default=None, init=False)
+
+    def give(self, kind: str, text: str, record: object = None, **content: object) -> None:
+        """Print the text, or as JSON the record or content, under the name of its kind."""
+        from truecal.report import records
+
+        say(json_text(records.document(kind, record, **content)) if self.as_json else text, self.out)
+
+
+@dataclass(frozen=True)
+class Reply(JsonReply):
+    """The same, or written to a file."""
+
+    out: str | None = None
+
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON document.")
+_WRITTEN = click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
+OUT = click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(),
+    help="Write the answer to a file (whole or not at all); - is standard output.",
+)
+json_option = bundled(JsonReply, "reply", JSON)
+written_option = bundled(JsonReply, "reply", _WRITTEN)
+reply_options = bundled(Reply, "reply", JSON, OUT)
 
 
 def as_typed() -> str:
     """The command as it was typed, for the page that it writes."""
     return shlex.join(["truecal", *sys.argv[1:]])
-
-
-def answer(document: Mapping[str, object], text: str, *, as_json: bool, out: str | None) -> None:
-    """Print the answer, or write it to `out`."""
-    say(json_text(document) if as_json else text, out)
 
 
 def say(text: str, out: str | None) -> None:

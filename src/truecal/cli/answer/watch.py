@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import truecal as tc
 from truecal.cli.answer.formats import json_text, label_text
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.watch import step as steps_of
 
 FORMATS = ("line", "json", "prometheus")
@@ -22,7 +22,7 @@ _METRICS = {
 }
 
 
-def said(form: str, watch: "tc.Watch", steps: "Sequence[steps_of.WatchStep]") -> str:
+def rendered(form: str, watch: "tc.Watch", steps: "Sequence[steps_of.WatchStep]") -> str:
     """The answer after one or several batches."""
     if form == "prometheus":
         return _prometheus(watch)

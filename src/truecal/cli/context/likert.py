@@ -2,12 +2,12 @@
 
 import click
 
-from truecal.cli.answer.output import answer, draw, output_options, working
+import truecal as tc
+from truecal.cli.answer.output import Reply, draw, reply_options, working
 from truecal.cli.context.words import classes_by_word, scale_of
 from truecal.cli.estimators import level_option, seed_option
 from truecal.cli.source import Source, input_options, load
 from truecal.errors import InputError
-from truecal.report import records
 
 
 @click.command()
@@ -22,7 +22,7 @@ from truecal.report import records
 @click.option("--figure", metavar="FILE", type=click.Path(), help="Also draw it (png, svg, pdf).")
 @level_option
 @seed_option
-@output_options
+@reply_options
 @input_options
 def likert(
     source: Source,
@@ -31,8 +31,7 @@ def likert(
     figure: str | None,
     level: float,
     seed: int,
-    as_json: bool,
-    out: str | None,
+    reply: Reply,
 ) -> int:
     """Judge the outputs in FILE as people see them: as words of a scale.
 
@@ -40,7 +39,6 @@ def likert(
 
     Exit 0 if no word is broken, 1 if one is (its frequency lies outside its limits, at --level), 2 if the input cannot be used.
     """
-    import truecal as tc
     from truecal import breakdown
 
     preds = load(source)
@@ -52,10 +50,7 @@ def likert(
         answers = tc.likert(preds, words, of=None if shown is None else known[shown], level=level, rng=seed)
     if figure is not None:
         draw(tc.plot.LikertDisplay.from_report(answers).figure_, figure)
-    rows = answers.frame()
-    content = records.document(
-        "likert", source=source.name, level=level, outside=answers.outside, categories=list(rows)
-    )
     outside = f"\n{answers.outside} outputs are covered by no word" if answers.outside else ""
-    answer(content, f"{answers}{outside}", as_json=as_json, out=out)
+    content = {"source": source.name, "level": level, "outside": answers.outside, "categories": list(answers.frame())}
+    reply.give("likert", f"{answers}{outside}", **content)
     return 1 if any(category.kept is False for category in answers.categories) else 0

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import truecal as tc
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.lens import Lens
     from truecal.select import Selection
 
@@ -51,8 +51,6 @@ def selection_of(select: Sequence[str], classes: Mapping[str, object], kinds: Ma
 
 
 def _selection(word: str, classes: Mapping[str, object], kinds: Mapping[str, str]) -> "Selection":
-    import truecal as tc
-
     name, given = _parts(word)
     if name == "label":
         return tc.by_label(*(classes.get(one, one) for one in given.split(",")))
@@ -102,8 +100,6 @@ def _value(column: str, word: str, kind: str) -> object:
 
 def generalized(distance: str | None, binning: str | None, norm: float | None) -> "tc.GeneralizedECE":
     """The estimator of several probabilities with what was said about it."""
-    import truecal as tc
-
     options: dict[str, Any] = {} if norm is None else {"norm": norm}
     if distance is not None:
         options["distance"] = _distance(distance)
@@ -113,8 +109,6 @@ def generalized(distance: str | None, binning: str | None, norm: float | None) -
 
 
 def _distance(word: str) -> Any:
-    import truecal as tc
-
     name, _, given = word.partition("=")
     if name == "total-variation" and not given:
         return tc.TotalVariation()
@@ -133,8 +127,6 @@ def _distance(word: str) -> Any:
 
 
 def _binning(word: str) -> Any:
-    import truecal as tc
-
     name, _, given = word.partition("=")
     if name == "kd-tree":
         return tc.KDTree(_number(given, "--binning kd-tree=FRACTION")) if given else tc.KDTree()
@@ -152,8 +144,6 @@ def _number(word: str, what: str) -> float:
 
 def grouping_of(file: str, classes: Mapping[str, object]) -> "Lens":
     """The grouping in a JSON file: {"group": ["class", ...], ...}."""
-    import truecal as tc
-
     groups = _json(file, "the grouping")
     if not isinstance(groups, dict) or not all(isinstance(members, list) for members in groups.values()):
         raise FileError(f'{file} must hold one JSON object of lists of classes, such as {{"pet": ["cat", "dog"]}}')

@@ -1,41 +1,19 @@
 """Options of `truecal lab` that travel together: how simulations run, where the answer goes, what is asked."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import truecal as tc
 from truecal import names
-from truecal.cli.answer.output import answer, output_options
+from truecal.cli.answer.output import JSON, OUT, Reply, bundled
 from truecal.cli.estimators import seed_option
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.frame import Frame
 
 world_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
-Command = Callable[..., Any]
-
-
-def bundled(
-    kind: type[Any], name: str, options: Sequence[Callable[[Command], Command]]
-) -> Callable[[Command], Command]:
-    """A decorator that adds options and hands them to the command as one value of a dataclass."""
-
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def called(*arguments: Any, **given: Any) -> Any:
-            parts = {field.name: given.pop(field.name) for field in fields(kind)}
-            return command(*arguments, **{name: kind(**parts)}, **given)
-
-        wrapped: Command = called
-        for option in reversed(options):
-            wrapped = option(wrapped)
-        return wrapped
-
-    return decorate
 
 
 @dataclass(frozen=True)
@@ -48,27 +26,18 @@ class Running:
 
     @property
     def run(self) -> "tc.lab.Run":
-        import truecal as tc
         from truecal import parallel
 
         return tc.lab.Run(self.workers or parallel.cores(), self.cache)
 
 
-@dataclass(frozen=True)
-class Reply:
-    """Where the answer goes, and as what."""
+class TableReply(Reply):
+    """A reply that is a table, perhaps with facts."""
 
-    as_json: bool
-    out: str | None
-
-    def give(self, verb: str, table: "Frame", *, facts: dict[str, Any] | None = None, text: str | None = None) -> None:
+    def table(self, verb: str, table: "Frame", *, facts: dict[str, Any] | None = None, text: str | None = None) -> None:
         """The table, and what is to be said besides; numbers that are missing become null in JSON."""
-        from truecal.report import records
-
         rows = [{key: None if value != value else value for key, value in row.items()} for row in table]
-        content = {**(facts or {}), "rows": rows}
-        shown = table.to_text() if text is None else text
-        answer(records.document(verb, **content), shown, as_json=self.as_json, out=self.out)
+        self.give(verb, table.to_text() if text is None else text, **(facts or {}), rows=rows)
 
 
 @dataclass(frozen=True)
@@ -103,51 +72,33 @@ class Effort:
 running_options = bundled(
     Running,
     "running",
-    (
-        click.option("--workers", type=click.IntRange(1), help="Processes to use. [default: all cores]"),
-        click.option("--cache", metavar="FOLDER", help="Keep finished batches here; a later run takes them up."),
-        seed_option,
-    ),
+    click.option("--workers", type=click.IntRange(1), help="Processes to use. [default: all cores]"),
+    click.option("--cache", metavar="FOLDER", help="Keep finished batches here; a later run takes them up."),
+    seed_option,
 )
-reply_options = bundled(Reply, "reply", (output_options,))
+reply_options = bundled(TableReply, "reply", JSON, OUT)
 question_options = bundled(
     Question,
     "question",
-    (
-        click.option("--error", type=float, default=0.02, show_default=True, help="The true error to be found."),
-        click.option("--target", type=float, default=0.8, show_default=True, help="Wanted probability to find it."),
-        click.option("--alpha", type=float, default=0.05, show_default=True, help="Type I error."),
-        click.option(
-            "--m", type=click.IntRange(2), default=400, show_default=True, help="Simulated datasets per n tried."
-        ),
-    ),
+    click.option("--error", type=float, default=0.02, show_default=True, help="The true error to be found."),
+    click.option("--target", type=float, default=0.8, show_default=True, help="Wanted probability to find it."),
+    click.option("--alpha", type=float, default=0.05, show_default=True, help="Type I error."),
+    click.option("--m", type=click.IntRange(2), default=400, show_default=True, help="Simulated datasets per n tried."),
 )
 metric_options = bundled(
     Metric,
     "metric",
-    (
-        click.option(
-            "--estimator", type=click.Choice(list(names.ESTIMATORS)), default="rank-series", show_default=True
-        ),
-        click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one."),
-        click.option("--norm", metavar="P", help="1 or 2; errors of different norms cannot be compared. [default: 2]"),
-    ),
+    click.option("--estimator", type=click.Choice(list(names.ESTIMATORS)), default="rank-series", show_default=True),
+    click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one."),
+    click.option("--norm", metavar="P", help="1 or 2; errors of different norms cannot be compared. [default: 2]"),
 )
 effort_options = bundled(
     Effort,
     "effort",
-    (
-        click.option(
-            "--full/--quick", default=False, show_default=True, help="As many simulations as the paper, or few."
-        ),
-        click.option("--m", type=click.IntRange(1), help="This many simulated datasets or resamples instead."),
-        click.option(
-            "--folder", default=".", show_default=True, metavar="FOLDER", help="Where the table and figure go."
-        ),
-        click.option(
-            "--format", "table_format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True
-        ),
-    ),
+    click.option("--full/--quick", default=False, show_default=True, help="As many simulations as the paper, or few."),
+    click.option("--m", type=click.IntRange(1), help="This many simulated datasets or resamples instead."),
+    click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where the table and figure go."),
+    click.option("--format", "table_format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True),
 )
 data_option = click.option(
     "--data",

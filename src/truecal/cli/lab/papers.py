@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truecal.cli.lab.options import Effort, Reply, Running, data_option, effort_options, reply_options, running_options
+from truecal.cli.lab.options import (
+    Effort,
+    Running,
+    TableReply,
+    data_option,
+    effort_options,
+    reply_options,
+    running_options,
+)
 from truecal.cli.lab.trials import lab
 from truecal.cli.source import Source, column_options, load
+from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     from truecal.lab.papers import data as inputs
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
 @reply_options
 @column_options
 def paper(
-    source: Source, name: str | None, effort: Effort, data: tuple[str, ...], running: Running, reply: Reply
+    source: Source, name: str | None, effort: Effort, data: tuple[str, ...], running: Running, reply: TableReply
 ) -> None:
     """Do an experiment of a paper again, and write its table and figure; without a name, list the experiments."""
     from truecal.frame import Frame
@@ -33,14 +42,14 @@ def paper(
             {"experiment": known, "quick": entry.quick, "full": entry.full, "data": entry.data}
             for known, entry in every.PAPERS.items()
         ]
-        reply.give("lab paper", Frame.from_records(listed))
+        reply.table("lab paper", Frame.from_records(listed))
         return
     with running.run.kept() as run:
         given = _given(data, source)
         made = every.paper(name, full=effort.full, m=effort.m, data=given, rng=running.seed, run=run)
     written = [str(path) for path in made.write(effort.folder, table_format=effort.table_format)]
     text = f"{made.title}\n\n{made.table.to_text()}\n\nwritten: {', '.join(written)}"
-    reply.give("lab paper", made.table, facts={"title": made.title, "written": written}, text=text)
+    reply.table("lab paper", made.table, facts={"title": made.title, "written": written}, text=text)
 
 
 @lab.command()
@@ -64,7 +73,6 @@ def paper(
 def papers(source: Source, full: bool, part: float, out: str, data: tuple[str, ...], running: Running) -> None:
     """Do every experiment of the papers again and write one page: each numbered item, our number, the printed one, a verdict."""
     from truecal.lab.papers import page as whole
-    from truecal.writing import write_whole
 
     made = whole.run_items(_given(data, source), full=full, part=part, rng=running.seed, run=running.run)
     if not out.endswith(".md"):

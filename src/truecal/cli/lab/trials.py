@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+import truecal as tc
+from truecal.cli.answer.output import bundled
 from truecal.cli.estimators import lens_option, make_estimator, make_lens
 from truecal.cli.lab.options import (
     Metric,
     Question,
-    Reply,
     Running,
-    bundled,
+    TableReply,
     metric_options,
     question_options,
     reply_options,
@@ -21,7 +22,6 @@ from truecal.cli.lab.options import (
 from truecal.cli.source import Source, input_options, load
 
 if TYPE_CHECKING:
-    import truecal as tc
     from truecal.estimate import Estimator
 
 
@@ -39,9 +39,8 @@ def lab() -> None:
 
 @lab.command()
 @reply_options
-def worlds(reply: Reply) -> None:
+def worlds(reply: TableReply) -> None:
     """List the papers' worlds with their true errors."""
-    import truecal as tc
     from truecal.frame import Frame
 
     records = [
@@ -54,16 +53,15 @@ def worlds(reply: Reply) -> None:
         }
         for name, world in tc.lab.PAPER_WORLDS.items()
     ]
-    reply.give("lab worlds", Frame.from_records(records))
+    reply.table("lab worlds", Frame.from_records(records))
 
 
 @lab.command()
 @lens_option
 @reply_options
 @input_options
-def fit(source: Source, lens: str, reply: Reply) -> None:
+def fit(source: Source, lens: str, reply: TableReply) -> None:
     """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
-    import truecal as tc
     from truecal.frame import Frame
 
     fitted = _fit(source, lens)
@@ -88,7 +86,7 @@ def fit(source: Source, lens: str, reply: Reply) -> None:
         "ece_simulated_std": check.simulated_std,
     }
     text = "\n".join(f"{name:<18} {value:.6g}" for name, value in facts.items())
-    reply.give("lab fit", table, facts=facts, text=f"{text}\n\n{table.to_text()}")
+    reply.table("lab fit", table, facts=facts, text=f"{text}\n\n{table.to_text()}")
 
 
 @lab.command()
@@ -98,10 +96,8 @@ def fit(source: Source, lens: str, reply: Reply) -> None:
 @running_options
 @reply_options
 @input_options
-def bias(source: Source, n: int | None, m: int, lens: str, running: Running, reply: Reply) -> None:
+def bias(source: Source, n: int | None, m: int, lens: str, running: Running, reply: TableReply) -> None:
     """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
-    import truecal as tc
-
     preds = load(source)
     result = tc.lab.how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=running.seed, run=running.run)
     facts = {
@@ -111,7 +107,7 @@ def bias(source: Source, n: int | None, m: int, lens: str, running: Running, rep
         "ece_simulated": result.goodness.simulated,
         "ece_simulated_std": result.goodness.simulated_std,
     }
-    reply.give("lab bias", result.table, facts=facts, text=str(result))
+    reply.table("lab bias", result.table, facts=facts, text=str(result))
 
 
 @lab.command()
@@ -129,7 +125,7 @@ def power(
     world: str | None,
     lens: str,
     running: Running,
-    reply: Reply,
+    reply: TableReply,
 ) -> None:
     """How many rows does it take to find an error of this size?
 
@@ -137,7 +133,6 @@ def power(
     uniform and P(y) = c^d, as in Roelofs et al., section 5.4. The error is in the norm of the estimator (--norm): the same curve
     has a smaller error in norm 1 than in norm 2, so only powers of one norm can be compared.
     """
-    import truecal as tc
     from truecal.frame import Frame
 
     given = bool(source.file)
@@ -156,7 +151,7 @@ def power(
         f"from about n = {needed.n} rows on ({metric.estimator})"
     )
     facts = {"n": needed.n, **asked, "estimator": metric.estimator, "norm": estimator.power_norm}
-    reply.give("lab power", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
+    reply.table("lab power", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
 
 
 def _in_norm(metric: Metric) -> "Estimator":
@@ -188,26 +183,24 @@ class _Atlas:
 _atlas = bundled(
     _Atlas,
     "wanted",
-    (
-        click.option(
-            "--full/--quick",
-            default=False,
-            show_default=True,
-            help="Every door and size, or a few doors and 20 datasets.",
-        ),
-        click.option(
-            "--peers", is_flag=True, help="Intervals of other installed packages as well (few datasets, n <= 1000)."
-        ),
-        click.option("--door", "doors", multiple=True, metavar="NAME", help="Only this door; may be repeated."),
-        click.option("--n", "sizes", type=click.IntRange(2), multiple=True, help="Rows of a dataset; may be repeated."),
-        click.option(
-            "--m",
-            type=click.IntRange(2),
-            help="Datasets per world and n, instead of 200 or 20; slow doors have a share.",
-        ),
-        click.option("--table", metavar="FILE", help="Put the tables between the marks of this document."),
-        click.option("--page", metavar="FILE", help="Write the page: worlds by doors, coloured by coverage."),
+    click.option(
+        "--full/--quick",
+        default=False,
+        show_default=True,
+        help="Every door and size, or a few doors and 20 datasets.",
     ),
+    click.option(
+        "--peers", is_flag=True, help="Intervals of other installed packages as well (few datasets, n <= 1000)."
+    ),
+    click.option("--door", "doors", multiple=True, metavar="NAME", help="Only this door; may be repeated."),
+    click.option("--n", "sizes", type=click.IntRange(2), multiple=True, help="Rows of a dataset; may be repeated."),
+    click.option(
+        "--m",
+        type=click.IntRange(2),
+        help="Datasets per world and n, instead of 200 or 20; slow doors have a share.",
+    ),
+    click.option("--table", metavar="FILE", help="Put the tables between the marks of this document."),
+    click.option("--page", metavar="FILE", help="Write the page: worlds by doors, coloured by coverage."),
 )
 
 
@@ -215,7 +208,7 @@ _atlas = bundled(
 @_atlas
 @running_options
 @reply_options
-def coverage(wanted: _Atlas, running: Running, reply: Reply) -> None:
+def coverage(wanted: _Atlas, running: Running, reply: TableReply) -> None:
     """How often does each statement hold: intervals, tests and promises, in worlds whose truth is known?
 
     Five groups of ten worlds of one score (fitted to real networks, the same recalibrated and nearly so, others, hard ones) and
@@ -247,11 +240,10 @@ def coverage(wanted: _Atlas, running: Running, reply: Reply) -> None:
 
         page.write_atlas(cells, wanted.page)
     facts = {"n": list(n), "m": datasets}
-    reply.give("lab coverage", summary.cell_table(cells), facts=facts, text=summary.summary(cells).to_text())
+    reply.table("lab coverage", summary.cell_table(cells), facts=facts, text=summary.summary(cells).to_text())
 
 
 def _fit(source: Source, lens: str) -> "tc.lab.WorldFit":
-    import truecal as tc
     from truecal.lens import default_lens
 
     preds = load(source)

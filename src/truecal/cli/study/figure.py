@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from truecal.cli.answer.output import answer, working
+import truecal as tc
+from truecal.cli.answer.output import JsonReply, working, written_option
 from truecal.errors import InputError
 from truecal.writing import write_whole
 
@@ -44,21 +45,19 @@ _NAMES = {
     help="A point from elsewhere, in figures 1 and 2 before recalibration; may be given several times.",
 )
 @click.option("--numbers", metavar="FILE", help="Also write the numbers drawn: .csv or .parquet.")
-@click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
+@written_option
 def figure(
     name: str,
     store: str,
     out: str | None,
     numbers: str | None,
-    as_json: bool,
+    reply: JsonReply,
     models: tuple[str, ...],
     external: tuple[tuple[str, float, float], ...],
     **chosen: str | None,
 ) -> None:
     """Draw a figure of Minderer et al. (2021) from the numbers in STORE."""
-    import truecal as tc
     import truecal.plot.study as pictures
-    from truecal.report import records
 
     held = tc.study.Store(store)
     points = tuple(pictures.External(*point) for point in external)
@@ -82,8 +81,8 @@ def figure(
             frame = drawn.frame()
             write_whole(numbers, getattr(frame, "write_parquet" if numbers.endswith(".parquet") else "write_csv"))
     lines = [f"wrote {path}" for path in written.values()]
-    content = records.document("study-figure", store=store, written=written, notes=notes)
-    answer(content, "\n".join([*lines, *(f"note: {note}" for note in notes)]), as_json=as_json, out=None)
+    text = "\n".join([*lines, *(f"note: {note}" for note in notes)])
+    reply.give("study-figure", text, store=store, written=written, notes=notes)
 
 
 def _save(drawn: Any, target: Path) -> None:

@@ -2,7 +2,8 @@
 
 import click
 
-from truecal.cli.answer.output import answer, json_option, working
+import truecal as tc
+from truecal.cli.answer.output import JsonReply, json_option, working
 
 
 @click.command("import")
@@ -28,7 +29,7 @@ def import_(
     diagrams: str | None,
     about: str | None,
     name: str | None,
-    as_json: bool,
+    reply: JsonReply,
 ) -> None:
     """Make a store of numbers that were measured elsewhere, from TABLE (.csv, .csv.gz, .zip or .parquet).
 
@@ -38,9 +39,6 @@ def import_(
     truecal study import calibration_data.zip --preset revisiting-calibration --out store
     truecal study import runs.csv --mapping runs.yaml --out store
     """
-    import truecal as tc
-    from truecal.report import records
-
     with working("reading the table"):
         store = tc.study.import_table(
             table, out, preset=preset, mapping=mapping, diagrams=diagrams, about=about, name=name
@@ -48,11 +46,9 @@ def import_(
     frame, meta = store.frame(), store.meta()
     counts = {what: frame[column].n_unique() for what, column in (("models", "model"), ("datasets", "dataset"))}
     notes = meta["study"]["notes"]
-    content = records.document(
-        "study-import", store=out, numbers=frame.height, diagrams=store.diagrams().height, notes=notes, **counts
-    )
+    content = {"numbers": frame.height, "diagrams": store.diagrams().height, "notes": notes, **counts}
     text = (
         f"{meta['name']}: {counts['models']} models, {counts['datasets']} datasets, {frame.height:,} numbers in {out}"
     )
     lines = [text, *(f"note: {note}" for note in notes), f"look at them with: truecal study page {out}"]
-    answer(content, "\n".join(lines), as_json=as_json, out=None)
+    reply.give("study-import", "\n".join(lines), store=out, **content)

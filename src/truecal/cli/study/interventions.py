@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+import truecal as tc
 from truecal import parallel
-from truecal.cli.answer.output import answer, output_options
+from truecal.cli.answer.output import Reply, reply_options
 from truecal.errors import InputError, MissingExtraError
 from truecal.writing import write_whole
 
@@ -27,10 +28,8 @@ _NEEDED = {
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes to train in; they change no number. [default: all cores]"
 )
-@output_options
-def interventions(
-    config: str | None, example: bool, folder: str | None, workers: int | None, as_json: bool, out: str | None
-) -> None:
+@reply_options
+def interventions(config: str | None, example: bool, folder: str | None, workers: int | None, reply: Reply) -> None:
     """Compare what is done while training (label smoothing, mixup, focal loss) with what is done after it.
 
     Strengths are chosen on validation rows by the usual error of the top class; then test rows are judged by that error, by top k,
@@ -48,9 +47,7 @@ def interventions(
     target = Path(folder or "interventions")
     if example == (config is not None):
         raise InputError("give a configuration file, or --example to have one written and run; one of the two")
-    import truecal as tc
     import truecal.plot.study as pictures
-    from truecal.report import records
     from truecal.report.study import interventions as page
 
     path = _example(target) if example else Path(str(config))
@@ -75,7 +72,7 @@ def interventions(
     }
     files = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(figures)} figures"
     words = f"{comparison.text()}\n\nwritten to {target}: {files}"
-    answer(records.document("study interventions", **content), words, as_json=as_json, out=out)
+    reply.give("study interventions", words, **content)
 
 
 def _example(folder: Path) -> Path:

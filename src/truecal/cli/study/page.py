@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+import truecal as tc
 from truecal import parallel
-from truecal.cli.answer.output import answer, as_typed, working
+from truecal.cli.answer.output import JsonReply, as_typed, working, written_option
 
 
 @click.command()
@@ -19,21 +20,18 @@ from truecal.cli.answer.output import answer, as_typed, working
     help="How large the page may be; what does not fit is left out, the least asked for first.",
 )
 @click.option("--out", metavar="FILE", default="study.html", show_default=True, help="Where to write the page.")
-@click.option("--json", "as_json", is_flag=True, help="Say what was written as one JSON document.")
-def page(store: str, title: str | None, megabytes: float, out: str, as_json: bool) -> None:
+@written_option
+def page(store: str, title: str | None, megabytes: float, out: str, reply: JsonReply) -> None:
     """Write a self-contained HTML page that explores the results in STORE.
 
     Calibration against error with the Pareto front, for every metric, dataset, severity and recalibrator; a reliability diagram of
     every model; the analyses of the study; and whether the ranking is supported by the intervals. The page opens offline.
     """
-    import truecal as tc
-    from truecal.report import records
-
     with working("gathering the numbers"):
         path = tc.report_study(store, out, title=title, megabytes=megabytes, command=as_typed())
     size = path.stat().st_size
-    content = records.document("study-page-written", store=store, path=str(path), bytes=size)
-    answer(content, f"wrote {path} ({size / 1e6:.1f} MB)", as_json=as_json, out=None)
+    words = f"wrote {path} ({size / 1e6:.1f} MB)"
+    reply.give("study-page-written", words, store=store, path=str(path), bytes=size)
 
 
 @click.command()
@@ -47,8 +45,6 @@ def example(folder: str, quick: bool, workers: int) -> None:
 
     Stop it at any moment and start it again: what is there is not made again.
     """
-    import truecal as tc
-
     root = Path(folder)
     with parallel.progress_bar("training") as progress:
         file = tc.study.make_example(root, quick=quick, workers=workers, progress=progress)

@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
+import truecal as tc
 from truecal import parallel
-from truecal.cli.answer.output import answer, json_option, number, output_options, table, working
+from truecal.cli.answer.output import JsonReply, Reply, json_option, number, reply_options, table, working
 from truecal.errors import InputError
+from truecal.writing import write_whole
 
 # Verb -> (module, function, one line for --help): their modules load on use only.
 _ELSEWHERE = {
@@ -63,15 +65,12 @@ def study() -> None:
 @click.option("--skip-broken", is_flag=True, help="Leave out files that cannot be read or do not fit, and list them.")
 @click.option("--check", is_flag=True, help="Only look at the study and its files; evaluate nothing.")
 @json_option
-def run(file: str, store: str | None, workers: int | None, skip_broken: bool, check: bool, as_json: bool) -> None:
+def run(file: str, store: str | None, workers: int | None, skip_broken: bool, check: bool, reply: JsonReply) -> None:
     """Evaluate every prediction file of a study and keep the numbers in a store.
 
     Stop it at any moment and start it again: finished files are skipped. Several runs, on several hosts, may share a store.
     Everything that is wrong with the study or its files is listed before anything is evaluated.
     """
-    import truecal as tc
-    from truecal.report import records
-
     with working("looking at the files"):
         spec = tc.study.Study.read(file, skip_broken=skip_broken)
     folder = store or str(Path(file).with_suffix(".store"))
@@ -79,7 +78,7 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
     what = f"{spec.name}: {_many(len(spec.models), 'model')}, {_many(len(spec), 'prediction file')}"
     if check:
         text = "\n".join([f"{what}, no problems" if not spec.broken else f"{what} can be used", *_skipped(spec.broken)])
-        answer(records.document("study-check", **facts, broken=spec.broken), text, as_json=as_json, out=None)
+        reply.give("study-check", text, **facts, broken=spec.broken)
         return
     held = tc.study.Store(folder)
     try:
@@ -94,8 +93,7 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
     broken = held.meta().get("broken") or {}
     lines = [f"{what}, {numbers} numbers in {folder}", *_skipped(broken)]
     text = "\n".join([*lines, f"look at them with: truecal study show {folder}"])
-    content = records.document("study-run", **facts, store=folder, numbers=numbers, broken=broken)
-    answer(content, text, as_json=as_json, out=None)
+    reply.give("study-run", text, **facts, store=folder, numbers=numbers, broken=broken)
 
 
 def _skipped(broken: Mapping[str, str]) -> list[str]:
@@ -118,23 +116,17 @@ _STORE = click.argument("store", metavar="STORE")
 @click.option("--recalibrator", default="none", show_default=True, metavar="NAME", help="After this recalibrator.")
 @click.option("--lens", default="top-label", show_default=True, metavar="LENS", help="What is judged.")
 @click.option("--selection", default="all", show_default=True, metavar="NAME", help="Which rows.")
-@output_options
-def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen: Any) -> None:
+@reply_options
+def show(store: str, sort: str | None, reply: Reply, **chosen: Any) -> None:
     """Models side by side, best first, averaged over seeds.
 
     Models are compared in pairs on the same rows, with Holm's correction; two models that share no group are told apart.
     """
-    import truecal as tc
-    from truecal.report import records
-
     held = tc.study.Store(store)
     names = list(dict.fromkeys([*([sort] if sort else []), *chosen.pop("metrics")]))
     ranking = tc.study.rank(held, metrics=names, datasets=chosen.pop("datasets"), **chosen)
     waiting = len(held.jobs()) - len(held.done())
     notes = [*ranking.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
-    content = records.document(
-        "study-show", store=store, sort=ranking.metrics[0], results=ranking.records(), notes=notes
-    )
     paired = any(row.groups for row in ranking.rows)
     head = ["model", "dataset", *(["group"] if paired else []), *ranking.metrics]
     rows = [
@@ -142,7 +134,8 @@ def show(store: str, sort: str | None, as_json: bool, out: str | None, **chosen:
         for row in ranking.rows
     ]
     text = table(head, rows, title=f"{held.meta()['name']}, by {ranking.metrics[0]}")
-    answer(content, "\n".join([text, *(f"note: {note}" for note in notes)]), as_json=as_json, out=out)
+    text = "\n".join([text, *(f"note: {note}" for note in notes)])
+    reply.give("study-show", text, store=store, sort=ranking.metrics[0], results=ranking.records(), notes=notes)
 
 
 def _group(numbers: Sequence[int]) -> str:
@@ -165,9 +158,6 @@ def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str
 @click.option("--diagrams", is_flag=True, help="The bins of the reliability diagrams instead.")
 def export(store: str, out: str, diagrams: bool) -> None:
     """Write every number of the finished files to one table, one number per row."""
-    import truecal as tc
-    from truecal.writing import write_whole
-
     writer = {".csv": "write_csv", ".parquet": "write_parquet", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson"}
     kind = writer.get(Path(out).suffix.lower())
     if kind is None:
@@ -181,11 +171,7 @@ def export(store: str, out: str, diagrams: bool) -> None:
 @study.command()
 @_STORE
 @json_option
-def collect(store: str, as_json: bool) -> None:
+def collect(store: str, reply: JsonReply) -> None:
     """Remove numbers of files and options that have changed since, and what killed runs left."""
-    import truecal as tc
-    from truecal.report import records
-
     files, size = tc.study.Store(store).collect()
-    content = records.document("study-collect", store=store, files=files, bytes=size)
-    answer(content, f"removed {files} files, {size / 1e6:.1f} MB", as_json=as_json, out=None)
+    reply.give("study-collect", f"removed {files} files, {size / 1e6:.1f} MB", store=store, files=files, bytes=size)

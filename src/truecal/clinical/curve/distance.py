@@ -69,11 +69,11 @@ def distances(gap: Float64s, weights: Float64s) -> Float64s:
     order = np.argsort(size, axis=-1)
     ranked = np.take_along_axis(size, order, axis=-1)
     reached = np.cumsum(weight[order], axis=-1)
-    found = [size @ weight]
+    measures = [size @ weight]
     for share in (0.5, 0.9):
         place = np.minimum((reached < share * (1 - 1e-12)).sum(axis=-1), size.shape[-1] - 1)
-        found.append(np.take_along_axis(ranked, place[..., None], axis=-1)[..., 0])
-    return np.stack([*found, ranked[..., -1]])
+        measures.append(np.take_along_axis(ranked, place[..., None], axis=-1)[..., 0])
+    return np.stack([*measures, ranked[..., -1]])
 
 
 def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.random.Generator) -> CurveDistance:
@@ -100,7 +100,7 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
     through = curve.through(points)
     gaps, gap = through(tried) - points, through(curve.parameters[None]) - points
     chance = _steps(len(noise), rng)
-    found = []
+    each = []
     for v, distance in zip(value, _DISTANCES, strict=True):
         exact, place = _nearest(distance.of(gaps), far)
         truths = np.vstack([curve.calibrated, tried[place]])
@@ -110,8 +110,8 @@ def curve_distance(cohort: Cohort, curve: SplineCurve, level: float, rng: np.ran
             heavier = _heavier(chance, curve, near) if distance.tail else 1.0
             return distance.of(through(truths[i] + heavier * errors(truths[i])) - points)
 
-        found.append(_invert(float(v), float(distance.of(gap)[0]), exact, drawn, distance.spent * (1 - level), level))
-    ici, e50, e90, emax = found
+        each.append(_invert(float(v), float(distance.of(gap)[0]), exact, drawn, distance.spent * (1 - level), level))
+    ici, e50, e90, emax = each
     # the largest distance is not below the 90th percentile
     return CurveDistance(ici, e50, e90, replace(emax, low=min(max(emax.low, e90.low), emax.value)))
 
@@ -122,7 +122,7 @@ def _tried(curve: SplineCurve, covariance: Float64s, rng: np.random.Generator) -
     step = curve.parameters - curve.calibrated
     root = estimate.symmetric_root(covariance)
     standard = np.linalg.pinv(root, rcond=1e-6, hermitian=True)
-    # within the span of the covariance: what the rows leave open in no way is not tried in other ways
+    # within the span of the covariance: directions without variance are not tried
     direction = rng.standard_normal((_TRIED, len(root))) @ (root @ standard)
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     size = rng.uniform(0, _FARTHEST, _TRIED) * (rng.random(_TRIED) < 0.9)

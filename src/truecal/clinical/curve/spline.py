@@ -17,7 +17,7 @@ _PLACES = {
     4: (0.05, 0.35, 0.65, 0.95),
     5: (0.05, 0.275, 0.50, 0.725, 0.95),
 }
-_ENOUGH = {5: 100, 4: 50, 3: 25}  # events and non-events that pay for so many knots; fewer give a straight line
+_ENOUGH = {5: 100, 4: 50, 3: 25}  # events and non-events that allow so many knots; fewer give a straight line
 _FEW = 5  # as many different scores or fewer have one rate each, and no spline
 
 
@@ -111,7 +111,7 @@ def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
 
 
 def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
-    """The curve of a cohort; without `knots` as many as its events and non-events pay for: 5 from 100, 4 from 50, 3 from 25 of
+    """The curve of a cohort; without `knots` as many as its events and non-events allow: 5 from 100, 4 from 50, 3 from 25 of
     each, else a straight line. Where the outcomes are separated along the spline, fewer knots are tried."""
     heavy = cohort.weights > 0
     inner = (cohort.scores > 0) & (cohort.scores < 1)
@@ -130,7 +130,7 @@ def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
 
 
 def affordable_knots(cohort: Cohort) -> int:
-    """How many knots its events and non-events pay for; 2 are those of a straight line."""
+    """How many knots its events and non-events allow; 2 are those of a straight line."""
     fewest = min(cohort.events, cohort.rows - cohort.events)
     return next((k for k, need in _ENOUGH.items() if fewest >= need), 2)
 
@@ -142,8 +142,8 @@ def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
     order = np.argsort(z, kind="stable")
     reached = np.cumsum(weight[order])
     places = np.searchsorted(reached, np.array(_PLACES[count]) * reached[-1] * (1 - 1e-12))
-    found = np.unique(z[order[np.minimum(places, len(z) - 1)]])
-    return found if len(found) > 2 else np.array([])
+    knots = np.unique(z[order[np.minimum(places, len(z) - 1)]])
+    return knots if len(knots) > 2 else np.array([])
 
 
 def _with_cells(cohort: Cohort, cells: Float64s, fit: logistic.LogisticFit | None, knots: Float64s) -> SplineCurve:

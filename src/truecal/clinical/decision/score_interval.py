@@ -39,11 +39,11 @@ def values_of(odds: Float64s, *values: float | Float64s) -> Float64s:
 def _independent(cohort: Cohort, deviations: Float64s, variance: Float64s) -> Float64s:
     """How many independent rows would give each mean the variance it has over patients; not more than there are rows, unless the
     prevalence is known."""
-    found = (cohort.reactions(deviations) ** 2).sum(axis=0)
+    size = (cohort.reactions(deviations) ** 2).sum(axis=0)
     if cohort.stratified:
-        return np.divide(variance, found, out=np.full(len(found), np.inf), where=found > 1e-30)
+        return np.divide(variance, size, out=np.full(len(size), np.inf), where=size > 1e-30)
     most = cohort.rows if cohort.counted else cohort.weights.sum() ** 2 / (cohort.weights**2).sum()
-    known = np.divide(variance, found, out=np.full(len(found), float(min(cohort.patients, most))), where=found > 1e-30)
+    known = np.divide(variance, size, out=np.full(len(size), float(min(cohort.patients, most))), where=size > 1e-30)
     return np.minimum(known, most)
 
 

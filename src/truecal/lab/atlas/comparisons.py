@@ -8,8 +8,7 @@ import numpy as np
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.lab.atlas.door import Door, Trials
-from truecal.lab.atlas.one_score import LEVEL
+from truecal.lab.atlas.door import LEVEL, Door, Trials, interval_door
 from truecal.lab.worlds.curves import Identity
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
@@ -35,12 +34,12 @@ def _compared(design: str, world: World, n: int, m: int, rng: np.random.Generato
     if other is None:
         return None
     truth = world.true_error(2) - other.true_error(2)
-    low, high = np.empty(m), np.empty(m)
+    intervals = []
     for i in range(m):
         a, b, options = _two(design, world, other, n, rng)
-        found = tc.uncertainty.compare(a, b, level=LEVEL, resamples=_RESAMPLES, rng=i, **options)
-        low[i], high[i] = float(found.interval.low), float(found.interval.high)
-    return Trials.of_intervals(low, high, truth)
+        comparison = tc.uncertainty.compare(a, b, level=LEVEL, resamples=_RESAMPLES, rng=i, **options)
+        intervals.append(comparison.interval)
+    return Trials.of_each(intervals, truth)
 
 
 def _two(
@@ -53,8 +52,8 @@ def _two(
     first, second = rng.random(n), rng.random(n)
     if design == "clusters":
         cluster = np.arange(n) % _CLUSTERS
-        luck = np.where(rng.random(n) < _ALIKE, rng.random(_CLUSTERS)[cluster], first)
-        return _preds(shown, luck < rates, clusters=cluster), _preds(again, luck < rates, clusters=cluster), {}
+        uniform = np.where(rng.random(n) < _ALIKE, rng.random(_CLUSTERS)[cluster], first)
+        return _preds(shown, uniform < rates, clusters=cluster), _preds(again, uniform < rates, clusters=cluster), {}
     if design == "own labels":
         return _preds(shown, first < rates), _preds(again, second < rates), {}
     if design == "unpaired":
@@ -74,6 +73,6 @@ def _preds(scores: Array, outcomes: Any, **given: Any) -> tc.Predictions:
 
 _SHARE = {"paired": 0.1, "key": 0.05, "own labels": 0.05, "unpaired": 0.05, "clusters": 0.05}
 COMPARISON_DOORS: tuple[Door, ...] = tuple(
-    Door(f"compare, {design}", "interval", LEVEL, partial(_compared, design), share, 10_000, 300, promised=0.84)
+    interval_door(f"compare, {design}", partial(_compared, design), share, 10_000, 300, promised=0.84)
     for design, share in _SHARE.items()
 )

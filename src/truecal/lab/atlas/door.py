@@ -1,16 +1,19 @@
 """A door: a statement that truecal makes about one dataset, and how it is held against the truth."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from truecal.estimate import Interval
 from truecal.lab.atlas.worlds import atlas_worlds
 from truecal.lab.worlds.quadrature import Array
 
 Kind = Literal["interval", "test", "promise"]
+LEVEL = 0.9
+ALPHA = 0.05
 ROUNDING = 1e-9  # of a truth found by quadrature
 
 
@@ -31,6 +34,19 @@ class Trials:
     def of_intervals(cls, low: Array, high: Array, truth: Array | float) -> "Trials":
         above, below = low > np.asarray(truth) + ROUNDING, high < np.asarray(truth) - ROUNDING
         return cls(above, below, high - low, float(np.mean(truth)))
+
+    @classmethod
+    def of_each(cls, intervals: Iterable[Interval | None], truth: Array | float) -> "Trials":
+        """The intervals of datasets, alone or in batches; those that could not be stated are left out."""
+        stated = [interval for interval in intervals if interval is not None]
+        low, high = (np.concatenate([np.atleast_1d(getattr(i, end)) for i in stated]) for end in ("low", "high"))
+        return cls.of_intervals(low, high, truth)
+
+    @classmethod
+    def of_tests(cls, p_values: Iterable[Any], alpha: float, truth: float = 0.0) -> "Trials":
+        """Tests of a statement that holds, of datasets alone or in batches: false where p is at most alpha."""
+        p = np.concatenate([np.atleast_1d(value) for value in p_values])
+        return cls.of_verdicts(p <= alpha, truth)
 
     @classmethod
     def of_verdicts(cls, false: npt.ArrayLike, truth: float = 0.0) -> "Trials":
@@ -66,6 +82,16 @@ class Door:
     def least(self) -> float:
         """What the worst world must reach: coverage at least this, or a rate of false statements at most this."""
         return self.stated if self.promised is None else self.promised
+
+
+def interval_door(name: str, judge: Judge, *sizes: float, **more: Any) -> Door:
+    """A door that states an interval at the level of the atlas."""
+    return Door(name, "interval", LEVEL, judge, *sizes, **more)  # type: ignore[arg-type]
+
+
+def test_door(name: str, judge: Judge, *sizes: float, **more: Any) -> Door:
+    """A door that tests at the type I error of the atlas."""
+    return Door(name, "test", ALPHA, judge, *sizes, **more)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """Doors on many classes: the class-wise error, and binned errors of several probabilities at once."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 import truecal as tc
-from truecal.lab.atlas.door import Door, Trials
-from truecal.lab.atlas.one_score import LEVEL
-from truecal.lab.atlas.verdicts import ALPHA
+from truecal.lab.atlas.door import ALPHA, LEVEL, Door, Trials, interval_door, test_door
 from truecal.lab.atlas.worlds import ClassWorld, class_worlds
 from truecal.lab.worlds.quadrature import Array
 from truecal.lens import Lens
@@ -27,8 +26,11 @@ def _lens(seen: str, classes: int) -> Lens | None:
     return tc.Canonical()
 
 
-def _preds(outputs: Array, labels: np.ndarray) -> tc.Predictions:
-    return tc.Predictions.from_probs(outputs, labels)
+def _datasets(world: ClassWorld, n: int, m: int, rng: np.random.Generator) -> Iterator[tuple[tc.Predictions, Array]]:
+    """Predictions, and the true rates of all classes."""
+    for _ in range(m):
+        outputs, labels, rates = world.draw(n, rng)
+        yield tc.Predictions.from_probs(outputs, labels), rates
 
 
 def _generalized(seen: str, world: ClassWorld, n: int, m: int, rng: np.random.Generator) -> Trials | None:
@@ -36,21 +38,15 @@ def _generalized(seen: str, world: ClassWorld, n: int, m: int, rng: np.random.Ge
     lens = _lens(seen, world.classes)
     if lens is None:
         return None
-    low, high, truth = np.empty(m), np.empty(m), np.empty(m)
-    for i in range(m):
-        outputs, labels, rates = world.draw(n, rng)
+    intervals, truth = [], []
+    for i, (preds, rates) in enumerate(_datasets(world, n, m, rng)):
         estimator = tc.GeneralizedECE(lens=lens, level=LEVEL, rng=i)
-        preds = _preds(outputs, labels)
-        estimate = estimator(preds)
-        assert estimate.interval is not None
-        low[i], high[i] = float(estimate.interval.low), float(estimate.interval.high)
-        truth[i] = _bin_error(estimator, lens, preds, rates, rng)
-    return Trials.of_intervals(low, high, truth)
+        intervals.append(estimator(preds).interval)
+        truth.append(_bin_error(estimator, lens, preds, rates))
+    return Trials.of_each(intervals, np.array(truth))
 
 
-def _bin_error(
-    estimator: tc.GeneralizedECE, lens: Lens, preds: tc.Predictions, rates: Array, rng: np.random.Generator
-) -> float:
+def _bin_error(estimator: tc.GeneralizedECE, lens: Lens, preds: tc.Predictions, rates: Array) -> float:
     """The distance of mean outputs and mean true rates over the estimator's bins.
 
     True rates are seen through the lens one label at a time: of K copies of the data with label k, weighted by its rate, the mean
@@ -77,23 +73,20 @@ def _bin_error(
 def _generalized_test(world: ClassWorld, n: int, m: int, rng: np.random.Generator) -> Trials | None:
     if world.exponent != 1:
         return None
-    false = []
-    for i in range(m):
-        outputs, labels, _ = world.draw(n, rng)
-        p = tc.GeneralizedECE(level=0.95, rng=i)(_preds(outputs, labels)).p_value
-        assert p is not None
-        false.append(float(p) <= ALPHA)
-    return Trials.of_verdicts(false)
+    datasets = enumerate(_datasets(world, n, m, rng))
+    return Trials.of_tests((tc.GeneralizedECE(level=0.95, rng=i)(preds).p_value for i, (preds, _) in datasets), ALPHA)
+
+
+def _class_wise_estimates(
+    world: ClassWorld, n: int, m: int, rng: np.random.Generator, level: float
+) -> Iterator[tc.Estimate]:
+    for i, (preds, _) in enumerate(_datasets(world, n, m, rng)):
+        yield tc.uncertainty.measure(preds, lens=tc.ClassWise(), level=level, rng=i)
 
 
 def _class_wise(world: ClassWorld, n: int, m: int, rng: np.random.Generator) -> Trials:
-    low, high = np.empty(m), np.empty(m)
-    for i in range(m):
-        outputs, labels, _ = world.draw(n, rng)
-        interval = tc.uncertainty.measure(_preds(outputs, labels), lens=tc.ClassWise(), level=LEVEL, rng=i).interval
-        assert interval is not None
-        low[i], high[i] = float(interval.low), float(interval.high)
-    return Trials.of_intervals(low, high, _class_wise_error(world))
+    intervals = (estimate.interval for estimate in _class_wise_estimates(world, n, m, rng, LEVEL))
+    return Trials.of_each(intervals, _class_wise_error(world))
 
 
 def _class_wise_error(world: ClassWorld) -> float:
@@ -109,41 +102,17 @@ def _class_wise_error(world: ClassWorld) -> float:
 def _class_wise_test(world: ClassWorld, n: int, m: int, rng: np.random.Generator) -> Trials | None:
     if world.exponent != 1:
         return None
-    false = []
-    for i in range(m):
-        outputs, labels, _ = world.draw(n, rng)
-        p = tc.uncertainty.measure(_preds(outputs, labels), lens=tc.ClassWise(), rng=i).p_value
-        assert p is not None
-        false.append(float(p) <= ALPHA)
-    return Trials.of_verdicts(false)
+    return Trials.of_tests((estimate.p_value for estimate in _class_wise_estimates(world, n, m, rng, 0.95)), ALPHA)
 
 
 EVENT_DOORS: tuple[Door, ...] = (
-    Door("class-wise", "interval", LEVEL, _class_wise, 0.05, 5000, 150, worlds=class_worlds),
+    interval_door("class-wise", _class_wise, 0.05, 5000, 150, worlds=class_worlds),
     *(
-        Door(
-            f"generalized, {seen}",
-            "interval",
-            LEVEL,
-            partial(_generalized, seen),
-            0.1,
-            10_000,
-            150,
-            worlds=class_worlds,
-            promised=0.86,
+        interval_door(
+            f"generalized, {seen}", partial(_generalized, seen), 0.1, 10_000, 150, worlds=class_worlds, promised=0.86
         )
         for seen in ("canonical", "grouping", "top-5")
     ),
-    Door(
-        "test of the generalized error",
-        "test",
-        ALPHA,
-        _generalized_test,
-        0.25,
-        5000,
-        150,
-        worlds=class_worlds,
-        promised=0.07,
-    ),
-    Door("class-wise test", "test", ALPHA, _class_wise_test, 0.05, 5000, 150, worlds=class_worlds, promised=0.07),
+    test_door("test of the generalized error", _generalized_test, 0.25, 5000, 150, worlds=class_worlds, promised=0.07),
+    test_door("class-wise test", _class_wise_test, 0.05, 5000, 150, worlds=class_worlds, promised=0.07),
 )

@@ -8,14 +8,13 @@ import numpy.typing as npt
 
 import truecal as tc
 from truecal.estimate import Estimator
-from truecal.lab.atlas.door import Door, Trials
+from truecal.lab.atlas.door import LEVEL, Door, Trials, interval_door
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
 
-LEVEL = 0.9
 _ROWS_AT_ONCE = 1 << 18
 _ROWS_OF_A_CLUSTER = 10
-_ALIKE = 0.5  # share of the rows of a cluster that have its luck
+_ALIKE = 0.5  # share of the rows of a cluster whose outcomes come from one uniform number
 _POPULATION = 400_000  # scores from which the error of fixed bins is taken: known to about 1e-4
 _ROUNDED = 1e-9
 GROUPS = 4
@@ -29,38 +28,37 @@ def parts(n: int, m: int) -> list[int]:
 
 def profiles(world: World, n: int, m: int, rng: np.random.Generator) -> Iterator[tc.Profile]:
     """m datasets in batches."""
-    for some in parts(n, m):
-        yield tc.Profile.from_arrays(*world.draw(n, some, rng=rng))
+    for count in parts(n, m):
+        yield tc.Profile.from_arrays(*world.draw(n, count, rng=rng))
+
+
+def one_dataset(world: World, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Scores and outcomes."""
+    scores, outcomes = world.draw(n, 1, rng=rng)
+    return scores[0], outcomes[0].astype(np.int64)
 
 
 def _by_formula(estimator: Estimator, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
-    ends = [estimator(profile).interval for profile in profiles(world, n, m, rng)]
-    low, high = (np.concatenate([np.atleast_1d(getattr(i, end)) for i in ends]) for end in ("low", "high"))
-    return Trials.of_intervals(low, high, world.true_error(estimator.power_norm))
+    intervals = (estimator(profile).interval for profile in profiles(world, n, m, rng))
+    return Trials.of_each(intervals, world.true_error(estimator.power_norm))
 
 
 def _debiased(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     """Held to the error of the bins at hand: mean scores against mean true rates in every bin."""
-    low, high, truth = [], [], []
-    for some in parts(n, m):
-        scores, rates = world.draw_rates(n, some, rng=rng)
+    intervals, truth = [], []
+    for count in parts(n, m):
+        scores, rates = world.draw_rates(n, count, rng=rng)
         profile = tc.Profile.from_arrays(scores, rng.random(scores.shape) < rates)
-        interval = tc.uncertainty.debiased_interval(profile, level=LEVEL)
-        low.append(np.atleast_1d(interval.low))
-        high.append(np.atleast_1d(interval.high))
+        intervals.append(tc.uncertainty.debiased_interval(profile, level=LEVEL))
         truth.append(_error_of_rates(tc.BinnedECE(scheme="mass", norm=2), scores, rates))
-    return Trials.of_intervals(np.concatenate(low), np.concatenate(high), np.concatenate(truth))
+    return Trials.of_each(intervals, np.concatenate(truth))
 
 
 def _resampled(estimator: Estimator, binned: bool, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     """By resampling, one dataset after the other; held to the error of the bins where that is what the interval is for."""
-    low, high = np.empty(m), np.empty(m)
-    for i in range(m):
-        profile = tc.Profile.from_arrays(*(a[0] for a in world.draw(n, 1, rng=rng)))
-        interval = estimator.interval(profile, level=LEVEL, rng=rng)
-        low[i], high[i] = float(interval.low), float(interval.high)
+    datasets = (tc.Profile.from_arrays(*(a[0] for a in world.draw(n, 1, rng=rng))) for _ in range(m))
     truth = _binned_error(estimator, world) if binned else world.true_error(estimator.power_norm)
-    return Trials.of_intervals(low, high, truth)
+    return Trials.of_each((estimator.interval(profile, level=LEVEL, rng=rng) for profile in datasets), truth)
 
 
 def _binned_error(estimator: Estimator, world: World) -> float:
@@ -76,30 +74,23 @@ def _error_of_rates(estimator: Estimator, scores: Array, rates: Array) -> Array:
     return estimator.values(tc.Profile.from_arrays(np.concatenate([scores, scores], axis=1), outcomes, weights=kept))
 
 
-def cluster_rows(
-    world: World, n: int, rng: np.random.Generator
-) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.intp]]:
-    """Scores, outcomes and clusters of one dataset: ten rows of neighbouring scores each, half of which have one luck.
+def in_clusters(world: World, n: int, rng: np.random.Generator) -> tc.Predictions:
+    """One dataset in clusters of ten rows of neighbouring scores. On average half of the rows of a cluster compare the same uniform
+    number with their rate, so that their outcomes are correlated.
 
-    P(y = 1 | score) is that of the world, because the luck of a cluster is uniform as well.
+    P(y = 1 | score) is that of the world, because the shared number is uniform as well.
     """
     scores, rates = (a[0] for a in world.draw_rates(n, 1, rng=rng))
     order = np.argsort(np.argsort(scores) + 0.2 * n * rng.random(n))
     cluster = np.empty(n, np.intp)
     cluster[order] = np.arange(n) // _ROWS_OF_A_CLUSTER
-    luck = np.where(rng.random(n) < _ALIKE, rng.random(n)[cluster], rng.random(n))
-    return scores, (luck < rates).astype(np.int64), cluster
+    uniform = np.where(rng.random(n) < _ALIKE, rng.random(n)[cluster], rng.random(n))
+    return tc.Predictions.from_probs(scores, (uniform < rates).astype(np.int64), clusters=cluster)
 
 
 def _clustered(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
-    low, high = np.empty(m), np.empty(m)
-    for i in range(m):
-        scores, outcomes, cluster = cluster_rows(world, n, rng)
-        preds = tc.Predictions.from_probs(scores, outcomes, clusters=cluster)
-        interval = tc.uncertainty.measure(preds, level=LEVEL).interval
-        assert interval is not None
-        low[i], high[i] = float(interval.low), float(interval.high)
-    return Trials.of_intervals(low, high, world.true_error(2))
+    datasets = (in_clusters(world, n, rng) for _ in range(m))
+    return Trials.of_each((tc.uncertainty.measure(p, level=LEVEL).interval for p in datasets), world.true_error(2))
 
 
 def _likert(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | None:
@@ -107,9 +98,7 @@ def _likert(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | 
     low, high, truth = [], [], []
     shown, rates = (a[0] for a in world.draw_rates(_POPULATION, 1, rng=0))
     for _ in range(m):
-        scores, outcomes, cluster = cluster_rows(world, n, rng)
-        preds = tc.Predictions.from_probs(scores, outcomes, clusters=cluster)
-        for word in tc.likert(preds, level=LEVEL).categories:
+        for word in tc.likert(in_clusters(world, n, rng), level=LEVEL).categories:
             if word.count < 5 * _ROWS_OF_A_CLUSTER or word.outcome_low is None or word.outcome_high is None:
                 continue
             inside = (shown >= word.low) & ((shown < word.high) | (word.high >= 1))
@@ -121,40 +110,23 @@ def _likert(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | 
 
 def _subgroup(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | None:
     """The intervals of subgroups that are all like the world."""
-    low, high = [], []
+    columns = {"group": (np.arange(n) % GROUPS).astype(str)}
+    intervals = []
     for _ in range(m):
-        scores, outcomes = (a[0] for a in world.draw(n, 1, rng=rng))
-        group = np.arange(n) % GROUPS
-        preds = tc.Predictions.from_probs(scores, outcomes.astype(int), columns={"group": group.astype(str)})
-        for estimate in tc.subgroups(preds, by="group", level=LEVEL).estimates:
-            if estimate is not None and estimate.interval is not None:
-                low.append(float(estimate.interval.low))
-                high.append(float(estimate.interval.high))
-    return Trials.of_intervals(np.array(low), np.array(high), world.true_error(2)) if low else None
+        preds = tc.Predictions.from_probs(*one_dataset(world, n, rng), columns=columns)
+        estimates = tc.subgroups(preds, by="group", level=LEVEL).estimates
+        intervals += [estimate.interval for estimate in estimates if estimate is not None]
+    return Trials.of_each(intervals, world.true_error(2)) if any(intervals) else None
 
 
 ONE_SCORE_DOORS: tuple[Door, ...] = (
-    Door("default", "interval", LEVEL, partial(_by_formula, tc.RankSeries(level=LEVEL)), promised=0.85),
-    Door(
-        "mean absolute error",
-        "interval",
-        LEVEL,
-        partial(_by_formula, tc.RankSeries(norm=1, level=LEVEL)),
-        promised=0.84,
-    ),
-    Door("debiased, 15 bins", "interval", LEVEL, _debiased, promised=0.85),
-    Door("equal width", "interval", LEVEL, partial(_resampled, tc.BinnedECE(), True), 0.1, 20_000, promised=0.85),
-    Door(
-        "equal mass",
-        "interval",
-        LEVEL,
-        partial(_resampled, tc.BinnedECE(scheme="mass"), True),
-        0.1,
-        20_000,
-        promised=0.85,
-    ),
-    Door("sweep", "interval", LEVEL, partial(_resampled, tc.SweepECE(), False), 0.02, 100),
-    Door("clusters", "interval", LEVEL, _clustered, 0.1, 20_000, 200, promised=0.85),
-    Door("words for confidence, clusters", "interval", LEVEL, _likert, 0.05, 20_000, 300),
-    Door("subgroups", "interval", LEVEL, _subgroup, 0.05, 20_000, 200, promised=0.85),
+    interval_door("default", partial(_by_formula, tc.RankSeries(level=LEVEL)), promised=0.85),
+    interval_door("mean absolute error", partial(_by_formula, tc.RankSeries(norm=1, level=LEVEL)), promised=0.84),
+    interval_door("debiased, 15 bins", _debiased, promised=0.85),
+    interval_door("equal width", partial(_resampled, tc.BinnedECE(), True), 0.1, 20_000, promised=0.85),
+    interval_door("equal mass", partial(_resampled, tc.BinnedECE(scheme="mass"), True), 0.1, 20_000, promised=0.85),
+    interval_door("sweep", partial(_resampled, tc.SweepECE(), False), 0.02, 100),
+    interval_door("clusters", _clustered, 0.1, 20_000, 200, promised=0.85),
+    interval_door("words for confidence, clusters", _likert, 0.05, 20_000, 300),
+    interval_door("subgroups", _subgroup, 0.05, 20_000, 200, promised=0.85),
 )

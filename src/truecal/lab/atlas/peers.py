@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 import truecal as tc
-from truecal.lab.atlas.door import Door, Trials
-from truecal.lab.atlas.one_score import LEVEL, profiles
+from truecal.lab.atlas.door import LEVEL, Door, Trials, interval_door
+from truecal.lab.atlas.one_score import profiles
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
 
@@ -120,6 +120,6 @@ def peer_doors(peers: Sequence[Peer] = PEERS) -> tuple[list[Door], list[str]]:
     >>> peer_doors([nobody])
     ([], ['nobody'])
     """
-    here = [peer for peer in peers if find_spec(peer.module) is not None]
-    doors = [Door(peer.name, "interval", LEVEL, partial(_held, peer), most_rows=MOST_ROWS) for peer in here]
-    return doors, list(dict.fromkeys(peer.package for peer in peers if peer not in here))
+    installed = [peer for peer in peers if find_spec(peer.module) is not None]
+    doors = [interval_door(peer.name, partial(_held, peer), most_rows=MOST_ROWS) for peer in installed]
+    return doors, list(dict.fromkeys(peer.package for peer in peers if peer not in installed))

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from truecal.lab.atlas.door import Door, Trials
-from truecal.lab.atlas.verdicts import ALPHA, JUST_BELOW
+from truecal.lab.atlas.door import ALPHA, Door, Trials
+from truecal.lab.atlas.verdicts import JUST_BELOW
 from truecal.lab.worlds.quadrature import Array
 from truecal.uncertainty.verify import promised
 
@@ -51,7 +51,7 @@ def few_outputs() -> dict[str, dict[str, FewOutputs]]:
 
 
 def _promised(world: FewOutputs, n: int, m: int, rng: np.random.Generator) -> Trials:
-    """Whether verify promises an error just below the true one. Outputs that may exist are not told."""
+    """Whether verify promises an error just below the true one. It is not told which outputs may exist."""
     s, shares, rates = world.at(n)
     truth = float(np.sqrt(shares @ (rates - s) ** 2))
     counts = rng.multinomial(n, shares, size=m)

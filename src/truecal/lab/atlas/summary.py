@@ -6,13 +6,11 @@ from dataclasses import astuple, dataclass, fields
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from truecal.errors import FileError
 from truecal.frame import Frame
-from truecal.lab.atlas.atlas import DOORS
 from truecal.lab.atlas.door import AtlasCell
 from truecal.lab.trials.trials import tidy
 from truecal.writing import write_whole
@@ -23,9 +21,8 @@ _TITLES = {
     "test": "Tests of calibration at 5 %: mean rate of false alarms over worlds (the worst)",
     "promise": "Promises at 95 %: mean rate of false ones over worlds (the worst)",
 }
-_OF_A_WORLD = (
-    30  # datasets from which on the worst world is told; of fewer the worst of the groups of worlds, taken together
-)
+# Datasets from which on the worst world is given; with fewer the worst of the groups of worlds, taken together.
+_OF_A_WORLD = 30
 
 
 @dataclass(frozen=True)
@@ -49,16 +46,16 @@ def lines(cells: Sequence[AtlasCell]) -> Iterator[Line]:
     order = {cell.door: i for i, cell in reversed(list(enumerate(cells)))}
     ranked = sorted(cells, key=lambda cell: (order[cell.door], cell.n))
     for (door, n), part in groupby(ranked, key=lambda cell: (cell.door, cell.n)):
-        here = list(part)
-        worst, where = _worst(here)
-        rates, lengths = [cell.rate for cell in here], [cell.length for cell in here]
+        of_line = list(part)
+        worst, where = _worst(of_line)
+        rates, lengths = [cell.rate for cell in of_line], [cell.length for cell in of_line]
         yield Line(
             door,
-            here[0].kind,
-            here[0].stated,
+            of_line[0].kind,
+            of_line[0].stated,
             n,
-            len(here),
-            min(cell.m for cell in here),
+            len(of_line),
+            min(cell.m for cell in of_line),
             float(np.mean(rates)),
             worst,
             where,
@@ -87,20 +84,6 @@ def cell_table(cells: Sequence[AtlasCell]) -> Frame:
     """Every cell as a row, with the Monte-Carlo standard error of its rate."""
     columns = (*(field.name for field in fields(AtlasCell)), "rate_se")
     return tidy(columns, [(*astuple(cell), cell.standard_error) for cell in cells])
-
-
-def fallen(cells: Sequence[AtlasCell], chance: float = 0.001) -> list[AtlasCell]:
-    """Cells whose door states more than it keeps there, beyond what so few datasets explain (a binomial test at `chance`)."""
-    from scipy.stats import binomtest
-
-    least = {door.name: door.least for door in DOORS}
-    found = []
-    for cell in cells:
-        limit = least.get(cell.door, cell.stated)
-        side: Literal["less", "greater"] = "less" if cell.kind == "interval" else "greater"
-        if binomtest(round(cell.rate * cell.m), cell.m, limit, alternative=side).pvalue < chance:
-            found.append(cell)
-    return found
 
 
 def markdown(cells: Sequence[AtlasCell]) -> str:

@@ -1,13 +1,15 @@
 """The few kinds of picture the experiments need, drawn on a matplotlib figure from plain numbers."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # an optional extra, loaded where a figure is made
+    Axes = Figure = Any
 
 # One line: x, y and, where known, the half-width of its band.
 Line = tuple[Sequence[float], Sequence[float]] | tuple[Sequence[float], Sequence[float], Sequence[float]]
@@ -19,7 +21,7 @@ def banded(rows: Sequence[Mapping[str, float]], x: str, y: str) -> Line:
     return [r[x] for r in rows], [r[y] for r in rows], [(r["high_90"] - r["low_90"]) / 2 for r in rows]
 
 
-def panels(figure: "Figure", count: int, *, columns: int = 3, share_y: bool = True) -> "list[Axes]":
+def panels(figure: Figure, count: int, *, columns: int = 3, share_y: bool = True) -> list[Axes]:
     """A grid of axes, unused ones removed."""
     columns = min(columns, count)
     grid = figure.subplots(-(-count // columns), columns, sharey=share_y, squeeze=False)
@@ -29,7 +31,7 @@ def panels(figure: "Figure", count: int, *, columns: int = 3, share_y: bool = Tr
 
 
 def lines(
-    axes: "Axes",
+    axes: Axes,
     curves: Mapping[str, Line],
     *,
     title: str = "",
@@ -55,14 +57,14 @@ def lines(
         axes.legend(fontsize="small")
 
 
-def shared_legend(figure: "Figure", axes: "Axes") -> None:
+def shared_legend(figure: Figure, axes: Axes) -> None:
     """One legend for a grid of panels whose lines mean the same, taken from one of them."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", fontsize="small")
 
 
 def heat(
-    axes: "Axes",
+    axes: Axes,
     numbers: Sequence[Sequence[float]],
     *,
     rows: Sequence[str],
@@ -83,7 +85,7 @@ def heat(
     axes.set(title=title, xlabel=axis_names[0], ylabel=axis_names[1])
 
 
-def bars(axes: "Axes", edges: Sequence[float], heights: Sequence[float], *, title: str = "", x: str, y: str) -> None:
+def bars(axes: Axes, edges: Sequence[float], heights: Sequence[float], *, title: str = "", x: str, y: str) -> None:
     """A histogram from its edges and heights."""
     axes.stairs(heights, edges, fill=True, alpha=0.6)
     axes.set(title=title, xlabel=x, ylabel=y)

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from truecal import parallel
-from truecal.errors import InputError, MissingExtraError
+from truecal.errors import InputError, extra
 from truecal.frame import Frame
 from truecal.lab.papers.data import Network
+from truecal.lab.papers.drawing import Figure
 from truecal.lab.trials.batches import Cell, answers_of, seed_number
 from truecal.lab.trials.cache import BatchCache
 from truecal.lab.trials.content import code_digest, digest
@@ -21,9 +21,6 @@ from truecal.lab.trials.trials import Estimators, Trial, trials
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import Seed, World
 from truecal.writing import write_whole
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -78,15 +75,11 @@ class Experiment:
     name: str
     title: str
     table: Frame
-    draw: Callable[["Figure"], None]
+    draw: Callable[[Figure], None]
 
-    def figure(self) -> "Figure":
+    def figure(self) -> Figure:
         """The figure; needs matplotlib."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise MissingExtraError.of("matplotlib", "plot") from error
-        figure = Figure(figsize=(9, 5), layout="constrained")
+        figure = extra("matplotlib.figure").Figure(figsize=(9, 5), layout="constrained")
         self.draw(figure)
         figure.suptitle(self.title)
         return figure

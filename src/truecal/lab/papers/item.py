@@ -1,7 +1,9 @@
 """A numbered item of a paper: where it is done again, what is printed, and how our number is read from the experiment's table."""
 
-from collections.abc import Callable, Iterable
+import csv
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from statistics import NormalDist
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from truecal.frame import Frame
 
-RESNET, VGG = "resnet110_c10=resnet110_cifar10_logits.npz", "vgg16_c10=vgg16_cifar10_probs.npz"
+RESNET = "resnet110_c10=resnet110_cifar10_logits.npz"
 Row = dict[str, Any]
 
 
@@ -32,6 +34,25 @@ class Item:
         if not self.experiment:
             return ""
         return f"truecal lab paper {self.experiment}" + (f" --data {self.data}" if self.data else "")
+
+
+Read = tuple[Callable[[Frame], str], Callable[[Frame], bool] | None]
+
+
+def items_of(paper: str, read: Mapping[str, Read], reasons: Mapping[str, str] | None = None) -> tuple[Item, ...]:
+    """The items of a paper: their words from its items.csv, and, by number, how ours is read and whether the statement holds.
+
+    `reasons` are texts that several items share, by the word that stands for them in the file.
+    """
+    words = resources.files(f"truecal.lab.papers.{paper}").joinpath("items.csv").read_text(encoding="utf-8")
+    items = []
+    for row in csv.DictReader(words.splitlines()):
+        ours, holds = read.get(row["number"], (None, None))
+        reason = row.pop("reason")
+        items.append(Item(**row, reason=(reasons or {}).get(reason, reason), ours=ours, holds=holds))
+    unknown = read.keys() - {item.number for item in items}
+    assert not unknown, f"{paper} has no item {unknown}"
+    return tuple(items)
 
 
 def only(table: Frame, **wanted: object) -> list[Row]:

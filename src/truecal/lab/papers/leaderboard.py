@@ -1,12 +1,11 @@
 """The leaderboard: every estimator of truecal, ranked by how wrong it is where the truth is known."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from truecal import checks
-from truecal.lab.papers.drawing import panels
+from truecal.lab.papers.drawing import Figure, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.detection import held
@@ -18,9 +17,6 @@ from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Discrete, Empirical, Uniform
 from truecal.lab.worlds.world import World
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (200, 1000, 5000)
 NEARLY = 0.02
@@ -87,7 +83,7 @@ def leaderboard(setting: Setting, *, n: tuple[int, ...] = SIZES) -> Experiment:
     rows.sort(key=lambda row: (groups.index(str(row[0])), order.index(str(row[1]))))
     table = tidy(columns, rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         figure.set_size_inches(12, 5)
         records = table
         for axes, group in zip(panels(figure, len(groups)), groups, strict=True):

@@ -141,7 +141,7 @@ def _all_answers(
             todo.append((batch, _Job(cell, batch.number, batch.size, entropy, wanted), known))
         else:
             yield batch, known
-    # Long batches first, so that no worker is left alone with one at the end.
+    # Long batches first, so that none is still running alone at the end.
     todo.sort(key=lambda item: -item[1].cell.n * item[1].size)
     for place, answers in run.processes.each(_answers, [job for _, job, _ in todo]):
         batch, job, known = todo[place]

@@ -18,9 +18,8 @@ from truecal.lab.worlds.world import Seed, World
 from truecal.lens import Lens, default_lens
 
 _MOST_ROWS = 10_000_000
-_CHECKED_ROWS = (
-    20_000_000  # simulated to see whether the world looks like the data, in at least 20 datasets of their size
-)
+# Simulated to see whether the world looks like the data, in at least 20 datasets of their size.
+_CHECKED_ROWS = 20_000_000
 
 
 @dataclass(frozen=True)

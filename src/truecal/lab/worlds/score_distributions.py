@@ -83,14 +83,14 @@ class Beta(Scores):
         """One half, in v = d^s with d the distance to the end and s = min(exponent, 1): no pole is left."""
         from scipy.special import betaln
 
-        here, there = (self.beta, self.alpha) if near_one else (self.alpha, self.beta)
-        power = min(here, 1.0)
+        near, far = (self.beta, self.alpha) if near_one else (self.alpha, self.beta)
+        power = min(near, 1.0)
         log_scale = float(betaln(self.alpha, self.beta)) + np.log(power)
 
         def place(v: Array) -> tuple[Array, Array, Array]:
             log_distance = np.log(v) / power
             distance = np.exp(log_distance)
-            mass = np.exp((here - power) * log_distance + (there - 1.0) * np.log1p(-distance) - log_scale)
+            mass = np.exp((near - power) * log_distance + (far - 1.0) * np.log1p(-distance) - log_scale)
             return (1.0 - distance, distance, mass) if near_one else (distance, 1.0 - distance, mass)
 
         return Piece(0.0, 0.5**power, place)

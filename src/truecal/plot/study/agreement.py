@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from truecal.plot.display import Display, Numbers, columns
-from truecal.plot.study.families import Result, chosen
+from truecal.plot.display import Numbers, columns
+from truecal.plot.study.families import ConditionDisplay
 
 
-class AgreementDisplay(Display):
+class AgreementDisplay(ConditionDisplay):
     """A heat map of Kendall's tau between the rankings by every two metrics; the number is written in each cell.
+
+    `from_result` draws one condition of :func:`truecal.study.rank_agreement`.
 
     >>> display = AgreementDisplay({"metric_a": ["x"], "metric_b": ["y"], "tau": [0.5]})
     >>> display.table().tolist()
@@ -18,13 +20,6 @@ class AgreementDisplay(Display):
 
     def __init__(self, numbers: Numbers) -> None:
         super().__init__(numbers, "metric_a", "metric_b", "tau")
-
-    @classmethod
-    def from_result(
-        cls, result: Result, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
-    ) -> "AgreementDisplay":
-        """Draw one condition of :func:`truecal.study.rank_agreement`."""
-        return cls(chosen(result.frame(), dataset=dataset, severity=severity)).plot(ax)
 
     def names(self) -> list[str]:
         """The metrics, in order."""

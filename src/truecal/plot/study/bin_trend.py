@@ -3,12 +3,14 @@
 from typing import Any
 
 from truecal.plot.canvas import GREY, SERIES
-from truecal.plot.display import Display, Numbers, columns
-from truecal.plot.study.families import Result, chosen
+from truecal.plot.display import Numbers, columns
+from truecal.plot.study.families import ConditionDisplay
 
 
-class BinTrendDisplay(Display):
+class BinTrendDisplay(ConditionDisplay):
     """Slope of binned errors on the classification error against their number of bins, and debiased estimators at the right.
+
+    `from_result` draws one condition of :func:`truecal.study.bin_trend`.
 
     A line that leaves the debiased ones behind as bins grow is the trend of a bias. Whiskers are intervals of the slope.
 
@@ -20,13 +22,6 @@ class BinTrendDisplay(Display):
 
     def __init__(self, numbers: Numbers) -> None:
         super().__init__(numbers, "metric", "scheme", "norm", "bins", "debiased", "slope", "low", "high")
-
-    @classmethod
-    def from_result(
-        cls, result: Result, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
-    ) -> "BinTrendDisplay":
-        """Draw one condition of :func:`truecal.study.bin_trend`."""
-        return cls(chosen(result.frame(), dataset=dataset, severity=severity)).plot(ax)
 
     def plot(self, ax: Any = None) -> "BinTrendDisplay":
         """Draw on `ax`, or on a new figure."""

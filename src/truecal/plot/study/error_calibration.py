@@ -2,33 +2,25 @@
 
 from typing import Any
 
-from truecal.plot.display import Display, Numbers
-from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend, name_models
+from truecal.plot.display import Numbers
+from truecal.plot.study.families import ConditionDisplay, draw_models, family_legend, name_models
 
 
-class ErrorCalibrationDisplay(Display):
+class ErrorCalibrationDisplay(ConditionDisplay):
     """Models by classification error (across) and a calibration metric (up): families by colour and marker, size by size.
+
+    `from_result` draws one condition of :func:`truecal.study.error_against_calibration`.
 
     >>> frame = {"model": ["a", "b"], "family": ["x", "x"], "size": [1.0, 2.0], "error": [0.1, 0.2], "value": [0.02, 0.01]}
     >>> ErrorCalibrationDisplay(frame).frame()["value"].tolist()
     [0.02, 0.01]
     """
 
+    named_by_result = ("metric",)
+
     def __init__(self, numbers: Numbers, *, metric: str = "calibration error") -> None:
         super().__init__(numbers, "model", "family", "error", "value")
         self.metric = metric
-
-    @classmethod
-    def from_result(
-        cls,
-        result: MetricResult,
-        *,
-        dataset: str | None = None,
-        severity: float | None = None,
-        ax: Any = None,
-    ) -> "ErrorCalibrationDisplay":
-        """Draw one condition of :func:`truecal.study.error_against_calibration`."""
-        return cls(chosen(result.frame(), dataset=dataset, severity=severity), metric=result.metric).plot(ax)
 
     def plot(self, ax: Any = None) -> "ErrorCalibrationDisplay":
         """Draw on `ax`, or on a new figure."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.plot.canvas import SERIES, name_points
-from truecal.plot.display import columns
+from truecal.plot.display import Display, columns
 
 _COLOURS = (*(series["color"] for series in SERIES), "#56b4e9", "#e69f00", "#8b1a4a")
 _MARKERS = "os^DvP*Xph<"  # as many as are coprime to the number of colours: 88 families until a pair comes again
@@ -28,6 +28,20 @@ class MetricResult(Result, Protocol):
     @property
     def metric(self) -> str:
         """The metric's name."""
+
+
+class ConditionDisplay(Display):
+    """A picture of one condition of an analysis of :mod:`truecal.study`: a dataset at a severity of shift."""
+
+    named_by_result: ClassVar[tuple[str, ...]] = ()  # options of the picture that the result knows
+
+    @classmethod
+    def from_result(
+        cls, result: Result, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
+    ) -> Self:
+        """Draw one condition of the analysis; what there is only one of need not be named."""
+        options = {name: getattr(result, name) for name in cls.named_by_result}
+        return cls(chosen(result.frame(), dataset=dataset, severity=severity), **options).plot(ax)
 
 
 def family_styles(families: Sequence[str | None]) -> dict[str, dict[str, Any]]:

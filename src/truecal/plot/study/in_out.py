@@ -3,28 +3,25 @@
 from typing import Any
 
 from truecal.plot.canvas import GREY
-from truecal.plot.display import Display, Numbers, columns
-from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend, name_models
+from truecal.plot.display import Numbers, columns
+from truecal.plot.study.families import ConditionDisplay, draw_models, family_legend, name_models
 
 
-class InOutDisplay(Display):
+class InOutDisplay(ConditionDisplay):
     """A metric on clean data (across) and on shifted data (up); on the dotted line nothing has changed.
+
+    `from_result` draws one condition of :func:`truecal.study.in_and_out`.
 
     >>> frame = {"model": ["a"], "family": [None], "size": [None], "inside": [0.02], "outside": [0.05]}
     >>> InOutDisplay(frame).frame()["outside"].tolist()
     [0.05]
     """
 
+    named_by_result = ("metric",)
+
     def __init__(self, numbers: Numbers, *, metric: str = "calibration error") -> None:
         super().__init__(numbers, "model", "family", "inside", "outside")
         self.metric = metric
-
-    @classmethod
-    def from_result(
-        cls, result: MetricResult, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
-    ) -> "InOutDisplay":
-        """Draw one shifted condition of :func:`truecal.study.in_and_out`."""
-        return cls(chosen(result.frame(), dataset=dataset, severity=severity), metric=result.metric).plot(ax)
 
     def plot(self, ax: Any = None) -> "InOutDisplay":
         """Draw on `ax`, or on a new figure."""

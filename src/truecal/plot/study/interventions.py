@@ -70,19 +70,19 @@ def _style(place: int) -> dict[str, Any]:
     return {"color": _COLOURS[place % count], "hatch": _HATCHES[(place + turn) % count], "edgecolor": "white"}
 
 
-def pictures(found: Pictured) -> dict[str, InterventionsDisplay]:
+def pictures(result: Pictured) -> dict[str, InterventionsDisplay]:
     """The figures of Kirchenbauer, Oaks & Heim (2022) by name, those that the plan's lenses allow."""
-    return {name: InterventionsDisplay(frame, ylabel=ylabel) for name, (ylabel, frame) in found.pictures().items()}
+    return {name: InterventionsDisplay(frame, ylabel=ylabel) for name, (ylabel, frame) in result.pictures().items()}
 
 
-def write_pictures(found: Pictured, folder: str | PathLike[str]) -> list[Path]:
+def write_pictures(result: Pictured, folder: str | PathLike[str]) -> list[Path]:
     """Draw every figure into `<folder>/<name>.png`; returns the paths."""
     from matplotlib import pyplot
 
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, display in pictures(found).items():
+    for name, display in pictures(result).items():
         figure = display.plot().figure_
         paths.append(target / f"{name}.png")
         write_whole(paths[-1], partial(figure.savefig, dpi=110, format="png", metadata={"Software": None}))

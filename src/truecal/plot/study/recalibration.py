@@ -1,40 +1,27 @@
 """What recalibration does to every model."""
 
-from typing import Any, Protocol
+from typing import Any
 
 from truecal.plot.canvas import GREY
-from truecal.plot.display import Display, Numbers, columns
-from truecal.plot.study.families import MetricResult, chosen, draw_models, family_legend, name_models
+from truecal.plot.display import Numbers, columns
+from truecal.plot.study.families import ConditionDisplay, draw_models, family_legend, name_models
 
 
-class Effect(MetricResult, Protocol):
-    """Every model before and after recalibration."""
-
-    @property
-    def after(self) -> str:
-        """The recalibrator's name."""
-
-
-class RecalibrationDisplay(Display):
+class RecalibrationDisplay(ConditionDisplay):
     """Models by error and a calibration metric, before (hollow) and after recalibration (filled), joined by a line.
+
+    `from_result` draws one condition of :func:`truecal.study.effect_of_recalibration`.
 
     >>> frame = {"model": ["a"], "family": [None], "size": [None], "error": [0.1], "before": [0.05], "after": [0.01]}
     >>> RecalibrationDisplay(frame).frame()["after"].tolist()
     [0.01]
     """
 
+    named_by_result = ("metric", "after")
+
     def __init__(self, numbers: Numbers, *, metric: str = "calibration error", after: str = "recalibration") -> None:
         super().__init__(numbers, "model", "family", "error", "before", "after")
         self.metric, self.after = metric, after
-
-    @classmethod
-    def from_result(
-        cls, result: Effect, *, dataset: str | None = None, severity: float | None = None, ax: Any = None
-    ) -> "RecalibrationDisplay":
-        """Draw one condition of :func:`truecal.study.effect_of_recalibration`."""
-        return cls(
-            chosen(result.frame(), dataset=dataset, severity=severity), metric=result.metric, after=result.after
-        ).plot(ax)
 
     def plot(self, ax: Any = None) -> "RecalibrationDisplay":
         """Draw on `ax`, or on a new figure."""

@@ -117,20 +117,20 @@ def _labels(free: Sequence[str]) -> list[str]:
 def _label(free: Sequence[str], columns: Sequence[str], *, of_confidence: bool) -> str:
     """The label: whether the answer was correct beside a confidence in it, else what was true."""
     correct, truth = ([name for name in free if name.lower() in names] for names in (CORRECT, LABELS))
-    found = (correct or truth) if of_confidence else (truth or correct)
-    if len(found) > 1:
-        raise InputError(f"several columns could be the label ({_listed(found)}); choose one: label= (--label)")
-    if not found:
+    labels = (correct or truth) if of_confidence else (truth or correct)
+    if len(labels) > 1:
+        raise InputError(f"several columns could be the label ({_listed(labels)}); choose one: label= (--label)")
+    if not labels:
         raise InputError(
             f"no column is named like a label; name it: label= (--label); the columns are {_listed(columns)}"
         )
     answers = [name for name in free if name.lower() in ANSWERS]
     if of_confidence and not correct and answers:
         raise InputError(
-            f"a confidence beside {answers[0]!r} and {found[0]!r} is that of the answer, not of a class; add a column that says "
+            f"a confidence beside {answers[0]!r} and {labels[0]!r} is that of the answer, not of a class; add a column that says "
             "whether the answer is correct, or name the label: label= (--label)"
         )
-    return found[0]
+    return labels[0]
 
 
 def _predictions(free: Sequence[str], columns: Sequence[str]) -> tuple[str | None, str | None]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import names
-from truecal.errors import FileError, MissingExtraError
+from truecal.errors import FileError, extra
 
 # How the scanning engines call a kind of file, by its ending.
 FRAME_FORMATS = {
@@ -99,10 +99,7 @@ def _kind_of_content(data: bytes) -> str:
 
 def read_frame(file: Path) -> Any:
     """The rows of a csv, tsv, json, jsonl or parquet file, packed or not, as a polars frame."""
-    try:
-        import polars as pl
-    except ImportError as error:
-        raise MissingExtraError.of("polars", "files") from error
+    pl = extra("polars")
     kind = kind_of(file)
     try:
         if kind == "parquet":
@@ -206,10 +203,7 @@ def unpacked(data: bytes, file: Path) -> bytes:
 
 def _unzstd(data: bytes) -> bytes:
     """Text that was packed by zstd, read through polars as lines of one column."""
-    try:
-        import polars as pl
-    except ImportError as error:
-        raise MissingExtraError.of("polars", "files") from error
+    pl = extra("polars")
     try:
         lines = pl.read_csv(io.BytesIO(data), separator="\x01", quote_char=None, has_header=False, infer_schema=False)
     except pl.exceptions.PolarsError as error:

@@ -46,7 +46,7 @@ class Reading:
     """Checked predictions, what was read in words, for logits the logits, and how many rows drop_null left out."""
 
     preds: Predictions
-    said: str
+    summary: str
     logits: NDArray[Any] | None = None
     dropped: int = 0
     notes: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def read(
     )
     reading = read_file(path, wanted)
     if say is not None:
-        say(f"read {len(reading.preds)} rows from {path}: {reading.said}")
+        say(f"read {len(reading.preds)} rows from {path}: {reading.summary}")
     return reading.preds
 
 
@@ -136,14 +136,14 @@ def read_file(path: str | Path, wanted: Wanted) -> Reading:
         return read_table(frame, wanted)
     frame, confidence = preset_table(frame, wanted.preset)
     reading = read_table(frame, wanted)
-    return replace(reading, said=f"{reading.said}, confidence {confidence}")
+    return replace(reading, summary=f"{reading.summary}, confidence {confidence}")
 
 
 def _from_log(log: EvalLog, wanted: Wanted) -> Reading:
     """The answers of an evaluation log; several answers to one question are one cluster."""
     clusters = "question" if wanted.clusters is None and log.repeated else wanted.clusters
     reading = read_table(log.frame(), replace(wanted, clusters=clusters))
-    return replace(reading, said=f"{log.describe()}; {reading.said}", notes=(*log.notes(), *reading.notes))
+    return replace(reading, summary=f"{log.describe()}; {reading.summary}", notes=(*log.notes(), *reading.notes))
 
 
 def read_table(frame: Any, wanted: Wanted) -> Reading:
@@ -199,9 +199,9 @@ def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predic
             return Predictions.from_frame(table, classes=[int(str(name)) for name in classes], **columns)
         # labels are positions in the list of names
         preds = Predictions.from_frame(table, **columns)
-        found, stars = matching(table.columns, choice.outputs, "predictions")
-        events = stars if len(found) > 1 else outputs_of(table, found)[1]
-        class_names(found, choice.outputs, events, classes, numeric=True)
+        outputs, stars = matching(table.columns, choice.outputs, "predictions")
+        events = stars if len(outputs) > 1 else outputs_of(table, outputs)[1]
+        class_names(outputs, choice.outputs, events, classes, numeric=True)
         return replace(preds, classes=check_classes(classes, preds.class_count))
     if classes is None and choice.label.lower() in CORRECT and set(labels.unique().to_list()) <= {0, 1}:
         preds = Predictions.from_frame(table, **columns)

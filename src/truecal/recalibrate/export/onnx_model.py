@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.errors import MissingExtraError
+from truecal.errors import extra
 from truecal.recalibrate.export.graph import Graph, Node
 
 _OPSET = 17
@@ -85,10 +85,7 @@ class _Writer:
 
 def onnx_model(graph: Graph, *, columns: int, input_name: str, dtype: str, notes: Mapping[str, str]) -> Any:
     """The model: input (rows, columns) of `dtype`, output "probabilities" (rows, classes) of the same type."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingExtraError.of("onnx", "onnx") from error
+    onnx = extra("onnx")
     helper = onnx.helper
     kind = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE}[dtype]
     writer = _Writer(onnx)

@@ -4,7 +4,7 @@ scripted."""
 import operator
 from typing import TYPE_CHECKING, Any
 
-from truecal.errors import MissingExtraError
+from truecal.errors import extra
 from truecal.recalibrate.export.graph import Graph, Node
 
 if TYPE_CHECKING:
@@ -16,11 +16,7 @@ def torch_module(graph: Graph, *, single: bool) -> "torch.nn.Module":
 
     With `single` it also takes one-dimensional input.
     """
-    try:
-        import torch
-        from torch import fx
-    except ImportError as error:
-        raise MissingExtraError.of("torch", "torch") from error
+    torch, fx = extra("torch"), extra("torch.fx")
 
     functions = _functions(torch)
     root, code = torch.nn.Module(), fx.Graph()

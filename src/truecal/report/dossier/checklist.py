@@ -11,28 +11,30 @@ from truecal.clinical import Clinical, DecisionCurve
 TO_ADD = "to be stated by the authors"
 
 
-def checklist(found: Clinical, decisions: DecisionCurve, clustered: bool) -> list[tuple[str, str, str]]:
+def checklist(result: Clinical, decisions: DecisionCurve, clustered: bool) -> list[tuple[str, str, str]]:
     """Item number, topic and answer."""
-    oe, intercept, slope = found.oe, found.intercept, found.slope
+    oe, intercept, slope = result.oe, result.intercept, result.slope
     sites = (
-        "not asked for" if found.sites is None else f"{len(found.sites.names)} groups by {' x '.join(found.sites.by)}"
+        "not asked for"
+        if result.sites is None
+        else f"{len(result.sites.names)} groups by {' x '.join(result.sites.by)}"
     )
     units = (
-        f"{found.patients:,} patients with {found.rows:,} rows"
+        f"{result.patients:,} patients with {result.rows:,} rows"
         if clustered
-        else f"{found.rows:,} rows, one per patient"
+        else f"{result.rows:,} rows, one per patient"
     )
     span = f"{decisions.thresholds.min():g} to {decisions.thresholds.max():g}"
     return [
         ("5a, 6", "Source of data, participants, setting", TO_ADD),
-        ("8a", "Outcome and time horizon", f"{found.lens}; definition and assessment {TO_ADD}"),
-        ("10", "Sample size", f"{units}, {found.events:,} events; width of the O/E interval {oe.high - oe.low:.2f}"),
+        ("8a", "Outcome and time horizon", f"{result.lens}; definition and assessment {TO_ADD}"),
+        ("10", "Sample size", f"{units}, {result.events:,} events; width of the O/E interval {oe.high - oe.low:.2f}"),
         ("11", "Missing data", f"no row was dropped or imputed for these numbers; handling before {TO_ADD}"),
         (
             "12d",
             "Heterogeneity across clusters",
             "random effects over groups (Hartung-Knapp), prediction interval for a new group"
-            if found.sites is not None
+            if result.sites is not None
             else f"not asked for; {TO_ADD}",
         ),
         (
@@ -50,25 +52,25 @@ def checklist(found: Clinical, decisions: DecisionCurve, clustered: bool) -> lis
         (
             "20a, 20b, 21",
             "Numbers of participants and events",
-            f"{units}, {found.events:,} events ({found.prevalence:.1%})",
+            f"{units}, {result.events:,} events ({result.prevalence:.1%})",
         ),
         ("23a", "Calibration in the large", f"O/E {oe}; intercept {intercept}"),
         ("23a", "Calibration slope", f"{slope}"),
         (
             "23a",
             "Flexible calibration curve",
-            f"figure 1; ICI {found.ici}, E50 {found.e50}, E90 {found.e90}, Emax {found.emax}",
+            f"figure 1; ICI {result.ici}, E50 {result.e50}, E90 {result.e90}, Emax {result.emax}",
         ),
-        ("23a", "Discrimination, overall performance", f"c-statistic {found.c_statistic}; Brier score {found.brier}"),
+        ("23a", "Discrimination, overall performance", f"c-statistic {result.c_statistic}; Brier score {result.brier}"),
         ("23a", "Clinical utility", f"net benefit at thresholds {span}: figure 2 and table 2"),
-        ("23b", "Heterogeneity between groups", _heterogeneity(found)),
+        ("23b", "Heterogeneity between groups", _heterogeneity(result)),
     ]
 
 
-def _heterogeneity(found: Clinical) -> str:
-    if found.sites is None:
+def _heterogeneity(result: Clinical) -> str:
+    if result.sites is None:
         return "not asked for; give a column of sites or groups"
-    spread = found.sites.heterogeneity
+    spread = result.sites.heterogeneity
     if not spread:
         return "fewer than two groups could be compared"
     names = {"oe": "O/E", "intercept": "intercept", "slope": "slope", "c_statistic": "c-statistic"}
@@ -76,7 +78,7 @@ def _heterogeneity(found: Clinical) -> str:
     return "; ".join(parts)
 
 
-def methods(found: Clinical, decisions: DecisionCurve, clustered: bool) -> Sequence[str]:
+def methods(result: Clinical, decisions: DecisionCurve, clustered: bool) -> Sequence[str]:
     """The methods paragraph, sentence by sentence."""
     counted = (
         "Rows of one patient are correlated; all intervals are built from the sum of influence functions over patients "
@@ -86,15 +88,15 @@ def methods(found: Clinical, decisions: DecisionCurve, clustered: bool) -> Seque
         "Satterthwaite's degrees of freedom."
     )
     saturated = (
-        f"{found.left_out:,} rows with a risk of exactly 0 or 1 have no log odds and were left out of intercept and slope. "
-        if found.left_out
+        f"{result.left_out:,} rows with a risk of exactly 0 or 1 have no log odds and were left out of intercept and slope. "
+        if result.left_out
         else ""
     )
     return (
         "Calibration in the large was assessed by the ratio of observed to expected events (interval on the logarithmic scale) and "
         "by the intercept of a logistic recalibration with slope 1; weak calibration by its slope [1]. " + saturated,
         f"Moderate calibration was assessed by a logistic regression on a restricted cubic spline of the log odds "
-        f"({found.curve.method.rpartition(', ')[2]}) with pointwise and simultaneous bands [2]; the integrated calibration index "
+        f"({result.curve.method.rpartition(', ')[2]}) with pointwise and simultaneous bands [2]; the integrated calibration index "
         "(ICI) and E50, E90 and Emax summarise its distance from the diagonal [3], with intervals by inversion of a test so that "
         "calibrated models are covered.",
         "Discrimination is the c-statistic (interval on the logit scale after DeLong [4], over patients after Obuchowski [5]); the "
@@ -102,7 +104,7 @@ def methods(found: Clinical, decisions: DecisionCurve, clustered: bool) -> Seque
         "Clinical utility is the net benefit of treating at or above a threshold [6], with score intervals; net benefit after "
         "recalibration was estimated by five-fold cross-fitting. ",
         counted,
-        f"Intervals are at {found.level:.0%}.",
+        f"Intervals are at {result.level:.0%}.",
     )
 
 

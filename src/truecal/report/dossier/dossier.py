@@ -10,7 +10,7 @@ from typing import Any
 import truecal as tc
 from truecal import checks
 from truecal.clinical import Clinical, DecisionCurve
-from truecal.errors import InputError, MissingExtraError
+from truecal.errors import InputError, extra
 from truecal.lens import Lens
 from truecal.report.dossier.checklist import REFERENCES, checklist, methods
 from truecal.report.html import element, escaped
@@ -78,7 +78,7 @@ def _page(title: str, body: str) -> str:
 
 
 def _body(
-    found: Clinical,
+    result: Clinical,
     curve: DecisionCurve,
     table: DecisionCurve,
     preds: tc.Predictions,
@@ -88,16 +88,16 @@ def _body(
     clustered = preds.clusters is not None
     parts = [
         element("h1", escaped(title)),
-        element("p", escaped(_summary(found, source, clustered)), class_="lead"),
-        *(element("p", escaped(f"Note: {note}."), class_="note") for note in found.warnings),
+        element("p", escaped(_summary(result, source, clustered)), class_="lead"),
+        *(element("p", escaped(f"Note: {note}."), class_="note") for note in result.warnings),
         element("h2", "Calibration, discrimination and overall performance"),
-        _numbers(found),
+        _numbers(result),
         element(
             "div",
             _figure(
                 "Figure 1. Flexible calibration curve with pointwise (dark) and simultaneous (light) band; "
                 "distribution of the risks beneath.",
-                tc.plot.FlexibleDisplay.from_curves({"spline": found.curve}, scores=found.cohort.scores, plot=False),
+                tc.plot.FlexibleDisplay.from_curves({"spline": result.curve}, scores=result.cohort.scores, plot=False),
                 (4.6, 4.6),
             ),
             _figure(
@@ -109,11 +109,11 @@ def _body(
         ),
         element("h2", "Net benefit"),
         _benefit(table),
-        *_sites(found),
+        *_sites(result),
         element("h2", "TRIPOD+AI items on calibration"),
-        _table("Table 4. Items and answers", ("Item", "Topic", "This validation"), checklist(found, table, clustered)),
+        _table("Table 4. Items and answers", ("Item", "Topic", "This validation"), checklist(result, table, clustered)),
         element("h2", "Methods"),
-        element("p", escaped(" ".join(s.strip() for s in methods(found, table, clustered)))),
+        element("p", escaped(" ".join(s.strip() for s in methods(result, table, clustered)))),
         element("ol", *(element("li", escaped(text)) for text in REFERENCES), class_="references"),
         element("h2", "Reproducibility"),
         _table("Table 5. Origin of the numbers", ("What", "Value"), _origin(source, origin)),
@@ -121,17 +121,17 @@ def _body(
     return element("main", *parts)
 
 
-def _summary(found: Clinical, source: str | None, clustered: bool) -> str:
-    people = f"{found.patients:,} patients, " if clustered else ""
+def _summary(result: Clinical, source: str | None, clustered: bool) -> str:
+    people = f"{result.patients:,} patients, " if clustered else ""
     origin = f" of {source}" if source else ""
     return (
-        f"{found.rows:,} rows{origin}, {people}{found.events:,} events ({found.prevalence:.1%}); {found.lens}. "
-        f"O/E ratio {found.oe}, calibration slope {found.slope}, ICI {found.ici}, c-statistic {found.c_statistic} "
-        f"(intervals at {found.level:.0%})."
+        f"{result.rows:,} rows{origin}, {people}{result.events:,} events ({result.prevalence:.1%}); {result.lens}. "
+        f"O/E ratio {result.oe}, calibration slope {result.slope}, ICI {result.ici}, c-statistic {result.c_statistic} "
+        f"(intervals at {result.level:.0%})."
     )
 
 
-def _numbers(found: Clinical) -> str:
+def _numbers(result: Clinical) -> str:
     rows = [
         (
             row["title"],
@@ -140,9 +140,9 @@ def _numbers(found: Clinical) -> str:
             _shown(row["calibrated"]),
             row["reading"],
         )
-        for row in found.frame()
+        for row in result.frame()
     ]
-    head = ("Number", "Value", f"{found.level:.0%} interval", "Calibrated", "Reading")
+    head = ("Number", "Value", f"{result.level:.0%} interval", "Calibrated", "Reading")
     return _table("Table 1. Performance", head, rows)
 
 
@@ -165,10 +165,10 @@ def _benefit(table: DecisionCurve) -> str:
     return _table("Table 2. Net benefit per person (treating no one: 0)", head, rows)
 
 
-def _sites(found: Clinical) -> list[str]:
-    if found.sites is None:
+def _sites(result: Clinical) -> list[str]:
+    if result.sites is None:
         return []
-    sites = found.sites
+    sites = result.sites
     rows = [
         (name, f"{r.events:,}/{r.rows:,}", f"{r.patients:,}", str(r.oe), str(r.slope), str(r.ici), str(r.c_statistic))
         for name, r in zip(sites.names, sites.results, strict=True)
@@ -212,13 +212,8 @@ def _cell(text: str) -> str:
 
 def _figure(caption: str, display: Any, size: tuple[float, float]) -> str:
     """A display as an inline SVG image."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError.of("matplotlib", "plot") from error
-    with rc_context({"svg.hashsalt": "truecal", "font.size": 9}):
-        canvas = Figure(figsize=size, layout="constrained")
+    with extra("matplotlib").rc_context({"svg.hashsalt": "truecal", "font.size": 9}):
+        canvas = extra("matplotlib.figure").Figure(figsize=size, layout="constrained")
         display.plot(canvas.add_subplot())
         text = StringIO()
         canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})

@@ -12,9 +12,8 @@ _MOST_ROWS = 10_000
 _FEWEST_ROWS = 100
 # Beyond as many rows a world is fitted to cells of neighbouring scores, whose sums are those of the rows.
 _MOST_CELLS = 50_000
-_MOST_FITTED = (
-    1_000_000  # how well a world fits is judged on datasets of the data's own size, which takes minutes beyond
-)
+# How well a world fits is judged on datasets of the data's own size, which takes minutes beyond.
+_MOST_FITTED = 1_000_000
 _ESTIMATORS: dict[str, Estimator] = {
     "Rank series": tc.RankSeries(),
     "Debiased": tc.DebiasedECE(),

@@ -137,10 +137,10 @@ def _means(sample: tc.Sample, z: float) -> Float64s:
     return np.array([rate * total, rate, mean, mean - rate, mean - rate - half, mean - rate + half])
 
 
-def per_group(found: breakdown.Subgroups) -> Groups:
+def per_group(subgroups: breakdown.Subgroups) -> Groups:
     """One row per group."""
-    rows = [picked(GroupRow, row) for row in found.frame()]
-    return Groups(", ".join(found.by), tuple(rows[:MOST_GROUPS]), max(0, len(rows) - MOST_GROUPS))
+    rows = [picked(GroupRow, row) for row in subgroups.frame()]
+    return Groups(", ".join(subgroups.by), tuple(rows[:MOST_GROUPS]), max(0, len(rows) - MOST_GROUPS))
 
 
 def likert_rows(

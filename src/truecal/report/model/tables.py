@@ -143,11 +143,11 @@ def _finding(row: GroupRow, tolerance: float) -> str:
     return "off, but within tolerance" if row.high <= tolerance else "off, size uncertain"
 
 
-def segment_table(found: SegmentsRecord, content: Content) -> str:
+def segment_table(record: SegmentsRecord, content: Content) -> str:
     """The segments that an audit listed, below those that contain them, each with a small diagram."""
     too_much = "too confident" if content.top_label else "too high"
     words = (
-        f"All intersections of the columns were searched, in all regions of the scores: {found.summary}. The chance that any "
+        f"All intersections of the columns were searched, in all regions of the scores: {record.summary}. The chance that any "
         f"calibrated segment is listed is at most {1 - content.level:.0%}, and the limits hold for all segments at once. One row "
         "per cause; a segment inside another stands below it. The difference is score minus outcome: positive is "
         f"{too_much}; of low against high scores it is half of what both ends differ by, positive where scores are too extreme. "
@@ -167,17 +167,17 @@ def segment_table(found: SegmentsRecord, content: Content) -> str:
             ("Adds", lambda row: number(row.contribution, "+.4f")),
             (f"Beyond {content.tolerance:g}", lambda row: Cell("yes" if row.beyond else "not sure")),
         ],
-        found.rows,
+        record.rows,
         page=_PAGE,
         id_="segment-table",
     )
-    return paragraph(words) + (listed if found.rows else "") + "".join(paragraph(note) for note in found.notes)
+    return paragraph(words) + (listed if record.rows else "") + "".join(paragraph(note) for note in record.notes)
 
 
-def clinical_table(found: ClinicalRecord, content: Content) -> str:
+def clinical_table(record: ClinicalRecord, content: Content) -> str:
     """The numbers of a clinical validation."""
-    notes = "".join(element("li", escaped(note)) for note in found.warnings)
-    pictures = [forest_figure(forest, content.level) for forest in found.forests]
+    notes = "".join(element("li", escaped(note)) for note in record.warnings)
+    pictures = [forest_figure(forest, content.level) for forest in record.forests]
     listed = table_of(
         "Clinical validation",
         [
@@ -187,14 +187,14 @@ def clinical_table(found: ClinicalRecord, content: Content) -> str:
             ("If calibrated", lambda row: number(row.calibrated, "g")),
             ("How to read it", lambda row: Cell(row.reading)),
         ],
-        found.rows,
+        record.rows,
         id_="clinical-table",
     )
     return (
-        paragraph(f"What TRIPOD+AI asks of a validation, by tc.clinical: {found.counts}.")
+        paragraph(f"What TRIPOD+AI asks of a validation, by tc.clinical: {record.counts}.")
         + listed
         + (element("ul", notes, class_="warnings") if notes else "")
-        + (paragraph(found.apart) if found.apart else "")
+        + (paragraph(record.apart) if record.apart else "")
         + (element("div", *pictures, class_="charts") if pictures else "")
     )
 
@@ -224,23 +224,23 @@ def likert_table(content: Content) -> str:
     return intro + listed
 
 
-def recalibration_table(found: RecalibrationRecord, content: Content) -> str:
+def recalibration_table(record: RecalibrationRecord, content: Content) -> str:
     """Recalibrators on held-out folds."""
-    others = [name for name in found.tied if name != found.winner]
+    others = [name for name in record.tied if name != record.winner]
     close = f"; {', '.join(others)}: not significantly worse" if others else ""
-    part = "" if found.sampled is None else f" A sample of {found.sampled:,} rows was used."
-    best = f" Lowest log loss: {found.winner}{close}."
-    if not any(isfinite(row.log_loss) for row in found.rows):
+    part = "" if record.sampled is None else f" A sample of {record.sampled:,} rows was used."
+    best = f" Lowest log loss: {record.winner}{close}."
+    if not any(isfinite(row.log_loss) for row in record.rows):
         best = (
             " Every log loss is infinite: a row had probability 0 for what happened, and no method here can raise it."
         )
     intro = paragraph(
-        f"Each method was fitted on {found.folds - 1} of {found.folds} parts of the rows and judged on the other, in "
+        f"Each method was fitted on {record.folds - 1} of {record.folds} parts of the rows and judged on the other, in "
         f"turn.{best}{part}"
     )
-    if found.recommended:
-        intro += paragraph(f"Recommended: {found.recommended}.")
-    intro += "".join(paragraph(f"{words}.") for words in found.refused)
+    if record.recommended:
+        intro += paragraph(f"Recommended: {record.recommended}.")
+    intro += "".join(paragraph(f"{words}.") for words in record.refused)
     listed = table_of(
         "Recalibration on held-out folds",
         [
@@ -251,23 +251,23 @@ def recalibration_table(found: RecalibrationRecord, content: Content) -> str:
             ("Brier score", lambda row: number(row.brier)),
             ("Accuracy", lambda row: number(row.accuracy)),
         ],
-        found.rows,
+        record.rows,
         id_="recalibration-table",
     )
     caption = "Curves before and after, on rows the method was not fitted on. On the dashed line confidence is right."
-    return intro + listed + (chart("remedies", caption) if found.curves else "")
+    return intro + listed + (chart("remedies", caption) if record.curves else "")
 
 
-def bias_table(found: BiasRecord, content: Content) -> str:
+def bias_table(record: BiasRecord, content: Content) -> str:
     """Bias of the estimators in a world fitted to the data."""
     unlike = (
         " The simulated data differ from yours more than chance allows: read this table with care."
-        if found.unlike
+        if record.unlike
         else ""
     )
     intro = paragraph(
-        f"A world whose true error is known ({found.truth:.4f}, root mean square) was fitted to these data, and "
-        f"{found.datasets} datasets of {found.n:,} rows were drawn from it. This is how far each "
+        f"A world whose true error is known ({record.truth:.4f}, root mean square) was fitted to these data, and "
+        f"{record.datasets} datasets of {record.n:,} rows were drawn from it. This is how far each "
         f"estimator is from that truth.{unlike}"
     )
     listed = table_of(
@@ -279,7 +279,7 @@ def bias_table(found: BiasRecord, content: Content) -> str:
             ("Spread", lambda row: number(row.std)),
             ("Root-mean-square miss", lambda row: number(row.rmse)),
         ],
-        found.rows,
+        record.rows,
         id_="bias-table",
     )
     return intro + listed

@@ -35,23 +35,23 @@ def judge(estimate: tc.Estimate, *, tolerance: float, judged: str = "top label")
     shown = float(estimate.p_value) < 1 - interval.level
     span = f"between {span_of(low, high, 'and')}" if low > 0 else f"at most {points(high)}"
     if high <= tolerance:
-        found = f"The root-mean-square error is {span} ({sure} confidence), within the tolerance of {most}."
-        return Verdict("within", "Within tolerance", found, _reading(estimate, shown, judged))
+        words = f"The root-mean-square error is {span} ({sure} confidence), within the tolerance of {most}."
+        return Verdict("within", "Within tolerance", words, _reading(estimate, shown, judged))
     if low > tolerance:
         size = f"{points(value)}, root mean square ({sure} confidence: {span})"
-        found = f"{subject} off by {size}, more than the tolerance of {most}."
-        return Verdict("outside", "Outside tolerance", found, _reading(estimate, shown, judged))
+        words = f"{subject} off by {size}, more than the tolerance of {most}."
+        return Verdict("outside", "Outside tolerance", words, _reading(estimate, shown, judged))
     if shown:
-        found = (
+        words = (
             f"{subject} off by about {points(value)}, root mean square ({sure} confidence: {span}). That is shown; whether it is "
             f"more than the tolerance of {most} is not."
         )
-        return Verdict("off", "Miscalibrated, size uncertain", found, _reading(estimate, shown, judged))
-    found = (
+        return Verdict("off", "Miscalibrated, size uncertain", words, _reading(estimate, shown, judged))
+    words = (
         f"No miscalibration could be shown, but {estimate.n:,} predictions are too few to promise that the error is within "
         f"{most}: it is {span} (root mean square, {sure} confidence)."
     )
-    return Verdict("open", "Undecided: too little data", found, _reading(estimate, shown, judged))
+    return Verdict("open", "Undecided: too little data", words, _reading(estimate, shown, judged))
 
 
 def points(value: float) -> str:
@@ -99,8 +99,8 @@ def _reading(estimate: tc.Estimate, shown: bool, judged: str) -> str:
     if worst is None:
         return ""
     high, low = names.tendency(judged, 1.0), names.tendency(judged, -1.0)
-    said, happens = worst
-    example = f"Where it matters most, predictions of about {percent(said)} come true {percent(happens)} of the time."
+    score, happens = worst
+    example = f"Where it matters most, predictions of about {percent(score)} come true {percent(happens)} of the time."
     if abs(direction) < 0.25 * float(estimate.value):
         return f"The model is {high} in places and {low} in others. {example}"
     return f"On average the model is {names.tendency(judged, direction)} by {points(abs(direction))}. {example}"

@@ -22,7 +22,7 @@ def gather_study(store: Any, *, title: str | None, megabytes: float, command: st
     frame, meta = store.frame(), store.meta()
     refuse_undrawable(frame)
     sections = analyses(store, frame)
-    tables = sum(len(analysis_html(found)) for found in sections)
+    tables = sum(len(analysis_html(section)) for section in sections)
     checks.between(megabytes, "megabytes", 0, 10_000)
     room = round(megabytes * 1e6) - len(charting_bundle()) - _ELSEWHERE - tables
     if room < 50_000:

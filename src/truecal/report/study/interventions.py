@@ -22,19 +22,19 @@ class Tabled(Protocol):
         """What was judged, in a few words."""
 
 
-def write_interventions(found: Tabled, title: str, figures: list[Path], path: Path) -> Path:
+def write_interventions(result: Tabled, title: str, figures: list[Path], path: Path) -> Path:
     """Write the page; `figures` are .png files, which it holds."""
-    answer = "".join(element("li", escaped(line)) for line in found.verdict())
+    answer = "".join(element("li", escaped(line)) for line in result.verdict())
     parts = [section("answer", "Does what lowers the usual error lower the others?", element("ul", answer))]
     for figure in figures:
         name = figure.stem.replace("_", " ")
         image = f'<img alt="{escaped(name)}" src="data:image/png;base64,{b64encode(figure.read_bytes()).decode()}">'
         parts.append(section(figure.stem, name[:1].upper() + name[1:], element("figure", image)))
-    for i, (name, (header, rows)) in enumerate(found.tables().items()):
+    for i, (name, (header, rows)) in enumerate(result.tables().items()):
         cells = [[Cell(text) for text in row] for row in rows]
         parts.append(section(f"table-{i}", name, table(name, header, cells, id_=f"numbers-{i}")))
     style = f"{asset('page.css')} figure img {{ max-width: 100%; background: white; }}"
-    facts = paragraph(" · ".join(found.facts()), class_="facts")
+    facts = paragraph(" · ".join(result.facts()), class_="facts")
     body = element("header", element("div", element("h1", escaped(title)), facts)) + "\n" + element("main", *parts)
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return write_whole(path, document_of(title, style, body, policy))

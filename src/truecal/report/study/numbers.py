@@ -130,8 +130,8 @@ def _means(frame: Any) -> Any:
         if not part["value"].is_finite().any():  # a selection of no rows
             continue
         metrics, lenses = (part[name].unique().to_list() for name in ("metric", "lens"))
-        found, _ = tc.study.points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
-        parts.append(found.with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))
+        means, _ = tc.study.points(part, metrics, lens=lenses, recalibrator=recalibrator, selection=selection)
+        parts.append(means.with_columns(recalibrator=pl.lit(recalibrator), selection=pl.lit(selection)))
     made_of = frame.group_by("metric").agg(*(pl.col(name).first() for name in ("scheme", "bins", "norm")))
     return pl.concat(parts).join(made_of, on="metric", how="left").sort([*_PLACE, *_MEASURE, "model"])
 

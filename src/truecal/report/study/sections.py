@@ -16,7 +16,7 @@ def study_body(content: StudyContent) -> str:
     parts = [
         ("explorer", "Error and calibration", _explorer()),
         ("glance", "At a glance", _glance()),
-        *((found.id, found.heading, analysis_html(found)) for found in content.analyses),
+        *((analysis.id, analysis.heading, analysis_html(analysis)) for analysis in content.analyses),
         ("reading", "How to read this page", _reading(content)),
         ("reproduce", "Reproducibility", _reproduce(content)),
     ]
@@ -133,22 +133,22 @@ def _bins() -> str:
     return element("figure", element("h3", "Bins of the diagram"), bins)
 
 
-def analysis_html(found: Analysis) -> str:
+def analysis_html(analysis: Analysis) -> str:
     """An analysis: what it asks, its notes, its table."""
     rows = [
         [Cell(shown, sort) for shown, sort in zip(row, sorts, strict=True)]
-        for row, sorts in zip(found.rows, found.sorts, strict=True)
+        for row, sorts in zip(analysis.rows, analysis.sorts, strict=True)
     ]
-    listed = table(found.heading, found.header, rows, page=12, id_=f"{found.id}-table") if rows else ""
-    more = paragraph(found.more, class_="more") if found.more else ""
-    return paragraph(found.intro) + _notes(found.notes) + listed + more
+    listed = table(analysis.heading, analysis.header, rows, page=12, id_=f"{analysis.id}-table") if rows else ""
+    more = paragraph(analysis.more, class_="more") if analysis.more else ""
+    return paragraph(analysis.intro) + _notes(analysis.notes) + listed + more
 
 
 def _notes(notes: Sequence[str]) -> str:
     """The first notes, and the others on request."""
 
-    def listed(some: Sequence[str]) -> str:
-        return element("ul", *(element("li", escaped(note)) for note in some), class_="notes", aria_label="Notes")
+    def listed(texts: Sequence[str]) -> str:
+        return element("ul", *(element("li", escaped(note)) for note in texts), class_="notes", aria_label="Notes")
 
     shown, more = notes[:_NOTES_SHOWN], notes[_NOTES_SHOWN:_MOST_NOTES]
     left = len(notes) - _MOST_NOTES

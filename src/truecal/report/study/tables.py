@@ -15,49 +15,49 @@ Table = tuple[Sequence[str], list[str], list[Row]]
 Column = tuple[str, Callable[[Mapping[str, Any]], Shown]]
 
 
-def trends(found: Any) -> Table:
-    rows = [row for row in found.trends().rows(named=True) if row["family"] is None]
+def trends(result: Any) -> Table:
+    rows = [row for row in result.trends().rows(named=True) if row["family"] is None]
     slope, tau = _with_ends("Slope", "slope"), _with_ends("Kendall's tau", "kendall", "Interval of tau")
-    return _table(found.notes, rows, *_PLACE, _whole("Models", "models"), *slope, *tau)
+    return _table(result.notes, rows, *_PLACE, _whole("Models", "models"), *slope, *tau)
 
 
-def fronts(found: Any) -> Table:
-    always = found.always
+def fronts(result: Any) -> Table:
+    always = result.always
     first = f"on every front: {', '.join(always)}" if always else "no model is on every front"
     share: Column = ("Share", lambda row: (f"{row['share']:.0%}", row["share"]))
     counts = (_whole("On the front", "fronts"), _whole("Of", "of"), share)
-    return _table([first, *found.notes], found.counts().rows(named=True), *_MODEL, *counts)
+    return _table([first, *result.notes], result.counts().rows(named=True), *_MODEL, *counts)
 
 
-def slopes(found: Any) -> Table:
+def slopes(result: Any) -> Table:
     return _table(
-        found.notes,
-        found.slopes().sort("dataset", "slope").rows(named=True),
+        result.notes,
+        result.slopes().sort("dataset", "slope").rows(named=True),
         *(*_MODEL, _PLACE[0]),
         *_with_ends("Metric per step", "slope"),
         *_with_ends("Error per step", "error_slope", "Interval of error", ("error_low", "error_high")),
     )
 
 
-def correlations(found: Any) -> Table:
-    rows = [row for row in found.correlations().rows(named=True) if row["method"] == "kendall"]
+def correlations(result: Any) -> Table:
+    rows = [row for row in result.correlations().rows(named=True) if row["method"] == "kendall"]
     tau = _with_ends("Kendall's tau", "value", ends=_ENDS)
-    return _table(found.notes, rows, *_PLACE, _text("Pair", "pair"), _whole("Models", "models"), *tau)
+    return _table(result.notes, rows, *_PLACE, _text("Pair", "pair"), _whole("Models", "models"), *tau)
 
 
-def standing_out(found: Any) -> Table:
+def standing_out(result: Any) -> Table:
     import polars as pl
 
-    table = found.frame().filter(pl.col("standardized").abs() > 2).sort(pl.col("standardized").abs(), descending=True)
+    table = result.frame().filter(pl.col("standardized").abs() > 2).sort(pl.col("standardized").abs(), descending=True)
     numbers = (_number("Value", "value"), _number("By the line", "expected"))
     who = (_text("Model", "model"), _text("Score", "metric"), *_PLACE)
-    return _table(found.notes, table.rows(named=True), *who, *numbers, _number("Standard errors", "standardized", 1))
+    return _table(result.notes, table.rows(named=True), *who, *numbers, _number("Standard errors", "standardized", 1))
 
 
-def bins(found: Any) -> Table:
+def bins(result: Any) -> Table:
     return _table(
-        found.notes,
-        found.frame().sort("severity", "dataset", maintain_order=True).rows(named=True),
+        result.notes,
+        result.frame().sort("severity", "dataset", maintain_order=True).rows(named=True),
         *_PLACE,
         _text("Metric", "metric"),
         ("Bins", lambda row: ("" if row["bins"] is None else str(row["bins"]), float(row["bins"] or 0))),
@@ -66,10 +66,10 @@ def bins(found: Any) -> Table:
     )
 
 
-def ranks(found: Any) -> Table:
+def ranks(result: Any) -> Table:
     return _table(
-        found.notes,
-        found.frame().sort("severity", "tau").rows(named=True),
+        result.notes,
+        result.frame().sort("severity", "tau").rows(named=True),
         *_PLACE,
         ("Metrics", lambda row: _plain(f"{row['metric_a']} and {row['metric_b']}")),
         *_with_ends("Kendall's tau", "tau", ends=_ENDS),
@@ -78,10 +78,10 @@ def ranks(found: Any) -> Table:
     )
 
 
-def effect(found: Any) -> Table:
+def effect(result: Any) -> Table:
     return _table(
-        found.notes,
-        found.summary().rows(named=True),
+        result.notes,
+        result.summary().rows(named=True),
         *(*_PLACE, _number("Before", "before"), _number("After", "after")),
         ("Improved", lambda row: (f"{row['improved']} of {row['models']}", float(row["improved"]))),
         _whole("Beyond intervals", "improved_supported", _UNKNOWN),
@@ -114,12 +114,12 @@ def temperatures(fits: Any, frame: Any) -> Table:
     )
 
 
-def dominated(found: Any) -> Table:
-    pairs = found.always
+def dominated(result: Any) -> Table:
+    pairs = result.always
     first = [f"always dominated: {'; '.join(f'{a} by {b}' for a, b in pairs)}"] if pairs else []
-    table = found.frame().sort("dominated", "share", descending=True)
+    table = result.frame().sort("dominated", "share", descending=True)
     return _table(
-        [*first, *found.notes],
+        [*first, *result.notes],
         [row for row in table.rows(named=True) if row["beaten"]],
         *(_text("Family", "family"), _text("Beaten by", "by"), *_PLACE),
         ("Models beaten", lambda row: (f"{row['beaten']} of {row['models']}", row["share"])),
@@ -127,10 +127,10 @@ def dominated(found: Any) -> Table:
     )
 
 
-def log_lines(found: Any) -> Table:
+def log_lines(result: Any) -> Table:
     counts = (_text("Family", "family"), _whole("Models", "models"), _whole("Points", "points"))
     fitted = (_number("Intercept", "intercept", 3), _number("R squared", "explained", 3))
-    return _table(found.notes, found.lines().rows(named=True), *counts, *_with_ends("Slope", "slope"), *fitted)
+    return _table(result.notes, result.lines().rows(named=True), *counts, *_with_ends("Slope", "slope"), *fitted)
 
 
 def _table(notes: Sequence[str], rows: Iterable[Mapping[str, Any]], *columns: Column) -> Table:

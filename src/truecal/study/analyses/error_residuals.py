@@ -15,7 +15,7 @@ from truecal.study.analyses.correlation import FEW, fit_line
 from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, with_error
 from truecal.study.store import polars
 
-_FEWEST = 4  # models for a line to leave something over
+_FEWEST = 4  # models for a line to leave residuals
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,11 @@ def residuals(
     pl = polars()
     if isinstance(metrics, str):
         metrics = (metrics,)
-    found, notes = with_error(
+    points, notes = with_error(
         frame, metrics, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
     remarks, parts, rows = [], [], []
-    for (metric, lens_here, *condition), part in found.partition_by(
+    for (metric, lens_here, *condition), part in points.partition_by(
         ["metric", "lens", *CONDITION], as_dict=True, maintain_order=True
     ).items():
         place = f"{metric} {named(str(condition[0]), float(condition[1]))}"

@@ -131,11 +131,11 @@ def pareto(
     pl = polars()
     if isinstance(metrics, str):
         metrics = (metrics,)
-    found, notes = with_error(
+    points, notes = with_error(
         frame, metrics, lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset
     )
     parts = []
-    for part in found.partition_by(["metric", "lens", *CONDITION], maintain_order=True):
+    for part in points.partition_by(["metric", "lens", *CONDITION], maintain_order=True):
         front = on_front(*numbers(part, "error", "value"))
         supported = pl.Series("supported", _supported(part, front), dtype=pl.Boolean)
         parts.append(part.with_columns(pl.Series("front", front), supported))

@@ -115,11 +115,11 @@ def points(
 def with_error(frame: Any, metrics: Sequence[str], **choice: Any) -> tuple[Any, list[str]]:
     """Points with the classification error of the same model beside them: error, error_low, error_high."""
     pl = polars()
-    found, notes = points(frame, metrics, **choice)
+    values, notes = points(frame, metrics, **choice)
     errors, _ = points(frame, ["error"], **choice)
     sides = {"value": "error", "low": "error_low", "high": "error_high"}
     errors = errors.select(*CONDITION, "model", *(pl.col(name).alias(to) for name, to in sides.items()))
-    return found.join(errors, on=[*CONDITION, "model"], how="inner").sort(_KEY), notes
+    return values.join(errors, on=[*CONDITION, "model"], how="inner").sort(_KEY), notes
 
 
 def conditions(table: Any) -> list[tuple[str, float]]:

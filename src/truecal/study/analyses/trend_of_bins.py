@@ -65,10 +65,10 @@ def bin_trend(
     remarks, rows = [], []
     for condition, part in values.partition_by(list(CONDITION), as_dict=True, maintain_order=True).items():
         remarks += few_models(part["model"].n_unique(), named(*condition))
-        here = [_trend(metric, part.filter(pl.col("metric") == metric.name), level) for metric in wanted]
-        here = [row for row in here if row["models"] >= 2]
-        remarks += [(text, named(*condition)) for text in _verdicts(here)]
-        rows += [{**dict(zip(CONDITION, condition, strict=True)), **row} for row in here]
+        trends = [_trend(metric, part.filter(pl.col("metric") == metric.name), level) for metric in wanted]
+        trends = [row for row in trends if row["models"] >= 2]
+        remarks += [(text, named(*condition)) for text in _verdicts(trends)]
+        rows += [{**dict(zip(CONDITION, condition, strict=True)), **row} for row in trends]
     if not rows:
         raise InputError("a trend needs at least two models under one condition")
     notes += gathered(remarks)
@@ -80,19 +80,19 @@ def bin_trend(
     return BinTrend(tuple(dict.fromkeys(notes)), table.sort(*CONDITION, *order, nulls_last=True), values)
 
 
-def _with_bias(frame: Any, found: Any, wanted: list[Metric], choice: dict[str, Any], notes: list[str]) -> Any:
+def _with_bias(frame: Any, values: Any, wanted: list[Metric], choice: dict[str, Any], notes: list[str]) -> Any:
     """Columns squared (mean over seeds of the squared error) and bias, for equal-mass bins of norm 2; null elsewhere."""
     pl = polars()
     exact = {m.name: float(m.bins or 0) for m in wanted if (m.kind, m.scheme, m.norm) == ("ece", "mass", 2.0)}
     empty = [pl.lit(None, pl.Float64).alias(name) for name in ("squared", "bias")]
     if not exact:
-        return found.with_columns(*empty)
+        return values.with_columns(*empty)
     table = results(frame)
     if MEAN_SQUARE not in table["metric"]:
         notes.append(
             f"the exact bias of binned errors needs the metric {MEAN_SQUARE} in the study; without it only trends are shown"
         )
-        return found.with_columns(*empty)
+        return values.with_columns(*empty)
     key = [*CONDITION, "model"]
     squared, _ = points(table.with_columns(pl.col("value") ** 2), list(exact), **choice)
     means, _ = points(table, [MEAN_SQUARE], **choice)
@@ -102,7 +102,7 @@ def _with_bias(frame: Any, found: Any, wanted: list[Metric], choice: dict[str, A
     roomy = n > bins
     bias = np.where(roomy, squared_bias(power, mean, np.where(roomy, n, 2 * bins), bins), np.nan)
     squared = squared.with_columns(pl.col("value").alias("squared"), pl.Series("bias", bias).fill_nan(None))
-    return found.join(
+    return values.join(
         squared.select("metric", "lens", *key, "squared", "bias"), on=["metric", "lens", *key], how="left"
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.errors import MissingExtraError
+from truecal.errors import extra
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -66,10 +66,7 @@ SHIFTS: dict[str, dict[str, Shift]] = {
 
 def load(name: str) -> Data:
     """One of the four: digits, cancer (bundled), clusters (five classes, 5 % of the labels wrong), spheres (two, not linear)."""
-    try:
-        from sklearn import datasets
-    except ImportError as error:
-        raise MissingExtraError.of("scikit-learn", "sklearn") from error
+    datasets = extra("sklearn.datasets")
     x: Any
     y: Any
     if name == "digits":

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from truecal import parallel
-from truecal.errors import FileError, InputError, MissingExtraError
+from truecal.errors import FileError, InputError, extra
 from truecal.predictions import readers
 from truecal.study.example.data import SEVERITIES, SHIFTS, load, shifted
 from truecal.study.example.models import Model, log_probabilities, models
@@ -83,10 +83,7 @@ def make_example(
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}")
-    try:
-        import sklearn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError.of("scikit-learn", "sklearn") from error
+    extra("sklearn")
     wanted = plan(quick=quick)
     root = Path(folder)
     try:

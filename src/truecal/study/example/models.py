@@ -15,7 +15,7 @@ from truecal.predictions import softmax
 from truecal.study.example.data import Array, Labels
 from truecal.study.example.network import Network
 
-_FLOOR = 1e-3  # share of the uniform distribution in every prediction: trees and neighbours say "impossible" too easily
+_FLOOR = 1e-3  # share of the uniform distribution in every prediction: trees and neighbours often predict exactly 0
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A small network with two hidden layers, with scikit-learn's verbs; trained long enough to become too sure of itself."""
+"""A small network with two hidden layers, with scikit-learn's verbs; trained long enough to become overconfident."""
 
 from typing import Any
 

@@ -64,17 +64,17 @@ def _plain(items: dict[str, Entry]) -> dict[str, Any]:
     return {name: entry.plain() for name, entry in items.items()}
 
 
-def _named(found: Any) -> Any:
+def _named(results: Any) -> Any:
     """accuracy as error, and the lens of every metric."""
     pl = polars()
     right = pl.col("metric") == "accuracy"
-    found = found.with_columns(
+    results = results.with_columns(
         pl.when(right).then(1 - pl.col("value")).otherwise("value").alias("value"),
         pl.when(right).then(pl.lit("error")).otherwise(pl.col("metric").cast(pl.String)).alias("metric"),
     )
-    whole = [name for name in found["metric"].unique().to_list() if _is_whole(name)]
-    given = pl.col("lens") if "lens" in found.columns else pl.lit("top-label")
-    return found.with_columns(pl.when(pl.col("metric").is_in(whole)).then(pl.lit("")).otherwise(given).alias("lens"))
+    whole = [name for name in results["metric"].unique().to_list() if _is_whole(name)]
+    given = pl.col("lens") if "lens" in results.columns else pl.lit("top-label")
+    return results.with_columns(pl.when(pl.col("metric").is_in(whole)).then(pl.lit("")).otherwise(given).alias("lens"))
 
 
 def _is_whole(name: str) -> bool:

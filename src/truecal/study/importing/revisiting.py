@@ -103,10 +103,10 @@ def _dataset() -> Any:
     return pl.when(pl.col("corruption").is_not_null()).then(corrupted).otherwise("raw_dataset")
 
 
-def _model(found: Any) -> Any:
+def _model(table: Any) -> Any:
     """The readable name where it tells models apart, else the raw one."""
     pl = polars()
-    names = found.select("ModelName", "raw_model").unique()
+    names = table.select("ModelName", "raw_model").unique()
     shared = names.group_by("ModelName").len().filter(pl.col("len") > 1)["ModelName"].to_list()
     return pl.when(pl.col("ModelName").is_in(shared)).then("raw_model").otherwise(pl.col("ModelName").cast(pl.String))
 
@@ -119,12 +119,12 @@ def _selection() -> Any:
     return pl.when(own | ~has).then(pl.lit("all")).otherwise(pl.lit("all classes")).alias("selection")
 
 
-def eval_temperatures(found: Any) -> Any:
+def eval_temperatures(table: Any) -> Any:
     """The temperature that would be best on the judged rows themselves, as a metric, where the table has it."""
     pl = polars()
-    if "tau_on_eval_data" not in found.columns:
-        return found.clear()
-    rows = found.with_columns(_number("tau_on_eval_data").alias("value")).filter(pl.col("value").is_not_null())
+    if "tau_on_eval_data" not in table.columns:
+        return table.clear()
+    rows = table.with_columns(_number("tau_on_eval_data").alias("value")).filter(pl.col("value").is_not_null())
     rows = rows.filter((pl.col("selection") == "all") & (pl.col("recalibrator") == "none"))
     rows = rows.with_columns(metric=pl.lit("best-temperature"), lens=pl.lit(""))
     return rows.unique(["model", "dataset", "severity"], keep="first", maintain_order=True)

@@ -51,8 +51,8 @@ class Choice:
 def choose(plan: Plan, data: Data, outputs: Mapping[Job, Outputs]) -> Choice:
     """Try every strength on the validation rows."""
     tried = []
-    for job, found in outputs.items():
-        tried.append(_judged(job, of_logits(found.validation, data.validation, data.classes)))
+    for job, logits in outputs.items():
+        tried.append(_judged(job, of_logits(logits.validation, data.validation, data.classes)))
     notes: list[str] = []
     for kind in AFTERWARDS:
         for strength in plan.interventions.get(kind, ()):

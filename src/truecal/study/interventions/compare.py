@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truecal import checks, parallel
-from truecal.errors import MissingExtraError
+from truecal.errors import extra
 from truecal.study.interventions import text as words
 from truecal.study.interventions.choice import Choice, choose, of_logits, of_probs, recalibrated
 from truecal.study.interventions.config import AFTERWARDS, BASELINE, Plan, Strength
@@ -152,8 +152,4 @@ def _shown(strength: Strength) -> str:
 
 
 def _frame(records: list[dict[str, Any]]) -> "polars.DataFrame":
-    try:
-        import polars
-    except ImportError as error:
-        raise MissingExtraError.of("polars", "study") from error
-    return polars.DataFrame(records, infer_schema_length=None)
+    return extra("polars", "study").DataFrame(records, infer_schema_length=None)

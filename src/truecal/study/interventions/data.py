@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal.errors import FileError, InputError, MissingExtraError
+from truecal.errors import FileError, InputError, extra
 from truecal.predictions import readers
 from truecal.study.interventions.config import BUNDLED, DataPlan, Plan
 from truecal.study.spec.document import Problems
@@ -93,11 +93,7 @@ def check_plan(plan: Plan, data: Data, file: str) -> None:
 
 
 def _digits() -> tuple[Images, Labels, tuple[object, ...]]:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise MissingExtraError.of("scikit-learn", "sklearn") from error
-    digits = load_digits()
+    digits = extra("sklearn.datasets").load_digits()
     return (digits.images / 16).astype(np.float32), digits.target.astype(np.int64), tuple(range(10))
 
 

@@ -58,9 +58,9 @@ def _errors(preds: tc.Predictions, plan: LensPlan) -> Iterator[Number]:
     report = tc.likert(shown, plan.likert, of=of, binning=tc.KDTree(plan.gamma), replicates=20)
     for category in report.categories:
         yield Number(f"likert {category.name}", "all", "share", category.share, n)
-        for metric, found in (("inter-interval", category.inter_interval), ("total-variation", category.within)):
-            if found is not None:
-                yield Number(f"likert {category.name}", "all", metric, float(found), category.count)
+        for metric, error in (("inter-interval", category.inter_interval), ("total-variation", category.within)):
+            if error is not None:
+                yield Number(f"likert {category.name}", "all", metric, float(error), category.count)
 
 
 def _among(judge: tc.GeneralizedECE, preds: tc.Predictions, label: object, lens: str) -> Iterator[Number]:

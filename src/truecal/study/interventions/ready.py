@@ -23,7 +23,7 @@ def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, Data, dict[Job, Output
     the plan's interventions while training, and the seeds found that of its seeds; what is done afterwards stays as planned.
     """
     files = {path.name: sorted(path.glob("*.npz")) for path in sorted(folder.iterdir()) if path.is_dir()}
-    files = {method: found for method, found in files.items() if found}
+    files = {method: paths for method, paths in files.items() if paths}
     if BASELINE not in files:
         raise InputError(
             f"{folder} has no folder {BASELINE!r} with the logits of the base model, one .npz file per seed"
@@ -31,14 +31,14 @@ def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, Data, dict[Job, Output
     taken = [name for name in files if name in (*AFTERWARDS, TOGETHER)]
     if taken:
         raise InputError(f"{taken[0]} is made from the base model here; give its logits under another name")
-    seeds = {method: tuple(path.stem for path in found) for method, found in files.items()}
+    seeds = {method: tuple(path.stem for path in paths) for method, paths in files.items()}
     for method, own in seeds.items():
         if own != seeds[BASELINE]:
             raise InputError(f"{method} has the seeds {', '.join(own)} and the base model {', '.join(seeds[BASELINE])}")
     outputs: dict[Job, Outputs] = {}
     labels: dict[str, np.ndarray] = {}
-    for method, found in files.items():
-        for seed, path in enumerate(found):
+    for method, paths in files.items():
+        for seed, path in enumerate(paths):
             arrays = _arrays(path)
             for side in ("validation", "test"):
                 known = labels.setdefault(side, arrays[f"{side}_labels"])

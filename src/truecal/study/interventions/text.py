@@ -10,30 +10,32 @@ ARROWS = {"lower": "↓", "higher": "↑", "": ""}
 Wanted = Callable[[Summed], str | None]  # the column a number belongs to, or None
 
 
-def tables(found: Compared) -> dict[str, Frame]:
+def tables(result: Compared) -> dict[str, Frame]:
     """Title -> table with one row per intervention: mean ± standard deviation over the seeds, and an arrow where it changed."""
-    first = next(iter(found.plan.lenses.groupings), "")
+    first = next(iter(result.plan.lenses.groupings), "")
     shown = {
-        "Strength chosen on the validation rows": _strengths(found),
-        "Calibration error: the usual one, top k, all classes": _table(found, _of_lens("traditional", "top-", "full")),
-        "Calibration error of groups of classes": _table(found, _of_lens("groups ")),
-        f"Calibration error of {first or 'all classes'} among the rows of one label": _table(found, _by_label),
-        "Error that leaves the Likert interval": _table(found, _of_likert("inter-interval")),
-        "Error inside the Likert interval (total variation)": _table(found, _of_likert("total-variation")),
-        "Share of outputs in each Likert interval": _table(found, _of_likert("share")),
-        "Accuracy, top-k accuracy and scores": _table(found, _scores),
-        "Mean confidence of the k-th most probable class, less the base model's": _table(found, _rank, difference=True),
+        "Strength chosen on the validation rows": _strengths(result),
+        "Calibration error: the usual one, top k, all classes": _table(result, _of_lens("traditional", "top-", "full")),
+        "Calibration error of groups of classes": _table(result, _of_lens("groups ")),
+        f"Calibration error of {first or 'all classes'} among the rows of one label": _table(result, _by_label),
+        "Error that leaves the Likert interval": _table(result, _of_likert("inter-interval")),
+        "Error inside the Likert interval (total variation)": _table(result, _of_likert("total-variation")),
+        "Share of outputs in each Likert interval": _table(result, _of_likert("share")),
+        "Accuracy, top-k accuracy and scores": _table(result, _scores),
+        "Mean confidence of the k-th most probable class, less the base model's": _table(
+            result, _rank, difference=True
+        ),
     }
     return {title: table for title, table in shown.items() if len(table.columns) > 1}
 
 
-def verdict(found: Compared) -> list[str]:
+def verdict(result: Compared) -> list[str]:
     """Does what lowers the usual error lower the others? One line per intervention, then sentences for all."""
     lines, helped, everywhere, harmful = [], [], [], []
-    for kind in found.choice.strengths:
+    for kind in result.choice.strengths:
         if kind == BASELINE:
             continue
-        own = _errors(found, kind)
+        own = _errors(result, kind)
         usual = next(s for s in own if s.lens == "traditional")
         others = [s for s in own if s is not usual]
         words = [
@@ -53,20 +55,20 @@ def verdict(found: Compared) -> list[str]:
         f"Of {len(lines)} interventions {_counted(helped)} clearly lower the usual error. Of these, {_counted(everywhere)} "
         f"also lower every other error over all rows (top k, all classes, groups), and {_counted(harmful)} have one that rose."
     )
-    return lines + _order(found) + _labels(found, helped)
+    return lines + _order(result) + _labels(result, helped)
 
 
-def _errors(found: Compared, kind: str) -> list[Summed]:
-    return [s for s in found.summary if s.intervention == kind and s.metric in ("error", "inter-interval")]
+def _errors(result: Compared, kind: str) -> list[Summed]:
+    return [s for s in result.summary if s.intervention == kind and s.metric in ("error", "inter-interval")]
 
 
-def _order(found: Compared) -> list[str]:
+def _order(result: Compared) -> list[str]:
     """Whether the usual error puts the interventions in the order of the other errors."""
     from scipy.stats import kendalltau
 
     by_lens: dict[str, list[float]] = {}
-    for kind in found.choice.strengths:
-        for one in _errors(found, kind):
+    for kind in result.choice.strengths:
+        for one in _errors(result, kind):
             if kind != BASELINE and one.metric == "error" and one.selection == "all":
                 by_lens.setdefault(one.lens, []).append(one.mean)
     usual = by_lens.pop("traditional")
@@ -79,9 +81,9 @@ def _order(found: Compared) -> list[str]:
     ]
 
 
-def _labels(found: Compared, helped: list[str]) -> list[str]:
+def _labels(result: Compared, helped: list[str]) -> list[str]:
     """Errors among the rows of one label, beside what they would be for outputs that are the truth."""
-    own = [s for kind in helped for s in _errors(found, kind) if s.selection != "all" and s.if_calibrated is not None]
+    own = [s for kind in helped for s in _errors(result, kind) if s.selection != "all" and s.if_calibrated is not None]
     if not own:
         return []
     risen = sum(s.verdict == "higher" for s in own)
@@ -97,36 +99,36 @@ def _counted(names: list[str]) -> str:
     return f"{len(names)} ({', '.join(names)})" if names else "0"
 
 
-def text(found: Compared) -> str:
+def text(result: Compared) -> str:
     """All tables, the answer and the notes."""
-    return _joined(found, lambda title, table: f"{title}\n\n{table.to_text()}", "\n\n")
+    return _joined(result, lambda title, table: f"{title}\n\n{table.to_text()}", "\n\n")
 
 
-def markdown(found: Compared) -> str:
+def markdown(result: Compared) -> str:
     """The same as Markdown."""
-    return _joined(found, lambda title, table: f"## {title}\n\n{table.to_markdown()}", "\n\n")
+    return _joined(result, lambda title, table: f"## {title}\n\n{table.to_markdown()}", "\n\n")
 
 
-def _joined(found: Compared, show: Callable[[str, Frame], str], gap: str) -> str:
-    rows, seeds = found.rows, len(found.plan.seeds)
+def _joined(result: Compared, show: Callable[[str, Frame], str], gap: str) -> str:
+    rows, seeds = result.rows, len(result.plan.seeds)
     same = "" if rows["test originals"] == rows["test"] else f" (made from {rows['test originals']} originals)"
     head = (
-        f"{found.plan.name}: {rows['train']} rows to train on, {rows['validation']} to choose by, {rows['test']} to judge"
+        f"{result.plan.name}: {rows['train']} rows to train on, {rows['validation']} to choose by, {rows['test']} to judge"
         f"{same}; {seeds} seed{'s' if seeds > 1 else ''}. Mean ± standard deviation over seeds; ↓ ↑ lower or higher than the "
         "base model (95 %, paired by seed). 'if calibrated': what the base model would get if its outputs were the truth."
     )
-    parts = [head, *(show(title, table) for title, table in tables(found).items())]
-    parts.append("\n".join(f"- {line}" for line in verdict(found)))
-    if found.notes:
-        parts.append("\n".join(f"note: {note}" for note in found.notes))
+    parts = [head, *(show(title, table) for title, table in tables(result).items())]
+    parts.append("\n".join(f"- {line}" for line in verdict(result)))
+    if result.notes:
+        parts.append("\n".join(f"note: {note}" for note in result.notes))
     return gap.join(parts)
 
 
-def _table(found: Compared, wanted: Wanted, *, difference: bool = False) -> Frame:
+def _table(result: Compared, wanted: Wanted, *, difference: bool = False) -> Frame:
     cells: dict[str, dict[str, str]] = {}
     names: list[str] = []
     floor: dict[str, str] = {}
-    for one in found.summary:
+    for one in result.summary:
         name = wanted(one)
         if name is None:
             continue
@@ -135,10 +137,10 @@ def _table(found: Compared, wanted: Wanted, *, difference: bool = False) -> Fram
         cells.setdefault(one.intervention, {})[name] = _cell(one, difference)
         if one.intervention == BASELINE and one.if_calibrated is not None:
             floor[name] = f"{one.if_calibrated:.4f}"
-    scale = list(found.plan.lenses.likert)
+    scale = list(result.plan.lenses.likert)
     if set(names) <= set(scale):  # an interval that the base model leaves empty keeps its place
         names.sort(key=scale.index)
-    rows = [(kind, *(cells.get(kind, {}).get(name, "-") for name in names)) for kind in found.choice.strengths]
+    rows = [(kind, *(cells.get(kind, {}).get(name, "-") for name in names)) for kind in result.choice.strengths]
     if floor:
         rows.append(("if calibrated", *(floor.get(name, "-") for name in names)))
     return _framed(("intervention", *names), rows)
@@ -159,10 +161,10 @@ def _cell(one: Summed, difference: bool) -> str:
     return f"{one.mean:.4f}{spread} {ARROWS[one.verdict]}".rstrip()
 
 
-def _strengths(found: Compared) -> Frame:
+def _strengths(result: Compared) -> Frame:
     rows = []
-    for kind, strength in found.choice.strengths.items():
-        tried = [t for t in found.choice.tried if t.intervention == kind]
+    for kind, strength in result.choice.strengths.items():
+        tried = [t for t in result.choice.tried if t.intervention == kind]
         mine = [t for t in tried if t.strength == strength]
         others = list(dict.fromkeys(str(t.strength) for t in tried))
         error, right = (sum(getattr(t, name) for t in mine) / len(mine) for name in ("error", "accuracy"))

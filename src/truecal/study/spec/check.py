@@ -237,8 +237,8 @@ def _labels(source: Source, columns: Columns) -> tuple[Indices, int, tuple[objec
         raise InputError("it has no rows")
     names = stars if columns.classes is None and raw.dtype.kind not in "iubf" else columns.classes
     classes = 2 if len(shape) == 1 else shape[1]
-    labels, found = index_labels(raw, shape[0], names, classes)
-    return labels, classes, found, tuple(held)
+    labels, known = index_labels(raw, shape[0], names, classes)
+    return labels, classes, known, tuple(held)
 
 
 def _peek_npz(path: Path, columns: Columns) -> tuple[NDArray[Any], tuple[int, ...], None, list[str]]:

@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from truecal.errors import FileError, InputError, MissingExtraError
+from truecal.errors import FileError, InputError, extra
 
 _MOST_OF_A_LINE = 6  # problems of one line that are listed; the others are counted
 
@@ -36,22 +36,22 @@ class Entry:
 
 @dataclass
 class Problems:
-    """Everything wrong with one file, gathered so that the user mends it in one go."""
+    """Everything wrong with one file, gathered so that the user can correct all of it at once."""
 
     file: str
-    found: list[tuple[int, str]] = field(default_factory=list)
+    listed: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, line: int, text: str) -> None:
-        if (line, text) not in self.found:
-            self.found.append((line, text))
+        if (line, text) not in self.listed:
+            self.listed.append((line, text))
 
     def refuse(self) -> None:
         """Raise if anything was found, naming every line; of many problems of one line the first few."""
-        if not self.found:
+        if not self.listed:
             return
-        count = len(self.found)
+        count = len(self.listed)
         lines = []
-        for line, of_line in groupby(sorted(self.found), key=itemgetter(0)):
+        for line, of_line in groupby(sorted(self.listed), key=itemgetter(0)):
             texts = [text for _, text in of_line]
             lines += [f"{self.file}:{line}: {text}" for text in texts[:_MOST_OF_A_LINE]]
             if len(texts) > _MOST_OF_A_LINE:
@@ -94,10 +94,7 @@ class Problems:
 
 def read_document(path: str | os.PathLike[str]) -> Entry:
     """The file's top entry. Raises for what is not YAML, is empty, has a name twice, or uses anchors."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise MissingExtraError.of("PyYAML", "study") from error
+    yaml = extra("yaml")
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -142,6 +139,6 @@ def _entry(node: Any, loader: Any, problems: Problems, seen: set[int]) -> Entry:
         name = str(key.value)
         if name in items:
             problems.add(key.start_mark.line + 1, f"{name!r} is given twice (first on line {items[name].line})")
-        found = _entry(value, loader, problems, seen)
-        items[name] = Entry(found.value, key.start_mark.line + 1)
+        entry = _entry(value, loader, problems, seen)
+        items[name] = Entry(entry.value, key.start_mark.line + 1)
     return Entry(items, line)

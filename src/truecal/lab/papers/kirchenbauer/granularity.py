@@ -1,18 +1,13 @@
 """How fine bins may be (Kirchenbauer, Oaks & Heim 2022, appendix B): the full error, its spread, and what bins hold."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import truecal as tc
 from truecal.frame import Frame
 from truecal.lab.papers.data import the_network
-from truecal.lab.papers.drawing import lines, panels
+from truecal.lab.papers.drawing import Figure, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.trials import Field, tidy
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 GAMMAS = tuple(2.0**-k for k in range(1, 12))
 _ROWS = (0.1, 0.5, 1.0)  # parts of the test rows in Figure 9
@@ -43,7 +38,7 @@ def granularity(setting: Setting) -> Experiment:
     return Experiment("kirchenbauer-gamma", title, table, lambda figure: _draw(figure, table))
 
 
-def _draw(figure: "Figure", table: Frame) -> None:
+def _draw(figure: Figure, table: Frame) -> None:
     error, held, spread = panels(figure, 3, share_y=False)
     sizes = sorted({int(row["rows"]) for row in table})
     whole = [row for row in table if row["rows"] == sizes[-1]]

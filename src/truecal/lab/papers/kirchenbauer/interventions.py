@@ -7,19 +7,15 @@ each error stands that of a calibrated model with the same outputs, whose labels
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import truecal as tc
 from truecal.frame import Frame
 from truecal.lab.papers.data import Network, the_network
-from truecal.lab.papers.drawing import panels
+from truecal.lab.papers.drawing import Figure, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.trials import Field, tidy
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BASE = "none"
 _COLUMNS = ("intervention", "lens", "selection", "metric", "value", "if_calibrated", "n")
@@ -64,7 +60,7 @@ def _table(setting: Setting, experiment: str, judged: Judged) -> Frame:
     for name, preds in interventions(the_network(setting.data, experiment), experiment).items():
         chance = np.random.default_rng(setting.rng).random((len(preds), 1))
         labels = (preds.probs.cumsum(axis=1) < chance).sum(axis=1).clip(0, preds.class_count - 1)
-        twin = {found[:3]: found[3] for found in judged(replace(preds, labels=labels))}
+        twin = {row[:3]: row[3] for row in judged(replace(preds, labels=labels))}
         for lens, selection, metric, value, n in judged(preds):
             reference = twin.get((lens, selection, metric), np.nan) if metric == "error" else np.nan
             rows.append((name, lens, selection, metric, value, reference, n))
@@ -111,8 +107,8 @@ def _likert(preds: tc.Predictions) -> Iterator[tuple[str, str, str, float, int]]
                 yield f"{scale} {one.name}", "all", "within the interval", float(one.within), one.count
 
 
-def _drawn(table: Frame, metrics: tuple[str, ...]) -> "Callable[[Figure], None]":
-    def draw(figure: "Figure") -> None:
+def _drawn(table: Frame, metrics: tuple[str, ...]) -> Callable[[Figure], None]:
+    def draw(figure: Figure) -> None:
         for axes, metric in zip(panels(figure, len(metrics), columns=2, share_y=False), metrics, strict=True):
             rows = [row for row in table if row["metric"] == metric and row["value"] == row["value"]]
             names = list(dict.fromkeys(row["intervention"] for row in rows))

@@ -1,12 +1,11 @@
 """Kumar et al., sections 5.1 and G: how close the plug-in and the debiased estimator come to the error (Figures 4, 12 to 16)."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import truecal as tc
-from truecal.lab.papers.drawing import Line, banded, lines, panels
+from truecal.lab.papers.drawing import Figure, Line, banded, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.kumar.grouped import (
     Grouped,
@@ -22,9 +21,6 @@ from truecal.lab.papers.kumar.grouped import (
 )
 from truecal.lab.trials.trials import Field, tidy
 from truecal.lab.worlds.quadrature import Array
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (250, 500, 1000, 2000, 3000)
 KINDS = ("plugin", "debiased")
@@ -91,7 +87,7 @@ def deviations(name: str, prepare: Prepare, bins: tuple[int, int], what: str) ->
         columns = ("bins", "n", "estimator", "m", "truth", "mean_squared_deviation", "low_90", "high_90")
         table = tidy(columns, rows)
 
-        def draw(figure: "Figure") -> None:
+        def draw(figure: Figure) -> None:
             for axes, count in zip(panels(figure, 2, columns=2, share_y=False), bins, strict=True):
                 curves: dict[str, Line] = {}
                 for kind in KINDS:
@@ -121,7 +117,7 @@ def histograms(name: str, prepare: Prepare, bins: tuple[int, int], what: str) ->
                     rows.append((count, kind, setting.m, float(low), float(high), share, float(values.mean()), worst))
         table = tidy(("bins", "estimator", "m", "low", "high", "share", "mean_deviation", "deviation_95"), rows)
 
-        def draw(figure: "Figure") -> None:
+        def draw(figure: Figure) -> None:
             for axes, count in zip(panels(figure, 2, columns=2, share_y=False), bins, strict=True):
                 for kind in KINDS:
                     part = [r for r in table if (r["bins"], r["estimator"]) == (count, kind)]

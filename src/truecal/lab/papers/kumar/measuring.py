@@ -1,18 +1,15 @@
 """Kumar et al., section 3 and appendix C (Figures 2, 5, 6): the binned error of a Platt-scaled model grows with its bins."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
-from truecal.lab.papers.drawing import Line, banded, lines, panels
+from truecal.lab.papers.drawing import Figure, Line, banded, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.kumar.grouped import TAIL, Grouped, Groups, mass_edges, platt, shuffled_parts, top_rows
 from truecal.lab.trials.trials import Field, tidy
 from truecal.lab.worlds.quadrature import Array
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Scheme = Literal["mass", "width"]
 BINS = (2, 5, 10, 15, 20, 30, 50, 100)
@@ -51,7 +48,7 @@ def binned_errors(name: str, norm: int, schemes: tuple[Scheme, ...]) -> Callable
         columns = ("scheme", "bins", "estimator", "n", "resamples", "error", "low_90", "high_90")
         table = tidy(columns, [(*row[:3], int(judge.size), setting.m, *row[3:]) for row in rows])
 
-        def draw(figure: "Figure") -> None:
+        def draw(figure: Figure) -> None:
             for axes, scheme in zip(panels(figure, len(schemes), columns=2), schemes, strict=True):
                 curves: dict[str, Line] = {}
                 for kind in ("plugin", "debiased"):

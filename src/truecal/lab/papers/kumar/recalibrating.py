@@ -6,21 +6,17 @@ output (definition 5.1). Histogram binning with ten rows per bin gives many bins
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import truecal as tc
 from truecal.frame import Frame
-from truecal.lab.papers.drawing import banded, lines
+from truecal.lab.papers.drawing import Figure, banded, lines
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.kumar.grouped import Grouped, class_rows, marginal_squared, marginals, mean_interval, top_rows
 from truecal.lab.trials.trials import Field, tidy
 from truecal.lab.worlds.quadrature import Array
 from truecal.recalibrate import Recalibrator
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 METHODS = ("histogram binning", "scaling-binning")
 _ROWS = 1000  # to recalibrate
@@ -40,8 +36,8 @@ def _maker(method: str, bins: int, *, top: bool) -> Recalibrator:
 def _compared(errors: dict[tuple[int, str], Array], repeats: int) -> Frame:
     """`errors`: squared error and squared loss of every repeat, shape (repeats, 2)."""
     rows: list[tuple[Field, ...]] = []
-    for (bins, method), found in errors.items():
-        squared, losses = found.T
+    for (bins, method), repeated in errors.items():
+        squared, losses = repeated.T
         histogram = errors[bins, METHODS[0]][:, 0].mean()
         means = (float(losses.mean()), float(1 - squared.mean() / histogram))
         rows.append((bins, method, repeats, *mean_interval(squared), *means))
@@ -84,7 +80,7 @@ def figure_3b(setting: Setting) -> Experiment:
     table = _marginal(setting, "kumar-fig3b", (5, 10, 15, 20, 30, 40, 60, 80, 100))
     gain = lower_loss_at(table, 0.02)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for method in METHODS:
             part = [r for r in table if r["method"] == method]
@@ -135,7 +131,7 @@ def figure_7(setting: Setting) -> Experiment:
 
 
 def _by_bins(name: str, title: str, table: Frame) -> Experiment:
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         curves = {m: banded([r for r in table if r["method"] == m], "bins", "squared_error") for m in METHODS}
         lines(figure.subplots(), curves, x="bins", y="squared calibration error")
 
@@ -158,7 +154,7 @@ def figure_17(setting: Setting) -> Experiment:
     ]
     table = Frame.from_records(records)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for kind in ("debiased", "plugin"):
             axes.plot(table[f"{kind}_upper"], table["mean_squared_error"], "o-", label=kind)

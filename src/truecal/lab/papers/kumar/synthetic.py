@@ -7,14 +7,14 @@ outputs are taken together, since that is what calibration asks of a model that 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 import truecal as tc
 from truecal.estimate import Estimator
 from truecal.frame import Frame
-from truecal.lab.papers.drawing import Line, lines, panels
+from truecal.lab.papers.drawing import Figure, Line, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.trials import Field, tidy
@@ -24,9 +24,6 @@ from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Uniform
 from truecal.lab.worlds.world import World
 from truecal.recalibrate import Recalibrator
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Kind = Literal["histogram binning", "scaling-binning", "scaling"]
 TRUTH = GLM("logit", "logit", 1.0, 2.0)
@@ -91,7 +88,7 @@ def appendix_e_a(setting: Setting) -> Experiment:
             rows.append((kind, n, b, m, float(errors.mean()), float(errors.std(ddof=1) / m**0.5)))
     table = tidy(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         records = table
         for column, (kind, by) in enumerate((kind, by) for by in ("n", "bins") for kind in kinds):
             axes = figure.add_subplot(2, 2, column + 1)
@@ -130,7 +127,7 @@ def appendix_e_b(setting: Setting) -> Experiment:
             rows.append((kind, n, 10, m, float(errors.mean()), float(errors.std(ddof=1) / m**0.5)))
     table = tidy(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         curves: dict[str, Line] = {}
         for kind in kinds:
             part = [r for r in table if r["calibrator"] == kind]
@@ -161,7 +158,7 @@ def figure_2_worlds(setting: Setting) -> Experiment:
     columns = ("world", "estimator", "bins", "n", "m", "truth_percent", "mean_percent", "mean_se", "low_90", "high_90")
     table = tidy(columns, rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         records = table
         for axes, name in zip(panels(figure, 2, columns=2, share_y=False), worlds, strict=True):
             curves: dict[str, Line] = {}
@@ -186,7 +183,7 @@ def figure_1(setting: Setting) -> Experiment:
         columns[kind] = np.asarray(fitted.predict_proba(grid)[:, 1], dtype=np.float64)
     table = Frame(columns)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         figure.set_size_inches(12, 4)
         for axes, kind in zip(panels(figure, 3), kinds, strict=True):
             axes.plot(scores[0], outcomes[0], "kx", markersize=4)
@@ -206,7 +203,7 @@ def figure_10(setting: Setting) -> Experiment:
     )
     table = Frame({"z_a": z, "p_a": TRUTH(z), "z_b": inner, "p_b": TRUTH(inner) + NOISE * sign})
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         left, right = panels(figure, 2, columns=2)
         lines(left, {"(A)": (z.tolist(), table["p_a"].tolist())}, x="z", y="P(Y = 1 | z)")
         right.plot(inner, table["p_b"], ".", markersize=2)
@@ -232,7 +229,7 @@ def example_3_2(setting: Setting) -> Experiment:
         rows.append((bins, float(np.abs(gap).mean()), float(np.abs(c - truth).mean())))
     table = tidy(("bins", "binned_error_l1", "true_error_l1"), rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         bins = [float(b) for b in table["bins"]]
         curves: dict[str, Line] = {name: (bins, table[name].tolist()) for name in ("binned_error_l1", "true_error_l1")}
         lines(figure.subplots(), curves, x="bins", y="l1 error", log_x=True)

@@ -8,14 +8,13 @@ what recalibration can do, through their own true curve.
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import truecal as tc
 from truecal.estimate import Estimator
 from truecal.lab.papers.data import Network
-from truecal.lab.papers.drawing import Line, lines, panels, shared_legend
+from truecal.lab.papers.drawing import Figure, Line, lines, panels, shared_legend
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.estimators import peng_estimators
 from truecal.lab.trials.trials import Field, Trial, tidy
@@ -23,9 +22,6 @@ from truecal.lab.worlds.fit_world import fit_world
 from truecal.lab.worlds.paper_worlds import DATASETS, KNN_REGIONS, PAPER_WORLDS, dataset_of
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
 ESTIMATORS = ("EW", "EM", "DEBIASED", "SWEEP", "KNN", "RankSeries")
@@ -100,7 +96,7 @@ def means(setting: Setting) -> Experiment:
     )
     table = tidy(columns, rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         for axes, group in zip(panels(figure, 3), groups, strict=True):
             part = [r for r in table if (r["worlds"], r["dataset"]) == (group, "all")]
             axes.bar([r["estimator"] for r in part], [r["mean_abs_bias"] for r in part])
@@ -131,7 +127,7 @@ def t_tests(setting: Setting) -> Experiment:
     columns = ("worlds", "compared", "m", "KNN", "SWEEP", "t", "p", "t_paired", "p_paired", "paper_t")
     table = tidy(columns, rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         place = np.arange(len(rows))
         for shift, column in enumerate(("t", "t_paired", "paper_t")):
@@ -156,7 +152,7 @@ def figure_4(setting: Setting) -> Experiment:
             rows.append((name, float(low), float(high), int(count), float(count / scores.size)))
     table = tidy(("network", "low", "high", "rows", "share"), rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         for axes, name in zip(panels(figure, len(shown)), shown, strict=True):
             axes.hist(shown[name], edges.tolist(), log=True)
             axes.set(title=name, xlabel="confidence", ylabel="rows")
@@ -190,7 +186,7 @@ def alphas(setting: Setting) -> Experiment:
             rows.append((group, name, setting.m, float(bias.mean()), error, float(np.abs(bias).mean()), rmse))
     table = tidy(("worlds", "variant", "m", "mean_bias", "mean_bias_se", "mean_abs_bias", "mean_rmse"), rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         for axes, group in zip(panels(figure, 2, columns=2), ("uncalibrated", "recalibrated"), strict=True):
             part = [r for r in table if r["worlds"] == group]
             axes.barh([r["variant"] for r in part], [r["mean_abs_bias"] for r in part])
@@ -225,7 +221,7 @@ def figure_7(setting: Setting) -> Experiment:
     columns = ("estimator", "world", "dataset", "n", "m", "uncalibrated_bias", "uncalibrated_se")
     table = tidy((*columns, "recalibrated_bias", "recalibrated_se"), rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         for axes, dataset in zip(panels(figure, 3), DATASETS.values(), strict=True):
             axes.axhline(0, color="green", linewidth=0.8)
             axes.axvline(0, color="green", linewidth=0.8)
@@ -254,7 +250,7 @@ def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], 
     columns = ("worlds", "dataset", "estimator", "n", "m", "bias_percent", "bias_se", "std_between_worlds")
     table = tidy(columns, rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         if len(groups) > 1:
             figure.set_size_inches(10, 8)
         kinds = [(group, dataset) for group in groups for dataset in DATASETS.values()]

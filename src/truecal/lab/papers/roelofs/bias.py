@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import truecal as tc
 from truecal.estimate import Estimator
-from truecal.lab.papers.drawing import bars, heat, lines, panels, shared_legend
+from truecal.lab.papers.drawing import Figure, bars, heat, lines, panels, shared_legend
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.estimators import EM_SWEEP, EW, EW_SWEEP, RANK_SERIES, roelofs_estimators
@@ -21,9 +20,6 @@ from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta, Scores, Uniform
 from truecal.lab.worlds.world import World
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (200, 400, 800, 1600, 3200, 6400)
 LONG_SIZES = (*SIZES, 12800)
@@ -65,7 +61,7 @@ def figure_1(setting: Setting) -> Experiment:
     floor = np.quantile(percent, 0.05)
     title = f"a calibrated model, n = 200: mean ECE {trial.mean:.2%}, 95 % of samples above {floor:.1f} %"
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         left, right = panels(figure, 2, columns=2, share_y=False)
         part = [r for r in table if r["panel"] == "one sample"]
         left.bar([r["low"] for r in part], [r["mean_outcome"] for r in part], width=1 / 15, align="edge", alpha=0.6)
@@ -90,7 +86,7 @@ def figure_4(setting: Setting) -> Experiment:
             rows.append((b, n, bias, 100 * ours[b, n].standard_error, paper, bias - paper))
     table = tidy(("bins", "n", "bias_percent", "bias_se", "paper_percent", "difference"), rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         left, right = panels(figure, 2, columns=2)
         labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES]}
         shape = (len(BINS), len(SIZES))
@@ -108,7 +104,7 @@ def figure_6(setting: Setting) -> Experiment:
     estimators = {**roelofs_estimators(), "KDE, authors' bandwidth": theirs, "RankSeries": RANK_SERIES}
     results = setting.trials(estimators, PAPER_WORLDS, n=LONG_SIZES)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         figure.set_size_inches(16, 7)
         for axes, name in zip(panels(figure, len(PAPER_WORLDS), columns=5), PAPER_WORLDS, strict=True):
             curves = _by_n(results, name)
@@ -125,7 +121,7 @@ def figure_7(setting: Setting) -> Experiment:
     worlds = {f"{s} d={d:g}": World(scores, Power(d)) for s, scores in distributions.items() for d in exponents}
     results = setting.trials({"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}, worlds, n=(200, 5000))
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         for axes, estimator in zip(panels(figure, 3), ("EW", "EMsweep", "RankSeries"), strict=True):
             curves = {}
             for scores in distributions:
@@ -159,7 +155,7 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
     table = tidy(columns, rows)
     quantity, words = ("std_percent", "standard deviation") if spread else ("bias_percent", "bias")
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         figure.set_size_inches(12, 12)
         metrics = ("BIN", "LB", "DEBIAS", "SWEEP")
         kinds = [(metric, scheme) for metric in metrics for scheme in ("width", "mass")]
@@ -219,7 +215,7 @@ def figure_15(setting: Setting) -> Experiment:
     columns = ("world", "n", "bins", "m", "truth_percent", "mean_percent", "mean_se", "sweep_bins", "sweep_bins_se")
     table = tidy(columns, rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         for axes, name in zip(panels(figure, 2, columns=2, share_y=False), worlds, strict=True):
             curves = {}
             for n in sizes:

@@ -11,14 +11,14 @@ Networks that are not given with --data are replaced by data simulated from thei
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import truecal as tc
 from truecal.frame import Frame
 from truecal.lab.papers.data import Network, Outputs
-from truecal.lab.papers.drawing import lines, panels
+from truecal.lab.papers.drawing import Figure, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.papers.roelofs.printed import RESNET110_C10, TABLE_3
 from truecal.lab.trials.estimators import EW
@@ -31,9 +31,6 @@ from truecal.lab.worlds.paper_worlds import PAPER_WORLDS, PRINTED, dataset_of
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta
 from truecal.lab.worlds.world import World
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 AS_PRINTED, AS_IT_SHOULD_BE, SIMULATED = "as printed", "as it should be", "simulated data"
 MORE_DATASETS = "as printed, more datasets"
@@ -230,7 +227,7 @@ def figure_3(setting: Setting) -> Experiment:
     c = np.linspace(0.005, 0.995, 199)
     table = Frame({"score": c, "density": _density(Beta(2.8, 0.05), c), "accuracy": c**2, "gap": c - c**2})
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         left, right = panels(figure, 2, columns=2, share_y=False)
         left.semilogy(c, table["density"])
         left.set(xlabel="score", ylabel="density")
@@ -251,7 +248,7 @@ def figure_5(setting: Setting) -> Experiment:
     ]
     table = Frame.from_records(records)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         left, right = panels(figure, 2, columns=2, share_y=False)
         for name in PRINTED:
             part = [r for r in records if r["world"] == name]
@@ -273,7 +270,7 @@ def _density(scores: Beta, c: Array) -> Array:
 
 
 def _against_print(name: str, title: str, table: Frame, ours: str, paper: str) -> Experiment:
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         pairs = [(float(r[paper]), float(r[ours])) for r in table if r[paper] is not None and r[paper] == r[paper]]
         axes.axline(pairs[0], slope=1, color="green", linewidth=0.8)

@@ -6,7 +6,6 @@ for each class, renormalised; histogram binning of the top label in 15 bins of e
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +13,10 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lab.papers.data import Network, Outputs
+from truecal.lab.papers.drawing import Figure
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.trials import Field, tidy
 from truecal.types import Indices
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 METHODS = ("histogram", "temperature", "isotonic")
 # Tables 4 to 7: equal-width ECE (15 bins, l1) and equal-mass sweep (l1), in percent.
@@ -131,7 +128,7 @@ def recalibration_table(method: str, name: str) -> Callable[[Setting], Experimen
         columns = ("network", "EW_percent", "EW_paper", "EMsweep_percent", "EMsweep_paper", "difference")
         table = tidy(columns, rows)
 
-        def draw(figure: "Figure") -> None:
+        def draw(figure: Figure) -> None:
             axes = figure.subplots()
             place = np.arange(len(table))
             for shift, column in enumerate(columns[1:5]):
@@ -160,15 +157,15 @@ def figure_2(setting: Setting) -> Experiment:
                     metric: {method: _percent(preds, e) for method, preds in after.items()}
                     for metric, e in metrics(bins).items()
                 }
-                chosen = [min(found, key=found.__getitem__) for found in errors.values()]
-                values = [value for found in errors.values() for value in found.values()]
+                chosen = [min(by_method, key=by_method.__getitem__) for by_method in errors.values()]
+                values = [value for by_method in errors.values() for value in by_method.values()]
                 rows.append(
                     (name, "all" if part is None else "tenth", number, bins, *values, *chosen, int(len({*chosen}) > 1))
                 )
     measured = [f"{metric}_{method}" for metric in metrics() for method in METHODS]
     table = tidy(("network", "rows", "number", "bins", *measured, "EW_prefers", "EMsweep_prefers", "disagree"), rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         kinds = [(rows, bins) for rows in ("all", "tenth") for bins in (15, 10)]
         shares = [np.mean([r["disagree"] for r in table if (r["rows"], r["bins"]) == kind]) for kind in kinds]

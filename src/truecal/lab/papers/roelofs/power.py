@@ -1,9 +1,7 @@
 """Roelofs et al., section 5.4 and Figure 8: how well can miscalibration be detected at all?"""
 
-from typing import TYPE_CHECKING
-
 from truecal.estimate import Estimator
-from truecal.lab.papers.drawing import lines, panels
+from truecal.lab.papers.drawing import Figure, lines, panels
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.detection import NULL_PER_REAL, detect, power_curve
@@ -12,9 +10,6 @@ from truecal.lab.trials.measures import Value
 from truecal.lab.trials.trials import Field, tidy
 from truecal.lab.worlds.score_distributions import Uniform
 from truecal.lab.worlds.world import World
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ALPHA = 0.05
 SIZES = (500, 2000, 10_000)
@@ -49,7 +44,7 @@ def figure_8(setting: Setting, *, n: tuple[int, ...] = SIZES, errors: tuple[floa
     columns = ("estimator", "n", "true_error", "d", "m", "power", "power_se", "miss_rate", "critical_value")
     table = tidy(columns, rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         for axes, size in zip(panels(figure, len(n)), n, strict=True):
             drawn = {}
             for name in estimators:

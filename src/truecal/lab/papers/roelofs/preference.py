@@ -5,12 +5,12 @@ The true error of each fitted map is computed from the world, so that the pick c
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import truecal as tc
 from truecal.estimate import Estimator
+from truecal.lab.papers.drawing import Figure
 from truecal.lab.papers.experiment import Experiment, Setting
 from truecal.lab.trials.batches import Cell
 from truecal.lab.trials.trials import Field, tidy
@@ -18,9 +18,6 @@ from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.world import World
 from truecal.recalibrate import Recalibrator
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (1500, 15_000)  # rows, a third of them to recalibrate: a tenth of the CIFAR splits, and all of them
 METHODS = ("histogram", "scaling", "isotonic")
@@ -94,7 +91,7 @@ def figure_2_worlds(setting: Setting) -> Experiment:
             rows.append((cell.name, cell.n, metric, setting.m, share, error, float(regret.mean())))
     table = tidy(("world", "n", "metric", "m", "right_share", "right_se", "regret_percent"), rows)
 
-    def draw(figure: "Figure") -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for n in SIZES:
             shares = [np.mean([r["right_share"] for r in table if (r["n"], r["metric"]) == (n, m)]) for m in metrics()]

@@ -45,9 +45,9 @@ def _models(shown: Shown) -> list[str]:
     return names
 
 
-def _map(found: Any, names: tuple[str, str], words: str) -> Panel:
+def _map(result: Any, names: tuple[str, str], words: str) -> Panel:
     def draw(ax: Any) -> None:
-        CostMapDisplay.from_result(found, names=names, ax=ax)
+        CostMapDisplay.from_result(result, names=names, ax=ax)
         title(ax, f"blue: {names[0]} is cheaper, orange: {names[1]}\n{words}")
 
     return draw

@@ -79,11 +79,11 @@ def loglog(shown: Shown) -> StudyFigure:
     return StudyFigure("loglog", [row], pl.concat(tables), tuple(notes), shown.styles)
 
 
-def _log_panel(shown: Shown, found: Any, words: str) -> Panel:
+def _log_panel(shown: Shown, fits: Any, words: str) -> Panel:
     def draw(ax: Any) -> None:
         from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
-        table, lines = found.frame(), found.lines()
+        table, lines = fits.frame(), fits.lines()
         for family, style in shown.styles.items():
             part = table.filter(pl.col("family").fill_null(NO_FAMILY) == family)
             if not part.height:

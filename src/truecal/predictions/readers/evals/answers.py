@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from truecal.errors import MissingExtraError
+from truecal.errors import extra
 
 CONFIDENCE_KEYS = ("confidence", "p_true", "p_correct", "stated_confidence", "prob", "probability", "max_prob")
 
@@ -36,10 +36,7 @@ class EvalLog:
 
     def frame(self) -> Any:
         """One row per answer."""
-        try:
-            import polars as pl
-        except ImportError as error:
-            raise MissingExtraError.of("polars", "files") from error
+        pl = extra("polars")
         columns: dict[str, Sequence[object]] = {
             "question": [f"{a.task}/{a.question}" if a.task else a.question for a in self.answers],
             "confidence": [a.confidence for a in self.answers],

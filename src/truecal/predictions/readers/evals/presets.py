@@ -65,9 +65,9 @@ def _from_agreement(frame: Any) -> Any:
 
 
 def _one_of(frame: Any, names: Sequence[str], what: str) -> str:
-    found = [name for name in frame.columns if name.lower() in names]
-    if not found:
+    matches = [name for name in frame.columns if name.lower() in names]
+    if not matches:
         raise InputError(
             f"no column holds {what}; name it one of {', '.join(names)} (columns: {', '.join(frame.columns)})"
         )
-    return str(found[0])
+    return str(matches[0])

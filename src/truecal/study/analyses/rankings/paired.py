@@ -98,13 +98,13 @@ def groups(models: Sequence[str], pairs: Sequence[Pair], *, level: float = 0.95)
     [('a', 'b'), ('b', 'c')]
     """
     apart = {frozenset((pair.a, pair.b)) for pair in pairs if pair.adjusted_p <= 1 - level}
-    found: list[tuple[str, ...]] = []
+    together: list[tuple[str, ...]] = []
     end = 0
     for start in range(len(models)):
         stop = max(end, start + 1)
         while stop < len(models) and all(frozenset((models[stop], other)) not in apart for other in models[start:stop]):
             stop += 1
         if stop > end:
-            found.append(tuple(models[start:stop]))
+            together.append(tuple(models[start:stop]))
             end = stop
-    return found
+    return together

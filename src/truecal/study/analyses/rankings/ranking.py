@@ -124,9 +124,9 @@ def _grouped(ranked: list[Ranked], pairs: list[Pair], metric: str, dataset: str)
     """The ranking with its groups, and what they say."""
     compared = {model for pair in pairs for model in (pair.a, pair.b)}
     models = [row.model for row in ranked if row.model in compared]
-    found = groups(models, pairs)
-    place = {model: tuple(i for i, group in enumerate(found, 1) if model in group) for model in models}
-    together = [group for group in found if len(group) > 1]
+    grouped = groups(models, pairs)
+    place = {model: tuple(i for i, group in enumerate(grouped, 1) if model in group) for model in models}
+    together = [group for group in grouped if len(group) > 1]
     apart = sum(pair.adjusted_p <= 0.05 for pair in pairs)
     head = (
         f"{apart} of {len(pairs)} pairs of models differ by {metric} on {dataset} (paired on the same rows, Holm, 5 %)"
@@ -146,10 +146,10 @@ def _ranked(part: "pl.DataFrame", names: tuple[str, ...], dataset: str) -> list[
     rows = []
     for (model,), of_model in part.partition_by("model", as_dict=True, maintain_order=True).items():
         cells: dict[str, Cell] = {}
-        for (name,), found in of_model.partition_by("metric", as_dict=True).items():
-            alone = len(found) == 1
-            low, high = (found["low"][0], found["high"][0]) if alone else (None, None)
-            cells[name] = (_finite(found["value"].mean()), _finite(low), _finite(high))
+        for (name,), values in of_model.partition_by("metric", as_dict=True).items():
+            alone = len(values) == 1
+            low, high = (values["low"][0], values["high"][0]) if alone else (None, None)
+            cells[name] = (_finite(values["value"].mean()), _finite(low), _finite(high))
         ordered = {name: cells[name] for name in names if name in cells}
         rows.append(Ranked(model, dataset, of_model["seed"].n_unique(), ordered))
 

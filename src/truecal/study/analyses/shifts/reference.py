@@ -30,13 +30,13 @@ def references(
             raise InputError(
                 f"the reference {clean!r} is not a dataset of the results; there are {', '.join(datasets)}"
             )
-    found, notes = {}, []
+    clean_of, notes = {}, []
     for dataset, severity in conditions:
         clean_condition = (named[dataset], 0.0)
         if clean_condition == (dataset, severity):
             continue
         if clean_condition in conditions:
-            found[dataset, severity] = clean_condition
+            clean_of[dataset, severity] = clean_condition
         else:
             notes.append(f"{dataset} has no results at severity 0 to compare with; name its clean dataset as reference")
-    return found, list(dict.fromkeys(notes))
+    return clean_of, list(dict.fromkeys(notes))

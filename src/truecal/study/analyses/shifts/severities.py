@@ -11,7 +11,7 @@ from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import CONDITION, Analysed, at, conditions, gathered, numbers, with_error
 from truecal.study.store import polars
 
-_FEWEST = 3  # severities to speak of a slope
+_FEWEST = 3  # severities for a slope
 
 
 @dataclass(frozen=True, eq=False)
