@@ -36,6 +36,12 @@ class Bins(Tabular):
             effective = effective_counts(profile, cut.below[0])[None]
         return cls(weight, score, outcome, weight * scale, profile.single, effective)
 
+    def part(self, some: slice) -> "Bins":
+        """Some of the bins."""
+        sums = (self.weight, self.score_sum, self.outcome_sum, self.count)
+        effective = None if self.effective is None else self.effective[:, some]
+        return Bins(*(held[:, some] for held in sums), self.single, effective)
+
     @cached_property
     def safe(self) -> Float64s:
         """Weights with 1 in place of 0, to divide by."""

@@ -17,11 +17,12 @@ metrics listed in study.json are read; parts of files or options that have chang
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import truecal as tc
 from truecal import checks
 from truecal.errors import FileError, InputError, MissingExtraError
 from truecal.writing import write_whole
@@ -247,8 +248,6 @@ class Store:
 
     def begin(self, meta: dict[str, Any]) -> None:
         """State what the study consists of."""
-        from importlib.metadata import version
-
         if (self.folder / "study.json").is_file():
             name = self.meta().get("name")
             if name != meta["name"]:
@@ -260,17 +259,21 @@ class Store:
                 (self.folder / kind).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make a store in {self.folder}: {error.strerror}") from error
-        held = {"version": VERSION, **meta, "truecal": version("truecal")}
+        held = {"version": VERSION, **meta, "truecal": tc.__version__}
         write_whole(self.folder / "study.json", json.dumps(held, indent=1, ensure_ascii=False, default=str) + "\n")
 
     def add(self, job: str, results: Rows, diagrams: Rows, draws: Rows = ()) -> None:
         """Keep the numbers of a job; they are there when this returns."""
-        self.add_table(job, _table(results, RESULTS), diagrams, draws)
+        pairs = {(row.get("lens") or "", row.get("metric") or "") for row in results}
+        self._add(job, pairs, _table(results, RESULTS), diagrams, draws)
 
-    def add_table(self, job: str, results: "pl.DataFrame", diagrams: Rows, draws: Rows = ()) -> None:
+    def add_table(self, job: str, results: "pl.DataFrame", diagrams: Rows) -> None:
         """The same for results that are a table already."""
         pairs = results.select("lens", "metric").unique().fill_null("").rows()
-        name, content = _set_name([(lens, metric) for lens, metric in pairs])
+        self._add(job, {(lens, metric) for lens, metric in pairs}, results, diagrams, ())
+
+    def _add(self, job: str, pairs: Iterable[Wanted], results: "pl.DataFrame", diagrams: Rows, draws: Rows) -> None:
+        name, content = _set_name(pairs)
         if not (self.folder / "sets" / f"{name}.json").is_file():
             write_whole(self.folder / "sets" / f"{name}.json", content)
         tables = {"draws": _table(draws, DRAWS), "diagrams": _table(diagrams, DIAGRAMS), "results": results}
@@ -350,7 +353,7 @@ def _damaged(paths: Sequence[Path], columns: dict[str, str], wrong: tuple[type[E
     return f"parts of {paths[0].parent} do not fit together; delete them and run the study again"
 
 
-def _set_name(pairs: Sequence[Wanted]) -> tuple[str, str]:
+def _set_name(pairs: Iterable[Wanted]) -> tuple[str, str]:
     """The name of a set of metrics, and its list."""
     content = json.dumps(sorted(set(pairs)))
     return hashlib.blake2b(content.encode(), digest_size=6).hexdigest(), content
