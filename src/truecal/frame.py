@@ -271,6 +271,9 @@ def plain(value: Any) -> Any:
     >>> plain({"norm": np.inf, "values": np.array([1.0, np.nan])})
     {'norm': 'inf', 'values': [1.0, None]}
     """
+    # Numbers of arrays are many: they are asked for first.
+    if type(value) is float and isfinite(value):
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         held = {f: getattr(value, f.name) for f in fields(value)}
         return {f.name: plain(item) for f, item in held.items() if item is not None or f.metadata != OPTIONAL}
