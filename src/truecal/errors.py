@@ -8,8 +8,6 @@ TruecalError
 TruecalWarning            (also a UserWarning)  the answer stands, but read it with care
 """
 
-import json
-
 # Optional packages by the name they are imported under: what to call them, and the extra that brings them.
 _EXTRAS = {
     "rich": ("rich", "cli"),
@@ -42,6 +40,7 @@ def printable(text: object) -> str:
 
 def _from_checkout() -> bool:
     """Whether truecal was installed from a folder, not from an index."""
+    import json
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

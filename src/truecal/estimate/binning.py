@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -63,9 +64,8 @@ class Binning:
             end = 0
             for one in alike:
                 start, end = end, end + one.bins
-                part = bins.part(slice(start, end))
+                profile.once(f"{one.bins} {one._rule}", partial(bins.part_of, some=slice(start, end)))
                 end += 1  # between the last bin of one and the first of the next is none
-                profile.once(f"{one.bins} {one._rule}", lambda _, part=part: part)
 
     def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
         """The cuts for other numbers of bins by the same rule: one after the other, or a column of one for each dataset."""

@@ -36,11 +36,11 @@ class Bins(Tabular):
             effective = effective_counts(profile, cut.below[0])[None]
         return cls(weight, score, outcome, weight * scale, profile.single, effective)
 
-    def part(self, some: slice) -> "Bins":
-        """Some of the bins."""
-        sums = (self.weight, self.score_sum, self.outcome_sum, self.count)
+    def part_of(self, profile: Profile, some: slice) -> "Bins":
+        """Some of the bins of a profile."""
+        weight, score, outcome = (held[:, some] for held in (self.weight, self.score_sum, self.outcome_sum))
         effective = None if self.effective is None else self.effective[:, some]
-        return Bins(*(held[:, some] for held in sums), self.single, effective)
+        return Bins(weight, score, outcome, self.count[:, some], self.single, effective)
 
     @cached_property
     def safe(self) -> Float64s:

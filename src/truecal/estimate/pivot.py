@@ -23,7 +23,7 @@ _STEPS = 50  # of the iteration for the upper end, at most
 _SETTLED = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pivot:
     """X with Var(X) = floor + noise * theta + spread * theta^2, one of each per dataset, shape (batch,)."""
 

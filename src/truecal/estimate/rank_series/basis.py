@@ -23,7 +23,7 @@ _LARGEST_OVERLAP = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cells:
     """Neighbouring rows taken together, shape (m, G); equal scores share one mid-rank, so ties form one cell in effect.
 
@@ -65,7 +65,7 @@ def terms_paid(n: Float64s) -> Float64s:
     return np.clip(np.floor(np.sqrt(n) / 2), 3, _MOST_TERMS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Basis:
     """Functions orthonormal under the cells' shares, times the root of the share: `waves` of unit length, shape (K, m or 1, G).
 

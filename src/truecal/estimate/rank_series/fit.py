@@ -26,7 +26,7 @@ _EVEN = 1e-12  # risks this close are equal
 GATE = 1.645  # an error beyond so many standard deviations of noise stands out: only there is it corrected by Jensen's inequality
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """The selected series of every dataset of a part of a batch."""
 

@@ -111,7 +111,11 @@ def _root(data: LabelledLogits, lowest: float, start: float, enough: float = 0.0
         step = min(max(step, -2.0), 2.0)
         point = (u, derivative, b * curvature)
         # Between two places of different signs, or a little beyond the nearer one
-        if before is not None and curvature > 0 and (derivative * before[1] < 0 or abs(derivative) < abs(before[1]) / 4):
+        if (
+            before is not None
+            and curvature > 0
+            and (derivative * before[1] < 0 or abs(derivative) < abs(before[1]) / 4)
+        ):
             step = _interpolated(before, point) - u
         before = point if curvature > 0 else None
         after = u + step
