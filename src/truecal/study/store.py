@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,7 +165,7 @@ class Store:
 
     def has(self, job: str, pairs: Sequence[Wanted]) -> bool:
         """Whether a part with just these metrics of a job is there."""
-        name = f"{job}.{_set_name(pairs)[0]}.parquet"
+        name = f"{job}.{_set_name(frozenset(pairs))[0]}.parquet"
         return all((self.folder / kind / name).is_file() for kind in KINDS)
 
     def frame(self) -> "pl.DataFrame":
@@ -273,13 +274,12 @@ class Store:
         self._add(job, {(lens, metric) for lens, metric in pairs}, results, diagrams, ())
 
     def _add(self, job: str, pairs: Iterable[Wanted], results: "pl.DataFrame", diagrams: Rows, draws: Rows) -> None:
-        name, content = _set_name(pairs)
+        name, content = _set_name(frozenset(pairs))
         if not (self.folder / "sets" / f"{name}.json").is_file():
             write_whole(self.folder / "sets" / f"{name}.json", content)
         tables = {"draws": _table(draws, DRAWS), "diagrams": _table(diagrams, DIAGRAMS), "results": results}
         for kind, table in tables.items():
-            buffer = BytesIO()
-            table.write_parquet(buffer)
+            table.write_parquet(buffer := BytesIO())
             write_whole(self.folder / kind / f"{job}.{name}.parquet", buffer.getvalue())
 
     def collect(self) -> tuple[int, int]:
@@ -353,9 +353,10 @@ def _damaged(paths: Sequence[Path], columns: dict[str, str], wrong: tuple[type[E
     return f"parts of {paths[0].parent} do not fit together; delete them and run the study again"
 
 
-def _set_name(pairs: Iterable[Wanted]) -> tuple[str, str]:
+@lru_cache(8)  # nearly all jobs of a study have the same
+def _set_name(pairs: frozenset[Wanted]) -> tuple[str, str]:
     """The name of a set of metrics, and its list."""
-    content = json.dumps(sorted(set(pairs)))
+    content = json.dumps(sorted(pairs))
     return hashlib.blake2b(content.encode(), digest_size=6).hexdigest(), content
 
 
