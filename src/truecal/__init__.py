@@ -161,7 +161,8 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("truecal")
+        globals()[name] = version("truecal")  # from now on without a detour: it is read from a file
+        return globals()[name]
     if name in _MODULES:
         return import_module(f"truecal.{name}")
     return _find(name)

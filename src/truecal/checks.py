@@ -140,11 +140,18 @@ def checked(thing: Thing) -> Thing:
     if hasattr(thing, "checks_arguments"):
         return thing
 
+    # Types of arguments that were found to fit whatever their values are: objects of truecal, mostly `self` and its data.
+    known: set[tuple[type, ...]] = set()
+
     @wraps(thing)
     def call(*arguments: Any, **options: Any) -> Any:
-        refuse_misfits(thing, arguments, options, numbers=False)
-        if any(isinstance(value, np.generic) for value in (*arguments, *options.values())):
-            arguments, options = _own_numbers(thing, arguments, options)
+        kinds = tuple(map(type, arguments))
+        if options or kinds not in known:
+            refuse_misfits(thing, arguments, options, numbers=False)
+            if any(isinstance(value, np.generic) for value in (*arguments, *options.values())):
+                arguments, options = _own_numbers(thing, arguments, options)
+            if not options and _fit_by_type(thing, arguments):
+                known.add(kinds)
         try:
             return thing(*arguments, **options)
         except TruecalError:
@@ -233,6 +240,16 @@ def refuse_misfits(
             hints = [_REMEDIES.get(getattr(kind, "__name__", ""), ("", ""))[1] for kind in named]
             hint = next((f"; {hint}" for hint in hints if hint), "")
             raise InputError(f"{name} must be {words}, not {_shown(value)}{hint}")
+
+
+def _fit_by_type(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether all others of the same types fit as well: those without an annotation, and objects of truecal."""
+    wanted = _without_arrays(function)
+    return all(
+        name not in ("level", "rng")
+        and (not kinds or any(_is_ours(kind) and kind in type(value).__mro__ for kind in kinds))
+        for (name, kinds), value in zip(wanted.items(), arguments, strict=False)
+    )
 
 
 @cache

@@ -8,7 +8,6 @@ TruecalError
 TruecalWarning            (also a UserWarning)  the answer stands, but read it with care
 """
 
-import json
 from importlib import import_module
 from typing import Any
 
@@ -45,6 +44,7 @@ def printable(text: object) -> str:
 
 def _from_checkout() -> bool:
     """Whether truecal was installed from a folder, not from an index."""
+    import json
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

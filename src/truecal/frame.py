@@ -3,12 +3,10 @@
 Nothing but numpy is needed to hold one; polars and pandas are imported when they are asked for.
 """
 
-import csv
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from html import escape
 from math import isfinite
 from pathlib import Path
 from typing import Any, overload
@@ -189,6 +187,8 @@ class Frame:
         >>> Frame({"name": ["<b>"]}).to_html()
         '<table><thead><tr><th>name</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
         """
+        from html import escape
+
         header, *rows = ([escape(cell) for cell in row] for row in self._cells())
         head = "".join(f"<th>{cell}</th>" for cell in header)
         body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
@@ -206,6 +206,8 @@ class Frame:
         return write_whole(file, writers[file.suffix]())
 
     def _csv(self) -> str:
+        import csv
+
         held = io.StringIO()
         writer = csv.writer(held, lineterminator="\n")
         writer.writerow(self.columns)
@@ -267,6 +269,9 @@ def plain(value: Any) -> Any:
     >>> plain({"norm": np.inf, "values": np.array([1.0, np.nan])})
     {'norm': 'inf', 'values': [1.0, None]}
     """
+    # Numbers of arrays are many: they are asked for first.
+    if type(value) is float and isfinite(value):
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         held = {f: getattr(value, f.name) for f in fields(value)}
         return {f.name: plain(item) for f, item in held.items() if item is not None or f.metadata != OPTIONAL}
@@ -285,6 +290,8 @@ def plain(value: Any) -> Any:
 
 def _notebook(headline: str, frame: Frame, notes: Sequence[str] = ()) -> str:
     """A small table with its headline for a notebook: styled in place, without scripts; a long one shows its ends."""
+    from html import escape
+
     cells = frame._cells()
     if len(frame) > 2 * _SHOWN:
         cells = [*cells[: _SHOWN + 1], ["…"] * len(frame.columns), *cells[-_SHOWN:]]

@@ -6,7 +6,6 @@ against the package itself (``lens_named("class=dog").of(truecal)``), so that th
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from truecal.errors import InputError
@@ -146,6 +145,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("confidense", ["confidence", "label"])
     "; did you mean 'confidence'?"
     """
+    from difflib import get_close_matches  # takes longer to load than all words are looked up in
+
     lower = {name.lower(): name for name in known}
     near = get_close_matches(word.lower(), lower, n=2, cutoff=0.7)
     return f"; did you mean {' or '.join(repr(lower[name]) for name in near)}?" if near else ""

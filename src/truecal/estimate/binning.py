@@ -1,7 +1,8 @@
 """Which rows share a bin."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -43,9 +44,28 @@ class Binning:
 
     def bins_of(self, profile: Profile) -> Bins:
         """What the bins hold; made once, for all estimators that look at the same bins."""
-        return profile.once(
-            f"{self.bins} {self.scheme} {self.ties} {self.closed}", lambda rows: Bins.of(rows, self.cut(rows))
-        )
+        return profile.once(f"{self.bins} {self._rule}", lambda rows: Bins.of(rows, self.cut(rows)))
+
+    @property
+    def _rule(self) -> str:
+        """What it has in common with other numbers of bins."""
+        return f"{self.scheme} {self.ties} {self.closed}"
+
+    @staticmethod
+    def make_all(profile: Profile, binnings: "Iterable[Binning]") -> None:
+        """Make the bins of all of these together, for :meth:`bins_of` of one dataset to find; units are counted bin by bin."""
+        if profile.units is not None:
+            return
+        rules: dict[str, list[Binning]] = {}
+        for one in dict.fromkeys(binnings):
+            rules.setdefault(one._rule, []).append(one)
+        for alike in rules.values():
+            bins = Bins.of(profile, alike[0].cuts(profile, [one.bins for one in alike]))
+            end = 0
+            for one in alike:
+                start, end = end, end + one.bins
+                profile.once(f"{one.bins} {one._rule}", partial(bins.part_of, some=slice(start, end)))
+                end += 1  # between the last bin of one and the first of the next is none
 
     def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
         """The cuts for other numbers of bins by the same rule: one after the other, or a column of one for each dataset."""

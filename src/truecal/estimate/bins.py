@@ -36,6 +36,12 @@ class Bins(Tabular):
             effective = effective_counts(profile, cut.below[0])[None]
         return cls(weight, score, outcome, weight * scale, profile.single, effective)
 
+    def part_of(self, profile: Profile, some: slice) -> "Bins":
+        """Some of the bins of a profile."""
+        weight, score, outcome = (held[:, some] for held in (self.weight, self.score_sum, self.outcome_sum))
+        effective = None if self.effective is None else self.effective[:, some]
+        return Bins(weight, score, outcome, self.count[:, some], self.single, effective)
+
     @cached_property
     def safe(self) -> Float64s:
         """Weights with 1 in place of 0, to divide by."""

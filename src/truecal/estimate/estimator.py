@@ -40,7 +40,7 @@ from truecal.types import Float64s, Indices
 _GRID_ROUNDING = 1e-8  # of estimators that iterate or transform on a grid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Findings:
     """What an estimator found beyond its number, for the Estimate."""
 

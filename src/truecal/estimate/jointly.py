@@ -26,7 +26,7 @@ _FEW_DATASETS = 20
 _TOGETHER = np.sqrt(2.0)  # see `_p_of_redraws`
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Joint:
     """Estimates over all datasets of a lens together, as powers; see :class:`truecal.uncertainty.bootstrap.bootstrap.Bootstrap`."""
 
@@ -42,7 +42,7 @@ class Joint:
     test: float | None  # p of calibration in all datasets, by turning the signs of whole units in all of them at once
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _One:
     """The same for one dataset, with what a test needs."""
 

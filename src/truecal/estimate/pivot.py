@@ -35,7 +35,7 @@ _FEW = 5.0  # misses that the scores expect: from there on variances tell how ma
 _GENEROUS = 1.02  # times the limit by Wilson and Hilferty, which is short of the exact one by less than this
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pivot:
     """X with Var(X) = floor + noise * theta + spread * theta^2, one of each per dataset, shape (batch,)."""
 

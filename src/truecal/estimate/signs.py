@@ -25,7 +25,7 @@ _TOGETHER = 2.0  # diag(p) - pp' is at most twice its diagonal
 _LEAST_OTHERS = 0.05  # share of a fit that other rows make up, at least
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Signs:
     """Cells (or bins) of rows that share a score and a fitted gap, shape (m, G)."""
 
@@ -84,7 +84,7 @@ class Signs:
         return rate * (1 - rate)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SignSums:
     """V with fading signs and with signs, their variances, and what missed signs cost; one of each per dataset."""
 

@@ -85,7 +85,8 @@ class SweepECE(Estimator):
 
     def sweep(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_], Float64s]:
         """The number of bins the sweep settles on in every dataset, whether that separates all scores, and the error."""
-        count, finest = self._counts(profile)
+        # What a norm does not change is found once for all of them.
+        count, finest = profile.once(f"sweep {self.scheme} {self.ties}", self._counts)
         power = np.empty(profile.batch)
         length = np.where(finest, len(_LENGTHS) + 1, np.searchsorted(_LENGTHS, count))
         for i in range(len(_LENGTHS) + 2):
@@ -97,6 +98,8 @@ class SweepECE(Estimator):
         return count, finest, power
 
     def _bins(self, profile: Profile, count: NDArray[np.intp], finest: bool) -> Bins:
+        if profile.batch == 1 and not finest:
+            return self.binning(int(count.item())).bins_of(profile)
         cut = _between_scores(profile) if finest else self.binning(1).cuts(profile, np.atleast_2d(count))
         return Bins.of(profile, cut)
 

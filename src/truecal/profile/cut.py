@@ -17,7 +17,7 @@ class Known(Protocol):
     def __call__(self, name: str, fraction: Float64s | None = None) -> Float64s: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cut:
     """Places in the sorted rows, shape (batch or 1, q): `fraction` of the way from prefix index `below` to `above`.
 

@@ -22,7 +22,7 @@ _LARGE = 8  # a cell that holds more than this part of the rows is divided again
 _FINEST = 3 * _BITS  # ... but not for ever
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Selected:
     """For every rank: the ends of the group of equal scores it falls into (both the rank itself between two groups), shape (q,),
     and the sums of c, y, c*c and c*y over all rows below each end, shape (q, 4).

@@ -30,7 +30,7 @@ _SPARSE_FROM = 1 << 22  # rows of a dataset from which it is worth to load scipy
 _LANES = 4  # neighbouring rows are counted in tables of their own, so that equal scores do not wait for each other
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WidthBins:
     """Rows, sums of scores and of their squares, in every bin, of zeros and of ones: shape (batch, bins, 2)."""
 
@@ -130,7 +130,7 @@ class _Counter:
         kind: type[np.generic] = np.uint8 if bytes_ else np.uint16  # small numbers are quick to work on
         self._edges = Edges(dtype, bins, closed, min(_BLOCK, rows), kind)
         self._lane = np.tile((np.arange(_LANES) * self._cells).astype(kind), _BLOCK // _LANES)
-        self._pair = np.empty(_BLOCK // 2, np.intp)
+        self._two, self._pair = np.empty(_BLOCK // 2, np.uint16), np.empty(_BLOCK // 2, np.intp)
         sparse = bytes_ and rows >= _SPARSE_FROM
         self._sums: Callable[[NDArray[Any], Floats], Float64s]
         self._sums = _SparseSums() if sparse else _PlainSums(_LANES * self._cells)
@@ -140,14 +140,18 @@ class _Counter:
         size = _LANES * self._cells
         tables = np.zeros((3, size))
         by_pairs = self._lane.itemsize == 1 and len(scores) >= _BLOCK
-        pairs = np.zeros((self._cells if by_pairs else 0, 256), np.intp)
+        side = 1 << (self._cells - 1).bit_length() if by_pairs else 0  # a table that small stays in the nearest cache
+        pairs = np.zeros((side, side), np.intp)
         for start in range(0, len(scores), _BLOCK):
             c, y = scores[start : start + _BLOCK], outcomes[start : start + _BLOCK]
             code = self._edges.of(c)
             code += code
             code |= y
-            if by_pairs and len(c) == _BLOCK:  # the bytes of two rows are one number: half as many to count
-                np.copyto(self._pair, code.view(np.uint16))
+            if by_pairs and len(c) == _BLOCK:  # the cells of two rows are one number: half as many to count
+                two = code.view(np.uint16)
+                np.right_shift(two, 8, out=self._two)
+                self._two *= 256 - side
+                np.copyto(self._pair, np.subtract(two, self._two, out=self._two))
                 pairs += np.bincount(self._pair, None, pairs.size).reshape(pairs.shape)
             else:
                 tables[0, : self._cells] += np.bincount(code, None, self._cells)
@@ -156,7 +160,7 @@ class _Counter:
             if squares:
                 tables[2] += self._sums(code, np.square(c, dtype=np.float64))[:size]
         if by_pairs:
-            tables[0, : self._cells] += pairs.sum(axis=1) + pairs.sum(axis=0)[: self._cells]
+            tables[0, : self._cells] += (pairs.sum(axis=1) + pairs.sum(axis=0))[: self._cells]
         return tables.reshape(3, _LANES, -1).sum(axis=1).reshape(3, -1, 2)
 
 

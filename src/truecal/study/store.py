@@ -17,11 +17,13 @@ metrics listed in study.json are read; parts of files or options that have chang
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import truecal as tc
 from truecal import checks
 from truecal.errors import FileError, InputError, extra
 from truecal.writing import write_whole
@@ -159,7 +161,7 @@ class Store:
 
     def has(self, job: str, pairs: Sequence[Wanted]) -> bool:
         """Whether a part with just these metrics of a job is there."""
-        name = f"{job}.{_set_name(pairs)[0]}.parquet"
+        name = f"{job}.{_set_name(frozenset(pairs))[0]}.parquet"
         return all((self.folder / kind / name).is_file() for kind in KINDS)
 
     def frame(self) -> "pl.DataFrame":
@@ -243,8 +245,6 @@ class Store:
 
     def begin(self, meta: dict[str, Any]) -> None:
         """State what the study consists of."""
-        from importlib.metadata import version
-
         if (self.folder / "study.json").is_file():
             name = self.meta().get("name")
             if name != meta["name"]:
@@ -256,23 +256,26 @@ class Store:
                 (self.folder / kind).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make a store in {self.folder}: {error.strerror}") from error
-        held = {"version": VERSION, **meta, "truecal": version("truecal")}
+        held = {"version": VERSION, **meta, "truecal": tc.__version__}
         write_whole(self.folder / "study.json", json.dumps(held, indent=1, ensure_ascii=False, default=str) + "\n")
 
     def add(self, job: str, results: Rows, diagrams: Rows, draws: Rows = ()) -> None:
         """Keep the numbers of a job; they are there when this returns."""
-        self.add_table(job, _table(results, RESULTS), diagrams, draws)
+        pairs = {(row.get("lens") or "", row.get("metric") or "") for row in results}
+        self._add(job, pairs, _table(results, RESULTS), diagrams, draws)
 
-    def add_table(self, job: str, results: "pl.DataFrame", diagrams: Rows, draws: Rows = ()) -> None:
+    def add_table(self, job: str, results: "pl.DataFrame", diagrams: Rows) -> None:
         """The same for results that are a table already."""
         pairs = results.select("lens", "metric").unique().fill_null("").rows()
-        name, content = _set_name([(lens, metric) for lens, metric in pairs])
+        self._add(job, {(lens, metric) for lens, metric in pairs}, results, diagrams, ())
+
+    def _add(self, job: str, pairs: Iterable[Wanted], results: "pl.DataFrame", diagrams: Rows, draws: Rows) -> None:
+        name, content = _set_name(frozenset(pairs))
         if not (self.folder / "sets" / f"{name}.json").is_file():
             write_whole(self.folder / "sets" / f"{name}.json", content)
         tables = {"draws": _table(draws, DRAWS), "diagrams": _table(diagrams, DIAGRAMS), "results": results}
         for kind, table in tables.items():
-            buffer = BytesIO()
-            table.write_parquet(buffer)
+            table.write_parquet(buffer := BytesIO())
             write_whole(self.folder / kind / f"{job}.{name}.parquet", buffer.getvalue())
 
     def collect(self) -> tuple[int, int]:
@@ -346,9 +349,10 @@ def _damaged(paths: Sequence[Path], columns: dict[str, str], wrong: tuple[type[E
     return f"parts of {paths[0].parent} do not fit together; delete them and run the study again"
 
 
-def _set_name(pairs: Sequence[Wanted]) -> tuple[str, str]:
+@lru_cache(8)  # nearly all jobs of a study have the same
+def _set_name(pairs: frozenset[Wanted]) -> tuple[str, str]:
     """The name of a set of metrics, and its list."""
-    content = json.dumps(sorted(set(pairs)))
+    content = json.dumps(sorted(pairs))
     return hashlib.blake2b(content.encode(), digest_size=6).hexdigest(), content
 
 

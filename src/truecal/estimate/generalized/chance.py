@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from truecal.estimate.combine import power_mean
 from truecal.estimate.generalized.bins import Partition, VectorBins
 from truecal.estimate.generalized.distances import Distance
+from truecal.estimate.generalized.fitted import blocks, logs_of
 from truecal.estimate.noise import symmetric_root
 from truecal.lens import Sample
 from truecal.types import Float64s
@@ -47,7 +48,7 @@ class Chance:
         rng: np.random.Generator,
     ) -> "Chance":
         """When the outputs of the rows are right."""
-        columns = sample.columns.astype(np.float64)
+        columns = sample.columns.astype(np.float64, copy=False)
         slope = bins.share[:, None] * distance.slope(_tempering(sample, columns, partition))
         powers, tilts = [], []
         for gap in _gaps(sample, columns, partition, bins, rng):
@@ -99,13 +100,11 @@ def _smallest_of(*statistics: Float64s) -> float:
 def _tempering(sample: Sample, columns: Float64s, partition: Partition) -> Float64s:
     """Where the mean outputs of every bin move when outputs are raised to a power, shape (b, d)."""
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    logs = np.log(np.maximum(columns, 1e-12))
-    mean = (columns * logs).sum(axis=0)
-    moves = [
-        np.bincount(partition.bin_of, weight * p * (log - mean), partition.count)
-        for p, log in zip(columns, logs, strict=True)
-    ]
-    return np.stack(moves, axis=1)
+    moves = np.empty_like(columns)
+    for rows in blocks(len(sample)):
+        outputs, logs = columns[:, rows], logs_of(columns[:, rows])
+        moves[:, rows] = weight[rows] * outputs * (logs - (outputs * logs).sum(axis=0))
+    return np.stack([np.bincount(partition.bin_of, move, partition.count) for move in moves], axis=1)
 
 
 def _gaps(

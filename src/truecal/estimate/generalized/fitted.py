@@ -6,14 +6,17 @@ than expected that chance does not explain it: beyond the two-sided 5 % point of
 events, and Bernstein's allowance for small counts. So a calibrated model keeps its outputs but for one or two numbers.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.lens import Sample
-from truecal.types import Float64s, Indices
+from truecal.types import Float64s, Floats, Indices
 
 _LEAST_OUTPUT = 1e-12  # smaller ones have no logarithm to speak of
 _NUMBERS = 2_000_000  # probabilities that are fitted; of larger samples every m-th row
+_BLOCK = 1 << 14  # rows whose outputs are worked on together
 _STEPS = 25  # of Newton's method
 _CLOSE = 1e-4
 _LONGEST = 0.5  # step of a parameter
@@ -23,21 +26,34 @@ _FALSE = 0.05  # chance that any event or cell stands out though nothing is wron
 
 def fitted_outputs(sample: Sample) -> Float64s:
     """Outputs with exponent and offsets of largest likelihood, shape (d, n)."""
-    columns = sample.columns.astype(np.float64)
-    logs = np.log(np.maximum(columns, _LEAST_OUTPUT))
+    columns = sample.columns
     weight = np.ones(len(sample)) if sample.weights is None else sample.weights
     weight = weight * (weight.sum() / (weight @ weight))  # as many as the rows they are worth
     some = slice(None, None, max(1, -(-columns.size // _NUMBERS)))
+    logs = logs_of(columns[:, some])
     free = np.zeros(len(logs), bool)
     if sample.implied is not None:
         free[sample.implied] = True
     units = None if sample.units is None else sample.units[some]
-    fit = _Fit(logs[:, some], sample.labels[some], weight[some], units)
+    fit = _Fit(logs, sample.labels[some], weight[some], units)
     exponent, offset = fit.newton(free, 1.0, np.zeros(len(logs)))
     standing = fit.standing(exponent, offset) & ~free
     if standing.any():
         exponent, offset = fit.newton(free | standing, exponent, offset)
-    return _softmax(exponent * logs + offset[:, None])
+    outputs = np.empty(columns.shape)
+    for rows in blocks(columns.shape[1]):
+        outputs[:, rows] = _softmax(exponent * logs_of(columns[:, rows]) + offset[:, None])
+    return outputs
+
+
+def blocks(rows: int) -> Iterator[slice]:
+    """Rows a few at a time: what is made of them on the way stays in cache."""
+    return (slice(start, start + _BLOCK) for start in range(0, rows, _BLOCK))
+
+
+def logs_of(columns: Floats) -> Float64s:
+    """Logarithms of outputs in double precision, those of the smallest cut off."""
+    return np.log(np.maximum(columns.astype(np.float64, copy=False), _LEAST_OUTPUT))
 
 
 class _Fit:

@@ -23,7 +23,7 @@ _LARGEST_OVERLAP = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cells:
     """Neighbouring rows taken together, shape (m, G); equal scores share one mid-rank, so ties form one cell in effect.
 
@@ -65,7 +65,7 @@ def terms_paid(n: Float64s) -> Float64s:
     return np.clip(np.floor(np.sqrt(n) / 2), 3, _MOST_TERMS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Basis:
     """Functions orthonormal under the cells' shares, times the root of the share: `waves` of unit length, shape (K, m or 1, G).
 
@@ -165,27 +165,25 @@ def _group_cut(profile: Profile) -> Cut:
 def rank_basis(cells: Cells) -> Basis:
     """Polynomials in the rank that are orthonormal as in (4); min(64, max(3, sqrt(n)/2)) terms.
 
-    Single rows of different scores have the same ranks in every dataset of as many; their basis is kept.
+    Datasets of as many rows without ties have the same ranks: the basis of a single dataset is kept.
     """
-    rows = cells.rank.shape[1]
-    if len(cells.rank) == 1 and rows == cells.n[0] and np.array_equal(cells.rank, _even_ranks(rows)):
-        return _even_basis(rows)
     datasets = slice(0, len(cells.count))
     most = np.minimum(terms_paid(cells.n[datasets]), cells.distinct[datasets])
+    if len(most) == 1:
+        return _kept_basis(cells.share.tobytes(), cells.rank.tobytes(), float(most[0]))
     return Basis(_polynomials(cells.share, cells.rank, most))
+
+
+@lru_cache(maxsize=8)
+def _kept_basis(share: bytes, rank: bytes, most: float) -> Basis:
+    waves = _polynomials(np.frombuffer(share)[None], np.frombuffer(rank)[None], np.array([most]))
+    waves.flags.writeable = False
+    return Basis(waves)
 
 
 def _even_ranks(rows: int) -> Float64s:
     """Mid-ranks of rows without ties, shape (1, rows)."""
     return (np.arange(rows)[None] + 0.5) / rows
-
-
-@lru_cache(maxsize=8)
-def _even_basis(rows: int) -> Basis:
-    most = np.minimum(terms_paid(np.array([float(rows)])), rows)
-    waves = _polynomials(np.full((1, rows), 1.0) / rows, _even_ranks(rows), most)
-    waves.flags.writeable = False
-    return Basis(waves)
 
 
 def _polynomials(share: Float64s, rank: Float64s, most: Float64s) -> Float64s:

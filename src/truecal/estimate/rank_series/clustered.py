@@ -22,7 +22,7 @@ _CELLS = 1024  # not more than the rank series joins by itself, so that its cell
 _MOST_JENSEN = 0.25  # as in the rank series of independent rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClusteredSeries:
     r"""Root-mean-square calibration error with whole clusters left out.
 

@@ -16,6 +16,9 @@ from truecal.profile import Profile
 from truecal.types import Float64s, Indices
 
 _PART = 1 << 15  # cells worked on together: what is touched again and again stays in cache
+_LENGTHS = (
+    1 << 13
+)  # cells of series of several lengths at a time: numbers of more would come from the system, page by page
 _ALONE = 1 << 18  # multiplications of a product that stays on one thread: waking another costs more
 _LARGEST_LEVERAGE = 0.95 + 1e-9  # four different scores have 0.95 at both ends, where rounding must not decide
 _FEW = 16  # terms: most datasets keep fewer
@@ -23,7 +26,7 @@ _EVEN = 1e-12  # risks this close are equal
 GATE = 1.645  # an error beyond so many standard deviations of noise stands out: only there is it corrected by Jensen's inequality
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """The selected series of every dataset of a part of a batch."""
 
@@ -108,7 +111,7 @@ def _of_lengths(cells: Cells, waves: Float64s, r: Float64s, beta: Float64s) -> t
     mass, n = safe(cells.count), cells.n
     within, squares = cells.square - r * r, cells.square.sum(axis=1)
     theta, risk = np.empty_like(beta), np.empty_like(beta)
-    step = min(max(1, _PART // r.size), len(waves))
+    step = min(max(1, _LENGTHS // r.size), len(waves))
     lefts, scratch, frees = (np.empty((step, *like.shape)) for like in (r, r, mass))
     left, free = r, mass
     for start in range(0, len(waves), step):

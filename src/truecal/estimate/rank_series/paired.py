@@ -43,7 +43,7 @@ _ALIKE = 1 - 1e-6  # estimates are not correlated by more than this
 _TINY = 1e-40
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Noise:
     """What every unit (row, cluster, cell) adds to the estimate of one model."""
 
@@ -52,7 +52,7 @@ class Noise:
     squares: Float64s  # (units,) of the mean squared gap
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Side:
     """One model of a comparison."""
 

@@ -24,12 +24,11 @@ def cell_places(profile: Profile, most: int) -> Indices:
     A cell is a group of equal scores; if there are more than `most`, neighbours are joined into cells of about equal mass.
     """
     scores = profile.scores[0]
-    fresh = np.flatnonzero(scores[1:] != scores[:-1]) + 1
-    places = np.concatenate([[0], fresh, [profile.rows]])
-    if len(places) - 1 > most:
-        alone = Profile(profile.scores, profile.outcomes[:1], profile.weights)
-        places = np.unique(alone.mass_cut(most).below[0])
-    return places
+    fresh = scores[1:] != scores[:-1]
+    if np.count_nonzero(fresh) < most:
+        return np.concatenate([[0], np.flatnonzero(fresh) + 1, [profile.rows]])
+    alone = Profile(profile.scores, profile.outcomes[:1], profile.weights)
+    return np.unique(alone.mass_cut(most).below[0])
 
 
 def collapse(profile: Profile, most: int = 4096) -> Profile:

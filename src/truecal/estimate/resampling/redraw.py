@@ -37,7 +37,7 @@ def redraw(count: Float64s, score: Float64s, variance: Float64s, resamples: int,
     return drawn.T
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Redrawn:
     """A statistic of every dataset, and how probable one as large is when outcomes follow the scores; arrays of shape (batch,)."""
 

@@ -55,7 +55,7 @@ def group_of_row(n: int) -> Indices:
     return np.random.default_rng(_SEED).permutation(n) % GROUPS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Groups:
     """Rows, sums of scores and ones of every group in every bin of every class, shape (groups, classes * bins)."""
 
@@ -135,7 +135,7 @@ class _Binned(Protocol):
     def of_bins(self, bins: Bins) -> Float64s: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wide:
     """Resamples of all classes together: see :class:`truecal.estimate.jointly.Joint`, whose fields these are."""
 

@@ -29,7 +29,7 @@ class HeldCells(Protocol):
     def rows(self) -> int: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Means, total weight and extreme scores of every row, ascending; a row is a prediction or a cell."""
 

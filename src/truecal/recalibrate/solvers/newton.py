@@ -10,9 +10,10 @@ from truecal.recalibrate.solvers.likelihood import LabelledLogits, temperature_t
 from truecal.types import Float64s
 
 _SAMPLE = 2000  # rows of the first, cheap search, at most ...
-_TENTH = 10  # ... and one in so many
+_TENTH = 10  # ... and one in so many, after a search in a tenth of those that finds the order of magnitude
 _MANY = 8 * _SAMPLE  # numbers from which reading them all once more costs more than the search
 _STEP = 1e-6  # Newton's error is the square of its last step: 1e-12 in log T, about what rounding leaves of the sums
+_ROUGH = 0.03  # step that ends a search in a sample, whose rows move log T by more
 _COARSE = 1e-3  # step below which logits of single precision, whose rounding moves log T by 1e-8, are read in double
 _WIDEST = 700.0  # log of the largest ratio of inverse temperatures that is tried
 _FLATTEST = 1e-3  # smallest (inverse temperature) x (spread of logits): probabilities within 0.1 % of uniform
@@ -44,9 +45,11 @@ def fit_inverse_temperature(data: LabelledLogits) -> InverseTemperature:
         return InverseTemperature(earned_inverse(data), "separable")
     start = max(1.0 / spread, lowest)
     if data.logits.size > _MANY:
-        sample = data.sample(min(_SAMPLE, -(-len(data.labels) // _TENTH)))
-        if sample.label_gap().any():
-            start = _root(sample, lowest, start, _COARSE)
+        rows = min(_SAMPLE, -(-len(data.labels) // _TENTH))
+        for count, enough in ((-(-rows // _TENTH), 3 * _ROUGH), (rows, _ROUGH)):
+            sample = data.sample(count)
+            if sample.label_gap().any():
+                start = _root(sample, lowest, start, enough)
     value = _root(data, lowest, start)
     if value == lowest:
         return InverseTemperature(value, "flat")
@@ -91,6 +94,7 @@ def _root(data: LabelledLogits, lowest: float, start: float, enough: float = 0.0
     floor = log(lowest)
     u = max(log(start), floor)
     kind = data.logits.dtype.type
+    before: tuple[float, float, float] | None = None
     for _ in range(200):
         b = exp(u)
         _, slope, curvature = temperature_terms(data, b, kind)
@@ -105,6 +109,15 @@ def _root(data: LabelledLogits, lowest: float, start: float, enough: float = 0.0
             return b
         step = -derivative / (b * curvature) if curvature > 0 else -np.inf if derivative > 0 else np.inf
         step = min(max(step, -2.0), 2.0)
+        point = (u, derivative, b * curvature)
+        # Between two places of different signs, or a little beyond the nearer one
+        if (
+            before is not None
+            and curvature > 0
+            and (derivative * before[1] < 0 or abs(derivative) < abs(before[1]) / 4)
+        ):
+            step = _interpolated(before, point) - u
+        before = point if curvature > 0 else None
         after = u + step
         if not low < after < high:
             after = (low + high) / 2
@@ -114,7 +127,21 @@ def _root(data: LabelledLogits, lowest: float, start: float, enough: float = 0.0
             break
         if kind is not np.float64 and (abs(step) < _COARSE or u in (low, high)):
             kind, low, high = np.float64, -np.inf, np.inf  # signs found in single precision may be wrong this near
+            before = None
     return exp(u)
+
+
+def _interpolated(first: tuple[float, float, float], second: tuple[float, float, float]) -> float:
+    """Where a rising function is 0, from two places near there: place, value and slope of both.
+
+    The place is taken as the cubic of the value that has these places and slopes (Hermite's), whose error is the product of the
+    squares of theirs: a pass over the data less than Newton's step takes from the same two.
+    """
+    (u0, d0, r0), (u1, d1, r1) = first, second
+    width = d1 - d0
+    t = -d0 / width
+    ends = (1 + 2 * t) * (1 - t) ** 2 * u0 + t**2 * (3 - 2 * t) * u1
+    return ends + t * (1 - t) ** 2 * width / r0 - t**2 * (1 - t) * width / r1
 
 
 def fit_rising_logistic(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from truecal.recalibrate import Recalibrator
 
 _FOLDS = 5
-_MOST_VALUES = 1_000_000  # probabilities used; beyond, a sample of the rows says enough and saves minutes
+# Rows and probabilities used; beyond, a sample of the rows says enough and saves minutes.
+_MOST_ROWS, _MOST_VALUES = 200_000, 1_000_000
 _FEWEST_ROWS = 100
 
 
@@ -66,7 +67,7 @@ def recalibration(preds: tc.Predictions, *, lens: Lens, level: float, rng: int) 
     if preds.class_count <= 100:
         methods["Beta calibration"] = tc.BetaCalibration()
         methods["Isotonic regression"] = tc.IsotonicCalibration()
-    most = max(2 * _FEWEST_ROWS, _MOST_VALUES // preds.class_count)
+    most = max(2 * _FEWEST_ROWS, min(_MOST_ROWS, _MOST_VALUES // preds.class_count))
     sampled = len(preds) > most
     if sampled:
         preds = preds.take(np.sort(np.random.default_rng(rng).choice(len(preds), most, replace=False)))

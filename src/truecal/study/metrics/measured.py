@@ -58,7 +58,10 @@ def measure_lens(
         if only.unit == "clusters" and intervals:
             return [_clustered(preds, lens, only, metric, intervals, level) for metric in metrics]
         wanted = only.independent and not only.pooled and intervals
-        return [_alone(_sorted(only.profile), metric, wanted, level) for metric in metrics]
+        profile = _sorted(only.profile)
+        binnings = [metric.estimator(level).fixed_binning for metric in metrics]
+        estimators.Binning.make_all(profile, [binning for binning in binnings if binning is not None])
+        return [_alone(profile, metric, wanted, level) for metric in metrics]
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
     notes: dict[Metric, list[str]] = {metric: [] for metric in metrics}
     n = 0

@@ -8,8 +8,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +91,7 @@ def plan(spec: Spec) -> list[Job]:
 def _name(source: Source, options: Options, own: tuple[object, ...], fits: Sequence[tuple[str, str]]) -> str:
     facts = {
         "store": VERSION,
-        "truecal": _release(),
+        "truecal": tc.__version__,
         "who": [*source.who, source.family, source.size],
         "file": own,
         "fits": fits,
@@ -107,11 +105,6 @@ def _name(source: Source, options: Options, own: tuple[object, ...], fits: Seque
     }
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
-
-
-@cache
-def _release() -> str:
-    return version("truecal")
 
 
 def fingerprint(path: Path, *, by_content: bool) -> tuple[object, ...]:
