@@ -43,8 +43,8 @@ def triangle(one, other, errors, *, paired):
         lengths[short] = max(lengths[short], min(lengths[1 - short] - np.sqrt(apart), as_noisy))
     if 0 < sum(lengths) < np.sqrt(apart):
         lengths = [length * np.sqrt(apart) / sum(lengths) for length in lengths]
-    if min(lengths) == 0:
-        return lengths, 1.0
+    if min(lengths) == 0:  # squares of L are correlated as squares of all coefficients are
+        return lengths, float(np.sqrt(np.sum(v12**2) / np.sqrt(np.sum(v11**2) * np.sum(v22**2))))
     return lengths, float(np.clip((lengths[0] ** 2 + lengths[1] ** 2 - apart) / (2 * lengths[0] * lengths[1]), -1, 1))
 
 
@@ -120,6 +120,25 @@ def test_noise_along_both_curves_is_a_triangle_with_what_is_known_of_the_differe
     found, correlation = _Pair(one, other, paired=True)._linear(tuple(np.array([e]) for e in errors))
     np.testing.assert_allclose([float(x[0]) for x in found], lengths, rtol=1e-9, atol=1e-15)
     assert float(correlation[0]) == pytest.approx(rho, abs=1e-9)
+
+
+@pytest.mark.parametrize("clusters", [None, 40])
+@pytest.mark.parametrize("shared", [0.1, 0.7])
+def test_without_an_error_both_estimates_vary_as_their_noise_says(shared, clusters):
+    """Noise that is mostly along one direction: then most of X is L^2, which is not the same for both models."""
+    rng = np.random.default_rng(9)
+    common, *apart = rng.normal(size=(3, 5000, 3)) * [1e-3, 1e-4, 1e-4]
+    sums = [shared * common + (1 - shared) * part for part in apart]
+    v11, v22, v12 = (a.T @ b for a, b in ((sums[0], sums[0]), (sums[1], sums[1]), sums))
+    sides = [
+        side(0.0, Noise(np.zeros(3), s, np.zeros(5000)), floor=2 * np.sum(v**2), noise=4 * v[0, 0], clusters=clusters)
+        for s, v in zip(sums, (v11, v22), strict=True)
+    ]
+    one, other = _Pair(*sides, paired=True)._drawn((np.zeros(1), np.zeros(1)))
+    expected = 2 * (np.sum(v11**2) + np.sum(v22**2) - 2 * np.sum(v12**2))
+    if clusters is not None:  # Student's noise: the mean of (39 / chi-square)^2
+        expected *= 39**2 / (37 * 35)
+    assert float(np.var(one - other)) == pytest.approx(expected, rel=0.25)
 
 
 def test_noise_that_moves_both_models_alike_hides_no_difference():

@@ -168,7 +168,8 @@ class _Pair:
         sides = [side * np.maximum(known / reach, 1.0) for side in raised]
         product = 2 * sides[0] * sides[1]
         cosine = (sides[0] ** 2 + sides[1] ** 2 - known**2) / np.where(product > 0, product, 1.0)
-        return sides, np.where(product > 0, np.clip(cosine, -1.0, 1.0), 1.0)
+        # Without an error there is no triangle: L is correlated so that its square is as all of X is there.
+        return sides, np.where(product > 0, np.clip(cosine, -1.0, 1.0), np.sqrt(self._floor))
 
     def _covariance(self, *errors: Float64s) -> tuple[Float64s, Float64s, Float64s]:
         """Variances of X of both models and their covariance."""
