@@ -7,7 +7,7 @@ logits with 100 and 1000 classes (one split). `--splits 20` is the default; name
 
 `--choose` takes the splits on which constants were chosen: other models, other generated data.
 
-Peers read single precision, so score maps get the numbers that the peers see. Probabilities are cut at the smallest
+Some peers round to single precision; ours get the numbers that the peer sees. Probabilities are cut at the smallest
 difference from 1 of double precision, as scikit-learn's `log_loss` does. A peer that is not installed or fails is left out.
 """
 
@@ -38,7 +38,7 @@ PEERS: dict[str, tuple[Callable[[], Any], str]] = {
     "centred isotonic": (lambda: tc.CenteredIsotonic(), "cir"),
     "Venn-Abers": (lambda: tc.VennAbers(), "ivap-ovr"),
 }
-SCORES = {"beta", "Platt", "isotonic", "centred isotonic", "Venn-Abers"}
+SINGLE_PRECISION = {"beta", "centred isotonic", "Venn-Abers"}  # what these peers round the numbers to
 LARGE = {
     "temperature",
     "ensemble",
@@ -160,7 +160,7 @@ def losses(name: str, rows: Rows) -> tuple[float, float] | None:
         theirs = log_loss(made_peer.fit(probs, labels).predict_proba(judged_probs), truth)
     except (ValueError, RuntimeError, ImportError, AssertionError, IndexError):
         return None
-    kind = np.float32 if name in SCORES else np.float64
+    kind = np.float32 if name in SINGLE_PRECISION else np.float64
     try:
         ours = log_loss(maker().fit(probs.astype(kind), labels).predict_proba(judged_probs.astype(kind)), truth)
     except tc.InputError:

@@ -44,6 +44,17 @@ def test_agrees_with_scikit_learn_between_and_outside_points(decimals: int) -> N
     assert_allclose(ours.predict_proba(grid)[:, 1], theirs.predict(grid), atol=1e-9)
 
 
+def test_scores_as_near_as_scikit_learn_merges_them_are_one() -> None:
+    rng = np.random.default_rng(1)
+    # as naive Bayes gives them: most far below the resolution of doubles near 1, some around it
+    s = np.concatenate([10 ** rng.uniform(-40, -13, 300), rng.integers(0, 40, 200) * 3e-16, rng.random(100)])
+    y = (rng.random(600) < np.maximum(s, 0.1)).astype(int)
+    y[s.argmin()] = 0
+    w = rng.random(600)
+    theirs = IsotonicRegression(out_of_bounds="clip").fit(s, y, w).predict(s)
+    assert_allclose(IsotonicCalibration().fit(s, y, w).predict_proba(s)[:, 1], theirs, atol=1e-12)
+
+
 @given(st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
 def test_no_two_scores_are_reversed(seed: int) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal.recalibrate.methods.scores.isotonic import RisingMap, pooled, read_rising
+from truecal.recalibrate.methods.scores.isotonic import RisingMap, pooled, read_rising, resolved
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.types import Float64s
 
@@ -59,7 +59,7 @@ class CenteredIsotonic(ScoreMapping):
     """
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> RisingMap:
-        x, w, ones = pooled(finite(scores), outcomes, weights)
+        x, w, ones = resolved(*pooled(finite(scores), outcomes, weights))
         knots = centred_knots(x, w, ones)
         if len(knots.x) == 1 and len(x) > 1 and 0 < ones.sum() < w.sum():
             self._warn("the scores do not rise with the outcomes; the map is constant")

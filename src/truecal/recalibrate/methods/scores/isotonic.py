@@ -12,6 +12,9 @@ from truecal.recalibrate.export.graph import Value
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.types import Float64s
 
+# Below it doubles near 1 show no difference, and scikit-learn's isotonic regression sees none: naive Bayes gives 1e-20 and 1e-30
+_RESOLUTION = 1e-15
+
 
 @dataclass(frozen=True, eq=False)
 class RisingMap:
@@ -48,8 +51,8 @@ class IsotonicCalibration(ScoreMapping):
 
     .. math:: \min_{g \text{ non-decreasing}} \sum_i w_i (y_i - g(s_i))^2
 
-    Equal scores are one point with their mean outcome, so the fit does not depend on the order of rows. Between the
-    points of the fit the curve is linear, outside them constant.
+    Equal scores are one point with their mean outcome, so the fit does not depend on the order of rows; scores within 1e-15
+    count as equal, as in scikit-learn. Between the points of the fit the curve is linear, outside them constant.
 
     Parameters
     ----------
@@ -75,7 +78,7 @@ class IsotonicCalibration(ScoreMapping):
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> RisingMap:
         from scipy.optimize import isotonic_regression
 
-        x, w, ones = pooled(scores, outcomes, weights)
+        x, w, ones = resolved(*pooled(scores, outcomes, weights))
         # a mean of 0s and 1s may round past them
         y = np.clip(isotonic_regression(ones / w, weights=w).x, 0.0, 1.0)
         # inside a flat stretch no knot is needed
@@ -95,6 +98,18 @@ def pooled(scores: Float64s, outcomes: Float64s, weights: Float64s) -> tuple[Flo
     if len(start) < len(x):
         x, w, ones = x[start], np.add.reduceat(w, start), np.add.reduceat(ones, start)
     return x, w, ones
+
+
+def resolved(x: Float64s, w: Float64s, ones: Float64s) -> tuple[Float64s, Float64s, Float64s]:
+    """Points of `pooled` with those less than `_RESOLUTION` above the first of them made one."""
+    if len(x) < 2 or np.diff(x).min() >= _RESOLUTION:
+        return x, w, ones
+    start, first = [0], x[0]
+    for position, score in enumerate(x.tolist()):
+        if score - first >= _RESOLUTION:
+            start.append(position)
+            first = score
+    return x[start], np.add.reduceat(w, start), np.add.reduceat(ones, start)
 
 
 def read_rising(state: Mapping[str, Any]) -> RisingMap:

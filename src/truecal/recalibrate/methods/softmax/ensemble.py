@@ -26,7 +26,7 @@ class EnsembleTemperature(Recalibrator):
 
     .. math:: p = w_1\, \mathrm{softmax}(z / T) + w_2\, \mathrm{softmax}(z) + w_3 / K, \qquad w \ge 0, \; \sum w = 1
 
-    T minimises the squared error of softmax(z / T), within a factor e^2 of the likelihood's T; then w that of the mixture
+    T minimises the squared error of softmax(z / T), within a factor e^1.5 of the likelihood's T; then w that of the mixture
     (convex in w), as in the paper. Squared errors are bounded, so rows the model was sure and wrong about do not dictate T: w_3
     explains them. It is at least 0.0008 K / (K - 1), so that no class is ever impossible; that costs 0.0008 in log loss at
     most. The predicted class never changes.
