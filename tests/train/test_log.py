@@ -39,7 +39,7 @@ def test_each_epoch_is_what_the_whole_batch_gives(binary):
         assert log.rows[-1]["n"] == 3000
         size = size or log._seen.nbytes
         assert log._seen.nbytes == size < 2**21
-    assert log.frame()["epoch"] == [1, 2]
+    assert log.frame()["epoch"].tolist() == [1, 2]
     assert log.frame()["error"][1] > 2 * log.frame()["error"][0]
 
 

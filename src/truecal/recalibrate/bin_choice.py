@@ -14,6 +14,7 @@ import numpy as np
 import truecal as tc
 from truecal import checks
 from truecal.errors import InputError
+from truecal.frame import Frame
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
 from truecal.types import Float64s, Indices
@@ -47,9 +48,9 @@ class BinChoice:
     recommended: int | None
     recommended_by_plugin: int | None
 
-    def frame(self) -> list[dict[str, Any]]:
-        """The curve as plain records."""
-        return [vars(candidate).copy() for candidate in self.candidates]
+    def frame(self) -> Frame:
+        """One row per number of bins."""
+        return Frame.from_records(map(vars, self.candidates))
 
 
 @checks.checked

@@ -5,6 +5,7 @@ from typing import Any
 from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
+from truecal.frame import Frame
 from truecal.lens import Lens
 from truecal.scan import Accumulator
 from truecal.train.tensors import IGNORED, Tensor, checked, is_hard, torch
@@ -75,7 +76,6 @@ class CalibrationLog:
         self._right = 0
         return estimate
 
-    def frame(self) -> dict[str, list[Any]]:
-        """The records as columns, for any dataframe."""
-        names = ("epoch", "n", "error", "low", "high", "accuracy")
-        return {name: [row[name] for row in self.rows] for name in names}
+    def frame(self) -> Frame:
+        """One row per epoch."""
+        return Frame.from_records(self.rows, columns=("epoch", "n", "error", "low", "high", "accuracy"))

@@ -16,6 +16,7 @@ from truecal.estimate.generalized.distances import Distance
 from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.kd_tree import KDTree, grow
 from truecal.estimate.generalized.resample import resample
+from truecal.frame import Frame
 from truecal.lens import Lens, Sample
 from truecal.predictions import Predictions
 from truecal.select import Selection
@@ -57,12 +58,11 @@ class GranularitySweep:
         """The fraction in the middle of the stable region."""
         return float(self.fraction[(self.stable[0] + self.stable[1]) // 2])
 
-    def frame(self) -> dict[str, list[Any]]:
-        """One row per fraction, as columns."""
+    def frame(self) -> Frame:
+        """One row per fraction."""
         names = ("fraction", "value", "spread", "chance", "bins", "fewest", "median", "most")
-        columns: dict[str, list[Any]] = {name: getattr(self, name).tolist() for name in names}
-        columns["stable"] = [self.stable[0] <= i <= self.stable[1] for i in range(len(self.fraction))]
-        return columns
+        stable = [self.stable[0] <= i <= self.stable[1] for i in range(len(self.fraction))]
+        return Frame({**{name: getattr(self, name) for name in names}, "stable": stable})
 
 
 @checks.checked
@@ -141,9 +141,9 @@ class SampleSweep:
     mean: Float64s
     spread: Float64s
 
-    def frame(self) -> dict[str, list[Any]]:
-        """One row per share, as columns."""
-        return {name: getattr(self, name).tolist() for name in ("share", "n", "mean", "spread")}
+    def frame(self) -> Frame:
+        """One row per share."""
+        return Frame({name: getattr(self, name) for name in ("share", "n", "mean", "spread")})
 
 
 @checks.checked
