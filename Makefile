@@ -33,7 +33,7 @@ test: $(STAMP)           ## every test, doctest and statistical check
 	$(ALONE) $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 quick: $(STAMP)          ## under two minutes: the river without simulations and pages
-	$(ALONE) $(BIN)/pytest -n auto -m 'not slow' -k 'not estimator_checks' $(QUICK) $(ARGS)
+	$(ALONE) $(BIN)/pytest -n auto -m 'not slow' -k 'not estimator_checks' --hypothesis-profile=quick $(QUICK) $(ARGS)
 
 check: $(STAMP)          ## lint, format, types, the rules of the house
 	$(BIN)/ruff check .

@@ -6,9 +6,11 @@ from hypothesis import HealthCheck, settings
 
 from tests.real_data import how_to_get, real_data
 
-settings.register_profile(
-    "truecal", derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
-)
+# `make quick` takes the first ten examples of every property
+for name, examples in (("quick", 10), ("truecal", 40)):
+    settings.register_profile(
+        name, derandomize=True, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.load_profile("truecal")
 
 
