@@ -8,7 +8,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 
 from tests.real_data import how_to_get, real_data
-from truecal.errors import InputError
+from truecal.errors import InputError, TruecalWarning
 from truecal.recalibrate import (
     DirichletCalibration,
     EnsembleTemperature,
@@ -163,6 +163,14 @@ def test_the_temperature_of_an_ensemble_has_the_least_squared_error() -> None:
         return float(((softmax(logits / temperature, axis=1) - np.eye(3)[labels]) ** 2).sum())
 
     assert all(error(fitted.temperature_) <= error(t) + 1e-9 for t in np.geomspace(0.05, 50, 200))
+
+
+def test_ensemble_temperature_stays_near_the_likelihoods_where_every_label_leads() -> None:
+    logits, _ = draw(60)
+    labels = logits.argmax(axis=1)  # squared errors alone ask for T = 0
+    with pytest.warns(TruecalWarning, match="largest logit"):
+        likely = TemperatureScaling().fit(logits, labels).temperature_
+    assert_allclose(EnsembleTemperature().fit(logits, labels).temperature_, likely * np.exp(-1.5), rtol=1e-4)
 
 
 @pytest.mark.parametrize("criterion", ["squared", "likelihood"])

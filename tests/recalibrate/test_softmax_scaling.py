@@ -54,6 +54,21 @@ def test_bias_corrected_temperature_reaches_the_optimum() -> None:
     assert_allclose(fixed.bias_, naive.x[1:] - naive.x[1:].mean(), atol=1e-3)
 
 
+@pytest.mark.parametrize(("rows", "pull"), [(60, 0.7 * 3 / 60), (3000, 1e-3)])
+def test_few_rows_are_held_more_firmly_to_the_best_temperature(rows: int, pull: float) -> None:
+    logits, labels = draw(rows, 3)
+    inverse = 1 / TemperatureScaling().fit(logits, labels).temperature_
+
+    def penalised(x: NDArray[np.float64]) -> float:
+        apart = np.r_[x[:3] - 1, x[3:]]
+        return loss(logits * x[:3] * inverse + x[3:], labels) + pull * 3 / rows * float(apart @ apart)
+
+    naive = minimize(penalised, np.r_[np.ones(3), np.zeros(3)], method="BFGS").x
+    fixed = VectorScaling().fit(logits, labels)
+    assert_allclose(fixed.scale_, naive[:3] * inverse, atol=1e-4)
+    assert_allclose(fixed.bias_, naive[3:] - naive[3:].mean(), atol=1e-4)
+
+
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("maker", [VectorScaling, BiasCorrectedTemperature])
 def test_the_size_of_the_logits_does_not_matter(maker: type[VectorScaling], size: float) -> None:

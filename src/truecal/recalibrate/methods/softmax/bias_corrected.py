@@ -33,10 +33,7 @@ class BiasCorrectedTemperature(SoftmaxScaling):
 
     Notes
     -----
-    A penalty of (K / n) max(0.001, 0.7 K / n) on squared biases and squared changes of the scale relative to the best
-    temperature keeps the optimum finite where a class can be told from all others; it vanishes with the number of rows. If
-    some parameters put every label first it is (K / n) / 10, and where a class never occurs in y (K / n) / 1000; a warning
-    says so.
+    Biases and the change of the scale relative to the best temperature are penalised as in `VectorScaling`.
 
     References
     ----------

@@ -100,15 +100,11 @@ class EnsembleTemperature(Recalibrator):
         surprise = [0.0, 0.0, 1.0 / count]
         self.weights_ = mixture_weights(np.vstack([likelihoods, surprise]), np.append(each, _SURPRISE))
 
-    def _parts(self, outputs: Floats) -> tuple[Float64s, Float64s, Float64s]:
-        logits = class_logits(outputs.astype(np.float64), self.input)
+    def _apply(self, outputs: Floats) -> Float64s:
+        logits, w = class_logits(outputs.astype(np.float64), self.input), self.weights_
         # probabilities of low precision sum to 1 only about: the softmax of their logarithms does
         scaled, original = scaled_softmax(logits, 1.0 / self.temperature_), scaled_softmax(logits, 1.0)
-        return scaled, original, np.full(outputs.shape, 1.0 / outputs.shape[1])
-
-    def _apply(self, outputs: Floats) -> Float64s:
-        scaled, original, uniform = self._parts(outputs)
-        return self.weights_[0] * scaled + self.weights_[1] * original + self.weights_[2] * uniform
+        return w[0] * scaled + w[1] * original + w[2] / outputs.shape[1]
 
     def _trace(self, outputs: Value) -> Value:
         logits = traced_logits(outputs, self.input)

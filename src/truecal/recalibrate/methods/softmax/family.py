@@ -46,11 +46,7 @@ _FLOORS = 25  # first guesses of the floor, neighbours differ by a factor of 1.5
 class SoftmaxScaling(Recalibrator):
     """A recalibrator of the form softmax(scale * z + bias), where z are logits or the logarithms of probabilities.
 
-    zeros : what a probability of exactly 0 (a logit of minus infinity) means. "keep": the class is ruled out and stays so; a row
-        whose true class was ruled out is refused. "floor": the class is very improbable, as votes of trees or neighbours and
-        rounded numbers are meant; no logit counts as further than `floor_` below its row's largest.
-    floor_ : infinite for zeros="keep". Where some row's true class has a probability of 0, the likelihood chooses it together with
-        a temperature; elsewhere it is 2 T log(n + 1), so that an improbable class keeps (n + 1)^-2 of the largest at the best T.
+    `zeros` and `floor_` are explained in `TemperatureScaling`.
     """
 
     zeros: Zeros
