@@ -13,6 +13,7 @@ from scipy.special import log_softmax
 
 from truecal.errors import InputError, TruecalWarning
 from truecal.recalibrate import TemperatureScaling
+from truecal.recalibrate.solvers import newton
 
 
 def draw(
@@ -181,8 +182,6 @@ def test_never_changes_the_predicted_class(seed: int) -> None:
 
 
 def test_a_large_fit_reads_few_rows_more_than_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    from truecal.recalibrate.solvers import newton
-
     rows: list[int] = []
     terms = newton.temperature_terms
 
@@ -211,3 +210,18 @@ def test_the_optimum_is_found_to_ten_digits_whatever_the_precision_of_the_logits
 
     expected = 1 / brentq(slope, 1e-2, 1e2, xtol=1e-15, rtol=1e-15)
     assert TemperatureScaling().fit(logits, labels).temperature_ == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_start_far_off_costs_four_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three in single precision and one in double: Newton's steps alone take one more."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(2000, 300)).astype(np.float32)
+    labels = rng.integers(0, 300, len(logits))
+    logits[np.arange(len(logits)), labels] += 5
+    readings = []
+    terms = newton.temperature_terms
+    monkeypatch.setattr(
+        newton, "temperature_terms", lambda data, *how: readings.append(len(data.labels)) or terms(data, *how)
+    )
+    TemperatureScaling(input="logits").fit(logits, labels)
+    assert readings.count(len(logits)) <= 4
