@@ -217,6 +217,8 @@ def refuse_misfits(
             level(value)
         elif name == "rng" and (is_number(value) or isinstance(value, str)):
             whole(value, "rng", 0)
+        elif name == "bins" and set(wanted) <= {int, type(None)} and value is not None:
+            bins(value)  # also where another option makes them needless
         # Most arguments of most calls; text may hold halves of characters, which no file and no engine can take.
         if not wanted or (not numbers and type(value) in wanted and not (type(value) is str and _halved(value))):
             continue

@@ -470,3 +470,9 @@ def test_single_numbers_of_numpy_are_taken_as_pythons_own(kind):
     assert (curve.b0, curve.b1) == (1, 2)
     assert not isinstance(curve.b0, (np.float16, np.float32, np.integer))
     assert tc.BinnedECE(bins=np.int16(7)).bins.__class__ is int
+
+
+@pytest.mark.parametrize("bins", [0, 2.5, float("nan"), 10**9])
+def test_bins_are_looked_at_where_the_sweep_chooses_them(bins):
+    with pytest.raises(TruecalError, match="bins must be"):
+        tc.plot.ReliabilityDisplay.from_profile(tc.Profile.from_arrays([0.2, 0.7], [0, 1]), bins=bins, scheme="sweep")
