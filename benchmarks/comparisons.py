@@ -6,8 +6,8 @@ outcome depends on both, so that the chance of an outcome given either model's s
     y = [mean + slope ((z_a + z_b) / 2) + e > 0],   corr(z_a, z_b) = alike,   e normal.
 
 Each model shows a distorted version of that chance. In clusters a part of e and of both z is the same for all rows of a cluster,
-which leaves the chances as they are; clusters are of unequal size. The pairs named JUDGED were not looked at while the method was
-chosen; those named CHOSEN were.
+which leaves the chances as they are; clusters are of unequal size. No rule was chosen on the pairs named JUDGED, though counts of
+them had been seen before the last change; those named CHOSEN were used to choose.
 """
 
 import argparse
