@@ -3,6 +3,7 @@
 clusters : calibrated scores in 200 clusters of 10 with correlated outcomes: tests at 5 %, band and words for confidence at 90 %.
 groups   : 60 groups, all calibrated (is any flagged at 5 %?), or with errors up to 0.38 (is flagged whose interval exceeds 0.05?).
 null     : the tests of 60 calibrated groups alone.
+alone    : 60 calibrated groups of 150 rows: in how many tables the interval of some group, by itself, lies above 0.05.
 classes  : calibrated probabilities of 3 and 10 classes: the joint test of the class-wise error at 5 %.
 """
 
@@ -120,6 +121,16 @@ def groups(datasets: int, seed: int) -> None:
     )
 
 
+def alone(datasets: int, seed: int) -> None:
+    tables = 0
+    for i in range(datasets):
+        rng = np.random.default_rng([seed, i])
+        score = rng.random((60, 150))
+        profile = tc.Profile.from_arrays(score, (rng.random((60, 150)) < score).astype(int))
+        tables += bool((np.asarray(tc.RankSeries()(profile).interval.low) > 0.05).any())
+    print(f"60 calibrated groups of 150 rows: some interval above 0.05 in {tables} of {datasets} tables", flush=True)
+
+
 def classes(datasets: int, seed: int) -> None:
     for count, n in ((3, 300), (10, 1000)):
         rejected = 0
@@ -132,7 +143,7 @@ def classes(datasets: int, seed: int) -> None:
         print(f"class-wise, {count} calibrated classes, n = {n}: rejected {rejected} of {datasets}", flush=True)
 
 
-PARTS = {"clusters": clusters, "null": null, "groups": groups, "classes": classes}
+PARTS = {"clusters": clusters, "null": null, "alone": alone, "groups": groups, "classes": classes}
 
 
 def main() -> None:

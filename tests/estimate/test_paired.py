@@ -10,12 +10,12 @@ from truecal.estimate.rank_series.paired import Noise, Side, _in_common, _Pair
 from truecal.estimate.resampling import Units
 
 
-def noises(seed, shared):
+def noises(seed, shared, chosen=3):
     """Coefficients and unit sums of two models that have a part of their noise in common."""
     rng = np.random.default_rng(seed)
     common = rng.normal(size=(200, 3))
     parts = [shared * common + (1 - shared) * rng.normal(size=(200, 3)) for _ in range(2)]
-    return [Noise(rng.normal(0, 0.05, 3), part * 1e-3, rng.normal(size=200) * 1e-5) for part in parts]
+    return [Noise(rng.normal(0, 0.05, 3), part * 1e-3, rng.normal(size=200) * 1e-5, chosen) for part in parts]
 
 
 def side(centre, own, *, floor=4e-7, noise=8e-4, spread=1e-4, most=None, clusters=None):
@@ -28,6 +28,18 @@ def both_sides(first, second, shared=0.8, seed=1, **options):
     return [side(x, own, **options) for x, own in zip((first, second), noises(seed, shared), strict=True)]
 
 
+def apart(x, y):
+    """D from what every unit adds to the linear part, with the coefficients and with the noise of every unit in their place."""
+
+    def added(one, other):
+        mean, half = (one + other) / 2 * (np.arange(3) < max(x.chosen, y.chosen)), (one - other) / 2
+        return x.sums @ (mean + half).T - y.sums @ (mean - half).T
+
+    noise = added(x.sums, y.sums)
+    found = np.sum(added(x.beta, y.beta) ** 2) - np.sum(noise**2)
+    return 4 * max(found - 2 * np.sum((noise.T @ noise) ** 2) / found, 0.0) if found > 0 else 0.0
+
+
 def triangle(one, other, errors, *, paired):
     """Standard deviations of 2 e L of both models, and their correlation."""
     lengths = [e * np.sqrt(float(s.pivot.noise[0])) for e, s in zip(errors, (one, other), strict=True)]
@@ -35,17 +47,18 @@ def triangle(one, other, errors, *, paired):
         return lengths, 0.0
     x, y = one.noise, other.noise
     v11, v22, v12 = x.sums.T @ x.sums, y.sums.T @ y.sums, x.sums.T @ y.sums
-    apart = 4 * float(np.sum((x.sums @ x.beta - y.sums @ y.beta) ** 2))
-    apart = max(apart - 4 * (np.sum(v11**2) + np.sum(v22**2) - 2 * np.sum(v12**2)), 0.0)
+    known = np.sqrt(apart(x, y))
     short = int(lengths[0] > lengths[1])
-    if lengths[1 - short] - lengths[short] > np.sqrt(apart):
+    if lengths[1 - short] - lengths[short] > known:
         as_noisy = errors[short] * np.sqrt(float((one, other)[1 - short].pivot.noise[0]))
-        lengths[short] = max(lengths[short], min(lengths[1 - short] - np.sqrt(apart), as_noisy))
-    if 0 < sum(lengths) < np.sqrt(apart):
-        lengths = [length * np.sqrt(apart) / sum(lengths) for length in lengths]
+        lengths[short] = max(lengths[short], min(lengths[1 - short] - known, as_noisy))
+    if 0 < sum(lengths) < known:
+        lengths = [length * known / sum(lengths) for length in lengths]
     if min(lengths) == 0:  # squares of L are correlated as squares of all coefficients are
         return lengths, float(np.sqrt(np.sum(v12**2) / np.sqrt(np.sum(v11**2) * np.sum(v22**2))))
-    return lengths, float(np.clip((lengths[0] ** 2 + lengths[1] ** 2 - apart) / (2 * lengths[0] * lengths[1]), -1, 1))
+    return lengths, float(
+        np.clip((lengths[0] ** 2 + lengths[1] ** 2 - known**2) / (2 * lengths[0] * lengths[1]), -1, 1)
+    )
 
 
 def naive_draws(one, other, errors, count, *, paired, rng):
@@ -120,6 +133,34 @@ def test_noise_along_both_curves_is_a_triangle_with_what_is_known_of_the_differe
     found, correlation = _Pair(one, other, paired=True)._linear(tuple(np.array([e]) for e in errors))
     np.testing.assert_allclose([float(x[0]) for x in found], lengths, rtol=1e-9, atol=1e-15)
     assert float(correlation[0]) == pytest.approx(rho, abs=1e-9)
+
+
+@pytest.mark.parametrize("chosen", [0, 1, 3])
+def test_what_the_difference_is_known_by_is_counted_unit_by_unit(chosen):
+    """The mean of both curves in its chosen terms, their difference in all."""
+    one, other = noises(6, 0.4, chosen)
+    own, both = [each.sums.T @ each.sums for each in (one, other)], one.sums.T @ other.sums
+    assert _in_common(one, other, own, both)[1] == pytest.approx(apart(one, other), rel=1e-9)
+
+
+def test_a_series_that_ends_early_has_no_noise_in_further_terms():
+    one, other = noises(6, 0.4)
+    short = Noise(other.beta[:2], other.sums[:, :2], other.squares, 3)
+    padded = Noise(other.beta * [1, 1, 0], other.sums * [1, 1, 0], other.squares, 3)
+    own, both = [each.sums.T @ each.sums for each in (one, short)], one.sums.T @ short.sums
+    assert _in_common(one, short, own, both)[1] == pytest.approx(apart(one, padded), rel=1e-9)
+
+
+def test_two_calibrated_models_seldom_seem_to_differ_by_their_noise():
+    """Coefficients that are noise: D is positive in fewer than a quarter of the cases, where half of the unbiased ones are."""
+    rng = np.random.default_rng(10)
+    sums = noises(7, 0.5)[0].sums, noises(8, 0.5)[1].sums
+    own, both = [each.T @ each for each in sums], sums[0].T @ sums[1]
+    drawn = [
+        _in_common(*(Noise(weights @ s, s, np.zeros(200)) for s in sums), own, both)[1]
+        for weights in rng.normal(size=(1000, 200))
+    ]
+    assert 0.1 < np.mean(np.array(drawn) > 0) < 0.25
 
 
 @pytest.mark.parametrize("clusters", [None, 40])

@@ -13,8 +13,9 @@ joint draws of G over units, H is correlated as the squared gaps of units are, a
     D = 4 Var(beta_1 s_1 - beta_2 s_2),    s the sums over a unit, less what noise in both beta adds to it.
 
 What two models do not know of themselves, how far each is off, cancels in D: on the same outcomes beta_1 - beta_2 is all but the
-difference of their scores. So D is known better than either b. The three standard deviations sqrt(b_1) e_1, sqrt(b_2) e_2 and
-sqrt(D) must be the sides of a triangle; where they are not, D is believed.
+difference of their scores. So D is known better than either b: by all terms of beta_1 - beta_2, and by those of their mean that
+were chosen (:func:`_apart`). The three standard deviations sqrt(b_1) e_1, sqrt(b_2) e_2 and sqrt(D) must be the sides of a
+triangle; where they are not, D is believed.
 
 Pairs with e_1 - e_2 = d satisfy theta_1 - theta_2 = d (e_1 + e_2) and (e_1 + e_2)^2 = 2 (theta_1 + theta_2) - d^2. The statistic
 
@@ -50,6 +51,7 @@ class Noise:
     beta: Float64s  # (K,) coefficients
     sums: Float64s  # (units, K) noise of every coefficient
     squares: Float64s  # (units,) of the mean squared gap
+    chosen: int = 0  # terms of the curve, none where no error is told
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,11 +211,36 @@ def _in_common(one: Noise, other: Noise, own: list[Float64s], both: Float64s) ->
     """Of X of two models: the correlation of what is there without an error, D, and the correlation of H."""
     lengths = [float((v**2).sum()) for v in (*own, both)]
     floor = lengths[2] / np.sqrt(lengths[0] * lengths[1]) if min(lengths[:2]) > 0 else 0.0
-    raw = one.beta @ own[0] @ one.beta + other.beta @ own[1] @ other.beta - 2 * one.beta @ both @ other.beta
-    chance = lengths[0] + lengths[1] - 2 * lengths[2]  # what raw would be of coefficients that are all noise
     length = np.sqrt(float((one.squares**2).sum() * (other.squares**2).sum()))
     alike = float((one.squares * other.squares).sum()) / length if length > 0 else 0.0
-    return float(floor), max(4 * float(raw - chance), 0.0), min(max(alike, -1.0), 1.0)
+    return float(floor), _apart(one, other, own, both), min(max(alike, -1.0), 1.0)
+
+
+def _apart(one: Noise, other: Noise, own: list[Float64s], both: Float64s) -> float:
+    """D: found - noise^2 / found, and 0 where that is negative.
+
+    `found` has no bias; `noise`, its standard deviation were both models calibrated, would make every other D of such models
+    positive, and the interval of their difference too long.
+    """
+    counts = [len(v) for v in own]
+    terms = max(counts)
+    beta, covariance = np.zeros((2, terms)), np.zeros((2, terms, 2, terms))
+    for i, noise in enumerate((one, other)):
+        beta[i, : counts[i]] = noise.beta
+        covariance[i, : counts[i], i, : counts[i]] = own[i]
+    covariance[0, : counts[0], 1, : counts[1]] = both
+    covariance[1, : counts[1], 0, : counts[0]] = both.T
+    joint = covariance.reshape(2 * terms, 2 * terms)
+    # The mean of both coefficients is left out in terms that both models have and neither needs.
+    place = np.arange(terms)
+    idle = (place >= max(one.chosen, other.chosen)) & (place < min(counts))
+    kept = np.eye(2 * terms) - np.kron(np.full((2, 2), 0.5), np.diag(idle.astype(float)))
+    contrast = joint * np.kron([[1.0, -1.0], [-1.0, 1.0]], np.ones((terms, terms)))
+    coefficients = kept @ beta.ravel()
+    chance = contrast @ kept @ joint @ kept
+    found = float(coefficients @ contrast @ coefficients - chance.trace())
+    squared_noise = 2 * max(float((chance * chance.T).sum()), 0.0)
+    return 4 * max(found - squared_noise / found, 0.0) if found > 0 else 0.0
 
 
 def _contrast(d: Float64s, one: Float64s | float, other: Float64s | float) -> Float64s:

@@ -62,4 +62,4 @@ def _of_rows(sample: Sample, units: Units) -> Side:
         noise *= np.sqrt(clusters / max(clusters - kept, 1))
     squares = gap**2 @ rows
     squares = squares - np.asarray(rows.sum(axis=0)) * (squares.sum() / n)
-    return Side(value, pivot, Noise(beta, noise.T / n, squares / n), clusters)
+    return Side(value, pivot, Noise(beta, noise.T / n, squares / n, kept if value > 0 else 0), clusters)
