@@ -6,6 +6,7 @@ tests/tools/test_derivation.py compares the two. `python docs/methods/rank_serie
 
 import argparse
 from dataclasses import dataclass, replace
+from math import comb
 from statistics import NormalDist
 
 import numpy as np
@@ -43,6 +44,7 @@ class Constants:
     short_stands_out: float = 1.5  # ... if they have fewer than 16 rows
     any_shape: float = 0.5  # of what an error of unknown shape would vary more (16a)
     certain: float = 4.0  # standard errors from which on the lower end believes them (16e)
+    few_misses: float = 5.0  # expected of the scores, below which unseen ones count (16f)
     level: float = 0.95
 
 
@@ -110,6 +112,9 @@ def rank_series(c: Array, y: Array, k: Constants = Constants()) -> Answer:  # no
         larger = float(np.interp(1 / np.sqrt(seen) if seen > 0 else 1.0, k.enlarged, noise_of))
         more = max(seen * b + (1 - seen) * unknown - larger, 0.0)
         high = _invert(most, least_a, larger + k.any_shape * more, e, z)[1]
+    missed, expected = int(np.sum(y != (c > 0.5))), float(np.minimum(c, 1 - c).sum())
+    if expected < k.few_misses:
+        high = max(high, _most_misses(missed, n, (1 - k.level) / 2) - expected / n)  # (16f)
     return Answer(value, min(low, value), min(max(high, value), 1.0), best + 1)
 
 
@@ -160,6 +165,16 @@ def _invert(x: float, a: float, b: float, e: float, z: float) -> tuple[float, fl
     half = x + z * z * b / 2
     root = np.sqrt(max(half**2 - lead * (x * x - z * z * a), 0.0))
     return float(np.sqrt(max(half - root, 0.0) / lead)), float(np.sqrt((half + root) / lead))
+
+
+def _most_misses(seen: int, n: int, chance: float) -> float:
+    """The rate of misses at which no more than `seen` of n rows have that chance, by halving."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-13:
+        rate = (low + high) / 2
+        likely = sum(comb(n, j) * rate**j * (1 - rate) ** (n - j) for j in range(seen + 1)) > chance
+        low, high = (rate, high) if likely and seen < n else (low, rate)
+    return high if seen < n else 1.0
 
 
 VARIANTS = {
