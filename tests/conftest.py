@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from tests.real_data import how_to_get, real_data
 
 # `make quick` takes the first ten examples of every property
-for name, examples in (("quick", 10), ("truecal", 40)):
+for name, examples in (("quick", 10), ("truecal", 25)):
     settings.register_profile(
         name, derandomize=True, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
     )
