@@ -11,8 +11,8 @@ INSTALL = $(if $(UV),uv pip install --quiet --python $(1),$(1)/$(SCRIPTS)/python
 # One thread of linear algebra for every process of the tests: more would wait for each other. Compiled modules are kept even
 # where the environment says otherwise: the tests start some hundreds of processes, and each would compile them again.
 ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
-# Two more than there are cores: browsers, kills and clusters wait more than they compute.
-WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
+# One more than there are cores: browsers, kills and clusters wait more than they compute.
+WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 # What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
 QUICK := tests/predictions tests/profile tests/lens tests/estimate tests/recalibrate tests/selective tests/tools tests/conformance \
 	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
