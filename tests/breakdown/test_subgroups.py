@@ -126,6 +126,20 @@ def test_sixty_groups_with_large_errors_are_flagged():
     assert table.flagged.tolist() == wrong.tolist()
 
 
+def test_an_interval_above_zero_is_one_of_a_flagged_group():
+    """Sixty groups of rising errors: what is not flagged may be 0, what is flagged has the interval that it has alone."""
+    held = sites(60, 150, lambda g: 1 + 3 * g / 59)
+    table = subgroups(held, "site")
+    low = np.array([e.interval.low for e in table.estimates])
+    assert 20 < table.flagged.sum() < 60
+    assert (low[~table.flagged] == 0).all()
+    alone = [measure(held.take(held.columns["site"] == int(name))).interval for name in table.names]
+    np.testing.assert_allclose(low[table.flagged], np.array([i.low for i in alone])[table.flagged], atol=1e-12)
+    assert any(i.low > 0 for i, flagged in zip(alone, table.flagged, strict=True) if not flagged)
+    for estimate, interval in zip(table.estimates, alone, strict=True):
+        assert estimate.interval.high == pytest.approx(interval.high, abs=1e-12)
+
+
 def test_many_groups_are_measured_in_one_pass_with_the_numbers_of_measure():
     held = sites(120, 60, lambda g: 1 + 3 * (g == 7))
     table = subgroups(held, "site")

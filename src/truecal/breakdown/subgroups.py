@@ -5,7 +5,7 @@ adjusted together, and a subgroup is flagged only when its adjusted p-value is s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ class Subgroups(Tabular):
     Attributes
     ----------
     by : the columns asked for. names, counts : the subgroups and their rows.
-    estimates : one Estimate each, None where a subgroup is too small to judge.
+    estimates : one Estimate each, None where a subgroup is too small to judge. The interval of one that is not flagged starts
+        at 0: of many subgroups some lie above 0 by chance.
     adjusted : family-wise p-values over the judged subgroups, NaN where not judged.
     level : a subgroup is flagged when its adjusted p-value is at most 1 - level.
     overall : the error of all rows together.
@@ -204,8 +205,16 @@ def ranked(
         columns,
         tuple(titles[i] for i in order),
         counts[order],
-        tuple(None if (e := estimates[i]) is None else e[0] for i in order),
+        tuple(None if (e := estimates[i]) is None else _among_others(*e, level) for i in order),
         np.array([np.nan if (e := estimates[i]) is None else e[1] for i in order]),
         level,
         overall,
     )
+
+
+def _among_others(estimate: tc.Estimate, adjusted: float, level: float) -> tc.Estimate:
+    """The estimate as one of many: what all of them together do not tell from a calibrated subgroup may be one."""
+    reach = estimate.interval
+    if reach is None or adjusted <= 1 - level or np.isnan(adjusted) or float(reach.low) == 0:
+        return estimate
+    return estimate.but(interval=replace(reach, low=0.0, method=f"{reach.method}, from 0 among many groups"))
