@@ -24,7 +24,7 @@ from truecal.writing import write_whole
 
 DOORS: tuple[Door, ...] = (*ONE_SCORE_DOORS, *EVENT_DOORS, *COMPARISON_DOORS, *VERDICT_DOORS, *PROMISE_DOORS)
 SIZES = (50, 100, 300, 1000, 5000, 20_000, 100_000, 1_000_000)
-_MOST_ROWS = 4_000_000  # of all datasets of one cell together
+_MOST_ROWS = 20_000_000  # of all datasets of one cell together: 200 of 100,000 rows, so that the worst of 50 worlds is not chance
 Worlds = Mapping[str, Mapping[str, Any]]
 
 
@@ -57,7 +57,7 @@ def coverage_atlas(
 ) -> list[AtlasCell]:
     """How often every statement held, door by door, world by world and size by size.
 
-    m datasets are drawn for each cell, or the door's share of them; fewer where together they would have more than four million
+    m datasets are drawn for each cell, or the door's share of them; fewer where together they would have more than twenty million
     rows. Every cell has a random stream of its own, so neither the other cells nor the number of workers change its numbers.
     With `run.cache` a cell that was tried once is read back, and an interrupted run goes on where it was. Doors and worlds of
     your own run with workers=1 and without a cache.
