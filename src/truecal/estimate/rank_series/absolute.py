@@ -8,7 +8,8 @@ Upper limit. Signs are missed where the curve jumps or waves, so it is not below
 limit of the root-mean-square error times mean|m| / rms(m) of the fitted curve, a ratio that hardly depends on such places. Each of
 these is too large by chance as often as too small, and the largest of them is taken: the means, of which there are four, have half
 the quantile, and so has the root-mean-square error where it may be 0 and is mostly noise. The largest of several misses less often
-than one of them, so the lower limit has more of the misses that a level allows. docs/methods/rank-series.md says what was measured.
+than one of them, so the lower limit has more of the misses that a level allows, unless all signs are known: then there is one upper
+limit, and both have half. docs/methods/rank-series.md says what was measured.
 """
 
 from dataclasses import replace
@@ -24,20 +25,25 @@ from truecal.types import Float64s
 
 _RUNS = (8, 16, 32, 64)  # numbers of runs of cells whose means are tried beside the series
 _SEVERAL = 0.5  # of the quantile, for a limit that is one of several
-_LOWER = 0.65  # of the misses allowed, those of the lower limit
+_LOWER = 0.15  # of the misses allowed, what the lower limit has beyond half of them ...
+_DOUBT = 0.1  # ... where missed signs are expected to cost so many standard errors or more; less in proportion
 _LONGER = 2  # times as many terms as were chosen ...
 _FADES = 1.0  # ... and the standard deviations within which their sign is not taken as known
 
 
 def absolute_interval(fit: Fit, level: float) -> tuple[Float64s, Float64s]:
     """Lower and upper limit of E|m| for every dataset of a fit, without regard to the point estimate."""
+    from scipy.special import ndtri
+
     cells, pivot, normal = fit.cells, pivot_of(fit), NormalDist()
-    z, z_low = normal.inv_cdf(0.5 + level / 2), normal.inv_cdf(1 - _LOWER * (1 - level))
+    z = normal.inv_cdf(0.5 + level / 2)
     noise = np.sqrt(pivot.floor)
+    own = _signs(cells, fit.gap, fit.leverage()).sums()
+    doubt = own.missed / (_DOUBT * np.sqrt(np.maximum(own.best_variance, np.finfo(float).tiny)))
+    z_low = -ndtri((0.5 + _LOWER * np.minimum(doubt, 1.0)) * (1 - level))
     found, variance = _signs(cells, *_longer(fit), _FADES).left_out(fades=True)
     # Near calibration V is less certain than its standard error says: there the test inside the pivot decides.
     low = np.where(pivot.centre > z_low * noise, np.maximum(found - z_low * np.sqrt(variance), 0.0), 0.0)
-    own = _signs(cells, fit.gap, fit.leverage()).sums()
     high = own.best + z * np.sqrt(own.best_variance) + own.missed
     for runs in _RUNS:
         found, variance = _signs(cells, *_means(cells, runs)).left_out(fades=False)
