@@ -97,8 +97,16 @@ class Sample:
     @cached_property
     def places(self) -> Indices:
         """Where in the profile the scores of every row begin; a row that is absent there has some other's place."""
-        places = np.searchsorted(self.profile.scores[0], np.abs(self.scores))
-        return np.minimum(places, self.profile.rows - 1)
+        profile = self.profile
+        if self.weights is not None:
+            return np.minimum(np.searchsorted(profile.scores[0], np.abs(self.scores)), profile.rows - 1)
+        # Every row has a sorted place of its own; equal scores have that of the first of them.
+        first = np.arange(profile.rows)
+        if profile.has_ties:
+            first = profile.groups[0][0]
+        places = np.empty_like(first)
+        places[self.order] = first
+        return places
 
     def refuse_several(self) -> None:
         """Raise where one probability per row is needed."""

@@ -61,7 +61,7 @@ class Folded:
 
 def _bias(squares: Float64s, weight: Float64s, variance: Float64s) -> Float64s:
     """Of a mean of absolute gaps whose mean square is each of these."""
-    gap = np.broadcast_to(np.sqrt(np.maximum(squares, 0.0) / weight.sum())[:, None], (len(squares), len(weight)))
+    gap = np.sqrt(np.maximum(squares, 0.0) / weight.sum())[:, None]
     return np.vecdot(folded_mean(gap, variance) - gap, weight)
 
 
