@@ -157,7 +157,7 @@ def likert(
         inside = tc.by_output(of, low, high, closed=closed)
         rows = inside.mask(chosen)
         covered |= rows
-        count = int(rows.sum())
+        count = int(np.count_nonzero(rows))
         category = Category(name, low, high, closed, count, count / len(chosen))
         if count:
             judged = chosen.take(rows)
@@ -165,7 +165,7 @@ def likert(
                 category, judged, lens, generalized.KDTree() if binning is None else binning, level, replicates, rng
             )
         categories.append(category)
-    return LikertReport(tuple(categories), int((~covered).sum()), level)
+    return LikertReport(tuple(categories), len(covered) - int(np.count_nonzero(covered)), level)
 
 
 def _measured(
@@ -180,12 +180,15 @@ def _measured(
     sample = lens.sample(judged).weighing()
     partition = binning.partition(sample)
 
-    def error(distance: generalized.InterInterval | generalized.TotalVariation) -> tc.Estimate:
+    def error(
+        distance: generalized.InterInterval | generalized.TotalVariation, other: tc.Estimate | None = None
+    ) -> tc.Estimate:
         """As the estimator says it of these rows; both distances are seen in the same bins."""
         estimator = tc.GeneralizedECE(
             lens=lens, distance=distance, binning=binning, level=level, replicates=replicates, rng=rng
         )
-        estimate = estimator.judged(sample, checks.generator(rng), partition).estimate
+        bins = None if other is None else other.vector_bins
+        estimate = estimator.judged(sample, checks.generator(rng), partition, bins).estimate
         return estimate.but(lens=lens.describe(judged))
 
     within = error(generalized.TotalVariation())
@@ -205,7 +208,7 @@ def _measured(
         mean_outcome=float(whole.mean_outcome[0]),
         outcome_low=low,
         outcome_high=high,
-        inter_interval=error(generalized.InterInterval(category.low, category.high)),
+        inter_interval=error(generalized.InterInterval(category.low, category.high), within),
         within=within,
     )
 

@@ -218,7 +218,10 @@ def left_of_one(probs: Floats) -> Float64s:
     >>> left_of_one(np.array([[0.5, 0.25], [1.0, 1e-17]]))
     array([0.25, 0.  ])
     """
-    return np.maximum(1.0 - probs.sum(axis=1, dtype=np.float64), 0.0)
+    # A sum of single numbers, row by row, would take far longer than the numbers themselves.
+    total = probs[:, 0].astype(np.float64) if probs.shape[1] == 1 else probs.sum(axis=1, dtype=np.float64)
+    np.subtract(1.0, total, out=total)
+    return np.maximum(total, 0.0, out=total)
 
 
 def batch(samples: Sequence[Sample]) -> Profile:
