@@ -216,7 +216,7 @@ class VectorBins:
         )
 
 
-def weighted(values: Float64s, weights: Float64s | None) -> Float64s:
+def weighted(values: Floats, weights: Float64s | None) -> Floats:
     """Values times the weights of their rows; as they are where every row counts once."""
     return values if weights is None else weights * values
 

@@ -101,7 +101,7 @@ def rank_cells(profile: Profile) -> Cells:
     many = profile.fills(MOST_CELLS)
     distinct = np.full(1, MOST_CELLS) if many else np.minimum(profile.distinct, MOST_CELLS)
     if profile.rows <= MOST_CELLS:
-        cut = profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
+        cut = profile.at_rows()
     elif not many and profile.distinct.max() <= MOST_CELLS:
         cut = _group_cut(profile)
     else:
