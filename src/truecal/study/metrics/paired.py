@@ -84,7 +84,7 @@ def _draws(rows: int, unit: str, units: bytes | None) -> Draws:
         drawn = resampling.Units.of(tc.Sample(np.zeros(rows), np.zeros(rows), None, of_row, unit), rng)
     counts = drawn.draws(RESAMPLES, rng)
     turns = np.asarray(rng.integers(0, 2, (resampling.REDRAWS, drawn.count)) * 2.0 - 1, np.float64)
-    return Draws(resampling.GroupDraws(drawn, counts.T.astype(np.float64), turns), counts)
+    return Draws(resampling.GroupDraws(drawn, counts.T.astype(np.float64, order="C"), turns), counts)
 
 
 def can_be_paired(metric: Metric) -> bool:
