@@ -157,7 +157,7 @@ def likert(
         inside = tc.by_output(of, low, high, closed=closed)
         rows = inside.mask(chosen)
         covered |= rows
-        count = int(rows.sum())
+        count = int(np.count_nonzero(rows))
         category = Category(name, low, high, closed, count, count / len(chosen))
         if count:
             judged = chosen.take(rows)
@@ -165,7 +165,7 @@ def likert(
                 category, judged, lens, generalized.KDTree() if binning is None else binning, level, replicates, rng
             )
         categories.append(category)
-    return LikertReport(tuple(categories), int((~covered).sum()), level)
+    return LikertReport(tuple(categories), len(covered) - int(np.count_nonzero(covered)), level)
 
 
 def _measured(
@@ -180,15 +180,16 @@ def _measured(
     sample = lens.sample(judged).weighing()
     partition = binning.partition(sample)
 
-    def error(distance: generalized.InterInterval | generalized.TotalVariation) -> tc.Estimate:
-        """As the estimator says it of these rows; both distances are seen in the same bins."""
-        estimator = tc.GeneralizedECE(
+    def estimator(distance: generalized.InterInterval | generalized.TotalVariation) -> tc.GeneralizedECE:
+        return tc.GeneralizedECE(
             lens=lens, distance=distance, binning=binning, level=level, replicates=replicates, rng=rng
         )
-        estimate = estimator.judged(sample, checks.generator(rng), partition).estimate
-        return estimate.but(lens=lens.describe(judged))
 
-    within = error(generalized.TotalVariation())
+    # As the estimators say it of these rows; both distances are seen in the same bins.
+    total = estimator(generalized.TotalVariation()).judged(sample, checks.generator(rng), partition)
+    beyond = estimator(generalized.InterInterval(category.low, category.high))
+    inter_interval = beyond.judged(sample, checks.generator(rng), partition, total.bins).estimate
+    within = total.estimate.but(lens=lens.describe(judged))
     seen = within.bins
     assert seen is not None
     weight, score, outcome, count = (
@@ -205,7 +206,7 @@ def _measured(
         mean_outcome=float(whole.mean_outcome[0]),
         outcome_low=low,
         outcome_high=high,
-        inter_interval=error(generalized.InterInterval(category.low, category.high)),
+        inter_interval=inter_interval.but(lens=lens.describe(judged)),
         within=within,
     )
 

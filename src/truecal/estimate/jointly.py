@@ -14,7 +14,7 @@ from truecal.estimate.combine import combined
 from truecal.estimate.estimator import Estimator
 from truecal.estimate.rank_series.clustered import ClusteredSeries, JointSigns
 from truecal.estimate.resampling.cells import CELLS, in_parts, profile_of
-from truecal.estimate.resampling.folded import Folded
+from truecal.estimate.resampling.folded import Folded, mean_square
 from truecal.estimate.resampling.redraw import REDRAWS, redrawn
 from truecal.estimate.resampling.units import Units, softened_incidence
 from truecal.estimate.signs import SignSums
@@ -88,7 +88,9 @@ def resampled_jointly(
             if counted is not None:
                 one = replace(one, power=counted[1])
         if folded is not None:
-            folded.add(share, one.bins[0], one.bins[1:], together=units.kind != "rows")
+            whole, *resampled = one.bins
+            squares = np.concatenate([mean_square(part) for part in resampled])
+            folded.add(share, whole, squares, () if units.kind == "rows" else resampled)
         parts.append(replace(one, bins=[]))
 
     def together(values: Iterable[Float64s | float]) -> Float64s:

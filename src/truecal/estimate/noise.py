@@ -27,11 +27,18 @@ def folded_mean(gap: Float64s, variance: Float64s) -> Float64s:
     """E|gap + noise| for normal noise of the given variance: the mean of a folded normal."""
     from scipy.special import ndtr
 
-    spread = np.sqrt(variance)
+    spread, size = np.sqrt(variance), np.abs(gap)
     noisy = spread > 0
-    ratio = np.abs(gap) / np.where(noisy, spread, 1.0)
-    folded = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + np.abs(gap) * (1 - 2 * ndtr(-ratio))
-    return np.where(noisy, folded, np.abs(gap))
+    ratio = size / np.where(noisy, spread, 1.0)
+    chance = ndtr(-ratio)
+    chance *= -2
+    chance += 1
+    density = np.square(ratio, out=ratio)
+    density /= -2
+    np.exp(density, out=density)
+    density *= spread * np.sqrt(2 / np.pi)
+    density += size * chance
+    return np.where(noisy, density, size)
 
 
 def debiased_absolute(gap: Float64s, variance: Float64s) -> Float64s:

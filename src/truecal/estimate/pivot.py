@@ -18,6 +18,7 @@ less the rate of misses that the scores expect, if they expect few.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -62,14 +63,21 @@ class Pivot:
         """b(theta): never less for a larger theta, so that intervals nest."""
         if self.fitted is None or self.enlarged is None:
             return self.noise
-        times = np.sqrt(theta / np.where(self.fitted > _LEAST_FITTED, self.fitted, np.inf))
-        part = np.minimum(np.maximum((times - _NODES[:-1]) / _BETWEEN, 0.0), 1.0)
-        larger = self.enlarged[0] + (part * np.diff(self.enlarged, axis=0)).sum(axis=0)
+        fitted, steps = self._steps
+        part = np.minimum(np.maximum((np.sqrt(theta / fitted) - _NODES[:-1]) / _BETWEEN, 0.0), 1.0)
+        larger = self.enlarged[0] + np.add.reduce(part * steps, axis=0)
         if self.unknown is None:
             return larger
         seen = np.minimum(self.fitted / np.maximum(theta, _LEAST_FITTED), 1.0)
         any_shape = seen * self.noise + (1 - seen) * self.unknown
         return (larger + np.maximum(larger, any_shape)) / 2
+
+    @cached_property
+    def _steps(self) -> tuple[Float64s, Float64s]:
+        """The theta of the fitted curve to divide by, and what b gains from one enlargement to the next."""
+        assert self.fitted is not None
+        assert self.enlarged is not None
+        return np.where(self.fitted > _LEAST_FITTED, self.fitted, np.inf), np.diff(self.enlarged, axis=0)
 
     def noise_along(self, theta: Float64s) -> Float64s:
         """That of the enlarged curve of a single dataset at many thetas, for comparisons."""

@@ -13,6 +13,7 @@ the rows of a cell have one sign for its ones and one for its zeros.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -46,26 +47,38 @@ class Signs:
 
     def sums(self) -> "SignSums":
         """What limits are made of, for every dataset."""
-        n = self.rows.sum(axis=1)
-        missed = np.vecdot(self.rows, self._missed()) / n
+        missed = np.vecdot(self.rows, self._missed()) / self.rows.sum(axis=1)
         return SignSums(*self.left_out(fades=True), *self.left_out(fades=False), missed)
 
     def left_out(self, *, fades: bool) -> tuple[Float64s, Float64s]:
         """V, the mean of s_i r_i over all rows, with signs that fade or do not, and its variance."""
-        others = np.maximum(1 - self.leverage, _LEAST_OTHERS)
-        reach = self.fades * np.sqrt(self.leverage * self._variance(shrunk=True))
-        total, square = np.zeros(len(self.rows)), np.zeros(len(self.rows))
-        for rows, residual in ((self.ones, 1 - self.score), (self.rows - self.ones, -self.score)):
-            gap = (self.gap - self.leverage * residual) / others
-            sign = np.where(np.abs(gap) > _ROUNDING, np.sign(gap), 0.0)
-            noisy = np.ones_like(sign)
-            if fades:
-                sign = np.where(reach > 0, np.clip(gap / np.where(reach > 0, reach, 1.0), -1.0, 1.0), sign)
-                noisy = np.where(np.abs(sign) < 1, 2.0, 1.0)
-            total += np.vecdot(rows, sign * residual)
-            square += np.vecdot(rows, noisy * residual**2 * (sign**2 if fades else 1.0))
         n = self.rows.sum(axis=1)
+        total, square = np.zeros(len(self.rows)), np.zeros(len(self.rows))
+        for rows, residual, gap in self._without_own_row:
+            sign = np.where(np.abs(gap) > _ROUNDING, np.sign(gap), 0.0)
+            squares = residual**2
+            if fades:
+                sign = self._faded(gap, sign)
+                squares = np.where(np.abs(sign) < 1, 2.0, 1.0) * squares * sign**2
+            total += np.vecdot(rows, sign * residual)
+            square += np.vecdot(rows, squares)
         return total / n, np.maximum(square / n - (total / n) ** 2, 0.0) / n
+
+    @cached_property
+    def _without_own_row(self) -> tuple[tuple[Float64s, Float64s, Float64s], ...]:
+        """Rows, residual and the gap that the others find, for the ones and for the zeros of every cell."""
+        others = np.maximum(1 - self.leverage, _LEAST_OTHERS)
+        kinds = (self.ones, 1 - self.score), (self.rows - self.ones, -self.score)
+        return tuple((rows, residual, (self.gap - self.leverage * residual) / others) for rows, residual in kinds)
+
+    def _faded(self, gap: Float64s, sign: Float64s) -> Float64s:
+        """Signs that grow from -1 to 1 where the gap is within reach of the noise of the fit."""
+        known = self._reach > 0
+        return np.where(known, np.clip(gap / np.where(known, self._reach, 1.0), -1.0, 1.0), sign)
+
+    @cached_property
+    def _reach(self) -> Float64s:
+        return self.fades * np.sqrt(self.leverage * self._variance(shrunk=True))
 
     def _missed(self) -> Float64s:
         """What a wrong sign is expected to cost in every cell: 2 |m| Phi(-|m| / sd)."""

@@ -97,8 +97,16 @@ class Sample:
     @cached_property
     def places(self) -> Indices:
         """Where in the profile the scores of every row begin; a row that is absent there has some other's place."""
-        places = np.searchsorted(self.profile.scores[0], np.abs(self.scores))
-        return np.minimum(places, self.profile.rows - 1)
+        profile = self.profile
+        if self.weights is not None:
+            return np.minimum(np.searchsorted(profile.scores[0], np.abs(self.scores)), profile.rows - 1)
+        # Every row has a sorted place of its own; equal scores have that of the first of them.
+        first = np.arange(profile.rows)
+        if profile.has_ties:
+            first = profile.groups[0][0]
+        places = np.empty_like(first)
+        places[self.order] = first
+        return places
 
     def refuse_several(self) -> None:
         """Raise where one probability per row is needed."""
@@ -210,7 +218,10 @@ def left_of_one(probs: Floats) -> Float64s:
     >>> left_of_one(np.array([[0.5, 0.25], [1.0, 1e-17]]))
     array([0.25, 0.  ])
     """
-    return np.maximum(1.0 - probs.sum(axis=1, dtype=np.float64), 0.0)
+    # A sum of single numbers, row by row, would take far longer than the numbers themselves.
+    total = probs[:, 0].astype(np.float64) if probs.shape[1] == 1 else probs.sum(axis=1, dtype=np.float64)
+    np.subtract(1.0, total, out=total)
+    return np.maximum(total, 0.0, out=total)
 
 
 def batch(samples: Sequence[Sample]) -> Profile:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal import checks
@@ -245,6 +246,8 @@ class Predictions:
     def take(self, rows: ArrayLike) -> "Predictions":
         """Some of the rows, in the order asked for: True or False for each, or their numbers."""
         chosen = check_rows(rows, len(self))
+        if chosen.dtype == np.bool_:  # looked through once, not for every column
+            chosen = np.flatnonzero(chosen)
         return replace(
             self,
             probs=self.probs[chosen],

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
-from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
+from truecal.profile.cut import Cut, every_edge, gather, last_of_equal, search, width_edges
 from truecal.profile.file import ARRAYS, load_arrays, save_arrays
 from truecal.profile.rows import DENSE_ROWS, FEW, Rows, Sum
 from truecal.profile.sort import packed_sort
@@ -268,8 +268,16 @@ class Profile(Rows):
 
     def at_mass(self, mass: Float64s) -> Cut:
         """Cuts below which the weights sum to the given values, shape (batch, q). Rows of a weighted profile can be split."""
-        prefix = self.prefix("w")
-        row = np.clip(search(prefix, mass, "right") - 1, 0, self.rows - 1)
+        return self._cut_in(search(self.prefix("w"), mass, "right") - 1, mass)
+
+    def at_rows(self) -> Cut:
+        """The same below every row and above the last, each at the mass of all rows before it: nothing is searched for."""
+        prefix = np.broadcast_to(self.prefix("w"), (self.batch, self.rows + 1))
+        return self._cut_in(last_of_equal(prefix), prefix)
+
+    def _cut_in(self, row: Indices, mass: Float64s) -> Cut:
+        """Cuts at the given masses, each of which lies in, or at the beginning of, the given row."""
+        prefix, row = self.prefix("w"), np.clip(row, 0, self.rows - 1)
         first, last = self._group(row)
         low = gather(prefix, first)
         part, whole = mass - low, gather(prefix, last) - low

@@ -21,6 +21,7 @@ FEW = 128  # a sparse table pays while there are this many times more rows than 
 _FEW_OF_BITS = 16  # ... and one of ones for longer
 _FEW_OF_TIES = 8  # groups of ties are searched for while there are this many times more rows than are asked for
 _COMPARED = 1 << 20  # neighbouring scores compared at a time
+_LONG = 256  # from so many on they are counted dataset by dataset
 _BLOCK = 64  # rows summed together in the sparse tables of a large profile
 
 
@@ -244,6 +245,8 @@ class Rows:
         for start in range(0, self.rows, _COMPARED):
             part = self.scores[:, start : start + _COMPARED + 1]
             fresh = part[:, 1:] != part[:, :-1]
-            # one whole array is counted at once, far faster
-            count += np.count_nonzero(fresh, axis=1 if len(fresh) > 1 else None)
+            if fresh.shape[1] < _LONG:
+                count += np.count_nonzero(fresh, axis=1)
+            else:  # one whole array after the other: each is counted far faster than along an axis
+                count += [np.count_nonzero(row) for row in fresh]
         return np.broadcast_to(count + 1, (self.batch,))

@@ -159,8 +159,7 @@ class VectorBins:
             explicit[:, 0] = seen.score_sum[0]
         else:
             for j in range(explicit.shape[1]):
-                column = vector.probs[:, j] if w is None else w * vector.probs[:, j]
-                explicit[:, j] = np.bincount(at, column, b)
+                explicit[:, j] = np.bincount(at, weighted(vector.probs[:, j], w), b)
         outcome = np.bincount(at * d + vector.labels, w, b * d).astype(np.float64).reshape(b, d)
         counted = w is None or bool((w == np.rint(w)).all())
         scale = 1.0 if counted or w is None else float(w.sum() / (w * w).sum())
@@ -215,6 +214,11 @@ class VectorBins:
             self.count[None],
             single=True,
         )
+
+
+def weighted(values: Floats, weights: Float64s | None) -> Floats:
+    """Values times the weights of their rows; as they are where every row counts once."""
+    return values if weights is None else weights * values
 
 
 def with_implied(explicit: Float64s, implied: int | None, total: Float64s) -> Float64s:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.estimate.combine import power_mean
-from truecal.estimate.generalized.bins import Partition, VectorBins
+from truecal.estimate.generalized.bins import Partition, VectorBins, weighted
 from truecal.estimate.generalized.distances import Distance
 from truecal.estimate.generalized.fitted import blocks, logs_of
 from truecal.estimate.noise import symmetric_root
 from truecal.lens import Sample
-from truecal.types import Float64s
+from truecal.types import Float64s, Indices
 
 _WORK = 20_000_000  # redrawn labels
 _NORMAL_FROM = 100.0  # variance of the number of each event, in rows, from which it is drawn as a normal
@@ -99,11 +99,11 @@ def _smallest_of(*statistics: Float64s) -> float:
 
 def _tempering(sample: Sample, columns: Float64s, partition: Partition) -> Float64s:
     """Where the mean outputs of every bin move when outputs are raised to a power, shape (b, d)."""
-    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    moves = np.empty_like(columns)
+    weights, moves = sample.weights, np.empty_like(columns)
     for rows in blocks(len(sample)):
         outputs, logs = columns[:, rows], logs_of(columns[:, rows])
-        moves[:, rows] = weight[rows] * outputs * (logs - (outputs * logs).sum(axis=0))
+        heavy = weighted(outputs, None if weights is None else weights[rows])
+        np.multiply(heavy, logs - (outputs * logs).sum(axis=0), out=moves[:, rows])
     return np.stack([np.bincount(partition.bin_of, move, partition.count) for move in moves], axis=1)
 
 
@@ -114,20 +114,21 @@ def _gaps(
     if not sample.independent:
         yield from _flipped(sample, columns, partition, bins, rng)
         return
-    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
+    weight = sample.weights
     d, b = sample.dimension, partition.count
-    sums = np.stack([np.bincount(partition.bin_of, weight * column, b) for column in columns], axis=1)
+    sums = np.stack([np.bincount(partition.bin_of, weighted(column, weight), b) for column in columns], axis=1)
     draws = redraws_of(len(sample))
     large = _LargeBins.of(columns, weight, partition, draws)
-    rows = slice(None) if large is None else np.flatnonzero(~large.member[partition.bin_of])
-    bin_of, weight = partition.bin_of[rows], weight[rows]
+    rows = slice(None) if large is None else large.others(partition)
+    bin_of, weight = partition.bin_of[rows], None if weight is None else weight[rows]
     ends = np.cumsum(columns[:, rows], axis=0)  # (d, n)
     ends /= ends[-1]
     step = max(1, min(_AT_ONCE // max(b * d, 1), _AT_ONCE // max(len(bin_of), 1)))
     for start in range(0, draws, step):
         some = min(step, draws - start)
         code = (np.arange(some)[:, None] * b + bin_of) * d + _labels(ends, some, rng)
-        flat = np.bincount(code.ravel(), np.broadcast_to(weight, code.shape).ravel(), some * b * d)
+        each = None if weight is None else np.broadcast_to(weight, code.shape).ravel()
+        flat = np.bincount(code.ravel(), each, some * b * d)
         counts = flat.reshape(some, b, d).astype(np.float64)
         if large is not None:
             counts[:, large.member] = sums[large.member] + large.surplus(some, rng)
@@ -162,24 +163,31 @@ class _LargeBins:
     root: Float64s  # (large bins, d, d), whose square is the covariance of the numbers
 
     @classmethod
-    def of(cls, columns: Float64s, weight: Float64s, partition: Partition, draws: int) -> "_LargeBins | None":
+    def of(cls, columns: Float64s, weight: Float64s | None, partition: Partition, draws: int) -> "_LargeBins | None":
         """Sought only where drawing all rows would take long."""
-        d, b = len(columns), partition.count
-        if len(weight) * draws <= _WORK or d > _MOST_EVENTS:
+        (d, n), b = columns.shape, partition.count
+        if n * draws <= _WORK or d > _MOST_EVENTS:
             return None
-        covariance = np.empty((b, d, d))
-        squares = weight**2
+        covariance, values = np.empty((b, d, d)), np.empty(n)
+        squares = None if weight is None else weight**2
         for k in range(d):
             for m in range(k + 1):
-                values = squares * columns[k] * ((k == m) - columns[m])
+                for rows in blocks(n):
+                    heavy = weighted(columns[k, rows], None if squares is None else squares[rows])
+                    np.multiply(heavy, (k == m) - columns[m, rows], out=values[rows])
                 covariance[:, k, m] = covariance[:, m, k] = np.bincount(partition.bin_of, values, b)
-        alike = bool((squares == squares[0]).all())
-        heaviest = np.full(b, float(squares[0])) if alike else np.zeros(b)
-        if not alike:
+        heaviest = np.zeros(b)
+        if squares is None or bool((squares == squares[0]).all()):
+            heaviest[:] = 1.0 if squares is None else squares[0]
+        else:
             np.maximum.at(heaviest, partition.bin_of, squares)
         variance = covariance.diagonal(axis1=1, axis2=2)
         member = np.asarray((variance > _NORMAL_FROM * heaviest[:, None]).all(axis=1))
         return cls(member, symmetric_root(covariance[member]))
+
+    def others(self, partition: Partition) -> Indices:
+        """The rows of all other bins."""
+        return np.zeros(0, np.intp) if self.member.all() else np.flatnonzero(~self.member[partition.bin_of])
 
     def surplus(self, draws: int, rng: np.random.Generator) -> Float64s:
         """What the numbers are beyond their means, shape (draws, large bins, d)."""

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from truecal.estimate.combine import power_mean, root
-from truecal.estimate.generalized.bins import Partition, VectorBins
+from truecal.estimate.generalized.bins import Partition, VectorBins, weighted
 from truecal.estimate.generalized.distances import Distance
-from truecal.estimate.generalized.fitted import beyond_chance
+from truecal.estimate.generalized.fitted import beyond_chance, blocks
 from truecal.lens import Sample
 from truecal.types import Float64s
 
@@ -40,9 +40,8 @@ class Directed:
         cls, sample: Sample, partition: Partition, bins: VectorBins, distance: Distance, norm: float, fitted: Float64s
     ) -> "Directed":
         """`fitted` : better outputs, shape (d, n); the noise of labels is theirs."""
-        at = partition.bin_of
-        weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-        expected = np.stack([np.bincount(at, weight * q, partition.count) for q in fitted], axis=1)
+        at, weight = partition.bin_of, sample.weights
+        expected = np.stack([np.bincount(at, weighted(q, weight), partition.count) for q in fitted], axis=1)
         surplus = bins.outcome_sum - expected
         beyond = beyond_chance(surplus, fitted, weight, at, sample.units)
         gap = (expected - bins.output_sum + np.where(beyond, surplus, 0.0)) / bins.safe
@@ -61,16 +60,22 @@ def deviation(sample: Sample, partition: Partition, bins: VectorBins, slope: Flo
 
     Two units more of even odds are added, the heaviest there are, so that labels which are all alike are not taken for certain.
     """
-    at, mean = partition.bin_of, np.zeros(len(sample))
-    for k, q in enumerate(fitted):
-        mean += slope[at, k] * q
-    noise = slope[at, sample.labels] - mean
-    weight = np.ones(len(sample)) if sample.weights is None else sample.weights
-    noise *= weight
+    labels, noise = sample.labels, np.empty(len(sample))
+    by_event = np.ascontiguousarray(slope.T)
+    for rows in blocks(len(sample)):
+        at = partition.bin_of[rows]
+        mean = np.zeros(len(at))
+        for each, q in zip(by_event, fitted, strict=True):
+            mean += each.take(at) * q[rows]
+        np.subtract(slope.take(at * slope.shape[1] + labels[rows]), mean, out=noise[rows])
+    weight = sample.weights
+    if weight is not None:
+        noise *= weight
+    heaviest = 1.0 if weight is None else float(weight.max())
     if sample.units is not None:
         noise = np.bincount(sample.units, noise).astype(np.float64)
-        weight = np.bincount(sample.units, weight).astype(np.float64)
-    even = float(weight.max()) * float(np.ptp(slope, axis=1) @ bins.share) / 2
+        heaviest = float(np.bincount(sample.units, weight).max())
+    even = heaviest * float(np.ptp(slope, axis=1) @ bins.share) / 2
     return float(np.sqrt(noise @ noise + _MORE * even**2)) / float(bins.weight.sum())
 
 

@@ -157,11 +157,17 @@ class GeneralizedECE(Estimator):
         sample.refuse_pooled()
         return self.judged(sample, rng).estimate
 
-    def judged(self, sample: Sample, rng: np.random.Generator, partition: Partition | None = None) -> "Judged":
+    def judged(
+        self,
+        sample: Sample,
+        rng: np.random.Generator,
+        partition: Partition | None = None,
+        bins: VectorBins | None = None,
+    ) -> "Judged":
         """The error of what a lens saw, in bins of one's own where they are given, with the bins behind it."""
         self.distance.check(sample.dimension)
         partition = self.binning.partition(sample) if partition is None else partition
-        bins = VectorBins.of(sample, partition)
+        bins = VectorBins.of(sample, partition) if bins is None else bins
         value = self._value(bins, sample.judged)
         if self.distance.at_outputs:
             binned = Binned(sample, partition, bins, self.distance, self.norm, value)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from truecal.estimate.generalized.bins import weighted
 from truecal.lens import Sample
 from truecal.types import Float64s, Floats, Indices
 
@@ -65,14 +66,19 @@ class _Fit:
     def newton(self, free: NDArray[np.bool_], exponent: float, offset: Float64s) -> tuple[float, Float64s]:
         """The exponent and the free offsets of largest likelihood, from a start."""
         w, offset = self.weight, offset.copy()
+        logs, squares, of_free = self.logs, self.logs**2, self.logs[free]
+        # Memory for all steps: what is new comes from the system, page by page
+        q, product = np.empty_like(logs), np.empty_like(logs)
         for _ in range(_STEPS):
-            q = _softmax(exponent * self.logs + offset[:, None])
-            mean = (q * self.logs).sum(axis=0)
+            np.multiply(exponent, logs, out=q)
+            q += offset[:, None]
+            _softmax(q, out=q)
+            mean = np.multiply(q, logs, out=product).sum(axis=0)
             some = q[free]
             slope = np.concatenate([[self.own - w @ mean], (self.seen - q @ w)[free] - _PRIOR * offset[free]])
             curve = np.empty((len(slope), len(slope)))
-            curve[0, 0] = w @ ((q * self.logs**2).sum(axis=0) - mean**2) + 1e-9
-            curve[0, 1:] = curve[1:, 0] = (some * (self.logs[free] - mean)) @ w
+            curve[0, 0] = w @ (np.multiply(q, squares, out=product).sum(axis=0) - mean**2) + 1e-9
+            curve[0, 1:] = curve[1:, 0] = (some * (of_free - mean)) @ w
             curve[1:, 1:] = np.diag(some @ w + _PRIOR) - (some * w) @ some.T
             step = np.clip(np.linalg.lstsq(curve, slope, rcond=None)[0], -_LONGEST, _LONGEST)
             exponent = float(np.clip(exponent + max(step[0], -0.5 * exponent), 0.02, 10.0))
@@ -89,7 +95,7 @@ class _Fit:
 
 
 def beyond_chance(
-    surplus: Float64s, outputs: Float64s, weight: Float64s, at: Indices, units: Indices | None
+    surplus: Float64s, outputs: Float64s, weight: Float64s | None, at: Indices, units: Indices | None
 ) -> NDArray[np.bool_]:
     """Which surpluses (b, d) of labels over outputs (d, n) chance does not explain, for rows in the bins `at`.
 
@@ -97,7 +103,7 @@ def beyond_chance(
     """
     from scipy.special import ndtri
 
-    b, heaviest = len(surplus), float(weight.max())
+    b, heaviest = len(surplus), 1.0 if weight is None else float(weight.max())
     pair, first = at, None
     if units is not None:
         present, unit = np.unique(units, return_inverse=True)
@@ -105,17 +111,19 @@ def beyond_chance(
         first = found // len(present)
         heaviest = float(np.bincount(pair, weight).max())
     variance = np.empty_like(surplus)
+    squares = None if weight is None else weight**2
     for k, q in enumerate(outputs):
         if first is None:
-            variance[:, k] = np.bincount(at, weight**2 * q * (1 - q), b)
+            variance[:, k] = np.bincount(at, weighted(q, squares) * (1 - q), b)
         else:
-            variance[:, k] = np.bincount(first, np.bincount(pair, weight * np.sqrt(q * (1 - q))) ** 2, b)
+            variance[:, k] = np.bincount(first, np.bincount(pair, weighted(np.sqrt(q * (1 - q)), weight)) ** 2, b)
     z = float(-ndtri(_FALSE / 2 / max(surplus.size, 1)))
     return np.abs(surplus) > z * np.sqrt(variance) + z * z / 3 * heaviest
 
 
-def _softmax(logits: Float64s) -> Float64s:
+def _softmax(logits: Float64s, out: Float64s | None = None) -> Float64s:
     """Over the first axis."""
-    power = np.exp(logits - logits.max(axis=0))
+    power = np.subtract(logits, logits.max(axis=0), out=out)
+    np.exp(power, out=power)
     power /= power.sum(axis=0)
     return power

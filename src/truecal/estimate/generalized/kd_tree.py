@@ -112,8 +112,8 @@ def grow(columns: Floats, weights: Float64s | None, minimum: float) -> Tree:
             continue
         for side in (~low, low):  # the low side is taken up first
             chosen = np.flatnonzero(side)
-            kept = None if weights is None else weights[chosen]
-            waiting.append((columns.take(chosen, axis=1), kept, rows[chosen], node, depth + 1))
+            kept = None if weights is None else weights.take(chosen)
+            waiting.append((columns.take(chosen, axis=1), kept, rows.take(chosen), node, depth + 1))
     return Tree(leaf_of, parent, size, deepest)
 
 

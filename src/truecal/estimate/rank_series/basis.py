@@ -101,7 +101,7 @@ def rank_cells(profile: Profile) -> Cells:
     many = profile.fills(MOST_CELLS)
     distinct = np.full(1, MOST_CELLS) if many else np.minimum(profile.distinct, MOST_CELLS)
     if profile.rows <= MOST_CELLS:
-        cut = profile.at_mass(np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1)))
+        cut = profile.at_rows()
     elif not many and profile.distinct.max() <= MOST_CELLS:
         cut = _group_cut(profile)
     else:
@@ -212,14 +212,27 @@ def _polynomials(share: Float64s, rank: Float64s, most: Float64s) -> Float64s:
     return waves
 
 
-def largest_sum(beta: Float64s, covariance: Float64s) -> Float64s:
+class LargestSum:
     """The statistic (18): max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V = cov(beta) under calibration."""
-    # in units of the largest variance squares do not vanish, however small the scores
-    unit = max(float(covariance.diagonal().max()), _LEAST_VARIANCE)
-    scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
-    first = int(np.argmax(scale > 0))  # sums of squares: once above 0 they stay there
-    share = 1 / np.maximum(scale[first:], _LEAST_SCALE)
-    upto = np.tri(len(scale))[first:] * share[:, None]  # line k takes the first k coefficients
-    squares = beta / np.sqrt(unit)
-    squares *= squares
-    return np.asarray(((upto @ squares.T).T - upto @ covariance.diagonal() / unit).max(axis=-1))
+
+    def __init__(self, covariance: Float64s) -> None:
+        # in units of the largest variance squares do not vanish, however small the scores
+        variance = covariance.diagonal()
+        unit = max(float(variance.max()), _LEAST_VARIANCE)
+        scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
+        first = int(np.argmax(scale > 0))  # sums of squares: once above 0 they stay there
+        share = 1 / np.maximum(scale[first:], _LEAST_SCALE)
+        self._unit = np.sqrt(unit)
+        self._upto = np.tri(len(scale))[first:] * share[:, None]  # line k takes the first k coefficients
+        self._expected = self._upto @ variance / unit
+
+    def __call__(self, beta: Float64s) -> Float64s:
+        """Of coefficients of shape (..., K)."""
+        squares = beta / self._unit
+        squares *= squares
+        return np.asarray(((self._upto @ squares.T).T - self._expected).max(axis=-1))
+
+
+def largest_sum(beta: Float64s, covariance: Float64s) -> Float64s:
+    """The same for one covariance that is asked once."""
+    return LargestSum(covariance)(beta)

@@ -10,7 +10,7 @@ its terms are not orthonormal in it; one d is taken back.
 import numpy as np
 
 from truecal.estimate.rank_series.fit import fit_series
-from truecal.estimate.resampling.cells import CELLS, cell_places, collapse
+from truecal.estimate.resampling.cells import CELLS, cell_places, collapse_at
 from truecal.estimate.resampling.grouped import GroupDraws, GroupSums
 from truecal.lens import Sample
 from truecal.types import Float64s
@@ -19,11 +19,12 @@ from truecal.types import Float64s
 def deviations_in_groups(sample: Sample, draws: GroupDraws) -> Float64s:
     """What estimation adds to the squared error in every resample, shape (resamples,)."""
     profile = sample.profile
-    fit = fit_series(profile.once(f"{CELLS} cells", lambda rows: collapse(rows, CELLS)))
+    places = cell_places(profile, CELLS)
+    fit = fit_series(profile.once(f"{CELLS} cells", lambda rows: collapse_at(rows, places)))
     phi, gap = fit.basis.functions(fit.cells)[0], fit.gap[0]
     rate = np.clip(fit.cells.score[0] + gap, 0.0, 1.0)
     variance = np.cumsum(phi**2 @ (fit.cells.share[0] * rate * (1 - rate))) / fit.cells.n[0]
-    sums = GroupSums.of(sample, draws.units, cell_places(profile, CELLS))
+    sums = GroupSums.of(sample, draws.units, places)
     held = [sums.count.sum(axis=1), sums.count @ gap**2, (sums.ones - sums.score) @ phi.T]
     drawn = draws.times @ np.column_stack(held)
     drawn[:, 1:] /= drawn[:, :1]

@@ -8,17 +8,20 @@ Coefficients are linear in the numbers of ones of the cells. Under calibration a
 - All others are drawn one by one, exactly but for 2^-32: one 32-bit whole number per cell, compared with the distribution function.
 
 Redraws stop after the first 199 where 30 of them reach the statistic. Any p-value below 0.15 rests on all redraws, so a test at a
-level below that rejects no more often than it would without stopping. Few of the later ones can reach the statistic, therefore:
-their coefficients are sums in single precision, and taken in double where those, with all that they can be off, reach it.
+level below that rejects no more often than it would without stopping. Few of the later ones can reach the statistic, and few of all
+where it is large. Coefficients of those are sums in single precision, and taken in double where these, with all that they can be
+off, reach it.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truecal.estimate.noise import symmetric_root
-from truecal.estimate.rank_series.basis import largest_sum
+from truecal.estimate.rank_series.basis import LargestSum
 from truecal.types import Float64s
 
 _NORMAL_FROM = 9.0
@@ -27,10 +30,21 @@ _TAIL = 2.0**-33  # a number of ones less probable than this is not drawn
 _AT_ONCE = 1 << 16  # numbers of ones drawn at a time: what stays in cache
 # Numbers of ones multiplied at a time. The C library gives memory back to the system, to ask for it again page by page in the next
 # call, once more is free than twice the largest block it has seen: one large block spares all the others that.
-_MULTIPLIED = 1 << 18
+_MULTIPLIED = 1 << 19
 _FIRST, _SETTLED = 199, 30
+_FAR = 5.0  # standard deviations of a sum of squares: a redraw hardly ever reaches a statistic beyond
 _SINGLE = 2.0**-24  # half the distance of single-precision numbers near 1
 _RELATIVE = 1e-12  # statistics that agree to rounding count as equal
+
+
+@dataclass(frozen=True, eq=False)
+class _Redraws:
+    """Numbers of ones of the cells drawn one by one, what all others add to the coefficients, and what statistics are at most."""
+
+    ones: NDArray[np.uint8]
+    others: Float64s
+    at_most: Float64s
+    exact: bool  # whether statistics are just that
 
 
 class Null:
@@ -41,13 +55,15 @@ class Null:
     def __init__(
         self, count: Float64s, score: Float64s, chance: Float64s, waves: Float64s, covariance: Float64s
     ) -> None:
-        self._covariance = covariance
-        self._first, self._later = np.zeros(0), np.zeros(0)
+        self._largest = LargestSum(covariance)
+        self._kept: list[_Redraws] = []  # the first redraws, then all others
         rows = np.rint(count)
         together = count * chance > _NORMAL_FROM
         own = np.flatnonzero(~together & (rows > 0) & (score > 0) & (score < 1))
-        common = waves[:, together] * np.sqrt((count * chance)[together])
-        self._normal = symmetric_root(common @ common.T) if together.any() else np.zeros((len(waves), 0))
+        self._normal = np.zeros((len(waves), 0))
+        if together.any():
+            common = waves[:, together] * np.sqrt((count * chance)[together])
+            self._normal = symmetric_root(common @ common.T)
         rare = np.minimum(score, 1 - score)  # of ones where they are few, else of zeros
         tables = _distributions(rows[own], rare[own])
         lengths = (tables < _WORDS).sum(axis=0)
@@ -59,25 +75,30 @@ class Null:
         self._steps = [np.minimum(row, _WORDS - 1).astype(np.uint32) for row in inner if len(row)]
         # Under importance weights a cell of fractional size stands for whole rows, scaled.
         turned = np.where(score[own] <= 0.5, 1.0, -1.0) * count[own] / rows[own]
-        self._waves = (waves[:, own] * turned).T.copy()
+        self._waves = np.take(waves.T, own, axis=0) * turned[:, None]
         self._mean = (rows * rare)[own] @ self._waves
 
     def p_value(self, statistic: float, resamples: int, rng: np.random.Generator) -> float:
         """(1 + redraws that reach the statistic) / (1 + redraws)."""
         least = statistic - _RELATIVE * abs(statistic)
         first = min(_FIRST, resamples)
-        if len(self._first) < first:
-            self._first = np.concatenate([self._first, self.draw(first - len(self._first), rng)])
-        reached = int(np.count_nonzero(self._first[:first] >= least))
+        reached = self._reached(0, first, least, rng)
         if reached >= _SETTLED or first == resamples:
             return (1 + reached) / (1 + first)
-        if len(self._later) < resamples - first:
-            self._redraws = self._redraw(resamples - first, rng)
-            self._later = self._at_most(*self._redraws)
-        able = np.flatnonzero(self._later[: resamples - first] >= least)
-        ones, others = self._redraws
-        reached += int(np.count_nonzero(self._statistics(ones[able], others[able]) >= least))
-        return (1 + reached) / (1 + resamples)
+        return (1 + reached + self._reached(1, resamples - first, least, rng)) / (1 + resamples)
+
+    def _reached(self, part: int, redraws: int, least: float, rng: np.random.Generator) -> int:
+        """How many of the first (or of the other) redraws have a statistic of at least so much."""
+        if len(self._kept) <= part or len(self._kept[part].at_most) < redraws:
+            ones, others = self._redraw(redraws, rng)
+            near = part == 0 and least < _FAR
+            at_most = self._statistics(ones, others) if near else self._at_most(ones, others)
+            self._kept[part:] = [_Redraws(ones, others, at_most, near)]
+        kept = self._kept[part]
+        able = np.flatnonzero(kept.at_most[:redraws] >= least)
+        if kept.exact or not len(able):
+            return len(able)
+        return int(np.count_nonzero(self._statistics(kept.ones[able], kept.others[able]) >= least))
 
     def draw(self, redraws: int, rng: np.random.Generator) -> Float64s:
         """Statistics of redrawn datasets."""
@@ -95,19 +116,24 @@ class Null:
         return ones, others
 
     def _statistics(self, ones: NDArray[np.uint8], others: Float64s) -> Float64s:
-        return largest_sum(others + _product(ones, self._waves), self._covariance)
+        return self._largest(others + _product(ones, self._waves))
 
     def _at_most(self, ones: NDArray[np.uint8], others: Float64s) -> Float64s:
         """What the statistics are at most, by sums in single precision: the statistic grows with the size of every coefficient."""
+        waves, off = self._single
+        beta = others + _product(ones, waves)[:, : len(off)]
+        return self._largest(np.abs(beta, out=beta) + off)
+
+    @cached_property
+    def _single(self) -> tuple[NDArray[np.float32], Float64s]:
+        """The waves in single precision, and by how much sums of them can be off."""
         cells, terms = self._waves.shape
         waves = np.zeros((cells, terms + -terms % 8), np.float32)  # products of whole vectors are quicker
         waves[:, :terms] = self._waves
         most = np.zeros(cells)
         for step in self._steps:
             most[: len(step)] += 1
-        off = (cells + 2) * _SINGLE * (most @ np.abs(self._waves))
-        beta = others + _product(ones, waves)[:, :terms]
-        return largest_sum(np.abs(beta, out=beta) + off, self._covariance)
+        return waves, (cells + 2) * _SINGLE * (most @ np.abs(self._waves))
 
     def _draw_ones(self, ones: NDArray[np.uint8], rng: np.random.Generator) -> None:
         """Fill in the numbers of ones (or of zeros, where those are fewer) of the cells drawn one by one."""

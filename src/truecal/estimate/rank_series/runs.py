@@ -8,6 +8,7 @@ docs/methods/rank-series.md.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,13 +57,11 @@ def _seen(cells: Cells, spread: Float64s, terms: int) -> Iterator[tuple[Float64s
     enough = known[0][1] * _FREE_ROWS <= cells.n if known else np.zeros(1, bool)
     if not enough.any():
         return
-    # The edges of all runs in one row: for every number of them once as they are and once half a run further.
-    parts = [_edges(runs, further) for _, runs in known for further in (0.0, 0.5)]
-    ends = np.cumsum([len(part) for part in parts])
+    edges, ends = _all_edges(tuple(runs for _, runs in known))
     sums = np.zeros((4, len(cells.n), cells.rank.shape[1] + 1))
     for held, values in zip(sums, (cells.count, cells.residual, cells.square, spread * cells.count), strict=True):
         held[:, 1:] = values
-    rows, residual, square, noise = _between(sums.cumsum(axis=2), _places(cells.rank, np.concatenate(parts)))
+    rows, residual, square, noise = _between(sums.cumsum(axis=2), _places(cells.rank, edges))
     rows[:, ends[:-1] - 1] = 0.0  # from the last edge of one row of runs to the first of the next there is none
     paired = rows > _LEAST_PAIRED
     others = np.where(paired, rows - 1, np.inf)
@@ -110,6 +109,13 @@ def between_clusters(
                 continue
         most = max(most, shown)
     return most
+
+
+@lru_cache(maxsize=8)
+def _all_edges(numbers: tuple[int, ...]) -> tuple[Float64s, Indices]:
+    """The edges of all runs in one row, for every number of them once as they are and once half a run further; where each ends."""
+    parts = [_edges(runs, further) for runs in numbers for further in (0.0, 0.5)]
+    return np.concatenate(parts), np.cumsum([len(part) for part in parts])
 
 
 def _edges(runs: int, further: float = 0.0) -> Float64s:

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from truecal import checks
+from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Interval
 from truecal.estimate.resampling.cells import AT_ONCE, CELLS, Counted, collapse, in_parts, profile_of
 from truecal.estimate.resampling.draws import multinomial
@@ -21,10 +22,12 @@ _FEW = 100  # resamples below which tails are taken from Student's distribution
 
 
 class _Powers(Protocol):
-    """What an estimator found: signed powers of every dataset."""
+    """What an estimator found: signed powers of every dataset, and the bins it looked at."""
 
     @property
     def power(self) -> Float64s: ...
+    @property
+    def bins(self) -> Bins | None: ...
 
 
 class _Joint(Protocol):

@@ -41,7 +41,11 @@ def collapse(profile: Profile, most: int = 4096) -> Profile:
     >>> cells.scores, cells.outcomes, cells.weights
     (array([[0.2, 0.9]]), array([[0. , 0.5]]), array([[1., 2.]]))
     """
-    places = cell_places(profile, most)
+    return collapse_at(profile, cell_places(profile, most))
+
+
+def collapse_at(profile: Profile, places: Indices) -> Profile:
+    """The same with cells that begin at the given places of the sorted rows; the last of these is where they end."""
     cut = Cut(places[None, :], places[None, :])
     weight, score, outcome = (np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y"))
     filled = weight[0] > 0

@@ -15,10 +15,11 @@ def mass_bins(scores: Floats, bins: int) -> Indices:
     scores = np.abs(scores)  # -0.0 becomes 0.0
     key = _key(scores)
     edges = _edges(scores, key, bins)
-    at = _key(edges)
-    ends = np.cumsum(np.bincount(at, minlength=_KEYS)[:_KEYS])  # edges with this key or a smaller one
+    at = np.minimum(np.sort(_key(edges)), _KEYS)
+    # For every key, how many edges have it or a smaller one
+    ends = np.repeat(np.arange(len(at) + 1), np.diff(at, prepend=0, append=_KEYS))
     ends[at[at < _KEYS]] = -1
-    place = ends[key]
+    place = ends.take(key)
     open_ = np.flatnonzero(place < 0)
     place[open_] = np.searchsorted(edges, scores[open_], side="right")
     return place
@@ -37,12 +38,12 @@ def _edges(scores: Floats, key: Indices, bins: int) -> Floats:
     end = np.cumsum(count)
     held = np.zeros(_KEYS, bool)
     ranks = np.concatenate([cut - 1, np.minimum(cut, n - 1)])
-    of_rank = np.searchsorted(end, ranks, side="right")
-    held[of_rank] = True
-    some = np.sort(scores[held[key]])
-    skipped = np.cumsum(np.where(held, 0, count))  # rows of smaller keys that are not among `some`
-    lower, upper = some[ranks - skipped[of_rank]].reshape(2, -1)
-    shift = skipped[of_rank[: len(cut)]]
+    opened, of_rank = np.unique(np.searchsorted(end, ranks, side="right"), return_inverse=True)
+    held[opened] = True
+    some = np.sort(scores[np.flatnonzero(held.take(key))])
+    skipped = (end[opened] - np.cumsum(count[opened]))[of_rank]  # rows of smaller keys that are not among `some`
+    lower, upper = some[ranks - skipped].reshape(2, -1)
+    shift = skipped[: len(cut)]
     first, last = (np.searchsorted(some, lower, side=side) + shift for side in ("left", "right"))
     most_below = (cut - first) * 2 >= last - first  # a group of ties goes to the side that has more of it
     tied = np.where(most_below, np.nextafter(lower, scores.dtype.type(2)), lower)

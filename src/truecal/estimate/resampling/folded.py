@@ -5,6 +5,8 @@ bins hold few rows, but over all bins of all datasets it is: the mean square of 
 taken to have a gap of that size.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from truecal.estimate.bins import Bins
@@ -26,21 +28,24 @@ class Folded:
         self._square = 0.0  # mean square of the gaps as found
         self._squares = np.zeros(resamples)  # the same in every resample
 
-    def add(self, share: float, bins: Bins, drawn: list[Bins], *, together: bool) -> None:
-        """One dataset of the given share: its bins, and those of its resamples. `together`: outcomes of one unit are correlated."""
+    def add(self, share: float, bins: Bins, squares: Float64s, drawn: Sequence[Bins] = ()) -> None:
+        """One dataset of the given share: its bins, and the mean squares of the gaps of its resamples (`mean_square`).
+
+        `drawn`: the resamples themselves, where outcomes of one unit are correlated: they tell how much.
+        """
         filled = bins.weight[0] > 0
         weight, gap, n = bins.share[0, filled], bins.gap[0, filled], bins.count[0, filled]
         score = bins.score_sum[0, filled] / bins.weight[0, filled]
         rate = (n * bins.rate[0, filled] + score) / (n + 1)  # one row more, as the scores say
         variance = rate * (1 - rate) / (1 - n / (n + 1) ** 2) / n  # the former is too small by this factor
-        alike = _shared(weight, variance, filled, drawn) if together else 1.0
+        alike = _shared(weight, variance, filled, drawn) if drawn else 1.0
         variance = variance * alike
         self._shares.append(share)
         self._signs.append(Signs.of_bins(bins, alike).sums().times(alike))
         self._weights.append(share * weight)
         self._variances.append(variance)
         self._square += share * float(weight @ gap**2)
-        self._squares += share * np.concatenate([(part.share * part.gap**2).sum(axis=1) for part in drawn])
+        self._squares += share * squares
 
     def signs(self) -> SignSums:
         """What left-out signs say of all datasets."""
@@ -59,13 +64,19 @@ class Folded:
         return np.asarray(corrected - corrected.mean() + found)
 
 
+def mean_square(bins: Bins) -> Float64s:
+    """That of the gaps of every dataset."""
+    mean: Float64s = (bins.share * bins.gap**2).sum(axis=1)
+    return mean
+
+
 def _bias(squares: Float64s, weight: Float64s, variance: Float64s) -> Float64s:
     """Of a mean of absolute gaps whose mean square is each of these."""
-    gap = np.broadcast_to(np.sqrt(np.maximum(squares, 0.0) / weight.sum())[:, None], (len(squares), len(weight)))
+    gap = np.sqrt(np.maximum(squares, 0.0) / weight.sum())[:, None]
     return np.vecdot(folded_mean(gap, variance) - gap, weight)
 
 
-def _shared(weight: Float64s, variance: Float64s, filled: object, drawn: list[Bins]) -> float:
+def _shared(weight: Float64s, variance: Float64s, filled: object, drawn: Sequence[Bins]) -> float:
     """How many times the variance of independent rows the gaps have when units are drawn; at least 1."""
     gaps = np.concatenate([part.gap[:, filled] for part in drawn])  # type: ignore[index]
     alone = float(weight**2 @ variance)

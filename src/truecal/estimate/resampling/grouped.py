@@ -11,7 +11,7 @@ import numpy as np
 
 from truecal.estimate.bins import Bins
 from truecal.estimate.resampling.bootstrap import Bootstrap, Resampling
-from truecal.estimate.resampling.folded import Folded
+from truecal.estimate.resampling.folded import Folded, mean_square
 from truecal.estimate.resampling.units import Units, one_sided
 from truecal.lens import Sample
 from truecal.profile import Cut
@@ -85,7 +85,7 @@ def in_grouped_bins(estimator: _Binned, sample: Sample, cut: Cut, draws: GroupDr
     signs = None
     if estimator.folds:
         folded = Folded(len(powers))
-        folded.add(1.0, Bins.of(sample.profile, cut), [drawn], together=False)
+        folded.add(1.0, found.bins or Bins.of(sample.profile, cut), mean_square(drawn))
         deviations, signs = folded.deviations(powers), folded.signs()
     else:
         centre = powers.mean() if estimator.corrected else estimator.of_bins(sums.drawn(np.ones_like(draws.times[:1])))
@@ -104,6 +104,6 @@ def _chance(estimator: _Binned, sums: GroupSums, turns: Float64s, power: float) 
     groups = turns.shape[1]
     count, score = (held[:groups].sum(axis=0)[None] for held in (sums.count, sums.score))
     residual = turns @ (sums.ones - sums.score)[:groups]
-    calibrated = Bins(np.broadcast_to(count, residual.shape), score, score + residual, count, single=False)
+    calibrated = Bins(count, score, score + residual, count, single=False)
     reached = np.count_nonzero(estimator.of_bins(calibrated) >= power * (1 - 1e-12))
     return float(1 + reached) / (1 + len(turns))

@@ -19,7 +19,7 @@ from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.resampling.draws import unit_counts
 from truecal.estimate.resampling.equal_mass import mass_bins
-from truecal.estimate.resampling.folded import Folded
+from truecal.estimate.resampling.folded import Folded, mean_square
 from truecal.estimate.resampling.redraw import REDRAWS
 from truecal.estimate.signs import Signs, SignSums
 from truecal.predictions import Predictions, border
@@ -33,6 +33,9 @@ _SEED = 256
 GROUPS = 256
 _BLOCK = 1 << 17  # probabilities counted at a time
 _CLASSES = 256  # classes counted at a time
+_LARGEST_BLOCK = (1 << 25) - (1 << 16)  # bytes; a little less than the 32 MiB that count
+_WRITTEN = 16  # classes whose sums are put in place together
+_DRAWN = 1 << 16  # bins of resamples judged at a time
 _COLUMNS = 1 << 20  # probabilities transposed at a time
 RESAMPLES = 200
 
@@ -67,6 +70,7 @@ class Groups:
     @classmethod
     def of(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":
         """From a matrix of probabilities, shape (n, classes)."""
+        keep_freed_memory()
         held = cls._of_mass if binning.scheme == "mass" else cls._of_width
         return held(probs, labels, binning)
 
@@ -74,14 +78,21 @@ class Groups:
     def _of_mass(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":
         """Class by class: every one has its own cuts."""
         (n, classes), bins = probs.shape, binning.bins
-        count, score, ones = (np.zeros((GROUPS, classes, bins)) for _ in range(3))
-        first = group_of_row(n) * bins
+        sums = np.empty((3, GROUPS, classes, bins))
+        first, size = group_of_row(n) * bins, GROUPS * bins
+        # Of several classes together: what one class holds of every group would lie far apart.
+        held = np.empty((_WRITTEN, 3, GROUPS, bins))
         for k, column, rows in class_columns(probs, labels):
             place = mass_bins(column, bins) + first
-            count[:, k] = np.bincount(place, None, GROUPS * bins).reshape(GROUPS, bins)
-            score[:, k] = np.bincount(place, column, GROUPS * bins).reshape(GROUPS, bins)
-            ones[:, k] = np.bincount(place[rows], None, GROUPS * bins).reshape(GROUPS, bins)
-        return cls(count.reshape(GROUPS, -1), score.reshape(GROUPS, -1), ones.reshape(GROUPS, -1), classes)
+            of_class = held[k % _WRITTEN].reshape(3, size)
+            of_class[0] = np.bincount(place, None, size)
+            of_class[1] = np.bincount(place, column, size)
+            of_class[2] = np.bincount(place[rows], None, size)
+            if k == classes - 1 or (k + 1) % _WRITTEN == 0:
+                start = k - k % _WRITTEN
+                sums[:, :, start : k + 1] = held[: k + 1 - start].transpose(1, 2, 0, 3)
+        count, score, ones = sums.reshape(3, GROUPS, -1)
+        return cls(count, score, ones, classes)
 
     @classmethod
     def _of_width(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":
@@ -109,12 +120,29 @@ class Groups:
             count, score, np.bincount(hit, None, GROUPS * size).reshape(GROUPS, size).astype(np.float64), classes
         )
 
-    def bins(self, shares: Float64s, times: Float64s | None = None) -> Bins:
-        """The bins of all classes side by side, weighed by the shares of the classes; of groups taken so many times each."""
+    def bins(self, shares: Float64s) -> Bins:
+        """The bins of all classes side by side, weighed by the shares of the classes."""
         weight = np.repeat(shares, self.count.shape[1] // self.classes)
-        held = (self.count, self.score, self.ones)
-        count, score, ones = (a.sum(axis=0)[None] if times is None else times @ a for a in held)
-        return Bins(count * weight, score * weight, ones * weight, count, single=times is None)
+        count, score, ones = (a.sum(axis=0)[None] for a in (self.count, self.score, self.ones))
+        return Bins(count * weight, score * weight, ones * weight, count, single=True)
+
+    def drawn(self, shares: Float64s, times: Float64s) -> Iterator[tuple[slice, Bins]]:
+        """The same of groups taken so many times each, some resamples at a time: what is made of them stays in cache."""
+        weight = np.repeat(shares, self.count.shape[1] // self.classes)
+        count, score, ones = (times @ a for a in (self.count, self.score, self.ones))
+        step = max(1, _DRAWN // len(weight))
+        for start in range(0, len(times), step):
+            some = slice(start, start + step)
+            yield some, Bins(count[some] * weight, score[some] * weight, ones[some] * weight, count[some], single=False)
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep what is freed for the arrays that come next.
+
+    That of Linux gives back all that is free beyond twice the largest block it was ever given (of at most 32 MiB), to ask for it
+    again page by page. A block of that size that is never written to costs nothing, and spares all others that.
+    """
+    np.empty(_LARGEST_BLOCK, np.uint8)
 
 
 def class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[int, Floats, Indices]]:
@@ -154,15 +182,16 @@ def resampled(estimator: _Binned, groups: Groups, shares: Float64s, rng: np.rand
     """Value, parts, resamples and test of an estimator on bins of equal width."""
     whole = groups.bins(shares)
     times = unit_counts(GROUPS, RESAMPLES, rng).T.astype(np.float64)
-    drawn = groups.bins(shares, times)
-    power, powers = float(estimator.of_bins(whole)[0]), estimator.of_bins(drawn)
+    power, powers, squares = float(estimator.of_bins(whole)[0]), np.empty(RESAMPLES), np.empty(RESAMPLES)
+    for some, drawn in groups.drawn(shares, times):
+        powers[some], squares[some] = estimator.of_bins(drawn), mean_square(drawn)
     by_class = [a[0].reshape(groups.classes, -1) for a in (whole.count, whole.score_sum, whole.outcome_sum)]
     scale = np.where(shares > 0, shares, 1.0)[:, None]
     each = Bins(by_class[0], by_class[1] / scale, by_class[2] / scale, by_class[0], single=False)
     signs = None
     if estimator.folds:
         folded = Folded(RESAMPLES)
-        folded.add(1.0, whole, [drawn], together=False)
+        folded.add(1.0, whole, squares)
         deviations = folded.deviations(powers)
         signs = SignSums.together([Signs.of_bins(each).sums()], shares)
     else:

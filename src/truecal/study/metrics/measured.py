@@ -61,7 +61,8 @@ def measure_lens(
         profile = _sorted(only.profile)
         binnings = [metric.estimator(level).fixed_binning for metric in metrics]
         estimators.Binning.make_all(profile, [binning for binning in binnings if binning is not None])
-        return [_alone(profile, metric, wanted, level) for metric in metrics]
+        n = _rows(profile)
+        return [_alone(profile, n, metric, wanted, level) for metric in metrics]
     powers: dict[Metric, list[Float64s]] = {metric: [] for metric in metrics}
     notes: dict[Metric, list[str]] = {metric: [] for metric in metrics}
     n = 0
@@ -90,18 +91,18 @@ def _sorted(profile: tc.Profile) -> tc.Profile:
     return profile
 
 
-def _alone(profile: tc.Profile, metric: Metric, intervals: Intervals, level: float) -> Found:
-    """A metric of one dataset, with its interval."""
+def _alone(profile: tc.Profile, n: int, metric: Metric, intervals: Intervals, level: float) -> Found:
+    """A metric of one dataset of n rows, with its interval."""
     power, interval, notes = _found(profile, metric, level)
     if np.isnan(power[0]):
-        return Found(metric, float("nan"), _rows(profile), warnings=notes)
+        return Found(metric, float("nan"), n, warnings=notes)
     low, high = None, None
     if intervals and interval is not None:
         low, high = float(interval.low), float(interval.high)
     elif intervals == "bootstrap":
         low, high = _bootstrapped(profile, metric, level)
     value = float(metric.estimator(level).root(power)[0])
-    return Found(metric, value, _rows(profile), low, high, notes)
+    return Found(metric, value, n, low, high, notes)
 
 
 def _clustered(
@@ -109,7 +110,7 @@ def _clustered(
 ) -> Found:
     """A metric of rows in clusters: :func:`truecal.measure` where an interval is wanted or the value itself counts clusters."""
     if intervals != "bootstrap" and not metric.by_formula:
-        return _alone(sample.profile, metric, False, level)
+        return _alone(sample.profile, _rows(sample.profile), metric, False, level)
     try:
         estimate = tc.measure(preds, estimator=metric.estimator(level), lens=lens, level=level, rng=_SEED)
     except InputError as error:

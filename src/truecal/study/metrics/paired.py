@@ -68,12 +68,10 @@ class Draws:
         ]
         drawn = self.groups.times[:, :-2] @ np.column_stack([sizes, *sums])
         means = drawn[:, 1:] / np.where(drawn[:, :1] > 0, drawn[:, :1], 1.0)
-        intervals = []
-        for metric, mean in zip(finite, means.T, strict=True):
-            moved = 2 * values[metric] - mean
-            low, high = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2])
-            intervals.append(Drawn(metric, moved, float(low), float(high)))
-        return intervals
+        moved = 2 * np.array([[values[metric]] for metric in finite]).reshape(-1, 1) - means.T
+        lows, highs = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2], axis=1)
+        ends = zip(finite, moved, lows.tolist(), highs.tolist(), strict=True)
+        return [Drawn(metric, drawn, low, high) for metric, drawn, low, high in ends]
 
 
 @lru_cache(2)  # one file after the other has the same rows
@@ -86,7 +84,7 @@ def _draws(rows: int, unit: str, units: bytes | None) -> Draws:
         drawn = resampling.Units.of(tc.Sample(np.zeros(rows), np.zeros(rows), None, of_row, unit), rng)
     counts = drawn.draws(RESAMPLES, rng)
     turns = np.asarray(rng.integers(0, 2, (resampling.REDRAWS, drawn.count)) * 2.0 - 1, np.float64)
-    return Draws(resampling.GroupDraws(drawn, counts.T.astype(np.float64), turns), counts)
+    return Draws(resampling.GroupDraws(drawn, counts.T.astype(np.float64, order="C"), turns), counts)
 
 
 def can_be_paired(metric: Metric) -> bool:
