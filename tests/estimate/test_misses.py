@@ -20,6 +20,15 @@ def test_the_limit_is_the_exact_one_wherever_it_is_larger(level):
         np.testing.assert_allclose(found, np.maximum(high, exact), atol=1e-12)
 
 
+def test_a_score_of_a_half_is_one_whatever_the_rounding_of_its_cell():
+    """The mean score of a cell may round past 1/2, and a zero there would be a miss of the weighted rows alone."""
+    c, y, w = np.array([0.15, 0.0, 0.15, 0.5]), np.zeros(4, int), np.array([3, 1, 1, 1])
+    weighted, repeated = tc.Profile.from_arrays(c, y, w), tc.Profile.from_arrays(np.repeat(c, w), np.repeat(y, w))
+    for norm in (1, 2):
+        ends = [tc.RankSeries(norm=norm)(profile).interval.high for profile in (weighted, repeated)]
+        assert ends[0] == pytest.approx(ends[1], abs=1e-12)
+
+
 def test_the_chance_is_that_of_a_binomial_count():
     misses = np.array([[0.0, 3.0, 50.0], [0.5, 1.0, 2.0], [20.0, 70.0, 50.0]])
     rate = np.minimum(misses[1] / misses[2] + 0.05, 1)

@@ -22,6 +22,7 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truecal.types import Float64s
 
@@ -33,6 +34,7 @@ _BETWEEN = np.diff(_NODES, axis=0)
 _STEPS = 50  # of the iteration for the upper end, at most
 _SETTLED = 1e-12
 _FEW = 5.0  # misses that the scores expect: from there on variances tell how many may come, and the limit would only be longer
+_ROUNDING = 1e-9  # of the mean score of a cell
 _GENEROUS = 1.02  # times the limit by Wilson and Hilferty, which is short of the exact one by less than this
 
 
@@ -122,9 +124,14 @@ class Pivot:
         return chance if self.misses is None else np.maximum(chance, chance_of_so_few(self.misses, error))
 
 
+def expects_one(scores: Float64s) -> NDArray[np.bool_]:
+    """Whether scores lie above 1/2, by more than the mean of equal scores is rounded."""
+    return scores > 0.5 + _ROUNDING
+
+
 def count_misses(scores: Float64s, counts: Float64s, ones: Float64s) -> Float64s:
     """Seen, expected, and rows, shape (3, m), of cells of neighbouring scores, shape (m, G)."""
-    seen = np.where(scores > 0.5, counts - ones, ones)
+    seen = np.where(expects_one(scores), counts - ones, ones)
     expected = counts * np.minimum(scores, 1 - scores)
     return np.stack([np.maximum(seen.sum(axis=1), 0.0), expected.sum(axis=1), counts.sum(axis=1)])
 

@@ -8,7 +8,7 @@ import numpy as np
 from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.estimate import Interval
-from truecal.estimate.pivot import Pivot, at_least
+from truecal.estimate.pivot import Pivot, at_least, expects_one
 from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
 from truecal.estimate.rank_series.fit import GATE
 from truecal.estimate.rank_series.runs import between_clusters
@@ -175,7 +175,8 @@ def _independent_misses(score: Float64s, matrix: Any) -> Float64s:
     missed: as long as none is seen, nothing tells how many come together.
     """
     places = len(score)
-    missed = np.concatenate([score > 0.5, score <= 0.5]).astype(float)
+    one = expects_one(score)
+    missed = np.concatenate([one, ~one]).astype(float)
     of_cluster, rows = matrix.T @ missed, np.asarray(matrix.sum(axis=0))
     n, seen = rows.sum(), of_cluster.sum()
     counts = np.asarray(matrix.sum(axis=1))
