@@ -2,7 +2,8 @@
 
 Scores that are even, skewed, rare, tied, rounded, saturated, spiked or of two kinds; curves that are calibrated, smooth, kinked,
 stepped, waving, toothed, wrong in one place, falling or drawn to the middle. Rules are chosen in worlds of one seed and judged in
-those of another. One line for every size and norm: mean over the worlds, the worst of them, mean length of the 90 % interval.
+those of another, or in those that were written down by hand (--written). One line for every size and norm: mean over the worlds,
+the worst of them, mean length of the 90 % interval.
 """
 
 import argparse
@@ -39,7 +40,8 @@ class RandomWorld:
             yield tc.Profile.from_arrays(c, rng.random(c.shape) < self.curve(c))
 
 
-def _beta(a, b):
+def beta_quantiles(a, b):
+    """Scores of a Beta distribution, as quantiles of a uniform variable."""
     from scipy.stats import beta
 
     ends = np.logspace(-9, -2, 400)
@@ -55,18 +57,18 @@ def _tied(r):
 
 
 def _rounded(r):
-    fine = _beta(r.uniform(0.7, 4), r.uniform(0.5, 2))
+    fine = beta_quantiles(r.uniform(0.7, 4), r.uniform(0.5, 2))
     return lambda u: np.round(fine(u), 2)
 
 
 def _spiked(r):
-    middle, share, ones = _beta(r.uniform(1, 4), r.uniform(1, 4)), r.uniform(0.2, 0.8), r.uniform(0.3, 1)
+    middle, share, ones = beta_quantiles(r.uniform(1, 4), r.uniform(1, 4)), r.uniform(0.2, 0.8), r.uniform(0.3, 1)
     zeros, top = share * (1 - ones), 1 - share * ones
     return lambda u: np.where(u < zeros, 0.0, np.where(u > top, 1.0, middle((u - zeros) / (1 - share))))
 
 
 def _of_two(r):
-    up, share = _beta(r.uniform(3, 10), 2), r.uniform(0.3, 0.7)
+    up, share = beta_quantiles(r.uniform(3, 10), 2), r.uniform(0.3, 0.7)
     return lambda u: np.where(u < share, 1 - up(1 - u / share), up((u - share) / (1 - share)))
 
 
@@ -82,8 +84,8 @@ def _saturated(r):
 
 SCORES = {
     "even": _even,
-    "skewed": lambda r: _beta(r.uniform(1.5, 8), r.uniform(0.1, 0.8)),
-    "rare": lambda r: _beta(r.uniform(0.3, 1), r.uniform(8, 40)),
+    "skewed": lambda r: beta_quantiles(r.uniform(1.5, 8), r.uniform(0.1, 0.8)),
+    "rare": lambda r: beta_quantiles(r.uniform(0.3, 1), r.uniform(8, 40)),
     "tied": _tied,
     "rounded": _rounded,
     "saturated": _saturated,
@@ -92,7 +94,9 @@ SCORES = {
 }
 
 
-def _logistic(intercept, slope):
+def logistic(intercept, slope):
+    """A straight line of the log odds."""
+
     def curve(c):
         inside = np.clip(c, 1e-12, 1 - 1e-12)
         return 1 / (1 + np.exp(-intercept - slope * np.log(inside / (1 - inside))))
@@ -155,8 +159,8 @@ def _to_the_middle(r, q):
 
 CURVES = {
     "calibrated": lambda r, q: lambda c: c,
-    "smooth": lambda r, q: _logistic(r.normal(0, 0.5), np.exp(r.normal(0, 0.4))),
-    "mild": lambda r, q: _logistic(r.normal(0, 0.12), np.exp(r.normal(0, 0.12))),
+    "smooth": lambda r, q: logistic(r.normal(0, 0.5), np.exp(r.normal(0, 0.4))),
+    "mild": lambda r, q: logistic(r.normal(0, 0.12), np.exp(r.normal(0, 0.12))),
     "kink": _kink,
     "step": _step,
     "stairs": _stairs,
@@ -184,15 +188,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=101)
     parser.add_argument("--worlds", type=int, default=60)
+    parser.add_argument("--written", action="store_true", help="the worlds of written_worlds.py instead")
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 300, 1000, 5000])
     parser.add_argument("--datasets", type=int, default=200)
     said = parser.parse_args()
+    if said.written:
+        from tests.estimate.written_worlds import written_worlds
+
+        worlds = written_worlds()
+    else:
+        worlds = random_worlds(said.seed, said.worlds)
     print("| n | norm | mean | worst worlds | mean length |")
     print("|---|---|---|---|---|")
     for n in said.rows:
         for norm in (2, 1):
             rates, lengths = {}, []
-            for i, world in enumerate(random_worlds(said.seed, said.worlds)):
+            for i, world in enumerate(worlds):
                 rng = np.random.default_rng([said.seed, n, i, zlib.crc32(world.name.encode())])
                 truth, ends = world.true_error(norm), []
                 for profile in world.profiles(n, said.datasets, rng):
