@@ -21,6 +21,7 @@ from truecal.types import Float64s
 _WORK = 20_000_000  # redrawn labels
 _NORMAL_FROM = 100.0  # variance of the number of each event, in rows, from which it is drawn as a normal
 _MOST_EVENTS = 8  # beyond, covariances cost more than draws
+_COMPARED = 32  # events up to which comparing with each beats a search: five times as fast at 2, as fast at 50
 _AT_ONCE = 1 << 22  # numbers held at a time: draws x bins x events
 
 
@@ -127,7 +128,8 @@ def _gaps(
     for start in range(0, draws, step):
         some = min(step, draws - start)
         code = (np.arange(some)[:, None] * b + bin_of) * d + _labels(ends, some, rng)
-        flat = np.bincount(code.ravel(), np.broadcast_to(weight, code.shape).ravel(), some * b * d)
+        weights = None if sample.weights is None else np.broadcast_to(weight, code.shape).ravel()
+        flat = np.bincount(code.ravel(), weights, some * b * d)
         counts = flat.reshape(some, b, d).astype(np.float64)
         if large is not None:
             counts[:, large.member] = sums[large.member] + large.surplus(some, rng)
@@ -188,8 +190,14 @@ class _LargeBins:
 
 
 def _labels(ends: Float64s, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """One label per row and draw, shape (draws, n): rows are searched side by side, each in its own unit interval."""
+    """One label per row and draw, shape (draws, n): how many of the row's events end at or below a uniform number."""
     d, n = ends.shape
-    table = (ends + np.arange(n)).T.ravel()
-    u = rng.random((draws, n)) + np.arange(n)
-    return np.clip(np.searchsorted(table, u, side="right") - np.arange(n) * d, 0, d - 1)
+    u = rng.random((draws, n))
+    if d <= _COMPARED:
+        labels = np.zeros(u.shape, np.intp)
+        for end in ends[:-1]:
+            labels += u >= end
+        return labels
+    # rows are searched side by side, each in its own unit interval
+    found = np.searchsorted((ends + np.arange(n)).T.ravel(), u + np.arange(n), side="right")
+    return np.clip(found - np.arange(n) * d, 0, d - 1)
