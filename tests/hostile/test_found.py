@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import truecal as tc
+from truecal.cli.main import main
 from truecal.errors import TruecalError
 
 Y, P = np.arange(40) % 2, np.linspace(0.1, 0.9, 40)
@@ -515,3 +516,18 @@ def test_a_watch_does_not_take_up_a_state_that_cannot_be(name, tmp_path):
     path.write_text(json.dumps(damaged(json.loads(path.read_text()))))
     with pytest.raises(tc.FileError, match=f"state.json is damaged: .*{words}"):
         tc.Watch.load(path)
+
+
+@pytest.mark.parametrize("verb", ["watch report", "report", "sketch save", "recalibrate fit"])
+def test_the_name_of_a_file_that_was_written_does_not_steer_the_terminal(verb, tmp_path, monkeypatch, capsys):
+    """`truecal watch report --out` said the name as it was given, with a mark that turns the direction of the text."""
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"y": Y, "p": P}).write_csv("a\u202e.csv")
+    watch = tc.Watch(tolerance=0.05)
+    watch.update(tc.Predictions.from_probs(P, Y))
+    watch.save("watch.json")
+    given = ["watch.json"] if verb == "watch report" else ["a\u202e.csv", "--label", "y"]
+    assert main([*verb.split(), *given, "--out", "é\u202e.npz"]) == 0
+    said = capsys.readouterr()
+    assert "é\\u202e.npz" in said.out
+    assert "\u202e" not in said.out + said.err
