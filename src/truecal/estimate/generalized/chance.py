@@ -23,6 +23,7 @@ _NORMAL_FROM = 100.0  # variance of the number of each event, in rows, from whic
 _MOST_EVENTS = 8  # beyond, covariances cost more than draws
 _COMPARED = 32  # events up to which comparing with each beats a search: five times as fast at 2, as fast at 50
 _TURNED = 1 << 16  # numbers whose signs are turned at a time: they stay in the cache
+_DRAWN = 1 << 14  # labels drawn at a time: larger arrays would be given back to the system after every step
 _AT_ONCE = 1 << 22  # numbers held at a time: draws x bins x events
 
 
@@ -125,7 +126,9 @@ def _gaps(
     bin_of, weight = partition.bin_of[rows], weight[rows]
     ends = np.cumsum(columns[:, rows], axis=0)  # (d, n)
     ends /= ends[-1]
-    step = max(1, min(_AT_ONCE // max(b * d, 1), _AT_ONCE // max(len(bin_of), 1)))
+    # with large bins uniform and normal numbers are drawn in turns, so how many at a time decides which
+    at_once = _DRAWN if large is None else _AT_ONCE
+    step = max(1, at_once // max(b * d, len(bin_of), 1))
     for start in range(0, draws, step):
         some = min(step, draws - start)
         code = (np.arange(some)[:, None] * b + bin_of) * d + _labels(ends, some, rng)
