@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import truecal as tc
+from truecal.cli.main import main
 from truecal.errors import TruecalError
 
 Y, P = np.arange(40) % 2, np.linspace(0.1, 0.9, 40)
@@ -476,3 +477,57 @@ def test_single_numbers_of_numpy_are_taken_as_pythons_own(kind):
 def test_bins_are_looked_at_where_the_sweep_chooses_them(bins):
     with pytest.raises(TruecalError, match="bins must be"):
         tc.plot.ReliabilityDisplay.from_profile(tc.Profile.from_arrays([0.2, 0.7], [0, 1]), bins=bins, scheme="sweep")
+
+
+def test_a_map_whose_class_is_a_list_is_refused():
+    """numpy could not make an array of such names."""
+    record = json.loads(tc.PlattScaling(classes=["no", "yes"]).fit(P, np.array(["no", "yes"])[Y]).to_json())
+    with pytest.raises(tc.FileError, match=r'"classes": class name 0 is \[None\]; name every class'):
+        tc.PlattScaling.from_json(json.dumps({**record, "classes": [[None], "yes"]}))
+
+
+NO_STATE = {
+    "a share that is text": ("shares", ["nan"], "'nan' is no finite number"),
+    "a share of NaN": ("shares", [float("nan")], "nan is no finite number"),
+    "shares beyond 1": ("shares", [2.0], "not parts of 1"),
+    "a peak beyond all numbers": ("peak", 10**400, "OverflowError"),
+    "half a position": ("position", 0.5, "0.5 is no count"),
+    "rows that are true": ("rows", True, "True is no count"),
+    "an infinite centre": ("centre", float("inf"), "inf is no finite number"),
+    "an error of NaN": ("errors", [30, float("nan"), 1.0], "nan is no finite number"),
+    "a length too few": ("lengths", [], "the sums of the blocks are no counts"),
+    "names that are no list": ("names", {"a": 1}, "the names are not those of the classes"),
+}
+
+
+@pytest.mark.parametrize("name", NO_STATE)
+def test_a_watch_does_not_take_up_a_state_that_cannot_be(name, tmp_path):
+    """A share of NaN was taken up: the evidence was NaN from then on, so no alarm could be raised, and nothing said so."""
+    field, value, words = NO_STATE[name]
+    watch = tc.Watch(tolerance=0.05)
+    watch.update(tc.Predictions.from_probs(P, Y), at="2026-01-01")
+    path = watch.save(tmp_path / "state.json")
+
+    def damaged(part):
+        if isinstance(part, dict):
+            return {key: value if key == field else damaged(held) for key, held in part.items()}
+        return [damaged(held) for held in part] if isinstance(part, list) else part
+
+    path.write_text(json.dumps(damaged(json.loads(path.read_text()))))
+    with pytest.raises(tc.FileError, match=f"state.json is damaged: .*{words}"):
+        tc.Watch.load(path)
+
+
+@pytest.mark.parametrize("verb", ["watch report", "report", "sketch save", "recalibrate fit"])
+def test_the_name_of_a_file_that_was_written_does_not_steer_the_terminal(verb, tmp_path, monkeypatch, capsys):
+    """`truecal watch report --out` said the name as it was given, with a mark that turns the direction of the text."""
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"y": Y, "p": P}).write_csv("a\u202e.csv")
+    watch = tc.Watch(tolerance=0.05)
+    watch.update(tc.Predictions.from_probs(P, Y))
+    watch.save("watch.json")
+    given = ["watch.json"] if verb == "watch report" else ["a\u202e.csv", "--label", "y"]
+    assert main([*verb.split(), *given, "--out", "é\u202e.npz"]) == 0
+    said = capsys.readouterr()
+    assert "é\\u202e.npz" in said.out
+    assert "\u202e" not in said.out + said.err

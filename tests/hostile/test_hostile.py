@@ -31,6 +31,15 @@ def test_command_lines():
     assert counts["answer"] >= 5
 
 
+def test_memory_is_limited_for_each_command_anew(monkeypatch):
+    """Libraries that earlier command lines had loaded took up the memory of later ones."""
+    renewed = []
+    monkeypatch.setattr(commands, "renew_limit", lambda: renewed.append(True))
+    for _ in range(2):
+        commands.judge(["measure", "--help"])
+    assert len(renewed) == 2
+
+
 def test_a_command_line_can_fail(monkeypatch):
     assert commands.judge(["measure", "--help"]).kind == "answer"
     assert commands.judge(["measure", "no-such.csv"]).kind == "refused"

@@ -28,6 +28,8 @@ def spark():
     from pyspark.sql import SparkSession
 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # A minute of small queries: most of the time of a virtual machine would go into compiling for a long life.
+    short_lived = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     session = (
         SparkSession.builder.master("local-cluster[2,1,512]")
         .config("spark.ui.enabled", "false")
@@ -35,6 +37,8 @@ def spark():
         .config("spark.default.parallelism", "2")
         .config("spark.executor.memory", "512m")
         .config("spark.driver.memory", "512m")
+        .config("spark.driver.extraJavaOptions", short_lived)
+        .config("spark.executor.extraJavaOptions", short_lived)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "ERROR")
         .getOrCreate()

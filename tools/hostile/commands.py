@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tools.hostile.judge import SECONDS, Outcome, limit_memory
+from tools.hostile.judge import SECONDS, Outcome, limit_memory, renew_limit
 
 # Verbs that train, simulate or repeat papers for minutes.
 LEFT_OUT = (
@@ -189,6 +189,7 @@ def judge(words: list[str]) -> Outcome:
         raise TimeoutError
 
     out, err = io.StringIO(), io.StringIO()
+    renew_limit()
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:

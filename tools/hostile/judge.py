@@ -59,6 +59,12 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
 
 
+def renew_limit() -> None:
+    """Where memory is limited, it is that of the next call, not of all calls so far and the libraries they loaded."""
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        limit_memory()
+
+
 def judge(line: str, names: Mapping[str, Any], *, must_refuse: bool = False) -> Outcome:
     """Run a call and say how it ended; one that holds containers must answer what plain arrays answer."""
     before = _kept(names)
@@ -108,8 +114,7 @@ def _run(line: str, names: Mapping[str, Any]) -> tuple[Outcome, Any]:
     def stop(*_: object) -> None:
         raise _TooSlow
 
-    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
-        limit_memory()  # of this call, not of all calls so far
+    renew_limit()
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:

@@ -9,7 +9,7 @@ import click
 
 import truecal as tc
 from truecal.cli.answer.formats import Answer, Finding
-from truecal.cli.answer.output import Output, as_typed, format_options, number, p_shown, table, working
+from truecal.cli.answer.output import Output, as_typed, format_options, note, number, p_shown, table, working
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
 from truecal.cli.scan import is_sketched, sketch_of
 from truecal.cli.source import Source, column_options, load
@@ -114,7 +114,7 @@ def compare(
             options: dict[str, Any] = {"reference": reference, "key": key, "paired": pairing.paired}
             options["resamples"] = resamples
             path = tc.report_comparison(preds, page, lens=judged, level=level, command=as_typed(), rng=seed, **options)
-        click.echo(f"wrote {path}", err=True)
+        note(f"wrote {path}", err=True)
     method = comparisons[0].interval.method
     findings = [_finding(record, pair) for pair in record.pairs]
     verdict = "" if record.gate is None else _gate_line(record, record.gate)

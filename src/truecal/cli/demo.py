@@ -117,6 +117,8 @@ def _interval(est: "tc.Estimate") -> str:
 
 
 def _write_report(preds: "tc.Predictions", name: str, out: str) -> None:
+    from truecal.cli.answer.output import note
+
     path = tc.report(
         preds,
         out,
@@ -125,4 +127,4 @@ def _write_report(preds: "tc.Predictions", name: str, out: str) -> None:
         source="scikit-learn digits",
         command="truecal demo",
     )
-    click.echo(f"Report: {Path(path).resolve()}")
+    note(f"Report: {Path(path).resolve()}")

@@ -76,7 +76,7 @@ def _group() -> Any:
             if chosen:
                 ctx.default_map = {verb: chosen}
                 shown = ", ".join(f"{name.replace('_', '-')} = {value}" for name, value in chosen.items())
-                click.echo(f"settings of {settings.file}: {shown}", err=True)
+                click.echo(printable(f"settings of {settings.file}: {shown}"), err=True)
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
             with formatter.section("Commands"):

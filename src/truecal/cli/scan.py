@@ -8,11 +8,9 @@ from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 import truecal as tc
 from truecal import names
-from truecal.cli.answer.output import working
+from truecal.cli.answer.output import note, working
 from truecal.cli.context.words import selected_columns, selection_of
 from truecal.cli.estimators import lens_of
 from truecal.cli.source import Source, class_names
@@ -100,9 +98,7 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
     if not source.quiet:
         many = "1 file" if len(files) == 1 else f"{len(files)} files"
         gone = f", {result.dropped} rows with missing values left out" if source.drop_null else ""
-        click.echo(
-            f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True
-        )
+        note(f"scanned {result.rows} rows in {many} with {result.engine}: {choice.describe(columns)}{gone}", err=True)
     one = names.class_of(lens)
     result = replace(result, notes=_pooled(source, files, "model" in columns))
     return result if one is None else replace(result, judged=f"class {one}")

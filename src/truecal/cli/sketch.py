@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 import truecal as tc
-from truecal.cli.answer.output import Reply, reply_options
+from truecal.cli.answer.output import Reply, note, reply_options
 from truecal.cli.estimators import lens_option
 from truecal.cli.scan import scanned, sketch_files
 from truecal.cli.source import Source, by_option, scan_options
@@ -48,7 +48,7 @@ def save(source: Source, lens: str, out: str) -> None:
         held.save(path)
         written.append(path)
     many = f"{len(written)} groups below {out}" if scan.by else str(written[0])
-    click.echo(f"wrote {many}: {scan.rows} rows, {scan.judged}")
+    note(f"wrote {many}: {scan.rows} rows, {scan.judged}")
 
 
 @sketch.command()
@@ -58,7 +58,7 @@ def merge(files: tuple[str, ...], out: str) -> None:
     """Add the sketches in FILE... up into one; they must judge the same scores. A folder stands for all sketches below it."""
     total, many = _added(files)
     total.save(out)
-    click.echo(f"wrote {out}: {total.rows} rows of {many} sketches in {total.cells} cells")
+    note(f"wrote {out}: {total.rows} rows of {many} sketches in {total.cells} cells")
 
 
 @sketch.command()

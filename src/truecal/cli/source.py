@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import truecal as tc
+from truecal.cli.answer.output import note
 from truecal.cli.context.words import classes_by_word, select_option, selected_columns, selection_of
 from truecal.errors import FileError, InputError
 
@@ -175,7 +176,7 @@ def load_all(source: Source) -> Loaded:
     preds = reading.preds if select is None else select(reading.preds)
     if not source.quiet:
         chosen = "" if select is None else f"; judged are {len(preds)} where {select}"
-        click.echo(f"read {len(reading.preds)} rows from {source.name}: {reading.summary}{chosen}", err=True)
+        note(f"read {len(reading.preds)} rows from {source.name}: {reading.summary}{chosen}", err=True)
     gone = (f"{reading.dropped} rows with missing values were left out",) if reading.dropped else ()
     notes = (*reading.notes, *_several_models(reading.preds, source), *gone)
     logits = reading.logits if reading.logits is None or rows is None else reading.logits[rows]

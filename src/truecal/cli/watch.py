@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import truecal as tc
-from truecal.cli.answer.output import as_typed, say, working
+from truecal.cli.answer.output import as_typed, note, say, working
 from truecal.cli.answer.watch import FORMATS, rendered
 from truecal.cli.estimators import lens_option, make_lens
 from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
@@ -120,7 +120,7 @@ def show(state: str, form: str, out: str | None) -> int:
 def report(state: str, out: str, title: str) -> None:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
     path = tc.report_watch(tc.Watch.load(state), out, title=title, command=as_typed())
-    click.echo(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    note(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
 def _opened(state: Path, asked: _Asked, by: tuple[str, ...]) -> "tc.Watch | None":

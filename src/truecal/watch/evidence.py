@@ -10,6 +10,7 @@ What is kept of a batch is rounded down to float32, as the state of a watch hold
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,12 +66,12 @@ class Evidence:
         since = np.where(entry > self.best, batch, self.since)
         return Evidence(batch, rounded_down(ever), rounded_down(change), rounded_down(best), since)
 
-    @property
+    @cached_property
     def log_e(self) -> float:
         """Log of the evidence that calibration was ever off by more than the tolerance; 0 at the start."""
         return float(np.logaddexp(log_sum(self.ever), np.log(unspent_weight(self.batches))))
 
-    @property
+    @cached_property
     def log_change(self) -> float:
         """Log of the evidence for a change, summed over starting times; reaches log N once in N batches by chance, at most."""
         return float(log_sum(self.change))

@@ -160,7 +160,13 @@ class Experts:
         place = np.searchsorted(edges(), mean, side="right") - 1
         tilt, cost = self._tilts(mean)
         apart = self._apart(tilt, edges()[place], np.append(edges(), 1.0)[place + 1])
-        return Bets(*(self._summed(part, mean, np.arange(len(mean))) for part in (tilt, cost, apart)))
+        inside = self.spans.T[self.bin_of(mean), :, None]  # (scores, runs of bins, 1)
+
+        def of_experts(values: Float64s) -> Float64s:
+            local = inside * values[:, None, _GLOBAL:]
+            return np.concatenate([values[:, :_GLOBAL], local.reshape(len(mean), -1)], axis=1)
+
+        return Bets(of_experts(tilt), of_experts(cost), of_experts(apart))
 
     def _play_units(self, rows: UnitRows) -> Played:
         """One bet per unit, the mean of its rows' factors: at most 1 on average however its outcomes depend on each other. A row
@@ -196,11 +202,11 @@ class Experts:
         """m of the module's opening for a row whose score is between low and high."""
         if self.tolerance == 0:
             return np.zeros_like(tilt)
-        losses = []
+        losses, upwards, factor = [], tilt > 0, np.expm1(tilt)
         for score in (low, high):
             down, up = self._band(score)
-            right, wrong = np.where(tilt > 0, up, down), np.where(tilt > 0, down, up)
-            losses.append(np.log1p(right * np.expm1(tilt)) - np.log1p(wrong * np.expm1(tilt)))
+            right, wrong = np.where(upwards, up, down), np.where(upwards, down, up)
+            losses.append(np.log1p(right * factor) - np.log1p(wrong * factor))
         loss = np.minimum(*losses)
         return np.minimum(loss, loss[:, _MIRROR])
 

@@ -82,10 +82,10 @@ def from_text(text: str, name: str) -> State:
             settings,
             _lens(record["lens"]),
             None if record["judged"] is None else _judged(record["judged"]),
-            float(record["peak"]),
+            _number(record["peak"]),
             {group.key: group for group in groups},
         )
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, zlib.error) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, zlib.error) as error:
         raise FileError(f"{name} is damaged: {type(error).__name__} {error}") from error
     return state
 
@@ -101,7 +101,9 @@ def _lens(record: dict[str, Any] | None) -> Lens | None:
 
 def _judged(record: dict[str, Any]) -> Judged:
     names = record["names"]
-    return Judged(**{**record, "names": None if names is None else tuple(names)})
+    if names is not None and not (isinstance(names, list) and len(names) == record["classes"]):
+        raise ValueError("the names are not those of the classes")
+    return Judged(**{**record, "names": None if names is None else tuple(map(str, names))})
 
 
 # ---------------------------------------------------------------------- groups
@@ -126,19 +128,30 @@ def _group_record(group: WatchedGroup) -> dict[str, Any]:
 def _group(record: dict[str, Any], tolerance: float, version: int) -> WatchedGroup:
     held = record["lines"]
     rows = json.loads(_inflated(held)) if isinstance(held, str) else held
-    lines = tuple(Line(**dict(zip(record["columns"], row, strict=True))) for row in rows)
+    lines = tuple(_line(dict(zip(record["columns"], row, strict=True))) for row in rows)
     streams = tuple(_stream(part, tolerance, version) for part in record["streams"])
     if not streams or len(streams) != len(record["shares"]) or len(streams) != len(record["labels"]):
         raise ValueError("classes, shares and streams do not match")
+    shares = tuple(map(_number, record["shares"]))
+    if min(shares) < 0 or not np.isclose(sum(shares), 1.0):
+        raise ValueError(f"the shares of the classes are {shares}, which are not parts of 1")
     return WatchedGroup(
         key=tuple(map(str, record["key"])),
-        position=int(record["position"]),
-        shares=tuple(map(float, record["shares"])),
+        position=_whole(record["position"]),
+        shares=shares,
         labels=tuple(record["labels"]),
         streams=streams,
         history=History(lines, str(record["latest"])),
-        peak=float(record["peak"]),
+        peak=_number(record["peak"]),
     )
+
+
+def _line(record: dict[str, Any]) -> Line:
+    """One line of the history: what is not text is a number, true or false, or nothing."""
+    for name, value in record.items():
+        if name not in ("at", "fingerprint") and not isinstance(value, bool | None):
+            _number(value)
+    return Line(**record)
 
 
 def _stream_record(stream: Stream) -> dict[str, Any]:
@@ -163,17 +176,19 @@ def _stream_record(stream: Stream) -> dict[str, Any]:
 
 
 def _stream(record: dict[str, Any], tolerance: float, version: int) -> Stream:
-    experts = Experts(tolerance, tuple(map(float, record["cuts"])), float(record["centre"]))
+    experts = Experts(tolerance, tuple(map(_number, record["cuts"])), _number(record["centre"]))
     blocks = record["blocks"]
     kind = "<f8" if isinstance(record["evidence"]["since"], list) else "<f4"
     sums = _unpacked(blocks["sums"], (len(blocks["first"]), 3, len(experts.cuts) + 1), kind)
+    if not np.isfinite(sums).all() or len(blocks["lengths"]) != len(sums):
+        raise ValueError("the sums of the blocks are no counts")
     return Stream(
         experts=experts,
         evidence=_evidence(record["evidence"], experts, version),
-        errors=MeanError(*map(float, record["errors"])),
-        blocks=Blocks(tuple(map(int, blocks["first"])), tuple(map(int, blocks["lengths"])), sums),
-        batches=int(record["batches"]),
-        rows=int(record["rows"]),
+        errors=MeanError(*map(_number, record["errors"])),
+        blocks=Blocks(tuple(map(_whole, blocks["first"])), tuple(map(_whole, blocks["lengths"])), sums),
+        batches=_whole(record["batches"]),
+        rows=_whole(record["rows"]),
     )
 
 
@@ -185,9 +200,23 @@ def _evidence(record: dict[str, Any], experts: Experts, version: int) -> Evidenc
     if version < 4:
         since = np.full(len(experts.prior), since[np.argmax(best)])
         ever, change, best = (rounded_down(experts.prior + won) for won in (log_sum(ever), log_sum(change), best.max()))
-    if since.shape != experts.prior.shape or np.isnan([ever, change, best]).any():
+    if since.shape != experts.prior.shape or not (np.array([ever, change, best]) < np.inf).all():
         raise ValueError("the evidence does not match the experts")
-    return Evidence(int(record["batches"]), ever, change, best, since)
+    return Evidence(_whole(record["batches"]), ever, change, best, since)
+
+
+def _number(value: object) -> float:
+    """A finite number; text, true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(float(value)):
+        raise ValueError(f"{value!r:.40} is no finite number")
+    return float(value)
+
+
+def _whole(value: object) -> int:
+    """A whole number, 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r:.40} is no count")
+    return value
 
 
 def _packed(values: Float64s | NDArray[np.int64], kind: str) -> str:

@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 
 from tests.breakdown.data import drawn, simulated
 from truecal.estimate.generalized.bins import EqualMass, VectorBins
-from truecal.estimate.generalized.chance import Chance
+from truecal.estimate.generalized.chance import Chance, _labels
 from truecal.estimate.generalized.directed import Directed
 from truecal.estimate.generalized.distances import ClassWeighted, Lp, TotalVariation
 from truecal.estimate.generalized.estimator import GeneralizedECE
@@ -17,6 +17,22 @@ from truecal.estimate.generalized.inference import _most
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.lens import Canonical, OneClass, TopK
 from truecal.predictions import Predictions
+
+
+@pytest.mark.parametrize("events", [2, 3, 30])
+def test_labels_are_the_same_by_comparison_and_by_search(events, monkeypatch):
+    """Also where an event has no probability, and where one has all of it."""
+    probs = np.random.default_rng(0).dirichlet(np.full(events, 0.3), 400)
+    probs[:2] = np.eye(events)[[0, -1]]
+    probs[2] = np.append(0.0, np.full(events - 1, 1 / (events - 1)))
+    ends = np.cumsum(probs.T, axis=0)
+    ends /= ends[-1]
+    compared = _labels(ends, 50, np.random.default_rng(1))
+    monkeypatch.setattr("truecal.estimate.generalized.chance._COMPARED", 0)
+    np.testing.assert_array_equal(compared, _labels(ends, 50, np.random.default_rng(1)))
+    assert (compared[:, 0] == 0).all()
+    assert (compared[:, 1] == events - 1).all()
+    assert (compared[:, 2] > 0).all()
 
 
 def world(classes, exponent, n, rng, spread=2.0):

@@ -40,6 +40,12 @@ def test_undecidable_is_asked(columns, words):
         choose(columns, label=None, probs=None, logits=None)
 
 
+def test_names_in_a_list_are_no_patterns():
+    """The column "y*" matched the label, so that none was left."""
+    assert choose(["y", "y*", "q"], label=None, probs=["y*", "q"], logits=None).label == "y"
+    assert choose(["y", "target", "q"], label=None, probs="t*", logits=None).label == "y"
+
+
 def test_what_is_named_is_not_detected():
     choice = choose(["y", "label", "p", "score"], label="y", probs="score", logits=None)
     assert choice.describe(["y", "label", "p", "score"]) == "label 'y', probabilities 'score'"

@@ -80,7 +80,7 @@ class JsonReply:
         """Print the text, or as JSON the record or content, under the name of its kind."""
         from truecal.report import records
 
-        say(json_text(records.document(kind, record, **content)) if self.as_json else text, self.out)
+        say(json_text(records.document(kind, record, **content)) if self.as_json else _harmless(text), self.out)
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,16 @@ def say(text: str, out: str | None) -> None:
         click.echo(text)
     else:
         write_whole(out, text + "\n")
+
+
+def note(text: str, *, err: bool = False) -> None:
+    """Say what was read or written, to people alone."""
+    click.echo(_harmless(text), err=err)
+
+
+def _harmless(text: str) -> str:
+    """Lines none of which can steer a terminal: names of files are as free as data."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def draw(figure: Any, file: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truecal.cli.answer.output import note
 from truecal.cli.lab.options import (
     Effort,
     Running,
@@ -80,7 +81,7 @@ def papers(source: Source, full: bool, part: float, out: str, data: tuple[str, .
             experiment.write(Path(out) / file.partition("=")[0])
         out = f"{out}.md"
     effort = ("--full" if full else "--quick") + ("" if part == 1 else f" --part {part:g}")
-    click.echo(f"written: {write_whole(out, whole.page(made, effort))}")
+    note(f"written: {write_whole(out, whole.page(made, effort))}")
 
 
 def _given(data: tuple[str, ...], source: Source) -> "dict[str, inputs.Network]":

@@ -6,7 +6,7 @@ import click
 
 import truecal as tc
 from truecal import parallel
-from truecal.cli.answer.output import JsonReply, as_typed, working, written_option
+from truecal.cli.answer.output import JsonReply, as_typed, note, working, written_option
 
 
 @click.command()
@@ -54,7 +54,7 @@ def example(folder: str, quick: bool, workers: int) -> None:
         store = study.run(root / "store", workers=workers, progress=progress)
     with working("writing the page"):
         path = tc.report_study(store, root / "page.html", command=as_typed())
-    click.echo(
+    note(
         f"{len(study.models)} models, {len(study)} prediction files, {store.frame().height:,} numbers in {store.folder}"
     )
-    click.echo(f"study: {file}\npage:  {path.resolve()}")
+    note(f"study: {file}\npage:  {path.resolve()}")

@@ -9,7 +9,7 @@ import click
 
 import truecal as tc
 from truecal import parallel
-from truecal.cli.answer.output import JsonReply, Reply, json_option, number, reply_options, table, working
+from truecal.cli.answer.output import JsonReply, Reply, json_option, note, number, reply_options, table, working
 from truecal.errors import InputError
 from truecal.writing import write_whole
 
@@ -87,7 +87,7 @@ def run(file: str, store: str | None, workers: int | None, skip_broken: bool, ch
     except KeyboardInterrupt:
         if (held.folder / "study.json").is_file():
             kept = f"{len(held.done())} of {len(spec)} files are evaluated and kept in {folder}"
-            click.echo(f"{kept}; start again to go on", err=True)
+            note(f"{kept}; start again to go on", err=True)
         raise
     numbers = len(held.frame())
     broken = held.meta().get("broken") or {}
@@ -165,7 +165,7 @@ def export(store: str, out: str, diagrams: bool) -> None:
     held = tc.study.Store(store)
     frame = held.diagrams() if diagrams else held.frame()
     write_whole(out, getattr(frame, kind))
-    click.echo(f"wrote {len(frame)} rows to {out}", err=True)
+    note(f"wrote {len(frame)} rows to {out}", err=True)
 
 
 @study.command()

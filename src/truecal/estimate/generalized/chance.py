@@ -21,6 +21,9 @@ from truecal.types import Float64s, Indices
 _WORK = 20_000_000  # redrawn labels
 _NORMAL_FROM = 100.0  # variance of the number of each event, in rows, from which it is drawn as a normal
 _MOST_EVENTS = 8  # beyond, covariances cost more than draws
+_COMPARED = 32  # events up to which comparing with each beats a search: five times as fast at 2, as fast at 50
+_TURNED = 1 << 16  # numbers whose signs are turned at a time: they stay in the cache
+_DRAWN = 1 << 14  # labels drawn at a time: larger arrays would be given back to the system after every step
 _AT_ONCE = 1 << 22  # numbers held at a time: draws x bins x events
 
 
@@ -123,7 +126,9 @@ def _gaps(
     bin_of, weight = partition.bin_of[rows], None if weight is None else weight[rows]
     ends = np.cumsum(columns[:, rows], axis=0)  # (d, n)
     ends /= ends[-1]
-    step = max(1, min(_AT_ONCE // max(b * d, 1), _AT_ONCE // max(len(bin_of), 1)))
+    # with large bins uniform and normal numbers are drawn in turns, so how many at a time decides which
+    at_once = _DRAWN if large is None else _AT_ONCE
+    step = max(1, at_once // max(b * d, len(bin_of), 1))
     for start in range(0, draws, step):
         some = min(step, draws - start)
         code = (np.arange(some)[:, None] * b + bin_of) * d + _labels(ends, some, rng)
@@ -148,10 +153,13 @@ def _flipped(
     surplus = -np.stack([np.bincount(row_pair, weight * column, len(pair)) for column in columns], axis=1)
     surplus += np.bincount(row_pair * d + sample.labels, weight, len(pair) * d).reshape(-1, d)
     filled, first = np.unique(bin_of, return_index=True)  # pairs are in the order of their bins
-    for _ in range(redraws_of(len(pair) * d)):
-        signs = rng.integers(0, 2, len(present)) * 2.0 - 1.0
-        gap = np.zeros((1, b, d))
-        gap[0, filled] = np.add.reduceat(signs[unit, None] * surplus, first, axis=0)
+    draws = redraws_of(len(pair) * d)
+    step = max(1, _TURNED // (len(pair) * d))
+    for start in range(0, draws, step):
+        some = min(step, draws - start)
+        signs = rng.integers(0, 2, (some, len(present))) * 2.0 - 1.0
+        gap = np.zeros((some, b, d))
+        gap[:, filled] = np.add.reduceat(signs[:, unit, None] * surplus, first, axis=1)
         yield gap / bins.safe
 
 
@@ -196,8 +204,14 @@ class _LargeBins:
 
 
 def _labels(ends: Float64s, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """One label per row and draw, shape (draws, n): rows are searched side by side, each in its own unit interval."""
+    """One label per row and draw, shape (draws, n): how many of the row's events end at or below a uniform number."""
     d, n = ends.shape
-    table = (ends + np.arange(n)).T.ravel()
-    u = rng.random((draws, n)) + np.arange(n)
-    return np.clip(np.searchsorted(table, u, side="right") - np.arange(n) * d, 0, d - 1)
+    u = rng.random((draws, n))
+    if d <= _COMPARED:
+        labels = np.zeros(u.shape, np.intp)
+        for end in ends[:-1]:
+            labels += u >= end
+        return labels
+    # rows are searched side by side, each in its own unit interval
+    found = np.searchsorted((ends + np.arange(n)).T.ravel(), u + np.arange(n), side="right")
+    return np.clip(found - np.arange(n) * d, 0, d - 1)

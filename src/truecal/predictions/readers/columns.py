@@ -94,8 +94,8 @@ def choose(
         probs, logits = _predictions([name for name in free if name not in by], columns)
         given = probs if probs is not None else logits
     if label is None:
-        patterns = [given] if isinstance(given, str) else given or []
-        rest = [name for name in free if not any(fnmatchcase(name, pattern) for pattern in patterns)]
+        # a list holds names, which are not free, and no patterns
+        rest = [name for name in free if not (isinstance(given, str) and fnmatchcase(name, given))]
         rest = [name for name in rest if name not in by or not _labels([r for r in rest if r not in by])]
         label = _label(rest, columns, of_confidence=isinstance(given, str) and given.lower() in CONFIDENCES)
     return Choice(label, probs, logits, named)

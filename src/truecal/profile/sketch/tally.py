@@ -12,11 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.profile.sketch.cells import CELLS, cell_number
-from truecal.types import Float64s, Floats
+from truecal.types import Float64s, Floats, Indices
 
 SUMS = ("n", "y", "r", "rr", "ry", "w", "ww")  # the last two only with weights
 _CHUNK = 32_768  # rows counted together: enough to make up for clearing the tables
 _PART = 8192  # rows whose cells are found together: memory of more is given back to the system after every step
+
+
+def row_sums(
+    scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None
+) -> tuple[Indices, dict[str, Float64s]]:
+    """The cell of every row and what the row adds to each of its sums, for rows so few that a table of all cells is a waste."""
+    number, r = cell_number(scores)
+    n, y = np.ones(len(scores)), outcomes.astype(np.float64)
+    if weights is None:
+        return number, {"n": n, "y": y, "r": r, "rr": r * r, "ry": r * y}
+    w = weights
+    parts = (n, w * y, w * r, w * r * r, w * r * y, w, w * w)
+    return number, dict(zip(SUMS, parts, strict=True))
 
 
 class Tally:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from truecal.errors import FileError, InputError
+from truecal.predictions import border
 from truecal.recalibrate.export.fields import field
 
 _FORMAT = "truecal recalibrator"
@@ -79,4 +80,8 @@ def class_names(content: Mapping[str, Any], columns: int) -> list[Any]:
         raise FileError('"classes" must be a list of at least two different names')
     if columns not in (1, len(names)) or (columns == 1 and len(names) != 2):
         raise FileError(f'"columns" is {columns} but there are {len(names)} "classes"')
+    try:
+        border.check_classes(names, len(names))
+    except InputError as error:
+        raise FileError(f'"classes": {error}') from error
     return names
