@@ -294,4 +294,8 @@ def _many(results: Sequence[records.EstimateRecord], by: Sequence[str]) -> str:
     header = [*([", ".join(by)] if by else []), "estimator", "norm", "error", "low", "high", "p-value", "n", "bins"]
     if any(r.sketch_error is not None for r in results):
         header.append("sketch error")
+    if len({r.group for r in results}) > 1:
+        notes.append(
+            "every group is judged alone, and of many some look wrong by chance: truecal report judges them together"
+        )
     return "\n".join([table(header, rows), *map(printable, dict.fromkeys(notes))])

@@ -111,9 +111,9 @@ def group_table(content: Content) -> str:
     left_out = groups.left_out
     intro = paragraph(
         f"One row per value of {groups.by!r}, rank-series estimate, largest error first. Many tests find something by "
-        "chance, so p-values are adjusted for their number (Holm), and a finding rests on the adjusted one; a group is outside "
-        f"the tolerance of {100 * tolerance:g} points only if its whole interval is."
-        + (f" {left_out:,} groups with smaller errors are not listed." if left_out else "")
+        "chance, so p-values are adjusted for all groups together, a finding rests on the adjusted one, and the interval of a "
+        f"group without a finding starts at 0; a group is outside the tolerance of {100 * tolerance:g} points only if its whole "
+        "interval is." + (f" {left_out:,} groups with smaller errors are not listed." if left_out else "")
     )
     listed = table_of(
         "Calibration of every group",
