@@ -1,7 +1,5 @@
 """Shared settings of the suite."""
 
-import gc
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,12 +25,6 @@ _FIRST = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
-
-
-def pytest_collection_finish() -> None:
-    # Modules and collected tests stay to the end: the collector need not go through their objects again and again.
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

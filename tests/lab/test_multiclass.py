@@ -56,6 +56,9 @@ def test_the_dirichlet_error_in_closed_form():
         (lambda: DirichletWorld((1.0, 0.0), 0.1), "all > 0"),
         (lambda: DirichletWorld((1.0, 1.0), 1.1), "overconfidence"),
         (lambda: DirichletWorld((1.0, 1.0), 0.1).draw(0), "n >= 1"),
+        (lambda: DirichletWorld((1.0, 2.0, 1.0), 0.5).draw(2**31), "too large for memory"),
+        (lambda: TopLabelWorld(World(Uniform(0.3, 1.0), Power(2)), 4).draw(2**31), "too large for memory"),
+        (lambda: World(Uniform(), Power(2)).draw(2**31), "too large for memory"),
     ],
 )
 def test_impossible_worlds_are_refused(make, message):

@@ -11,7 +11,7 @@ from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta
-from truecal.lab.worlds.world import Seed, World, generator_of
+from truecal.lab.worlds.world import Seed, World, generator_of, refuse_bad_sizes
 
 Labels = npt.NDArray[np.int64]
 
@@ -45,6 +45,7 @@ class TopLabelWorld:
 
     def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
         """n rows of class probabilities and their true labels."""
+        refuse_bad_sizes(n, classes=self.classes)
         generator = generator_of(rng)
         scores, right = (part[0] for part in self.top.draw(n, 1, rng=generator))
         predicted = generator.integers(self.classes, size=n)
@@ -89,8 +90,7 @@ class DirichletWorld:
 
     def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
         """n rows of class probabilities and their true labels."""
-        if n < 1:
-            raise InputError(f"a draw needs n >= 1 rows, not n={n}")
+        refuse_bad_sizes(n, classes=len(self.alpha))
         generator = generator_of(rng)
         probs = generator.dirichlet(self.alpha, n)
         truth = (1.0 - self.overconfidence) * probs + self.overconfidence / len(self.alpha)

@@ -15,6 +15,7 @@ from truecal.lab.worlds.quadrature import Array, Integrand
 from truecal.lab.worlds.score_distributions import Scores
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
+_MOST_DRAWN = 1 << 28  # numbers of one draw: 2 GiB, and as much again while it is made
 
 
 def generator_of(rng: Seed | Sequence[int]) -> np.random.Generator:
@@ -60,7 +61,7 @@ class World:
 
     def draw(self, n: int, m: int = 1, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, npt.NDArray[np.bool_]]:
         """m independent datasets of n rows: shown scores and outcomes, each of shape (m, n)."""
-        _refuse_bad_sizes(n, m)
+        refuse_bad_sizes(n, m)
         generator = generator_of(rng)
         c, rest = self.scores.draw(generator, (m, n))
         outcomes = generator.random((m, n)) < self._curve.at(c, rest)
@@ -68,7 +69,7 @@ class World:
 
     def draw_rates(self, n: int, m: int = 1, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Array]:
         """m datasets of n shown scores, and the probability of the outcome of every row: outcomes to be drawn by the caller."""
-        _refuse_bad_sizes(n, m)
+        refuse_bad_sizes(n, m)
         c, rest = self.scores.draw(generator_of(rng), (m, n))
         return self._map.at(c, rest), self._curve.at(c, rest)
 
@@ -184,6 +185,12 @@ def _refuse_outside_unit_interval(curve: Curve, name: str) -> Callable[[Array, A
     return checked
 
 
-def _refuse_bad_sizes(n: int, m: int) -> None:
+def refuse_bad_sizes(n: int, m: int = 1, classes: int = 1) -> None:
+    """Raise where a draw would be empty, or larger than memory."""
     if n < 1 or m < 1:
         raise InputError(f"a draw needs n >= 1 rows and m >= 1 datasets, not n={n}, m={m}")
+    if n * m * classes > _MOST_DRAWN:
+        raise InputError(
+            f"a draw of {n * m * classes:,} numbers (n={n}, m={m}, {classes} a row) is too large for memory; "
+            f"draw at most {_MOST_DRAWN:,} at a time"
+        )
