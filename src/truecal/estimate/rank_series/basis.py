@@ -110,7 +110,8 @@ def rank_cells(profile: Profile) -> Cells:
     alike = slice(0, 1 if profile.alike or (profile.weights is None and not profile.has_ties) else None)
     here = profile.sums("w", cut)[alike]
     below, above = (profile.sums("w", Cut(place, place))[alike] for place in (cut.below, cut.above))
-    count = np.diff(here, axis=1) * scale[alike]
+    # Sums up to a row of no weight may round below those before it.
+    count = np.maximum(np.diff(here, axis=1), 0.0) * scale[alike]
     safe = np.where(count > 0, count, 1.0)
     # the mid-rank (3) of a cell is a difference of its integral up to the cuts: t^2/2 at the end of a group, on the chord within
     area = below**2 / 2 + (here - below) * (below + above) / 2
