@@ -540,3 +540,8 @@ def test_rows_left_out_of_weighted_ones_do_not_have_less_than_no_weight():
     profile = tc.Profile.from_arrays(scores, rng.random(60) < scores, weights)
     found = tc.uncertainty.bootstrap(tc.RankSeries(), profile, method="bca", resamples=50).interval(0.9)
     assert 0 <= found.low <= found.high <= 1
+
+
+def test_an_alpha_beyond_64_bits_is_a_number_like_others():
+    profile = tc.Profile.from_arrays(P, Y)
+    assert tc.NearestECE(alpha=10**30).values(profile) == tc.NearestECE(alpha=1e30).values(profile)

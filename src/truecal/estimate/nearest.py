@@ -1,6 +1,7 @@
 """The nearest-neighbour calibration error: every score judged against its neighbours."""
 
 from dataclasses import dataclass, replace
+from math import log
 from typing import Literal
 
 import numpy as np
@@ -73,7 +74,7 @@ class NearestECE(Estimator):
         if self.neighbors != "auto":
             return np.minimum(float(self.neighbors), np.maximum(n, 1.0))
         inside = _share_in(profile, self.region) if self.region is not None else _dense_share(profile)
-        k = np.rint(n * (1 - inside) / np.maximum(1 + np.log(n) - np.log(self.alpha), 1.0))
+        k = np.rint(n * (1 - inside) / np.maximum(1 + np.log(n) - log(self.alpha), 1.0))
         return np.clip(k, 1.0, np.maximum(n, 1.0))
 
     def find(self, profile: Profile) -> Findings:

@@ -6,6 +6,8 @@ the two the surplus of a window moves by no more than the surplus of the cells i
 a window's end by no more than what the cell's zeros and ones can add.
 """
 
+from math import log
+
 import numpy as np
 
 from truecal.estimate.binning import Binning
@@ -96,7 +98,7 @@ def _neighbours(
         if found is None:
             return None
         share = found
-    spread = max(1 + np.log(n) - np.log(alpha), 1.0)
+    spread = max(1 + np.log(n) - log(alpha), 1.0)
     ends = [float(np.clip(np.rint(n * (1 - s) / spread), 1.0, max(n, 1.0))) for s in (share[1], share[0])]
     return ends[0], ends[1]
 
