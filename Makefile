@@ -76,7 +76,7 @@ docs: $(STAMP)           ## build the documentation into site/
 
 bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run; which of them agree with the conformance cases
 	$(BENCH)/$(SCRIPTS)/python -m conformance.peers
-	OPENBLAS_NUM_THREADS=1 $(BENCH)/$(SCRIPTS)/python -m benchmarks $(ONLY)
+	OPENBLAS_NUM_THREADS=1 $(BENCH)/$(SCRIPTS)/python -m benchmarks.speed $(ONLY)
 
 $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv $(BENCH)

@@ -1,1 +1,1 @@
-"""Speed and memory, side by side with other libraries, as ratios within one run. `make bench` runs it all."""
+"""Speed beside other packages (`benchmarks.speed`), and how often statements hold in simulated worlds (`benchmarks.coverage`)."""

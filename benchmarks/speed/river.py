@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 import truecal as tc
-from benchmarks.harness import Row, peak_extra_bytes, seconds, seconds_together
+from benchmarks.speed.harness import Row, peak_extra_bytes, seconds, seconds_together
 
 LARGE, MEDIUM = 10_000_000, 1_000_000
 ALL = (

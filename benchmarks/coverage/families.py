@@ -1,4 +1,4 @@
-"""How often statements about clusters, groups and classes are false: `python -m benchmarks.families clusters groups classes`.
+"""How often statements about clusters, groups and classes are false: `python -m benchmarks.coverage.families clusters groups classes`.
 
 clusters : calibrated scores in 200 clusters of 10 with correlated outcomes: tests at 5 %, band and words for confidence at 90 %.
 groups   : 60 calibrated groups: is any flagged at 5 %?

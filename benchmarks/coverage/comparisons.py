@@ -1,4 +1,4 @@
-"""How often intervals of differences hold: `python -m benchmarks.comparisons --datasets 200`.
+"""How often intervals of differences hold: `python -m benchmarks.coverage.comparisons --datasets 200`.
 
 One line for every way of pairing, size and pair of models, at 90 %. Two models see two correlated normal numbers of a row, and the
 outcome depends on both, so that the chance of an outcome given either model's score is known in closed form:

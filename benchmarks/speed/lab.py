@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.harness import Row, peak_extra_bytes, seconds_together
+from benchmarks.speed.harness import Row, peak_extra_bytes, seconds_together
 from truecal.lab import PAPER_WORLDS, Run, trials
 from truecal.lab.papers.peng import benchmark as peng
 from truecal.lab.trials.batches import batch_sizes

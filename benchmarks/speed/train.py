@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import truecal as tc
-from benchmarks.harness import Row
+from benchmarks.speed.harness import Row
 from truecal.study.interventions.config import DataPlan
 from truecal.study.interventions.data import load_data
 from truecal.train.fit import Descent, objective, repeatable

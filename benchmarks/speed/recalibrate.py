@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.harness import Row, peak_extra_bytes, seconds_together
+from benchmarks.speed.harness import Row, peak_extra_bytes, seconds_together
 from truecal.recalibrate import IsotonicCalibration, PlattScaling, StructuredMatrixScaling, TemperatureScaling
 
 Array = NDArray[np.float64]

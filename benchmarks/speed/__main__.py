@@ -13,12 +13,12 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from benchmarks.harness import Row
+from benchmarks.speed.harness import Row
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "speed.md"
+PAGE = HERE.parents[1] / "docs" / "speed.md"
 MARK = "<!-- made by make bench -->"
-NOT_BENCHMARKS = {"__init__", "__main__", "harness", "comparisons", "families"}
+NOT_BENCHMARKS = {"__init__", "__main__", "harness"}
 USUAL = ["ahead", "before", "pages", "study", "scale"]  # what `make bench` runs by itself
 SHOWN = (
     "numpy",
@@ -106,7 +106,7 @@ def main(names: list[str]) -> int:
     start = time.perf_counter()
     for name in names:
         print(f"running {name} ...", file=sys.stderr, flush=True)
-        rows += import_module(f"benchmarks.{name}").rows()
+        rows += import_module(f"benchmarks.speed.{name}").rows()
     minutes = (time.perf_counter() - start) / 60
     if usual:
         rows.append(Row("all of this", 60 * minutes, minutes, "minutes", 15.0))

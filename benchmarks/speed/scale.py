@@ -14,7 +14,7 @@ from time import process_time
 
 import numpy as np
 
-from benchmarks.harness import Row, seconds_together
+from benchmarks.speed.harness import Row, seconds_together
 
 ROWS = int(float(os.environ.get("TRUECAL_BENCH_ROWS", "1e8")))
 FILE = 5_000_000  # rows per file

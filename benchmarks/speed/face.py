@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import truecal as tc
-from benchmarks.harness import Row, seconds, seconds_together
+from benchmarks.speed.harness import Row, seconds, seconds_together
 
 ROWS = 1_000_000
 _FLOOR = """

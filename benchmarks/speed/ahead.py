@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import harness
-from benchmarks.harness import Row, peak_bytes
+from benchmarks.speed import harness
+from benchmarks.speed.harness import Row, peak_bytes
 
 # What numpy is told not to use: nothing; its widest vectors; all of them. Names other machines do not know are ignored.
 SORTS = {"as it is": "", "AVX2": "X86_V4 AVX512_ICL AVX512_SPR", "scalar": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}
@@ -34,7 +34,7 @@ def rows() -> list[Row]:
     for name, off in SORTS.items():
         env = {**os.environ, "NPY_DISABLE_CPU_FEATURES": off, "OPENBLAS_NUM_THREADS": "1"}
         answer = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", "benchmarks.ahead", name], env=env, capture_output=True, text=True
+            [sys.executable, "-W", "ignore", "-m", "benchmarks.speed.ahead", name], env=env, capture_output=True, text=True
         )
         if answer.returncode:
             raise RuntimeError(answer.stderr)
@@ -77,7 +77,7 @@ def equal_width(setting: str) -> list[Row]:
 
 def equal_mass(setting: str) -> list[Row]:
     import truecal as tc
-    from benchmarks.river import peers_of_mass
+    from benchmarks.speed.river import peers_of_mass
 
     c, y = _data(N, np.float64)
     quick = [peer for peer in peers_of_mass(c, y.astype(np.int64)) if peer[2] <= 4]

@@ -3,7 +3,7 @@
 import numpy as np
 
 import truecal as tc
-from benchmarks.harness import Row, peak_extra_bytes, seconds_together
+from benchmarks.speed.harness import Row, peak_extra_bytes, seconds_together
 from truecal.uncertainty import bootstrap, compare
 from truecal.uncertainty.tests import rank_series as rank_series_test
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Row, peak_extra_bytes, seconds_together
+from benchmarks.speed.harness import Row, peak_extra_bytes, seconds_together
 from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.lens import Canonical, TopK
