@@ -1,1 +1,1 @@
-"""The coverage atlas: every statement that truecal makes, tried in worlds whose truth is known (`python -m benchmarks.coverage`)."""
+"""The coverage atlas, `python -m benchmarks.coverage`: how often statements of truecal hold in worlds whose truth is known."""

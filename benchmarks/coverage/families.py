@@ -1,4 +1,4 @@
-"""How often statements about clusters, groups and classes are false: `python -m benchmarks.coverage.families clusters groups classes`.
+"""How often statements about clusters, groups and classes are false: `python -m benchmarks.coverage.families clusters groups`.
 
 clusters : calibrated scores in 200 clusters of 10 with correlated outcomes: tests at 5 %, band and words for confidence at 90 %.
 groups   : 60 calibrated groups: is any flagged at 5 %?
@@ -9,6 +9,8 @@ classes  : calibrated probabilities of 3 and 10 classes: the joint test of the c
 """
 
 import argparse
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, softmax
@@ -23,7 +25,7 @@ SCORES = {  # of all rows, whatever their group
     "confident": lambda n, rng: rng.beta(6, 0.6, n),
     "rare": lambda n, rng: rng.beta(0.4, 12, n),
 }
-TESTS = {
+TESTS: dict[str, Callable[..., Any]] = {
     "rank series": tcu.rank_series_test,
     "Hosmer-Lemeshow": tcu.hosmer_lemeshow,
     "Kuiper": tcu.kuiper,
@@ -54,7 +56,7 @@ def clusters(datasets: int, seed: int) -> None:
             profile = tc.OneClass()(preds)
             for name, test in TESTS.items():
                 rejected[name] += bool(test(profile, resamples=REDRAWS, rng=i).p_value <= 0.05)
-            rejected["measure"] += bool(tc.measure(preds, rng=i).p_value <= 0.05)
+            rejected["measure"] += _rejects(tc.measure(preds, rng=i))
             rejected["band misses"] += not tc.band(profile, level=0.9).contains(GRID, GRID)
             held.extend(_words(preds))
         shares = ", ".join(f"{name} {count / datasets:.3f}" for name, count in rejected.items())
@@ -62,6 +64,10 @@ def clusters(datasets: int, seed: int) -> None:
             f"clusters, {kind}, {datasets} datasets: {shares}; words held {np.mean(held):.3f} of {len(held)}",
             flush=True,
         )
+
+
+def _rejects(estimate: tc.Estimate) -> bool:
+    return estimate.p_value is not None and bool(estimate.p_value <= 0.05)
 
 
 def _words(preds: tc.Predictions) -> list[bool]:
@@ -111,7 +117,7 @@ def with_errors(datasets: int, seed: int) -> None:
         table = tc.subgroups(
             tc.Predictions.from_probs(score, outcome.astype(int), columns={"site": site}), "site", rng=i
         )
-        low = np.array([-1.0 if e is None else float(e.interval.low) for e in table.estimates])
+        low = np.array([-1.0 if e is None or e.interval is None else float(e.interval.low) for e in table.estimates])
         p = power[np.array([int(name) for name in table.names])]
         error = np.sqrt(1 / (2 * p + 1) - 2 / (p + 2) + 1 / 3)
         above += int((low > 0.05).sum())
@@ -131,7 +137,8 @@ def alone(datasets: int, seed: int) -> None:
         rng = np.random.default_rng([seed, i])
         score = rng.random((60, 150))
         profile = tc.Profile.from_arrays(score, (rng.random((60, 150)) < score).astype(int))
-        tables += bool((np.asarray(tc.RankSeries()(profile).interval.low) > 0.05).any())
+        interval = tc.RankSeries()(profile).interval
+        tables += interval is not None and bool((np.asarray(interval.low) > 0.05).any())
     print(f"60 calibrated groups of 150 rows: some interval above 0.05 in {tables} of {datasets} tables", flush=True)
 
 
@@ -143,7 +150,7 @@ def classes(datasets: int, seed: int) -> None:
             probs = softmax(1.5 * rng.normal(size=(n, count)), axis=1)
             labels = (rng.random((n, 1)) > probs.cumsum(axis=1)).sum(axis=1).clip(0, count - 1)
             estimate = tc.measure(tc.Predictions.from_probs(probs, labels), lens=tc.ClassWise(), rng=i)
-            rejected += bool(estimate.p_value <= 0.05)
+            rejected += _rejects(estimate)
         print(f"class-wise, {count} calibrated classes, n = {n}: rejected {rejected} of {datasets}", flush=True)
 
 

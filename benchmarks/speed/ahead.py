@@ -34,7 +34,10 @@ def rows() -> list[Row]:
     for name, off in SORTS.items():
         env = {**os.environ, "NPY_DISABLE_CPU_FEATURES": off, "OPENBLAS_NUM_THREADS": "1"}
         answer = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", "benchmarks.speed.ahead", name], env=env, capture_output=True, text=True
+            [sys.executable, "-W", "ignore", "-m", "benchmarks.speed.ahead", name],
+            env=env,
+            capture_output=True,
+            text=True,
         )
         if answer.returncode:
             raise RuntimeError(answer.stderr)

@@ -20,7 +20,7 @@ NOISE = 1.1  # two runs of the same code differ by up to a tenth
 # What a default call may take beside the same call then.
 FASTER = {"1e+03": 4 / 7, "1e+04": 15 / 33, "1e+05": 35 / 71}
 # A study then had no intervals of binned errors and kept nothing to compare models in pairs by; of a file this small that takes
-# as long as all the numbers. At 50,000 x 1000 it hardly shows (1.01 to 1.09); benchmarks/speed/study.py has the promise at full size.
+# as long as all the numbers. At 50,000 x 1000 it hardly shows (1.01 to 1.09); study.py has the promise at full size.
 SLOWER = {"study of two models, 5000 x 10": 2.4, "study of two models, 50,000 x 1000": 1.2}
 HERE = Path(__file__).parents[2]  # the repository
 

@@ -86,7 +86,6 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
         (lambda: tc.uncertainty.hosmer_lemeshow(tc.Profile.from_arrays(P, Y), bins=10**30), "bins must be at most"),
         (lambda: tc.DirichletCalibration(intercept=None).fit(np.c_[1 - P, P], Y), "intercept must be a number"),
         (lambda: tc.censoring_weights(P, Y, horizon=10**30), "nobody was followed"),
-        (lambda: tc.lab.coverage_atlas(n=np.array([])), "an atlas needs sizes"),
         (lambda: tc.uncertainty.compare(Y, P, P, names=np.full(2, np.nan)), "names must be a list of texts"),
         (lambda: tc.AdaptiveECE(bins=10**30), "bins must be at most"),
         (lambda: tc.net_benefit(tc.Predictions.from_probs(P, Y), np.array(3)), "strictly between 0 and 1"),
@@ -423,7 +422,7 @@ def test_public_methods_look_at_their_arguments():
     kinds = [Lens, Estimator, Distance, Scores, Curve, Display]
     for kind in kinds:
         kinds.extend(kind.__subclasses__())
-    inside = ("truecal.report", "truecal.lab.atlas")  # made there and never handed out
+    inside = ("truecal.report",)  # made there and never handed out
     ours = [kind for kind in kinds if kind.__module__.startswith("truecal.") and not kind.__module__.startswith(inside)]
     loose = []
     for kind in ours:

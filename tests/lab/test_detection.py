@@ -66,6 +66,14 @@ def test_a_wider_level_covers_more():
     assert narrow.width < wide.width
 
 
+def test_coverage_resamples_estimators_without_a_closed_form():
+    world = PAPER_WORLDS["resnet110_c100"]
+    plug_in = coverage(BinnedECE(norm=2), world, n=100, m=10, rng=3)
+    assert (plug_in.m, plug_in.level, plug_in.truth) == (10, 0.9, world.true_error(2))
+    assert 0 < plug_in.width < 0.5
+    assert coverage(BinnedECE(norm=2), world, n=100, m=10, rng=3) == plug_in
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [World(Uniform()), World(Beta(2.0, 0.3)), PAPER_WORLDS["resnet110_c10"]])
 def test_the_test_of_rank_series_keeps_its_level(world):
@@ -129,7 +137,6 @@ def test_a_world_keeps_its_scores_when_its_error_is_scaled():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: coverage(BinnedECE(), World(Uniform())), "offers no interval"),
         (lambda: coverage(RankSeries(), World(Uniform()), level=1.0), "level must lie"),
         (lambda: power(RankSeries(), World(Uniform()), alpha=0.0), "alpha must lie"),
         (lambda: power(RankSeries(), World(Uniform()), alpha=-0.1), "alpha must lie"),

@@ -198,3 +198,11 @@ class TestMapsThatMergeScores:
             Steps((0.5,), (0.1,))
         with pytest.raises(InputError, match="must rise"):
             Steps((0.5, 0.5), (0.1, 0.2, 0.3))
+
+
+def test_drawn_rates_belong_to_the_drawn_scores():
+    world = PAPER_WORLDS["resnet110_c100"].partly_recalibrated(0.02)
+    shown, rates = world.draw_rates(2000, 3, rng=5)
+    scores, _ = world.draw(2000, 3, rng=5)
+    np.testing.assert_array_equal(shown, scores)
+    assert np.sqrt(np.mean((shown - rates) ** 2)) == pytest.approx(0.02, rel=0.1)

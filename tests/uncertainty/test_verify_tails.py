@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, poisson
 
 import truecal as tc
-from truecal.lab.atlas.promises import FEW_OUTPUTS, few_outputs
+from benchmarks.coverage.worlds import FEW_OUTPUTS, few_outputs
 from truecal.uncertainty.verify import promised
 from truecal.uncertainty.verify.tails import Null, terms
 

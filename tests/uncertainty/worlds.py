@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from benchmarks.coverage.worlds import atlas_worlds
 from truecal.lab import PAPER_WORLDS, Discrete, Uniform, World
-from truecal.lab.atlas.worlds import atlas_worlds
 
 CALIBRATED = {
     "uniform": World(Uniform()),

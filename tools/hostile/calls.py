@@ -16,8 +16,8 @@ MODULES = ("lab", "scores", "selective", "uncertainty", "study", "train", "plot"
 # What the library makes and hands out, or that runs for minutes, writes folders or trains networks by design.
 LEFT_OUT = {
     "Estimate", "Predictions", "Profile", "Sample", "Scan", "Convention", "GeneralizedECE.bins_of",
-    "study.make_example", "lab.coverage_atlas", "study.compare_interventions", "study.Study", "study.import_table",
-    "lab.coverage_map", "lab.trials",
+    "study.make_example", "study.compare_interventions", "study.Study", "study.import_table",
+    "lab.coverage", "lab.trials",
     "lab.samples_needed", "lab.Run", "lab.Experiment", "lab.AnyCurve", "RecalibratedClassifier", "train.mixup",
 }  # fmt: skip
 # Methods of an object that is constructed or answered.

@@ -1,7 +1,5 @@
 """The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
 
-from truecal.lab.atlas.atlas import coverage_atlas
-from truecal.lab.atlas.door import AtlasCell
 from truecal.lab.papers.experiment import Experiment
 from truecal.lab.trials.cache import BatchCache
 from truecal.lab.trials.detection import (
@@ -31,7 +29,6 @@ __all__ = [
     "KNN_REGIONS",
     "PAPER_WORLDS",
     "AnyCurve",
-    "AtlasCell",
     "BatchCache",
     "Beta",
     "Blend",
@@ -59,7 +56,6 @@ __all__ = [
     "WorldFit",
     "bias",
     "coverage",
-    "coverage_atlas",
     "dataset_of",
     "fit_world",
     "goodness",

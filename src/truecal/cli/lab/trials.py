@@ -1,13 +1,15 @@
 """`truecal lab`: worlds whose true error is known, and trials in them."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import truecal as tc
-from truecal.cli.answer.output import bundled
-from truecal.cli.estimators import lens_option, make_estimator, make_lens
+from truecal import names
+from truecal.cli.estimators import lens_option, level_option, make_estimator, make_lens
 from truecal.cli.lab.options import (
     Metric,
     Question,
@@ -33,7 +35,7 @@ def lab() -> None:
     truecal lab bias preds.parquet           how biased is each estimator on data like mine?
     truecal lab power --error 0.02           how many rows does it take to find an error of 0.02?
     truecal lab paper roelofs-fig4 --quick   an experiment of a paper, done again
-    truecal lab coverage --peers             how often do intervals hold the truth, ours and others'?
+    truecal lab coverage --n 500             how often does an interval hold the true error?
     """
 
 
@@ -167,80 +169,96 @@ for _parameter in power.params:  # here FILE may be left out
         _parameter.required = False
 
 
-@dataclass(frozen=True)
-class _Atlas:
-    """Doors, sizes and datasets of the coverage atlas, and where it is written."""
-
-    full: bool
-    peers: bool
-    doors: tuple[str, ...]
-    sizes: tuple[int, ...]
-    m: int | None
-    table: str | None
-    page: str | None
-
-
-_atlas = bundled(
-    _Atlas,
-    "wanted",
-    click.option(
-        "--full/--quick",
-        default=False,
-        show_default=True,
-        help="Every door and size, or a few doors and 20 datasets.",
-    ),
-    click.option(
-        "--peers", is_flag=True, help="Intervals of other installed packages as well (few datasets, n <= 1000)."
-    ),
-    click.option("--door", "doors", multiple=True, metavar="NAME", help="Only this door; may be repeated."),
-    click.option("--n", "sizes", type=click.IntRange(2), multiple=True, help="Rows of a dataset; may be repeated."),
-    click.option(
-        "--m",
-        type=click.IntRange(2),
-        help="Datasets per world and n, instead of 200 or 20; slow doors have a share.",
-    ),
-    click.option("--table", metavar="FILE", help="Put the tables between the marks of this document."),
-    click.option("--page", metavar="FILE", help="Write the page: worlds by doors, coloured by coverage."),
-)
-
-
 @lab.command()
-@_atlas
+@click.option(
+    "--estimator",
+    default="rank-series",
+    show_default=True,
+    metavar="NAME",
+    help=f"{', '.join(names.ESTIMATORS)}; or your own as MODULE:NAME.",
+)
+@click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one.")
+@click.option("--norm", metavar="P", help="1 or 2, for estimators that have one.")
+@click.option(
+    "--world",
+    "world_names",
+    multiple=True,
+    metavar="NAME",
+    help="One of the papers' worlds, or your own as MODULE:NAME; may be repeated.  [default: all ten]",
+)
+@click.option(
+    "--n",
+    "sizes",
+    type=click.IntRange(2),
+    multiple=True,
+    default=(1000,),
+    show_default=True,
+    help="Rows of a dataset; may be repeated.",
+)
+@click.option("--m", type=click.IntRange(2), default=200, show_default=True, help="Simulated datasets per world and n.")
+@level_option
 @running_options
 @reply_options
-def coverage(wanted: _Atlas, running: Running, reply: TableReply) -> None:
-    """How often does each statement hold: intervals, tests and promises, in worlds whose truth is known?
+def coverage(
+    estimator: str,
+    bins: int | None,
+    norm: str | None,
+    world_names: tuple[str, ...],
+    sizes: tuple[int, ...],
+    m: int,
+    level: float,
+    running: Running,
+    reply: TableReply,
+) -> None:
+    """How often does an estimator's interval hold the true error?
 
-    Five groups of ten worlds of one score (fitted to real networks, the same recalibrated and nearly so, others, hard ones) and
-    eight of many classes. The text has one line per door and n; --json one row per world. With --cache an interrupted run goes on
-    where it was.
+    One row per world and n: the share of m simulated datasets whose interval at --level holds the true error of the world, and the
+    mean width. Estimators and worlds of your own are read from a module of the current folder or an installed package.
     """
-    from truecal.lab.atlas import atlas, peers, summary
+    from truecal.frame import Frame
 
-    names = [door.name for door in atlas.DOORS]
-    for name in wanted.doors:
-        if name not in names:
-            raise click.UsageError(f"there is no door {name!r}; doors are: {', '.join(names)}")
-    quick = [door for door in atlas.DOORS if door.share == 1]
-    asked = [door for door in atlas.DOORS if door.name in wanted.doors] or (list(atlas.DOORS) if wanted.full else quick)
-    datasets = wanted.m or (200 if wanted.full else 20)
-    n = tuple(sorted(set(wanted.sizes))) or (atlas.SIZES if wanted.full else (100, 1000))
-    cells = atlas.coverage_atlas(n=n, m=datasets, doors=asked, rng=running.seed, run=running.run)
-    if wanted.peers:
-        others, absent = peers.peer_doors()
-        if absent:
-            click.echo(f"truecal: not installed, left out: {', '.join(absent)}", err=True)
-        cells += atlas.coverage_atlas(n=n, m=datasets, doors=others, rng=running.seed) if others else []
-    if wanted.table is not None:
-        given = "--full" if wanted.full else "--quick"
-        parts = [f"--n {size}" for size in wanted.sizes] + [f'--door "{name}"' for name in wanted.doors]
-        summary.write_into(wanted.table, cells, " ".join(["truecal lab coverage", given, f"--m {datasets}", *parts]))
-    if wanted.page is not None:
-        from truecal.report import atlas as page
+    if ":" in estimator:
+        if bins is not None or norm is not None:
+            raise click.UsageError("--bins and --norm are for estimators of truecal; set them in your own")
+        judged = _imported("--estimator", estimator)
+    else:
+        judged = make_estimator(estimator, bins=bins, scheme=None, norm=norm)
+    chosen = {name: _world(name) for name in world_names or tc.lab.PAPER_WORLDS}
+    records = []
+    with running.run.kept() as run:
+        for name, world in chosen.items():
+            for n in sorted(set(sizes)):
+                result = tc.lab.coverage(judged, world, n=n, m=m, level=level, rng=running.seed, run=run)
+                records.append(
+                    {"world": name, "n": n, "m": m, "true_error": result.truth, "coverage": result.rate}
+                    | {"coverage_se": result.standard_error, "width": result.width}
+                )
+    table = Frame.from_records(records)
+    words = f"{estimator}: share of {m} datasets whose {100 * level:g} % interval holds the true error"
+    facts = {"estimator": estimator, "level": level, "m": m}
+    reply.table("lab coverage", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
 
-        page.write_atlas(cells, wanted.page)
-    facts = {"n": list(n), "m": datasets}
-    reply.table("lab coverage", summary.cell_table(cells), facts=facts, text=summary.summary(cells).to_text())
+
+def _world(name: str) -> "tc.lab.World":
+    """The papers' world of a name, or a world of the user's."""
+    if ":" in name:
+        return _imported("--world", name)
+    if name not in tc.lab.PAPER_WORLDS:
+        hint = names.did_you_mean(name, tc.lab.PAPER_WORLDS)
+        raise click.UsageError(f"there is no world {name!r} (see: truecal lab worlds){hint}")
+    return tc.lab.PAPER_WORLDS[name]
+
+
+def _imported(option: str, path: str) -> Any:
+    """The object at MODULE:NAME; a class is called without arguments. Modules of the current folder are found."""
+    module, _, name = path.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        value = getattr(import_module(module), name)
+        return value() if isinstance(value, type) else value
+    except Exception as error:  # the user's code may raise anything
+        raise click.UsageError(f"{option} {path} cannot be used: {type(error).__name__}: {error}") from error
 
 
 def _fit(source: Source, lens: str) -> "tc.lab.WorldFit":

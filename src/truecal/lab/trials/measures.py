@@ -51,6 +51,26 @@ class Bounds:
         return np.stack([np.broadcast_to(part, profile.batch) for part in _parts(estimate)]).astype(np.float64)
 
 
+@dataclass(frozen=True)
+class ResampledBounds:
+    """Value, low and high end of the interval by resampling, one dataset of the batch after the other."""
+
+    estimator: Estimator
+    level: float
+
+    @property
+    def name(self) -> str:
+        return f"the resampled interval of {self.estimator!r}"
+
+    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
+        limits = np.empty((2, profile.batch))
+        for i, child in enumerate(np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key).spawn(profile.batch)):
+            dataset = profile.take([i])
+            interval = self.estimator.interval(dataset, level=self.level, rng=np.random.default_rng(child))
+            limits[:, i] = np.ravel(interval.low)[0], np.ravel(interval.high)[0]
+        return np.stack([self.estimator.values(profile), *limits])
+
+
 def has_interval(estimator: Estimator) -> bool:
     """Whether the estimator has an interval by formula, which simulations can afford."""
     few = tc.Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)

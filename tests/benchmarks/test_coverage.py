@@ -1,29 +1,29 @@
-"""The coverage atlas: its cells, its cache, its command and page; and, reduced, that no door falls below what it states."""
+"""The coverage atlas: its cells, cache, tables, page and command; and, reduced, that every door reaches what it states."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.stats import binomtest
 
-from truecal.cli.main import main
-from truecal.errors import FileError, InputError
-from truecal.lab import PAPER_WORLDS, Run, Uniform, World, coverage_atlas
-from truecal.lab.atlas import atlas, peers
-from truecal.lab.atlas.atlas import DOORS
-from truecal.lab.atlas.door import AtlasCell, Door, Trials
-from truecal.lab.atlas.peers import Peer, PeerEnds, peer_doors
-from truecal.lab.atlas.summary import cell_table, lines, markdown, summary, write_into
-from truecal.lab.atlas.worlds import ClassWorld, Decades, atlas_worlds, class_worlds
-from truecal.profile import Profile
-from truecal.report.atlas import atlas_page
+from benchmarks.coverage import atlas, peers
+from benchmarks.coverage.__main__ import main
+from benchmarks.coverage.atlas import AtlasCell, coverage_atlas
+from benchmarks.coverage.doors import DOORS, Door, Trials
+from benchmarks.coverage.peers import Peer, peer_doors, peer_limits
+from benchmarks.coverage.tables import END, START, atlas_page, cell_table, lines, markdown, summary, write_into
+from benchmarks.coverage.worlds import ClassWorld, Decades, atlas_worlds, class_worlds
+from truecal import FileError, InputError, Profile
+from truecal.lab import PAPER_WORLDS, Run, Uniform, World
 
 MINE = {"calibrated": {"uniform": World(Uniform())}}
 FAST = DOORS[:2]
 
 
-def fallen(cells, chance=0.001):
-    """Cells whose door states more than it keeps there, beyond what so few datasets explain (a binomial test at `chance`)."""
+def shortfalls(cells, chance=0.001):
+    """Cells that miss what their door states, by a one-sided binomial test at `chance`."""
     least = {door.name: door.least for door in DOORS}
     sides = {"interval": "less", "test": "greater", "promise": "greater"}
 
@@ -35,11 +35,11 @@ def fallen(cells, chance=0.001):
 
 
 def _always(world, n, m, rng):
-    return Trials.of_intervals(np.zeros(m), np.ones(m), 0.3)
+    return Trials.of_limits(np.zeros(m), np.ones(m), 0.3)
 
 
 def _never(world, n, m, rng):
-    return Trials.of_intervals(np.full(m, 0.8), np.ones(m), 0.3)
+    return Trials.of_limits(np.full(m, 0.8), np.ones(m), 0.3)
 
 
 def _alarm(world, n, m, rng):
@@ -58,7 +58,7 @@ JUDGED = [
 ]
 
 
-def test_cells_say_how_statements_failed():
+def test_cell_rates_count_misses_on_both_sides():
     sure, wrong, alarm = coverage_atlas(n=[50], m=8, doors=JUDGED, worlds=MINE)
     assert (sure.rate, sure.length, sure.m, sure.truth) == (1.0, 1.0, 8, 0.3)
     assert (wrong.rate, wrong.above, wrong.below, wrong.m) == (0.0, 1.0, 0.0, 4)
@@ -66,12 +66,12 @@ def test_cells_say_how_statements_failed():
     assert sure.standard_error > 0
 
 
-def test_sizes_a_door_cannot_judge_are_left_out():
+def test_sizes_outside_a_doors_range_are_skipped():
     small = Door("small", "interval", 0.9, _always, most_rows=60, least_rows=40)
     assert [cell.n for cell in coverage_atlas(n=[30, 50, 90], m=2, doors=[small], worlds=MINE)] == [50]
 
 
-def test_there_are_thirty_worlds_and_more_of_the_stated_errors():
+def test_worlds_have_their_true_errors():
     groups = atlas_worlds()
     assert sum(len(worlds) for worlds in groups.values()) == 50
     assert all(world.true_error() < 1e-8 for world in groups["papers, recalibrated"].values())
@@ -79,14 +79,14 @@ def test_there_are_thirty_worlds_and_more_of_the_stated_errors():
     assert sum(len(worlds) for worlds in class_worlds().values()) == 8
 
 
-def test_scores_over_six_decades_have_the_mean_they_should():
+def test_decades_expectation_matches_closed_form():
     assert Decades(6).expectation(lambda c, rest: rest) == pytest.approx((1 - 1e-6) / (6 * np.log(10)), rel=1e-9)
     c, rest = Decades(6).from_uniforms(np.array([[0.0, 0.5]]))
     np.testing.assert_allclose(rest, [1, 1e-3])
     assert (c + rest == 1).all()
 
 
-def test_class_worlds_draw_labels_from_their_rates():
+def test_class_world_labels_follow_rates():
     outputs, labels, rates = ClassWorld(4, exponent=0.5).draw(20_000, np.random.default_rng(0))
     np.testing.assert_allclose(outputs.sum(axis=1), 1)
     counts = np.bincount(labels, minlength=4) / 20_000
@@ -95,25 +95,17 @@ def test_class_worlds_draw_labels_from_their_rates():
         ClassWorld(1)
 
 
-def test_rates_of_a_world_are_those_its_outcomes_have():
-    world = PAPER_WORLDS["resnet110_c100"].partly_recalibrated(0.02)
-    shown, rates = world.draw_rates(2000, 3, rng=5)
-    scores, _ = world.draw(2000, 3, rng=5)
-    np.testing.assert_array_equal(shown, scores)
-    assert np.sqrt(np.mean((shown - rates) ** 2)) == pytest.approx(0.02, rel=0.1)
-
-
-def test_cells_do_not_depend_on_each_other_on_workers_or_on_a_cache(tmp_path, monkeypatch):
+def test_cells_are_the_same_alone_in_processes_and_from_cache(tmp_path, monkeypatch):
     whole = coverage_atlas(n=[60], m=3, doors=FAST)
     assert len(whole) == 100
     assert coverage_atlas(n=[60], m=3, doors=FAST, run=Run(workers=2)) == whole
     kept = Run(cache=tmp_path / "cells")
     assert coverage_atlas(n=[60], m=3, doors=FAST[:1], run=kept) == whole[:50]
 
-    def refuse(place):
-        raise AssertionError(f"{place} was in the cache")
+    def refuse(worlds, job):
+        raise AssertionError(f"{job} was in the cache")
 
-    monkeypatch.setattr(atlas, "try_known", refuse)
+    monkeypatch.setattr(atlas, "judge_cell", refuse)
     steps = []
     again = coverage_atlas(n=[60], m=3, doors=FAST[:1], run=Run(cache=tmp_path / "cells", progress=steps.append))
     assert again == whole[:50]
@@ -130,14 +122,15 @@ def test_cells_do_not_depend_on_each_other_on_workers_or_on_a_cache(tmp_path, mo
         {"doors": []},
         {"worlds": MINE, "run": Run(workers=2)},
         {"worlds": MINE, "run": Run(cache="x")},
+        {"doors": JUDGED, "run": Run(cache="x")},
     ],
 )
-def test_bad_input_is_refused(wrong):
+def test_atlas_refuses_bad_input(wrong):
     with pytest.raises(InputError):
         coverage_atlas(**wrong)
 
 
-def test_tables_have_the_mean_the_worst_world_and_the_counts(tmp_path):
+def test_tables_show_mean_worst_world_and_datasets(tmp_path):
     cells = coverage_atlas(n=[50, 60], m=4, doors=[JUDGED[0], JUDGED[2]], worlds=MINE)
     assert [(line.door, line.n, line.worst) for line in lines(cells)] == [
         ("always", 50, 1.0),
@@ -150,8 +143,8 @@ def test_tables_have_the_mean_the_worst_world_and_the_counts(tmp_path):
     assert "| alarm | 0.50 (0.50 calibrated) [4] | 0.50 (0.50 calibrated) [4] |" in text
     assert len(summary(cells)) == len(cell_table(cells)) == 4
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- atlas: written by truecal lab coverage -->\nold\n<!-- end of atlas -->\nafter\n")
-    write_into(page, cells, "truecal lab coverage")
+    page.write_text(f"before\n{START}\nold\n{END}\nafter\n")
+    write_into(page, cells, "python -m benchmarks.coverage")
     written = page.read_text()
     assert written.startswith("before\n")
     assert written.endswith("\nafter\n")
@@ -162,7 +155,7 @@ def test_tables_have_the_mean_the_worst_world_and_the_counts(tmp_path):
         write_into(page, cells, "truecal")
 
 
-def test_the_worst_is_a_world_where_it_has_datasets_enough_and_else_a_group():
+def test_worst_is_a_group_where_worlds_have_few_datasets():
     def cell(group, world, rate, m):
         return AtlasCell("d", "interval", 0.9, group, world, 50, m, 0.1, rate, 0.0, 1 - rate, 0.2)
 
@@ -174,15 +167,15 @@ def test_the_worst_is_a_world_where_it_has_datasets_enough_and_else_a_group():
     assert "(0.50 x)" in markdown([cell("a", "x", 0.5, 30)])
 
 
-def test_debiased_errors_are_held_to_the_bins_at_hand():
+def test_debiased_truth_uses_the_bins_of_the_dataset():
     """On a staircase whose jumps are the edges of equal-mass bins, edges that moved lie on both sides of a jump."""
     (door,) = (door for door in DOORS if door.name == "debiased, 15 bins")
     (cell,) = coverage_atlas(n=[3000], m=60, doors=[door], worlds={"hard": {"x": atlas_worlds()["hard"]["staircase"]}})
     assert 0.02 < cell.truth < 0.0539  # the error of bins that end at the jumps
-    assert not fallen([cell])
+    assert not shortfalls([cell])
 
 
-def test_the_page_colours_what_falls_short():
+def test_page_colours_shortfalls_and_loads_nothing():
     cells = coverage_atlas(n=[50], m=40, doors=JUDGED[:3], worlds=MINE)
     html = atlas_page(cells)
     assert html.count('<td class="bad"') == 2
@@ -191,9 +184,9 @@ def test_the_page_colours_what_falls_short():
     assert "<script" not in html
 
 
-def test_fallen_doors_are_found():
+def test_shortfalls_are_detected():
     cells = coverage_atlas(n=[50], m=40, doors=JUDGED[:3], worlds=MINE)
-    assert [cell.door for cell in fallen(cells)] == ["never", "alarm"]
+    assert [cell.door for cell in shortfalls(cells)] == ["never", "alarm"]
 
 
 # ------------------------------------------------------------------------------------------------ the doors themselves
@@ -206,7 +199,7 @@ _SMALLER = {atlas_worlds: _REDUCED, class_worlds: _CLASSES}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("door", [door for door in DOORS if door.name != "sweep"], ids=lambda door: door.name)
-def test_no_door_falls_below_what_it_states(door):
+def test_door_reaches_what_it_states(door):
     """20 datasets and more of 300 or 1000 rows in each of two or three worlds, together: a binomial test at 0.1 %."""
     worlds = _SMALLER.get(door.worlds)
     cells = coverage_atlas(
@@ -215,22 +208,21 @@ def test_no_door_falls_below_what_it_states(door):
     m = sum(cell.m for cell in cells)
     rate = sum(cell.rate * cell.m for cell in cells) / m
     both = AtlasCell(door.name, door.kind, door.stated, "all", "all", 0, m, 0.0, rate, 0.0, 0.0, 0.0)
-    assert not fallen([both]), f"{rate:.3f} of {m}"
+    assert not shortfalls([both]), f"{rate:.3f} of {m}"
 
 
 # ------------------------------------------------------------------------------------------------ peers
 
 
-def test_peers_are_seeded_and_leave_the_global_state_alone():
+def test_peers_are_seeded_and_restore_the_global_state():
     def random_interval(c, y, level):
         low = np.random.random()  # noqa: NPY002
         return low, low + level
 
     profile = Profile.from_arrays(*PAPER_WORLDS["resnet110_c10"].draw(30, 3))
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    ends = PeerEnds(random_interval)
-    low, high = ends(profile, 0.9)
-    np.testing.assert_array_equal(low, ends(profile, 0.9)[0])
+    low, high = peer_limits(random_interval, profile, 0.9)
+    np.testing.assert_array_equal(low, peer_limits(random_interval, profile, 0.9)[0])
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
     assert len(set(low)) == 3
     np.testing.assert_allclose(high - low, 0.9)
@@ -247,62 +239,66 @@ def test_absent_peers_are_named():
 
 
 @pytest.mark.parametrize("peer", peers.PEERS, ids=lambda peer: peer.name)
-def test_an_installed_peer_gives_an_interval(peer):
+def test_installed_peer_gives_an_interval(peer):
     pytest.importorskip(peer.module)
     profile = Profile.from_arrays(*PAPER_WORLDS["resnet110_c100"].draw(100, 1))
-    low, high = PeerEnds(peer.interval)(profile, 0.9)
+    low, high = peer_limits(peer.interval, profile, 0.9)
     assert low.shape == (1,)
     assert low[0] < high[0]
 
 
 # ------------------------------------------------------------------------------------------------ the command
 
-TINY = ("lab", "coverage", "--door", "default", "--n", 50, "--m", 2, "--workers", 1)
+TINY = ("--door", "default", "--n", 50, "--m", 2, "--workers", 1)
 
 
-@pytest.fixture
-def truecal(capsys):
-    def run(*arguments):
-        code = main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+def run(*arguments):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    return result.exit_code, result.stdout, result.stderr
 
 
-def test_the_command_prints_a_line_per_door_and_n_and_writes_table_and_page(truecal, tmp_path):
+def test_command_prints_lines_and_writes_table_and_page(tmp_path):
     document, page = tmp_path / "coverage.md", tmp_path / "atlas.html"
-    document.write_text("<!-- atlas: written by truecal lab coverage -->\n<!-- end of atlas -->\n")
-    code, out, err = truecal(*TINY, "--table", document, "--page", page)
+    document.write_text(f"{START}\n{END}\n")
+    code, out, err = run(*TINY, "--table", document, "--page", page)
     assert (code, err) == (0, "")
     assert out.splitlines()[0].split()[:4] == ["door", "kind", "stated", "n"]
     assert len(out.splitlines()) == 2
-    assert 'truecal lab coverage --quick --m 2 --n 50 --door "default"`' in document.read_text()
+    assert 'python -m benchmarks.coverage --quick --m 2 --n 50 --door "default"`' in document.read_text()
     assert page.read_text().count("<tr>") == 51
 
 
-def test_the_command_writes_json_with_a_row_per_world(truecal, tmp_path):
+def test_command_writes_json_with_a_row_per_world(tmp_path):
     path = tmp_path / "atlas.json"
-    code, out, _ = truecal(*TINY, "--json", "--out", path)
+    code, out, _ = run(*TINY, "--json", "--out", path)
     content = json.loads(path.read_text())
     assert (code, out) == (0, "")
     assert (content["n"], content["m"], len(content["rows"])) == ([50], 2, 50)
     assert {"door", "world", "rate", "rate_se", "length"} <= set(content["rows"][0])
 
 
-def test_the_command_says_which_peers_are_absent(truecal, monkeypatch):
+def test_command_names_absent_peers(monkeypatch):
     gone = Peer("nobody", "no_such_module", "another", 2, lambda c, y, level: (0.0, 1.0), 5)
     monkeypatch.setattr(peers.peer_doors, "__defaults__", ((gone,),))
-    code, _, err = truecal(*TINY, "--peers")
+    code, _, err = run(*TINY, "--peers")
     assert code == 0
-    assert err == "truecal: not installed, left out: nobody\n"
+    assert err == "not installed, left out: nobody\n"
 
 
-def test_help_and_bad_options(truecal):
-    code, out, _ = truecal("lab", "coverage", "--help")
+def test_command_help_and_bad_options(tmp_path):
+    code, out, _ = run("--help")
     assert code == 0
     assert "--peers" in out
     for wrong in (("--n", 1), ("--door", "x"), ("--m", 0), ("--workers", 0), ("--seed", -1), ("--what",)):
-        code, out, err = truecal("lab", "coverage", *wrong)
+        code, out, err = run(*wrong)
         assert (code, out) == (2, "")
-        assert err.startswith("truecal: ")
+        assert "Error: " in err
+    code, _, err = run(*TINY, "--table", tmp_path / "absent.md")
+    assert code == 2
+    assert "absent.md" in err
+
+
+def test_documentation_has_the_marks():
+    text = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text(encoding="utf-8")
+    assert START in text
+    assert END in text

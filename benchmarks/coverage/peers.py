@@ -1,8 +1,7 @@
-"""Intervals of other packages, judged like ours by `truecal lab coverage --peers`; each is imported only when used.
+"""Intervals of other packages as doors, for `python -m benchmarks.coverage --peers`; each package is imported only when used.
 
-What each is held to is the true error its estimate is of: the mean absolute one (l1) for calzone and relplot, the
-root-mean-square one (l2) for uncertainty-calibration. Each is called the way its own documentation calls it, and drops out
-where its package is not installed.
+The truth is the error that the package estimates: mean absolute (l1) for calzone and relplot, root mean square (l2) for
+uncertainty-calibration. Each is called the way its documentation calls it, and left out where it is not installed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 import truecal as tc
-from truecal.lab.atlas.door import LEVEL, Door, Trials, interval_door
-from truecal.lab.atlas.one_score import profiles
-from truecal.lab.worlds.quadrature import Array
-from truecal.lab.worlds.world import World
+from benchmarks.coverage.doors import LEVEL, Door, Trials, draw_profiles
+from benchmarks.coverage.worlds import Array
+from truecal.lab import World
 
-Ends = tuple[Array, Array]
 MOST_ROWS = 1000  # they resample row by row, in Python: larger datasets take seconds each
 Interval = Callable[[Array, npt.NDArray[np.int64], float], tuple[float, float]]
 
@@ -51,31 +48,26 @@ class _UncertaintyCalibration:
     so that 0.1 gives the range of its 100 resamples and only 10 gives what is stated: both are judged.
     """
 
-    whole: float  # 1 or 100: what alpha is a part of
+    unit: float  # alpha is given as this times 1 - level: 1 (a share) or 100 (percent)
 
     def __call__(self, c: Array, y: npt.NDArray[np.int64], level: float) -> tuple[float, float]:
         interval_of = import_module("calibration").get_calibration_error_uncertainties
-        low, _, high = interval_of(c, y, p=2, alpha=self.whole * (1 - level))
+        low, _, high = interval_of(c, y, p=2, alpha=self.unit * (1 - level))
         return float(low), float(high)
 
 
-@dataclass(frozen=True)
-class PeerEnds:
-    """One dataset after the other, each under a seed of its own."""
-
-    interval: Interval
-
-    def __call__(self, profile: tc.Profile, level: float) -> Ends:
-        ends = np.empty((2, profile.batch))
-        for i in range(profile.batch):
-            with _seeded(i):
-                ends[:, i] = self.interval(profile.scores[i], profile.outcomes[i].astype(np.int64), level)
-        return ends[0], ends[1]
+def peer_limits(interval: Interval, profile: tc.Profile, level: float) -> tuple[Array, Array]:
+    """Limits of a peer's intervals, one dataset of the batch after the other, each with its own seed."""
+    limits = np.empty((2, profile.batch))
+    for i in range(profile.batch):
+        with _seeded(i):
+            limits[:, i] = interval(profile.scores[i], profile.outcomes[i].astype(np.int64), level)
+    return limits[0], limits[1]
 
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Peers draw from numpy's global state: set it, and give it back; their warnings say nothing about coverage."""
+    """Seed numpy's global state, from which peers draw, and restore it; their warnings are ignored."""
     before = np.random.get_state()  # noqa: NPY002
     np.random.seed(seed)  # noqa: NPY002
     try:
@@ -95,7 +87,7 @@ class Peer:
     name: str
     norm: float
     interval: Interval
-    datasets: int  # per world and n
+    datasets: int  # at most, per world and n
 
 
 _UC = "uncertainty-calibration, "
@@ -107,10 +99,10 @@ PEERS: tuple[Peer, ...] = (
 )
 
 
-def _held(peer: Peer, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
-    ends = [PeerEnds(peer.interval)(profile, LEVEL) for profile in profiles(world, n, min(m, peer.datasets), rng)]
-    low, high = (np.concatenate([end[i] for end in ends]) for i in (0, 1))
-    return Trials.of_intervals(low, high, world.true_error(peer.norm))
+def _judge(peer: Peer, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
+    profiles = draw_profiles(world, n, min(m, peer.datasets), rng)
+    low, high = np.concatenate([peer_limits(peer.interval, profile, LEVEL) for profile in profiles], axis=1)
+    return Trials.of_limits(low, high, world.true_error(peer.norm))
 
 
 def peer_doors(peers: Sequence[Peer] = PEERS) -> tuple[list[Door], list[str]]:
@@ -121,5 +113,5 @@ def peer_doors(peers: Sequence[Peer] = PEERS) -> tuple[list[Door], list[str]]:
     ([], ['nobody'])
     """
     installed = [peer for peer in peers if find_spec(peer.module) is not None]
-    doors = [interval_door(peer.name, partial(_held, peer), most_rows=MOST_ROWS) for peer in installed]
+    doors = [Door(p.name, "interval", LEVEL, partial(_judge, p), most_rows=MOST_ROWS) for p in installed]
     return doors, list(dict.fromkeys(peer.package for peer in peers if peer not in installed))

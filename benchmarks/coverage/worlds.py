@@ -1,6 +1,6 @@
-"""The worlds of the atlas: of one score in five groups, and of many classes in two."""
+"""The worlds of the atlas: one score in five groups, many classes in two, and a few distinct outputs in one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -8,12 +8,10 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from truecal.errors import InputError
-from truecal.lab.worlds.curves import GLM, Power
-from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
-from truecal.lab.worlds.quadrature import Array, Integrand
-from truecal.lab.worlds.score_distributions import Beta, Discrete, Mixture, Scores, Uniform
-from truecal.lab.worlds.world import World
+import truecal as tc
+from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Mixture, Power, Scores, Uniform, World
+
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Decades(Scores):
         rest = 10.0 ** (-self.decades * u[0])
         return 1.0 - rest, rest
 
-    def expectation(self, integrand: Integrand) -> float:
+    def expectation(self, integrand: Callable[[Array, Array], Array]) -> float:
         nodes, weights = np.polynomial.legendre.leggauss(400)
         rest = 10.0 ** (-self.decades * (nodes + 1) / 2)
         return float(np.dot(integrand(1.0 - rest, rest), weights) / 2)
@@ -68,8 +66,6 @@ HARD_WORLDS: Mapping[str, World] = MappingProxyType(
     }
 )
 
-GROUPS = ("papers", "papers, recalibrated", "papers, nearly calibrated", "others", "hard")
-
 
 @cache
 def atlas_worlds() -> dict[str, dict[str, World]]:
@@ -96,7 +92,7 @@ class ClassWorld:
 
     def __post_init__(self) -> None:
         if self.classes < 2 or self.exponent <= 0 or self.spread <= 0:
-            raise InputError(f"a ClassWorld needs 2 classes or more, exponent > 0 and spread > 0, not {self!r}")
+            raise tc.InputError(f"a ClassWorld needs 2 classes or more, exponent > 0 and spread > 0, not {self!r}")
 
     def draw(self, n: int, rng: np.random.Generator) -> "tuple[Array, npt.NDArray[np.int64], Array]":
         """Outputs (n, K), labels (n,) and the true rates (n, K)."""
@@ -118,3 +114,41 @@ def class_worlds() -> dict[str, dict[str, ClassWorld]]:
         "classes, calibrated": {f"{k} classes": ClassWorld(k) for k in numbers},
         "classes, tempered": {f"{k} classes": ClassWorld(k, exponent=0.5) for k in numbers},
     }
+
+
+@dataclass(frozen=True)
+class FewOutputs:
+    """Outputs with their shares of the rows, and how far their true rates are off."""
+
+    outputs: tuple[float, ...]
+    shares: tuple[float, ...]
+    off: tuple[float, ...]
+    misses: tuple[float, ...] | None = None  # rows expected to be off besides, whatever the size of the dataset
+
+    def at(self, n: int) -> tuple[Array, Array, Array]:
+        """Outputs, shares and true rates for datasets of n rows."""
+        s, shares, rates = np.array(self.outputs), np.array(self.shares), np.add(self.outputs, self.off)
+        if self.misses is not None:
+            rates = rates + np.array(self.misses) / (n * shares)
+        return s, shares, rates
+
+
+_RARE = ((0.2, 0.4, 0.6, 0.8, 0.95), (0.3, 0.25, 0.25, 0.1995, 0.0005))
+_FIVE, _EVEN = (0.1, 0.3, 0.5, 0.7, 0.9), (0.2,) * 5
+FEW_OUTPUTS: Mapping[str, FewOutputs] = MappingProxyType(
+    {
+        "spread": FewOutputs(_FIVE, _EVEN, (0.05, -0.05, 0.05, -0.05, 0.05)),
+        "spread, one off": FewOutputs(_FIVE, (0.4, 0.3, 0.15, 0.1, 0.05), (0.0, 0.0, 0.0, 0.0, -0.2)),
+        "confident": FewOutputs((0.5, 0.9, 0.99, 0.999, 0.9999), _EVEN, (-0.02,) * 5),
+        "confident, last off": FewOutputs((0.5, 0.9, 0.99, 0.999, 0.9999), _EVEN, (0.0, 0.0, 0.0, 0.0, -0.01)),
+        "rare output, off by 0.5": FewOutputs(*_RARE, (0.0, 0.0, 0.0, 0.0, -0.5)),
+        "rare output, off by 0.9": FewOutputs(*_RARE, (0.0, 0.0, 0.0, 0.0, -0.9)),
+        "all outputs 1, 1.5 misses": FewOutputs((1.0,), (1.0,), (0.0,), (-1.5,)),
+        "hard 0 and 1, one miss": FewOutputs((0.0, 1.0), (0.5, 0.5), (0.0, 0.0), (0.5, -0.5)),
+    }
+)
+
+
+def few_outputs() -> dict[str, dict[str, FewOutputs]]:
+    """Worlds of one to five outputs: spread, near 1, rare, and certain ones."""
+    return {"few outputs": dict(FEW_OUTPUTS)}

@@ -1,1 +1,0 @@
-"""The coverage atlas: every statement that truecal makes, tried in worlds whose truth is known."""
