@@ -9,6 +9,7 @@ import click
 
 import truecal as tc
 from truecal import names
+from truecal.cli.answer.output import bundled
 from truecal.cli.estimators import lens_option, level_option, make_estimator, make_lens
 from truecal.cli.lab.options import (
     Metric,
@@ -169,16 +170,23 @@ for _parameter in power.params:  # here FILE may be left out
         _parameter.required = False
 
 
-@lab.command()
-@click.option(
-    "--estimator",
-    default="rank-series",
-    show_default=True,
-    metavar="NAME",
-    help=f"{', '.join(names.ESTIMATORS)}; or your own as MODULE:NAME.",
+_any_estimator = bundled(
+    Metric,
+    "metric",
+    click.option(
+        "--estimator",
+        default="rank-series",
+        show_default=True,
+        metavar="NAME",
+        help=f"{', '.join(names.ESTIMATORS)}; or your own as MODULE:NAME.",
+    ),
+    click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one."),
+    click.option("--norm", metavar="P", help="1 or 2, for estimators that have one."),
 )
-@click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one.")
-@click.option("--norm", metavar="P", help="1 or 2, for estimators that have one.")
+
+
+@lab.command()
+@_any_estimator
 @click.option(
     "--world",
     "world_names",
@@ -200,9 +208,7 @@ for _parameter in power.params:  # here FILE may be left out
 @running_options
 @reply_options
 def coverage(
-    estimator: str,
-    bins: int | None,
-    norm: str | None,
+    metric: Metric,
     world_names: tuple[str, ...],
     sizes: tuple[int, ...],
     m: int,
@@ -217,26 +223,30 @@ def coverage(
     """
     from truecal.frame import Frame
 
-    if ":" in estimator:
-        if bins is not None or norm is not None:
-            raise click.UsageError("--bins and --norm are for estimators of truecal; set them in your own")
-        judged = _imported("--estimator", estimator)
-    else:
-        judged = make_estimator(estimator, bins=bins, scheme=None, norm=norm)
+    estimator = _estimator(metric)
     chosen = {name: _world(name) for name in world_names or tc.lab.PAPER_WORLDS}
     records = []
     with running.run.kept() as run:
         for name, world in chosen.items():
             for n in sorted(set(sizes)):
-                result = tc.lab.coverage(judged, world, n=n, m=m, level=level, rng=running.seed, run=run)
+                result = tc.lab.coverage(estimator, world, n=n, m=m, level=level, rng=running.seed, run=run)
                 records.append(
                     {"world": name, "n": n, "m": m, "true_error": result.truth, "coverage": result.rate}
                     | {"coverage_se": result.standard_error, "width": result.width}
                 )
     table = Frame.from_records(records)
-    words = f"{estimator}: share of {m} datasets whose {100 * level:g} % interval holds the true error"
-    facts = {"estimator": estimator, "level": level, "m": m}
+    words = f"{metric.estimator}: share of {m} datasets whose {100 * level:g} % interval holds the true error"
+    facts = {"estimator": metric.estimator, "level": level, "m": m}
     reply.table("lab coverage", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
+
+
+def _estimator(metric: Metric) -> "Estimator":
+    """The estimator of a name, or one of the user's."""
+    if ":" not in metric.estimator:
+        return make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm=metric.norm)
+    if metric.bins is not None or metric.norm is not None:
+        raise click.UsageError("--bins and --norm are for estimators of truecal; set them in your own")
+    return _imported("--estimator", metric.estimator)
 
 
 def _world(name: str) -> "tc.lab.World":
