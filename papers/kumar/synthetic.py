@@ -12,17 +12,10 @@ from typing import Literal
 import numpy as np
 
 import truecal as tc
+from papers.drawing import Figure, Line, lines, panels
+from papers.experiment import Array, Experiment, Field, Setting, tidy
 from truecal.estimate import Estimator
-from truecal.frame import Frame
-from truecal.lab.papers.drawing import Figure, Line, lines, panels
-from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.trials.batches import Cell
-from truecal.lab.trials.trials import Field, tidy
-from truecal.lab.worlds.curves import GLM
-from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
-from truecal.lab.worlds.quadrature import Array
-from truecal.lab.worlds.score_distributions import Uniform
-from truecal.lab.worlds.world import World
+from truecal.lab import GLM, PAPER_WORLDS, Cell, Frame, Uniform, World
 from truecal.recalibrate import Recalibrator
 
 Kind = Literal["histogram binning", "scaling-binning", "scaling"]

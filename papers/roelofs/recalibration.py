@@ -1,23 +1,29 @@
-"""Roelofs et al., Figure 2 and Tables 4 to 7: which recalibration does a metric prefer? On real networks, given with --data.
+"""Roelofs et al., Figure 2 and Tables 4 to 7: which recalibration does a metric prefer?
 
-What reproduces the printed digits of resnet110_c10: temperature by maximum likelihood on the validation logits; isotonic regression
-for each class, renormalised; histogram binning of the top label in 15 bins of equal width; ties split by position in the sweep.
+On real networks, given with --data. What reproduces the printed digits of resnet110_c10: temperature by maximum likelihood on the
+validation logits; isotonic regression for each class, renormalised; histogram binning of the top label in 15 bins of equal width;
+ties split by position in the sweep.
+
+And with the truth known, in worlds: a validation set is drawn from a world, three recalibrations are fitted to it, and every metric
+judges their outputs on a test set. The true error of each fitted map is computed from the world, so that the pick is known to be
+right or wrong.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 import truecal as tc
-from truecal.errors import InputError
+from papers.drawing import Figure
+from papers.experiment import Array, Experiment, Field, Network, Outputs, Setting, tidy
 from truecal.estimate import Estimator
-from truecal.lab.papers.data import Network, Outputs
-from truecal.lab.papers.drawing import Figure
-from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.trials.trials import Field, tidy
-from truecal.types import Indices
+from truecal.lab import PAPER_WORLDS, Cell, World
+from truecal.recalibrate import Recalibrator
 
+Indices = npt.NDArray[np.intp]
 METHODS = ("histogram", "temperature", "isotonic")
 # Tables 4 to 7: equal-width ECE (15 bins, l1) and equal-mass sweep (l1), in percent.
 PRINTED: Mapping[str, Mapping[str, tuple[float, float]]] = MappingProxyType(
@@ -108,7 +114,7 @@ def _percent(preds: tc.Predictions, estimator: Estimator) -> float:
 
 def _networks(setting: Setting, name: str) -> Mapping[str, Network]:
     if not setting.data:
-        raise InputError(
+        raise tc.InputError(
             f"{name} is about real networks: give each with --data NAME=FILE (.npz with val_ and test_ splits)"
         )
     return setting.data
@@ -173,3 +179,90 @@ def figure_2(setting: Setting) -> Experiment:
         axes.set_ylabel("share in which EW and the sweep prefer different recalibrations")
 
     return Experiment("roelofs-fig2", "which recalibration a metric prefers", table, draw)
+
+
+WORLD_SIZES = (1500, 15_000)  # rows, a third of them to recalibrate: a tenth of the CIFAR splits, and all of them
+WORLD_METHODS = ("histogram", "scaling", "isotonic")
+_GRID = 20_000  # evenly spaced quantiles of the raw scores on which the truth of a map is computed
+
+
+def world_metrics() -> dict[str, Estimator]:
+    """What could choose a recalibration; all in norm 1."""
+    return {
+        "EW": tc.BinnedECE(bins=15, norm=1),
+        "EMsweep": tc.SweepECE(norm=1, ties="split"),
+        "debiased": tc.DebiasedECE(bins=15, norm=1),
+        "RankSeries": tc.RankSeries(norm=1),
+    }
+
+
+def _recalibrator(method: str) -> Recalibrator:
+    if method == "histogram":
+        return tc.HistogramBinning(bins=15, scheme="width", input="probs")
+    return (
+        tc.BetaCalibration(parameters=2, input="probs", clip=1e-7)
+        if method == "scaling"
+        else tc.IsotonicCalibration(input="probs")
+    )
+
+
+@dataclass(frozen=True)
+class Choices:
+    """For every dataset: the true l1 error of each fitted map, then each metric's estimate for each map."""
+
+    world: World
+
+    @property
+    def name(self) -> str:
+        return "the recalibration each metric prefers"
+
+    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
+        rng = np.random.default_rng(seed)
+        columns = [self._one(c, y, rng) for c, y in zip(profile.scores, profile.outcomes, strict=True)]
+        return np.stack(columns, axis=1)
+
+    def _one(self, c: Array, y: Array, rng: np.random.Generator) -> Array:
+        order = rng.permutation(c.size)
+        fit, judge = order[: c.size // 3], order[c.size // 3 :]
+        raw, rest = self.world.scores.from_uniforms(((np.arange(_GRID) + 0.5) / _GRID)[None, :])
+        truth = self.world.curve.at(raw, rest)  # type: ignore[union-attr]
+        errors, estimates = [], []
+        for method in WORLD_METHODS:
+            map_ = _recalibrator(method).fit(c[fit], y[fit].astype(np.int64))
+            shown, group = np.unique(map_.predict_proba(raw)[:, 1], return_inverse=True)
+            count = np.bincount(group)
+            errors.append(float(np.sum(count * np.abs(shown - np.bincount(group, truth) / count))) / _GRID)
+            judged = tc.Profile.from_arrays(map_.predict_proba(c[judge])[:, 1], y[judge])
+            estimates.append([float(e.values(judged)[0]) for e in world_metrics().values()])
+        return np.concatenate([errors, np.ravel(estimates, order="F")])
+
+
+def figure_2_worlds(setting: Setting) -> Experiment:
+    """How often each metric picks the recalibration of least true error, and how much true error a wrong pick costs."""
+    cells = [
+        Cell(name, world, n, setting.m, (Choices(world),)) for name, world in PAPER_WORLDS.items() for n in WORLD_SIZES
+    ]
+    rows: list[tuple[Field, ...]] = []
+    for cell, (answers,) in zip(cells, setting.answers(cells), strict=True):
+        true = answers[: len(WORLD_METHODS)]
+        for k, metric in enumerate(world_metrics()):
+            first = len(WORLD_METHODS) * (k + 1)
+            pick = answers[first : first + len(WORLD_METHODS)].argmin(axis=0)
+            regret = 100 * (np.take_along_axis(true, pick[None, :], axis=0)[0] - true.min(axis=0))
+            right = pick == true.argmin(axis=0)
+            share = float(right.mean())
+            error = float(np.sqrt(max(share * (1 - share), 1 / setting.m) / setting.m))
+            rows.append((cell.name, cell.n, metric, setting.m, share, error, float(regret.mean())))
+    table = tidy(("world", "n", "metric", "m", "right_share", "right_se", "regret_percent"), rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for n in WORLD_SIZES:
+            shares = [
+                np.mean([r["right_share"] for r in table if (r["n"], r["metric"]) == (n, m)]) for m in world_metrics()
+            ]
+            axes.plot(list(world_metrics()), shares, "o-", label=f"n = {n}")
+        axes.set_ylabel("share of datasets in which the better recalibration is picked")
+        axes.legend()
+
+    return Experiment("roelofs-fig2-worlds", "how often a metric picks the better recalibration", table, draw)

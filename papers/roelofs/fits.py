@@ -10,33 +10,79 @@ one below the resolution, fits the test split, and simulates as many rows as the
 Networks that are not given with --data are replaced by data simulated from their printed world.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 import truecal as tc
-from truecal.frame import Frame
-from truecal.lab.papers.data import Network, Outputs
-from truecal.lab.papers.drawing import Figure, lines, panels
-from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.papers.roelofs.printed import RESNET110_C10, TABLE_3
-from truecal.lab.trials.estimators import EW
-from truecal.lab.trials.trials import Field, tidy
-from truecal.lab.worlds.curves import GLM, Power
-from truecal.lab.worlds.fit_beta import BetaFit, fit_beta
-from truecal.lab.worlds.fit_curve import CurveFit, fit_curve, fit_curves
-from truecal.lab.worlds.fit_world import fit_world
-from truecal.lab.worlds.paper_worlds import PAPER_WORLDS, PRINTED, dataset_of
-from truecal.lab.worlds.quadrature import Array
-from truecal.lab.worlds.score_distributions import Beta
-from truecal.lab.worlds.world import World
+from papers.drawing import Figure, lines, panels
+from papers.experiment import Array, Experiment, Field, Network, Outputs, Setting, tidy
+from papers.roelofs.bias import EW
+from truecal.lab import (
+    GLM,
+    PAPER_WORLDS,
+    Beta,
+    BetaFit,
+    CurveFit,
+    Frame,
+    Power,
+    World,
+    dataset_of,
+    fit_beta,
+    fit_curves,
+    fit_world,
+)
 
 AS_PRINTED, AS_IT_SHOULD_BE, SIMULATED = "as printed", "as it should be", "simulated data"
 MORE_DATASETS = "as printed, more datasets"
 _BOOTSTRAPS = 10  # over which the authors average the AIC
 _PRINTED_ROWS, _PRINTED_DATASETS, _PRINTED_SEED = 1000, 100, 47  # behind the simulated column of Table 3
 _DATASETS = 10_000  # of 1000 rows, for a standard error of 0.013
+# Table 2: curve, AIC, b0 and b1 of resnet110_c10, the network whose outputs are public; the row of lowest AIC of the others is the
+# curve of PAPER_WORLDS.
+RESNET110_C10: Mapping[str, tuple[float, float | None, float | None]] = MappingProxyType(
+    {
+        "logflip_logflip_b0_b1": (2779.22, -0.24, 0.30),
+        "logit_logflip_b0_b1": (2790.40, -0.55, -0.38),
+        "logit_logflip_b1": (2827.51, None, -0.31),
+        "logit_logit_b0_b1": (2840.70, -0.38, 0.36),
+        "logit_logit_b1": (2900.02, None, 0.30),
+        "logflip_logflip_b1": (2932.09, None, 0.34),
+        "log_log_b0_b1": (3221.72, -0.06, 2.53),
+        "logit_logit_b0": (3799.63, 1.99, None),
+        "logflip_logflip_b0": (3811.98, -2.13, None),
+        "log_log_b0": (3829.05, -0.13, None),
+        "logit_logflip_b0": (3868.40, 1.95, None),
+        "log_log_b1": (4281.78, None, 4.75),
+    }
+)
+
+# Table 3: equal-width ECE (norm 2, percent) on the networks' own outputs, and averaged over simulations.
+TABLE_3: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "resnet110_c10": (6.67, 8.42),
+        "resnet110_SD_c10": (6.54, 8.79),
+        "resnet_wide32_c10": (6.09, 8.44),
+        "densenet40_c10": (6.70, 8.09),
+        "resnet110_c100": (20.26, 18.87),
+        "resnet110_SD_c100": (17.44, 15.78),
+        "resnet_wide32_c100": (20.40, 17.53),
+        "densenet40_c100": (23.12, 19.69),
+        "resnet152_imgnet": (6.85, 9.26),
+        "densenet161_imgnet": (6.15, 6.87),
+    }
+)
+
+
+def printed_world(name: str) -> tuple[Beta, GLM]:
+    """The Beta of Table 1 and the curve of lowest AIC of Table 2, as printed."""
+    world = PAPER_WORLDS[name]
+    assert isinstance(world.scores, Beta)
+    assert isinstance(world.curve, GLM)
+    return world.scores, world.curve
 
 
 def evaluation_size(world_name: str) -> int:
@@ -90,7 +136,8 @@ def readings(name: str, setting: Setting) -> list[Reading]:
 def table_1(setting: Setting) -> Experiment:
     """The Beta of every network."""
     rows: list[tuple[Field, ...]] = []
-    for name, printed in PRINTED.items():
+    for name in PAPER_WORLDS:
+        printed, _ = printed_world(name)
         for reading in readings(name, setting):
             beta = reading.beta
             ours = (beta.scores.alpha, beta.alpha_standard_error, beta.scores.beta, beta.beta_standard_error)
@@ -102,12 +149,11 @@ def table_1(setting: Setting) -> Experiment:
 def table_2(setting: Setting) -> Experiment:
     """Every candidate curve of every network, best AIC first; printed AICs are means over bootstraps of the rows."""
     rows: list[tuple[Field, ...]] = []
-    for name in PRINTED:
+    for name in PAPER_WORLDS:
         for reading in readings(name, setting):
-            mean, spread = (None, None)
+            aics = _bootstrapped_aics(setting.data[name].test, setting) if reading.name == AS_PRINTED else {}
             for place, c in enumerate(reading.curves, start=1):
-                if reading.name == AS_PRINTED:
-                    mean, spread = _bootstrapped_aic(setting.data[name].test, c, setting)
+                mean, spread = aics.get(c.name, (None, None))
                 ours = (c.aic, mean, spread, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error)
                 rows.append((name, reading.name, place, c.name, *ours, *_printed_curve(name, c)))
     columns = (
@@ -120,24 +166,27 @@ def table_2(setting: Setting) -> Experiment:
 def _printed_curve(name: str, fit: CurveFit) -> tuple[float | None, float | None, float | None]:
     if name == "resnet110_c10":
         return RESNET110_C10.get(fit.name, (None, None, None))
-    best = PRINTED[name]
+    _, best = printed_world(name)
     terms = "b0_b1" if best.b0 else "b1"
     if (fit.curve.link, fit.curve.transform, fit.terms) == (best.link, best.transform, terms):
         return None, best.b0, best.b1
     return None, None, None
 
 
-def _bootstrapped_aic(outputs: Outputs, fit: CurveFit, setting: Setting) -> tuple[float, float]:
-    """Mean AIC over bootstraps of the rows with a score below 1, and its standard error."""
+def _bootstrapped_aics(outputs: Outputs, setting: Setting) -> dict[str, tuple[float, float]]:
+    """Mean AIC of every curve over bootstraps of the rows with a score below 1, and its standard error."""
     top, right = single_precision_top(outputs)
     c, y = top[top < 1], right[top < 1]
     rng = np.random.default_rng(setting.rng if isinstance(setting.rng, int) else 0)
-    aics = []
+    aics: dict[str, list[float]] = {}
     for _ in range(_BOOTSTRAPS):
         rows = rng.integers(0, c.size, c.size)
-        link, inner = fit.curve.link, fit.curve.transform
-        aics.append(fit_curve(link, inner, fit.terms, c[rows], 1.0 - c[rows], y[rows], np.ones(c.size)).aic)
-    return float(np.mean(aics)), float(np.std(aics, ddof=1) / np.sqrt(_BOOTSTRAPS))
+        for fit in fit_curves(c[rows], 1.0 - c[rows], y[rows], np.ones(c.size)):
+            aics.setdefault(fit.name, []).append(fit.aic)
+    return {
+        name: (float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(_BOOTSTRAPS)))
+        for name, values in aics.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -243,14 +292,14 @@ def figure_5(setting: Setting) -> Experiment:
     c = np.linspace(0.005, 0.995, 100)
     records: list[dict[str, Any]] = [
         {"world": name, "dataset": dataset_of(name), "score": float(x), "density": float(d), "accuracy": float(t)}
-        for name, printed in PRINTED.items()
-        for x, d, t in zip(c, _density(Beta(printed.alpha, printed.beta), c), printed.world.curve(c), strict=True)
+        for name in PAPER_WORLDS
+        for x, d, t in zip(c, _density(printed_world(name)[0], c), printed_world(name)[1](c), strict=True)
     ]
     table = Frame.from_records(records)
 
     def draw(figure: Figure) -> None:
         left, right = panels(figure, 2, columns=2, share_y=False)
-        for name in PRINTED:
+        for name in PAPER_WORLDS:
             part = [r for r in records if r["world"] == name]
             left.semilogy(c, [r["density"] for r in part], label=name)
             right.plot(c, [r["accuracy"] for r in part])

@@ -1,7 +1,7 @@
-"""Every numbered item of Peng et al. (P)."""
+"""Peng, Alamzadeh and Ester, "Better calibration error estimation for reliable uncertainty quantification": every item (P)."""
 
-from truecal.frame import Frame
-from truecal.lab.papers.item import Read, Row, items_of, mean_abs, mean_abs_with_se, only
+from papers.page import Read, Row, items_of, mean_abs, mean_abs_with_se, only
+from truecal.lab import Frame
 
 
 def _peng(table: Frame, worlds: str, name: str, dataset: str = "all") -> Row:

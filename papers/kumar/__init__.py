@@ -1,10 +1,10 @@
-"""Every numbered item of Kumar et al. (K)."""
+"""Kumar, Liang and Ma, "Verified uncertainty calibration" (2019): every numbered item (K)."""
 
 import numpy as np
 
-from truecal.frame import Frame
-from truecal.lab.papers.item import Row, items_of, only, se_of, with_se
-from truecal.lab.papers.kumar.recalibrating import lower_loss_at
+from papers.kumar.outputs import lower_loss_at
+from papers.page import Row, items_of, only, se_of, with_se
+from truecal.lab import Frame
 
 
 def _binned(table: Frame, bins: int) -> float:

@@ -12,18 +12,14 @@ from functools import cache
 import numpy as np
 
 import truecal as tc
+from papers.drawing import Figure, Line, lines, panels, shared_legend
+from papers.experiment import Array, Experiment, Field, Network, Setting, tidy
+from papers.roelofs.bias import DEBIASED, EM, EM_SWEEP, EW, RANK_SERIES
 from truecal.estimate import Estimator
-from truecal.lab.papers.data import Network
-from truecal.lab.papers.drawing import Figure, Line, lines, panels, shared_legend
-from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.trials.estimators import peng_estimators
-from truecal.lab.trials.trials import Field, Trial, tidy
-from truecal.lab.worlds.fit_world import fit_world
-from truecal.lab.worlds.paper_worlds import DATASETS, KNN_REGIONS, PAPER_WORLDS, dataset_of
-from truecal.lab.worlds.quadrature import Array
-from truecal.lab.worlds.world import World
+from truecal.lab import KNN_REGIONS, PAPER_WORLDS, Trial, World, dataset_of, fit_world
 
 SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
+DATASETS = ("CIFAR-10", "CIFAR-100", "ImageNet")
 ESTIMATORS = ("EW", "EM", "DEBIASED", "SWEEP", "KNN", "RankSeries")
 
 # Section 4.2, percent: mean bias and mean |bias| over worlds and sizes. The paper gives no others.
@@ -37,6 +33,19 @@ PAPER_MEANS: Mapping[tuple[str, str, str], tuple[float | None, float | None]] = 
     ("recalibrated", "all", "KNN"): (0.676, None),
     ("recalibrated", "all", "SWEEP"): (1.422, None),
 }
+
+
+def peng_estimators(world_name: str) -> dict[str, Estimator]:
+    """The estimators of the paper, with its hand-picked region for the dataset of this world, and RankSeries."""
+    region = KNN_REGIONS[dataset_of(world_name)]
+    return {
+        "EW": EW,
+        "EM": EM,
+        "DEBIASED": DEBIASED,
+        "SWEEP": EM_SWEEP,
+        "KNN": tc.NearestECE(norm=2, region=region),
+        "RankSeries": RANK_SERIES,
+    }
 
 
 @cache
@@ -82,7 +91,7 @@ def means(setting: Setting) -> Experiment:
     groups = world_groups(setting)
     for group in groups:
         made = benchmark(group, setting)
-        for dataset in ("all", *DATASETS.values()):
+        for dataset in ("all", *DATASETS):
             for name in ESTIMATORS:
                 part = [t for t in made if t.estimator_name == name and dataset in ("all", dataset_of(t.world_name))]
                 bias, error = _percent(part)
@@ -222,7 +231,7 @@ def figure_7(setting: Setting) -> Experiment:
     table = tidy((*columns, "recalibrated_bias", "recalibrated_se"), rows)
 
     def draw(figure: Figure) -> None:
-        for axes, dataset in zip(panels(figure, 3), DATASETS.values(), strict=True):
+        for axes, dataset in zip(panels(figure, 3), DATASETS, strict=True):
             axes.axhline(0, color="green", linewidth=0.8)
             axes.axvline(0, color="green", linewidth=0.8)
             for name in ESTIMATORS:
@@ -240,7 +249,7 @@ def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], 
     rows: list[tuple[Field, ...]] = []
     for group in groups:
         results = benchmark(group, setting)
-        for dataset in DATASETS.values():
+        for dataset in DATASETS:
             for estimator in estimators:
                 for n in SIZES:
                     part = [t for t in results if (t.estimator_name, t.n) == (estimator, n)]
@@ -253,7 +262,7 @@ def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], 
     def draw(figure: Figure) -> None:
         if len(groups) > 1:
             figure.set_size_inches(10, 8)
-        kinds = [(group, dataset) for group in groups for dataset in DATASETS.values()]
+        kinds = [(group, dataset) for group in groups for dataset in DATASETS]
         for axes, (group, dataset) in zip(panels(figure, len(kinds), share_y=False), kinds, strict=True):
             curves: dict[str, Line] = {}
             for estimator in estimators:

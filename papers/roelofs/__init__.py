@@ -1,9 +1,9 @@
-"""Every numbered item of Roelofs et al. (R)."""
+"""Roelofs, Cain, Shlens and Mozer, "Mitigating bias in calibration error estimation" (2022): every numbered item (R)."""
 
 import numpy as np
 
-from truecal.frame import Frame
-from truecal.lab.papers.item import Row, items_of, mean, mean_abs, mean_abs_with_se, only, with_se
+from papers.page import Row, items_of, mean, mean_abs, mean_abs_with_se, only, with_se
+from truecal.lab import Frame
 
 
 def _mode(table: Frame) -> float:

@@ -1,28 +1,47 @@
-"""Roelofs et al., "Mitigating bias in calibration error estimation": the bias experiments (Figures 1, 4-7, 9-15)."""
+"""Roelofs et al., "Mitigating bias in calibration error estimation": bias (Figures 1, 4, 6, 7, 9-15) and power (Figure 8)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import sqrt
 from types import MappingProxyType
 
 import numpy as np
 
 import truecal as tc
+from papers.drawing import Figure, bars, heat, lines, panels, shared_legend
+from papers.experiment import Array, Experiment, Field, Setting, tidy
 from truecal.estimate import Estimator
-from truecal.lab.papers.drawing import Figure, bars, heat, lines, panels, shared_legend
-from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.trials.batches import Cell
-from truecal.lab.trials.estimators import EM_SWEEP, EW, EW_SWEEP, RANK_SERIES, roelofs_estimators
-from truecal.lab.trials.measures import Value
-from truecal.lab.trials.trials import Field, Trial, table_of, tidy
-from truecal.lab.worlds.curves import Identity, Logistic, Power
-from truecal.lab.worlds.paper_worlds import PAPER_WORLDS
-from truecal.lab.worlds.quadrature import Array
-from truecal.lab.worlds.score_distributions import Beta, Scores, Uniform
-from truecal.lab.worlds.world import World
+from truecal.lab import (
+    PAPER_WORLDS,
+    Beta,
+    Cell,
+    Detection,
+    Identity,
+    Logistic,
+    Power,
+    Scores,
+    Trial,
+    Uniform,
+    World,
+    power_curve,
+    table_of,
+)
 
+# The papers split ties by position. Saturated scores are ties too: one in six scores of a CIFAR-10 world is exactly 1.
+EW = tc.BinnedECE(bins=15, scheme="width", norm=2)
+EM = tc.BinnedECE(bins=15, scheme="mass", norm=2, ties="split")
+DEBIASED = tc.DebiasedECE(bins=15, norm=2, ties="split")
+EM_SWEEP = tc.SweepECE(scheme="mass", norm=2, ties="split")
+EW_SWEEP = tc.SweepECE(scheme="width", norm=2)
+KDE = tc.KernelDensityECE(norm=2)
+RANK_SERIES = tc.RankSeries(norm=2)
 SIZES = (200, 400, 800, 1600, 3200, 6400)
 LONG_SIZES = (*SIZES, 12800)
+POWER_SIZES = (500, 2000, 10_000)
+POWER_ERRORS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.08, 0.12)
+ALPHA = 0.05
+NULL_PER_REAL = 4  # calibrated datasets per miscalibrated one, so that the critical value is known well
 BINS = (2, 4, 8, 16, 32, 64)
 
 # Figure 4: bias, in percent, of the equal-width binned error on resnet110_c10, for each number of bins over SIZES.
@@ -36,6 +55,11 @@ FIGURE_4: Mapping[int, tuple[float, ...]] = MappingProxyType(
         64: (4.54, 3.32, 2.14, 1.13, 0.30, -0.30),
     }
 )
+
+
+def roelofs_estimators() -> dict[str, Estimator]:
+    """The six of section 5.2."""
+    return {"EW": EW, "EM": EM, "EMdebias": DEBIASED, "KDE": KDE, "EWsweep": EW_SWEEP, "EMsweep": EM_SWEEP}
 
 
 def figure_1(setting: Setting) -> Experiment:
@@ -136,6 +160,53 @@ def figure_7(setting: Setting) -> Experiment:
     return Experiment("roelofs-fig7", "average estimate against the true error", table_of(results), draw)
 
 
+def figure_8(
+    setting: Setting, *, n: tuple[int, ...] | None = None, errors: tuple[float, ...] = POWER_ERRORS
+) -> Experiment:
+    """Chance of missing a miscalibration c^d of uniform scores, at type I error 5 %, by its size, for three estimators.
+
+    The critical value of each is the 95 % quantile of its estimates over 4 m calibrated datasets of the same size.
+    """
+    m, sizes = setting.m, n or POWER_SIZES
+    estimators: dict[str, Estimator] = {"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}
+    curves = {error: power_curve(error) for error in errors}
+    worlds = {f"TCE {error:g}": World(Uniform(), curve) for error, curve in curves.items()}
+    with setting.run.kept() as run:
+        many = replace(setting, m=NULL_PER_REAL * m, run=run)
+        calibrated = many.trials(estimators, {"TCE 0": World(Uniform())}, n=sizes)
+        miscalibrated = replace(setting, run=run).trials(estimators, worlds, n=sizes)
+    null = {(t.estimator_name, t.n): t.values for t in calibrated}
+    real = {(t.estimator_name, t.n, t.world_name): t.values for t in miscalibrated}
+    rows: list[tuple[Field, ...]] = []
+    for size in sizes:
+        for name in estimators:
+            for error in errors:
+                detection = _detected(null[name, size], real[name, size, f"TCE {error:g}"])
+                rates = (detection.rate, detection.standard_error, 1 - detection.rate)
+                rows.append((name, size, error, curves[error].d, m, *rates, detection.critical))
+    columns = ("estimator", "n", "true_error", "d", "m", "power", "power_se", "miss_rate", "critical_value")
+    table = tidy(columns, rows)
+
+    def draw(figure: Figure) -> None:
+        for axes, size in zip(panels(figure, len(sizes)), sizes, strict=True):
+            drawn = {}
+            for name in estimators:
+                part = [r for r in table if (r["estimator"], r["n"]) == (name, size)]
+                drawn[name] = ([100 * float(r["true_error"]) for r in part], [float(r["miss_rate"]) for r in part])
+            lines(axes, drawn, title=f"n = {size}", x="true error (%)", y="chance to miss it", log_x=True)
+
+    return Experiment("roelofs-fig8", "type II error at type I error 5 %", table, draw)
+
+
+def _detected(calibrated: Array, real: Array) -> Detection:
+    """How many estimates lie above the critical value, whose own Monte-Carlo error is part of the standard error."""
+    slack = sqrt(ALPHA * (1 - ALPHA) / calibrated.size)
+    levels = np.clip([1 - ALPHA - slack, 1 - ALPHA, 1 - ALPHA + slack], 0.0, 1.0)
+    low, critical, high = np.quantile(calibrated, levels, method="higher")
+    uncertain = float(np.mean(real > low) - np.mean(real > high)) / 2
+    return Detection(int(np.sum(real > critical)), real.size, ALPHA, float(critical), uncertain)
+
+
 def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bool = False) -> Experiment:
     """Bias (Figures 9-11) or standard deviation (12-14) by number of bins and n; -1 bins stands for the sweep."""
     grid: dict[str, Estimator] = {}
@@ -202,16 +273,16 @@ def figure_15(setting: Setting) -> Experiment:
     m = setting.m
     worlds = {"uncalibrated": World(Uniform(), Logistic(10, -5)), "calibrated": World(Uniform(), Identity())}
     sizes, bins = (200, 1000, 5000), (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-    grid = tuple(Value(tc.BinnedECE(bins=b, scheme="mass", norm=2, ties="split")) for b in bins)
-    cells = [Cell(w, world, n, m, (*grid, SweepBins(EM_SWEEP))) for w, world in worlds.items() for n in sizes]
+    grid = {str(b): tc.BinnedECE(bins=b, scheme="mass", norm=2, ties="split") for b in bins}
+    # Trials and cells of one name have the same datasets.
+    cells = [Cell(w, world, n, m, (SweepBins(EM_SWEEP),)) for w, world in worlds.items() for n in sizes]
+    chosen = {(cell.name, cell.n): counts[0] for cell, (counts,) in zip(cells, setting.answers(cells), strict=True)}
     rows: list[tuple[Field, ...]] = []
-    for cell, answers in zip(cells, setting.answers(cells), strict=True):
-        truth = 100 * cell.world.true_error()
-        chosen = answers[-1][0]
-        for b, values in zip(bins, answers, strict=False):
-            mean, error = 100 * float(values.mean()), 100 * float(values.std()) / m**0.5
-            settled = (float(chosen.mean()), float(chosen.std()) / m**0.5)
-            rows.append((cell.name, cell.n, b, m, truth, mean, error, *settled))
+    for t in setting.trials(grid, worlds, n=sizes):
+        counts = chosen[t.world_name, t.n]
+        mean, error = 100 * t.mean, 100 * float(t.values.std()) / m**0.5
+        settled = (float(counts.mean()), float(counts.std()) / m**0.5)
+        rows.append((t.world_name, t.n, int(t.estimator_name), m, 100 * t.truth, mean, error, *settled))
     columns = ("world", "n", "bins", "m", "truth_percent", "mean_percent", "mean_se", "sweep_bins", "sweep_bins_se")
     table = tidy(columns, rows)
 

@@ -3,6 +3,8 @@
 Temperature scaling, bias-corrected temperature scaling and histogram binning learn from validation rows; test rows are judged.
 What needs training (label smoothing, mixup, focal loss) is in `truecal study interventions`, which also takes ready logits. Beside
 each error stands that of a calibrated model with the same outputs, whose labels are drawn from them.
+
+And how fine bins may be (appendix B): the full error, its spread, and the number of rows in a bin.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,11 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 import truecal as tc
-from truecal.frame import Frame
-from truecal.lab.papers.data import Network, the_network
-from truecal.lab.papers.drawing import Figure, panels
-from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.trials.trials import Field, tidy
+from papers.drawing import Figure, lines, panels
+from papers.experiment import Experiment, Field, Network, Setting, the_network, tidy
+from truecal.lab import Frame
 
 BASE = "none"
 _COLUMNS = ("intervention", "lens", "selection", "metric", "value", "if_calibrated", "n")
@@ -145,3 +145,53 @@ def likert(setting: Setting) -> Experiment:
     title = "Interventions after training: confidence in words (G, section 5.3)"
     metrics = ("beyond the interval", "within the interval", "share")
     return Experiment("kirchenbauer-likert", title, table, _drawn(table, metrics))
+
+
+GAMMAS = tuple(2.0**-k for k in range(1, 12))
+_ROW_SHARES = (0.1, 0.5, 1.0)  # parts of the test rows in Figure 9
+_GRANULARITY_COLUMNS = ("gamma", "rows", "resamples", "error", "sd", "least_in_bin", "median_in_bin", "most_in_bin")
+
+
+def granularity(setting: Setting) -> Experiment:
+    """Resamples of the test rows for every gamma. The paper: the error is stable about gamma = 2^-4."""
+    preds = the_network(setting.data, "kirchenbauer-gamma").test.preds
+    rows: list[tuple[Field, ...]] = []
+    for part in _ROW_SHARES:
+        size = round(part * len(preds))
+
+        def drawn(k: int, size: int = size) -> tc.Predictions:
+            return preds.take(setting.stream(size, k).integers(0, len(preds), size))
+
+        for gamma in GAMMAS:
+            judge = tc.GeneralizedECE(binning=tc.KDTree(gamma), level=None)
+            words = f"full error, gamma {gamma:g}, {size} rows"
+            values = setting.repeated(words, lambda k, judge=judge, drawn=drawn: [float(judge(drawn(k)))])  # type: ignore[misc]
+            counts = np.asarray(getattr(judge(drawn(0)).vector_bins, "count"))  # noqa: B009 (the protocol names only what pages need)
+            filled = counts[counts > 0]
+            spread = float(values.std(ddof=1)) if setting.m > 1 else 0.0
+            held = (float(filled.min()), float(np.median(filled)), float(filled.max()))
+            rows.append((gamma, size, setting.m, float(values.mean()), spread, *held))
+    table = tidy(_GRANULARITY_COLUMNS, rows)
+    title = "Full calibration error against the fraction of a bin (G, appendix B)"
+    return Experiment("kirchenbauer-gamma", title, table, lambda figure: _draw_granularity(figure, table))
+
+
+def _draw_granularity(figure: Figure, table: Frame) -> None:
+    error, held, spread = panels(figure, 3, share_y=False)
+    sizes = sorted({int(row["rows"]) for row in table})
+    whole = [row for row in table if row["rows"] == sizes[-1]]
+    gammas = [row["gamma"] for row in whole]
+    band = [row["sd"] for row in whole]
+    lines(
+        error,
+        {"full": (gammas, [r["error"] for r in whole], band)},
+        x="gamma",
+        y="calibration error",
+        title="Figure 7",
+        log_x=True,
+    )
+    counts = {name: (gammas, [r[f"{name}_in_bin"] for r in whole]) for name in ("least", "median", "most")}
+    lines(held, counts, x="gamma", y="rows in a bin", title="Figure 8", log_x=True)
+    held.set_yscale("log")
+    by_size = {f"{size} rows": (gammas, [r["sd"] for r in table if r["rows"] == size]) for size in sizes}
+    lines(spread, by_size, x="gamma", y="standard deviation", title="Figure 9", log_x=True)

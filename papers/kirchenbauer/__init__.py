@@ -1,4 +1,4 @@
-"""Every numbered item of Kirchenbauer, Oaks & Heim (G).
+"""Kirchenbauer, Oaks and Heim, "What is your metric telling you?" (2022): every numbered item (G).
 
 Their networks and data sets are not public here: the figures are drawn from the outputs of another network, for the interventions
 after training; those made while training are in `truecal study interventions`, by training or from ready logits.
@@ -6,9 +6,9 @@ after training; those made while training are in `truecal study interventions`, 
 
 from collections.abc import Callable, Mapping, Sequence
 
-from truecal.frame import Frame
-from truecal.lab.papers.item import RESNET, items_of, only
-from truecal.lab.papers.kirchenbauer.interventions import BASE
+from papers.kirchenbauer.interventions import BASE
+from papers.page import RESNET, items_of, only
+from truecal.lab import Frame
 
 _AFTER = ("temperature", "bias-corrected temperature", "histogram, equal mass", "histogram, equal width")
 _OTHER = f"on {RESNET.partition('=')[0]}, not on the paper's data"
