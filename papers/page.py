@@ -89,8 +89,8 @@ COLUMNS = ("item", "about", "command", "ours", "printed", "verdict")
 _SHOWN_ROWS = 45  # longer tables are left to the command
 _OPENING = """# The papers' experiments, done again
 
-Each numbered item of four papers is one command, `python -m papers run NAME`; it writes a tidy table and a figure, `--full` with as
-many simulations as the paper. This page is written by
+Each numbered item of four papers is one command in a clone of the repository, `python -m papers run NAME`; it writes a tidy table
+and a figure, `--full` with as many simulations as the paper. This page is written by
 
     python -m papers page {effort} --out docs/papers --cache FOLDER --data {data}
 

@@ -109,8 +109,8 @@ def leaderboard(*, n: tuple[int, ...] = SIZES, m: int = 250, rng: Seed = 0, run:
     Returns
     -------
     Leaderboard
-        Mean |bias|, mean bias, mean RMSE (percent) and coverage of the 90 % interval by group of worlds and estimator; the best mean
-        |bias| over all groups first.
+        Mean |bias|, mean bias, mean RMSE (percent) and coverage of the 90 % interval by group of worlds and estimator, in the
+        order of the mean |bias| over all groups.
 
     Notes
     -----

@@ -1,32 +1,37 @@
 """Every experiment and every command of the index runs; the index is complete; printed numbers come out."""
 
+import ast
 import csv
+import importlib
+import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from truecal.cli.lab import lab
+import truecal as tc
+from papers import minderer
+from papers.__main__ import main
+from papers.catalogue import BY_PAPER, ITEMS, OTHERS, PAPERS, paper
+from papers.experiment import Experiment, Setting, read_network
+from papers.kumar import synthetic as kumar
+from papers.kumar.synthetic import SquaredError, ratios
+from papers.page import COLUMNS, index, page
+from papers.peng import benchmark as peng
+from papers.roelofs import bias as roelofs
+from papers.roelofs import fits, recalibration
 from truecal.errors import FileError, InputError
-from truecal.frame import Frame
-from truecal.lab.papers.data import read_network
-from truecal.lab.papers.experiment import Experiment, Setting
-from truecal.lab.papers.kumar import synthetic as kumar
-from truecal.lab.papers.kumar.synthetic import SquaredError, ratios
-from truecal.lab.papers.page import BY_PAPER, COLUMNS, ITEMS, index, page
-from truecal.lab.papers.papers import PAPERS, paper
-from truecal.lab.papers.peng import benchmark as peng
-from truecal.lab.papers.roelofs import bias as roelofs
-from truecal.lab.papers.roelofs import fits, networks, power, preference
-from truecal.lab.trials.estimators import all_estimators
-from truecal.lab.trials.run import Run
+from truecal.lab import Frame, Run
+from truecal.plot.study.figures import FIGURES
 from truecal.profile import Profile
 
-PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "papers.md"
 NUMBERED = {
     "R": [f"Figure {k}" for k in range(1, 16)] + [f"Table {k}" for k in range(1, 8)] + ["Algorithm 1", "Equation 2"],
     "P": [f"Figure {k}" for k in range(1, 10)] + ["section 4.2", "Equations 6 and 7"],
@@ -57,24 +62,28 @@ def small(monkeypatch):
     """Fewer rows than in the papers: what is tested is that all runs, not what comes out."""
     for module, name in ((peng, "SIZES"), (roelofs, "LONG_SIZES")):
         monkeypatch.setattr(module, name, (150, 300))
-    monkeypatch.setattr(preference, "SIZES", (1500,))
-    monkeypatch.setattr(power, "SIZES", (150,))
+    monkeypatch.setattr(recalibration, "WORLD_SIZES", (1500,))
+    monkeypatch.setattr(roelofs, "POWER_SIZES", (150,))
     monkeypatch.setattr(fits, "evaluation_size", lambda world_name: 1000)
 
 
-COMMANDS = sorted({item.command for item in ITEMS if item.command} | {"truecal lab paper leaderboard"})
+# Without simulations: every other command is as long as its figures take.
+FAST = ("roelofs-fig3", "roelofs-fig5", "roelofs-tab4", "kumar-fig1", "kumar-fig10", "peng-fig4", "kirchenbauer-topk")
+COMMANDS = sorted(
+    {item.command for item in ITEMS if item.command} | {f"python -m papers run {name}" for name in OTHERS}
+)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
+def marked(command):
+    return command if command.split()[4] in FAST else pytest.param(command, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("command", [marked(command) for command in COMMANDS])
 def test_every_command_of_the_index_writes_a_table_and_a_figure(command, network_file, small, tmp_path):
-    words = shlex.split(command)[2:]
+    words = shlex.split(command)[3:]
     name = words[1]
     words = [word.partition("=")[0] + f"={network_file}" if "=" in word else word for word in words]
-    result = CliRunner().invoke(
-        lab, [*words, "--m", "4", "--workers", "1", "--folder", str(tmp_path)], catch_exceptions=False
-    )
-    assert result.exit_code == 0, result.output
+    assert main([*words, "--quick", "--m", "4", "--workers", "1", "--folder", str(tmp_path)]) == 0
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     with (tmp_path / f"{name}.csv").open() as file:
         header, *rows = csv.reader(file)
@@ -102,7 +111,66 @@ def test_every_item_has_a_command_or_a_reason_and_every_experiment_an_item():
         assert bool(item.experiment) != (not item.experiment and bool(item.reason)) or item.experiment
         assert item.experiment in PAPERS or (not item.experiment and item.reason), item.number
         assert item.experiment == "" or item.ours is not None or item.reason
-    assert set(PAPERS) - {item.experiment for item in ITEMS} == {"leaderboard"}
+    assert set(PAPERS) - {item.experiment for item in ITEMS} == set(OTHERS) == {"leaderboard"}
+
+
+def test_items_of_minderer_name_figures_of_a_study():
+    assert set(minderer.FIGURES.values()) == set(FIGURES)
+    assert {f"Figure {k}" for k in range(1, 12)} <= minderer.FIGURES.keys()
+
+
+def test_the_folder_is_a_command_of_its_own(tmp_path):
+    """From a process of its own, as `python -m papers` is typed."""
+    words = [sys.executable, "-m", "papers", "run", "kumar-fig1", "--folder", str(tmp_path), "--json"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    assert answer["experiment"] == "kumar-fig1"
+    assert len(answer["rows"]) == 200
+    assert all(Path(path).is_file() for path in answer["written"])
+
+
+def test_list_names_every_experiment(capsys):
+    assert main(["list", "--json"]) == 0
+    assert [row["experiment"] for row in json.loads(capsys.readouterr().out)["rows"]] == list(PAPERS)
+
+
+def test_bad_options_are_exit_code_2(capsys, tmp_path):
+    assert main(["run", "roelofs-fig99"]) == 2
+    assert "unknown experiment 'roelofs-fig99'" in capsys.readouterr().err
+    assert main(["run", "roelofs-tab4", "--data", "nothing"]) == 2
+    assert "--data takes NAME=FILE, not 'nothing'" in capsys.readouterr().err
+
+
+def test_outputs_may_be_a_table(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = "\n".join(f"{p:.4f},{int(rng.random() < p)}" for p in rng.random(300))
+    (tmp_path / "preds.csv").write_text(f"p,y\n{rows}\n")
+    words = ["--data", f"mine={tmp_path / 'preds.csv'}", "--label", "y", "--score", "p", "--folder", str(tmp_path)]
+    assert main(["run", "peng-fig4", *words]) == 0
+    with (tmp_path / "peng-fig4.csv").open() as file:
+        assert sum(int(row["rows"]) for row in csv.DictReader(file)) == 300
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "papers").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_papers_use_public_names_alone(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            assert all(name.name == "truecal" or not name.name.startswith("truecal") for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("truecal"):
+            assert node.module.count(".") == 1, node.module  # a folder, by its __init__
+            names = importlib.import_module(node.module).__all__
+            assert {name.name for name in node.names} <= set(names), node.module
+        elif isinstance(node, ast.Attribute):
+            words = ast.unparse(node).split(".")
+            if words[0] == "tc":
+                assert words[1] in tc.__all__, words
+                assert words[1] != "lab" or len(words) == 2 or words[2] in tc.lab.__all__, words
+
+
+def test_the_package_does_not_know_the_papers():
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not re.search(r"^\s*(from|import) papers\b", path.read_text(encoding="utf-8"), re.M), path
 
 
 def test_the_committed_page_has_a_row_for_every_item():
@@ -149,9 +217,8 @@ def test_the_committed_page_is_what_the_command_writes(resnet110, vgg16, monkeyp
     for name, arrays in (("resnet110_c10", resnet110), ("vgg16_c10", vgg16)):
         np.savez(tmp_path / f"{name}.npz", **arrays)
         given += ["--data", f"{name}={tmp_path / name}.npz"]
-    words = ["papers", "--full", "--part", "0.002", "--workers", "1", "--out", str(tmp_path / "papers"), *given]
-    result = CliRunner().invoke(lab, words, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    words = ["page", "--full", "--part", "0.002", "--workers", "1", "--out", str(tmp_path / "papers"), *given]
+    assert main(words) == 0
     written, committed = (path.read_text(encoding="utf-8") for path in (tmp_path / "papers.md", PAGE))
     items, tables = zip(*(page.split("## Tables\n") for page in (written, committed)), strict=True)
     assert masked(items[0]) == masked(items[1])
@@ -172,7 +239,7 @@ def test_the_committed_page_is_what_the_command_writes(resnet110, vgg16, monkeyp
 
 
 def test_a_mask_leaves_words_and_a_changed_word_is_seen():
-    row = "| Figure 4 | bias | `lab paper roelofs-fig4` | mean difference 0.08, largest -1.3e-05 (m = 200) | -4.82 | holds |"
+    row = "| Figure 4 | bias | `papers run roelofs-fig4` | mean difference 0.08, largest -1.3e-05 (m = 200) | -4.82 | holds |"
     assert masked(row) == masked(row.replace("0.08", "0.11").replace("holds", "does not hold").replace("200", "1,000"))
     assert masked(row) != masked(row.replace("largest", "smallest"))
     assert masked(row) != masked(row.replace("fig4`", "fig4 --full`"))
@@ -205,7 +272,7 @@ def test_items_whose_data_is_not_given_say_so():
     table = index(ITEMS, {})
     assert table.columns == COLUMNS
     assert "not run: its data was not given" in table["verdict"].tolist()
-    assert page({}, "--quick").startswith("# The papers' experiments, done again")
+    assert page(BY_PAPER, {}, "--quick").startswith("# The papers' experiments, done again")
 
 
 def test_names_and_data_are_checked_before_work(network_file, tmp_path):
@@ -278,7 +345,7 @@ class TestResnet110:
         ],
     )
     def test_tables_4_to_7(self, data, method, printed, slack):
-        row = networks.recalibration_table(method, "a table")(Setting(1, data=data)).table[0]
+        row = recalibration.recalibration_table(method, "a table")(Setting(1, data=data)).table[0]
         assert row["EW_percent"] == pytest.approx(printed[0], abs=slack)
         assert row["EMsweep_percent"] == pytest.approx(printed[1], abs=slack)
         assert (row["EW_paper"], row["EMsweep_paper"]) == printed
@@ -325,7 +392,7 @@ def test_the_true_error_of_a_recalibrator_against_brute_force():
 def test_kumar_appendix_e_a(kind, change, low, high):
     # By what factor the squared error changes; the bounds are widened by three standard errors of 200 repeats.
     world = kumar.World(kumar.Uniform(), kumar.TRUTH)
-    cells = [kumar.Cell("a", world, n, 200, (SquaredError(kind, bins),)) for n, bins in change]
+    cells = [tc.lab.Cell("a", world, n, 200, (SquaredError(kind, bins),)) for n, bins in change]
     errors = [answer[0][0] for answer in Setting(200).answers(cells)]
     ratio = errors[0].mean() / errors[1].mean()
     slack = 3 * ratio * np.sqrt(sum(e.var() / e.size / e.mean() ** 2 for e in errors))
@@ -350,15 +417,3 @@ def test_kumar_figure_2_more_bins_show_more_error():
     means = [r["mean_percent"] for r in part if r["bins"] <= 32]
     assert means == sorted(means)
     assert means[0] < 0.7 * part[0]["truth_percent"]
-
-
-def test_no_estimator_is_missing_from_the_leaderboard():
-    import truecal as tc
-    from truecal.estimate import Estimator
-
-    public = [getattr(tc, name) for name in tc.__all__]
-    known = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Estimator)}
-    # Worlds have one probability a row, and what estimate/cited measures is not the error whose truth they know.
-    cited = {kind for kind in known if kind.__module__.startswith("truecal.estimate.cited.")}
-    others = {tc.GeneralizedECE, *cited}
-    assert {type(e) for e in all_estimators().values()} == known - others
