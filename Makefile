@@ -16,7 +16,7 @@ WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 # What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
 QUICK := tests/predictions tests/profile tests/lens tests/estimate tests/recalibrate tests/selective tests/tools tests/conformance \
 	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
-.PHONY: help demo test quick check house picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
+.PHONY: help demo papers test quick check house picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
 
 help:                    ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -73,6 +73,12 @@ coverage: $(STAMP)       ## lines and branches of src that the tests run; fails 
 docs: $(STAMP)           ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python -m tools.links site
+
+# Networks whose outputs are here (make data) are given to the experiments; items about others are left out of the page.
+OUTPUTS := $(foreach pair,resnet110_c10=tests/data/resnet110_cifar10_logits.npz vgg16_c10=tests/data/vgg16_cifar10_probs.npz,\
+	$(if $(wildcard $(lastword $(subst =, ,$(pair)))),--data $(pair)))
+papers: $(STAMP)         ## the papers' experiments with few simulations, into build/papers; FULL=1: as many as the papers, into docs/papers.md
+	$(BIN)/python -m papers page $(if $(FULL),--full --out docs/papers --cache build/papers-cache,--quick --out build/papers) $(OUTPUTS) $(ARGS)
 
 bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run; which of them agree with the conformance cases
 	$(BENCH)/$(SCRIPTS)/python -m conformance.peers

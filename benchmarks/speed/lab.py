@@ -11,10 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.speed.harness import Row, peak_extra_bytes, seconds_together
+from papers.peng import benchmark as peng
+from papers.peng.benchmark import peng_estimators
+from papers.roelofs.bias import RANK_SERIES, roelofs_estimators
 from truecal.lab import PAPER_WORLDS, Run, trials
-from truecal.lab.papers.peng import benchmark as peng
 from truecal.lab.trials.batches import batch_sizes
-from truecal.lab.trials.estimators import RANK_SERIES, peng_estimators, roelofs_estimators
 from truecal.lab.trials.trials import Estimators
 from truecal.lab.worlds.paper_worlds import PRINTED, PrintedWorld
 from truecal.parallel import Pool, unheard

@@ -19,8 +19,6 @@ from truecal.lab import (
     samples_needed,
     type_one,
 )
-from truecal.lab.papers.experiment import Setting
-from truecal.lab.papers.roelofs.power import figure_8
 from truecal.lab.trials import detection
 from truecal.lab.trials.detection import Rate, detect
 
@@ -87,13 +85,6 @@ def test_simulated_critical_values_keep_their_level_on_fresh_data():
     world = World(Uniform(), Power(1.0))
     found = power(SweepECE(), world, n=300, m=1000)
     assert abs(found.rate - 0.05) < 3.5 * found.standard_error
-
-
-@pytest.mark.slow
-def test_roelofs_figure_8_rank_series_above_sweep_above_equal_width():
-    table = figure_8(Setting(200), n=(10_000,), errors=(0.0125,)).table
-    found = {r["estimator"]: r["power"] for r in table}
-    assert found["RankSeries"] > found["EMsweep"] > found["EW"]
 
 
 @pytest.mark.slow

@@ -113,29 +113,9 @@ class TestCommandLine:
         assert code == 0
         assert "rows on (rank-series)" in out
 
-    def test_paper(self, run, tmp_path):
-        code, out, _ = run("paper", "roelofs-tab1", "--quick", "--folder", tmp_path, "--workers", 1)
-        assert code == 0
-        assert (tmp_path / "roelofs-tab1.csv").is_file()
-        assert (tmp_path / "roelofs-tab1.png").is_file()
-        code, out, _ = run("paper")
-        assert code == 0
-        assert "roelofs-fig4" in out
-
-    def test_paper_on_own_data(self, run, tmp_path, predictions_file):
-        own = ("--data", f"resnet110_c10={predictions_file}", "--folder", tmp_path, "--workers", 1, "--json")
-        code, out, _ = run("paper", "roelofs-tab1", *own)
-        first, second = json.loads(out)["rows"][:2]
-        assert code == 0
-        assert (first["world"], first["reading"]) == ("resnet110_c10", "as printed")
-        assert second["reading"] == "as it should be"
-        assert run("paper", "roelofs-fig4", *own)[0] == 2
-
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("paper", "nope"), "unknown experiment 'nope'"),
-            (("paper", "roelofs-tab1", "--data", "mars"), "--data takes NAME=FILE"),
             (("power", "--world", "mars"), "unknown world 'mars'"),
             (("power", "--alpha", "0"), "alpha must lie"),
             (("power", "--error", "2"), "error must lie"),

@@ -1,4 +1,4 @@
-"""Trials: the arithmetic of a trial, and the papers' numbers."""
+"""Trials: the arithmetic of a trial."""
 
 import numpy as np
 import pytest
@@ -17,9 +17,6 @@ from truecal.lab import (
     table_of,
     trials,
 )
-from truecal.lab.papers.experiment import Setting
-from truecal.lab.papers.peng import benchmark as peng
-from truecal.lab.papers.roelofs import bias as roelofs
 
 
 def test_a_trial_does_its_sums():
@@ -86,47 +83,6 @@ def test_a_table_of_trials_is_tidy():
 def test_bad_requests_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
-
-
-@pytest.mark.slow
-def test_roelofs_figure_4():
-    table = roelofs.figure_4(Setting(1000)).table
-    differences = np.abs(table["difference"].astype(float))
-    assert len(differences) == 36
-    assert differences.max() < 0.4
-    assert differences.mean() < 0.15
-
-
-@pytest.mark.slow
-def test_roelofs_figure_1_a_calibrated_model_looks_bad():
-    rows = [row for row in roelofs.figure_1(Setting(5000)).table if row["panel"] != "one sample"]
-    shares, low = (np.array([row[name] for row in rows], float) for name in ("share", "low"))
-    assert shares.sum() == pytest.approx(1.0)
-    assert low[np.cumsum(shares) > 0.05][0] > 1.5  # 95 % of samples claim an error above 1.5 % where there is none
-
-
-@pytest.mark.slow
-def test_peng_uncalibrated_means():
-    # The paper: mean bias KNN -0.115, SWEEP -0.281, DEBIASED -0.521, EW -1.210; mean |bias| KNN 0.183, SWEEP 0.364.
-    found = peng.benchmark("uncalibrated", Setting(100))
-    percent = {name: np.array([100 * t.bias for t in found if t.estimator_name == name]) for name in peng.ESTIMATORS}
-    mean = {name: abs(values.mean()) for name, values in percent.items()}
-    absolute = {name: np.abs(values).mean() for name, values in percent.items()}
-    assert mean["KNN"] < mean["SWEEP"] < mean["DEBIASED"] < mean["EW"]
-    assert absolute["KNN"] <= 0.25
-    assert absolute["SWEEP"] <= 0.40
-    assert absolute["RankSeries"] <= 0.15
-    assert mean["KNN"] == pytest.approx(0.115, abs=0.1)
-    assert mean["EW"] == pytest.approx(1.21, abs=0.15)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("group", ["recalibrated", "calibrated"])
-def test_rank_series_is_the_least_biased_on_recalibrated_worlds(group):
-    worlds = peng.world_groups(Setting(60))[group]
-    found = trials(peng.peng_estimators, worlds, n=(200, 800, 3200), m=60)
-    absolute = {name: np.mean([abs(t.bias) for t in found if t.estimator_name == name]) for name in peng.ESTIMATORS}
-    assert min(absolute, key=absolute.get) == "RankSeries"
 
 
 @pytest.mark.slow

@@ -24,11 +24,9 @@ import numpy as np
 
 from tools.hostile.judge import SECONDS, Outcome, limit_memory, renew_limit
 
-# Verbs that train, simulate or repeat papers for minutes.
+# Verbs that train or simulate for minutes.
 LEFT_OUT = (
     "demo",
-    "lab paper",
-    "lab papers",
     "lab coverage",
     "lab leaderboard",
     "lab bias",

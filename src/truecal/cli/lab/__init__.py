@@ -1,6 +1,5 @@
 """`truecal lab` and its commands."""
 
-from truecal.cli.lab import papers
 from truecal.cli.lab.trials import lab
 
-__all__ = ["lab", "papers"]
+__all__ = ["lab"]

@@ -95,14 +95,10 @@ metric_options = bundled(
 effort_options = bundled(
     Effort,
     "effort",
-    click.option("--full/--quick", default=False, show_default=True, help="As many simulations as the paper, or few."),
+    click.option(
+        "--full/--quick", default=False, show_default=True, help="250 simulated datasets per world and size, or 10."
+    ),
     click.option("--m", type=click.IntRange(1), help="This many simulated datasets or resamples instead."),
     click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where the table and figure go."),
     click.option("--format", "table_format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True),
-)
-data_option = click.option(
-    "--data",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="A network's own outputs (.npz with logits or probs); may be repeated.",
 )

@@ -12,10 +12,12 @@ from truecal import names
 from truecal.cli.answer.output import bundled
 from truecal.cli.estimators import lens_option, level_option, make_estimator, make_lens
 from truecal.cli.lab.options import (
+    Effort,
     Metric,
     Question,
     Running,
     TableReply,
+    effort_options,
     metric_options,
     question_options,
     reply_options,
@@ -35,7 +37,7 @@ def lab() -> None:
     \b
     truecal lab bias preds.parquet           how biased is each estimator on data like mine?
     truecal lab power --error 0.02           how many rows does it take to find an error of 0.02?
-    truecal lab paper roelofs-fig4 --quick   an experiment of a paper, done again
+    truecal lab leaderboard                  which estimator is the least biased?
     truecal lab coverage --n 500             how often does an interval hold the true error?
     """
 
@@ -168,6 +170,19 @@ def _in_norm(metric: Metric) -> "Estimator":
 for _parameter in power.params:  # here FILE may be left out
     if _parameter.name == "file":
         _parameter.required = False
+
+
+@lab.command()
+@effort_options
+@running_options
+@reply_options
+def leaderboard(effort: Effort, running: Running, reply: TableReply) -> None:
+    """Rank every estimator by mean |bias|, RMSE and coverage over worlds whose true error is known."""
+    datasets = effort.m or (250 if effort.full else 10)
+    board = tc.lab.leaderboard(m=datasets, rng=running.seed, run=running.run)
+    written = [str(path) for path in board.write(effort.folder, table_format=effort.table_format)]
+    text = f"{board.title}\n\n{board.table.to_text()}\n\nwritten: {', '.join(written)}"
+    reply.table("lab leaderboard", board.table, facts={"title": board.title, "written": written}, text=text)
 
 
 _any_estimator = bundled(

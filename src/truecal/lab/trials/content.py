@@ -6,6 +6,7 @@ Random streams are not taken from content, whose last bits may differ between ma
 import dataclasses
 import hashlib
 import json
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -38,8 +39,7 @@ def name_words(name: str) -> tuple[int, ...]:
     return tuple(int.from_bytes(words[4 * i : 4 * i + 4], "big") for i in range(4))
 
 
-# Of papers: they show numbers and make none. Above the lab, nothing makes numbers for it.
-_WORDS = ("item.py", "items.py", "page.py", "drawing.py")
+# Layers above the lab make no numbers for it.
 _ABOVE = ("adapters", "cli", "plot", "report", "study")
 
 
@@ -47,9 +47,17 @@ _ABOVE = ("adapters", "cli", "plot", "report", "study")
 def code_digest() -> str:
     """Digest of the source that turns a seed into numbers, so that no cached number outlives the code that made it."""
     package = Path(__file__).parents[2]
-    sources = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in _ABOVE]
-    kept = sorted(path for path in sources if path.name not in _WORDS)
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in kept)).hexdigest()
+    sources = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in _ABOVE)
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
+
+
+@cache
+def _module_digest(module: str) -> str:
+    """Digest of the source of a module outside truecal; empty for truecal, whose code_digest is part of every key."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if module.partition(".")[0] == "truecal" or file is None:
+        return ""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def _plain(thing: object) -> object:
@@ -65,6 +73,11 @@ def _plain(thing: object) -> object:
     if isinstance(thing, dict):
         return {str(key): _plain(value) for key, value in thing.items()}
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
-        return [kind, {field.name: _plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}]
+        module = type(thing).__module__
+        kind = f"{module}.{type(thing).__qualname__}"
+        return [
+            kind,
+            _module_digest(module),
+            {field.name: _plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)},
+        ]
     raise _NamelessError

@@ -1,0 +1,277 @@
+"""Peng, Alamzadeh and Ester, "Better calibration error estimation": one benchmark, and the figures and tests made from it.
+
+Ten worlds, seven sample sizes, m datasets each. The paper's "recalibrated" worlds are fitted to outputs after temperature scaling,
+which it does not print: a network given with --data (validation and test logits) is treated in that way. The others are
+push-forwards of the printed worlds: shown through the Platt scaling fitted on endless data (`platt_scaled`), and, as the limit of
+what recalibration can do, through their own true curve.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+
+import truecal as tc
+from papers.drawing import Figure, Line, lines, panels, shared_legend
+from papers.experiment import Array, Experiment, Field, Network, Setting, tidy
+from papers.roelofs.bias import DEBIASED, EM, EM_SWEEP, EW, RANK_SERIES
+from truecal.estimate import Estimator
+from truecal.lab import KNN_REGIONS, PAPER_WORLDS, Trial, World, dataset_of, fit_world
+
+SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
+DATASETS = ("CIFAR-10", "CIFAR-100", "ImageNet")
+ESTIMATORS = ("EW", "EM", "DEBIASED", "SWEEP", "KNN", "RankSeries")
+
+# Section 4.2, percent: mean bias and mean |bias| over worlds and sizes. The paper gives no others.
+PAPER_MEANS: Mapping[tuple[str, str, str], tuple[float | None, float | None]] = {
+    ("uncalibrated", "all", "KNN"): (-0.115, 0.183),
+    ("uncalibrated", "all", "SWEEP"): (-0.281, 0.364),
+    ("uncalibrated", "all", "DEBIASED"): (-0.521, None),
+    ("uncalibrated", "all", "EW"): (-1.210, None),
+    ("uncalibrated", "CIFAR-10", "KNN"): (-0.01, None),
+    ("uncalibrated", "ImageNet", "KNN"): (-0.03, None),
+    ("recalibrated", "all", "KNN"): (0.676, None),
+    ("recalibrated", "all", "SWEEP"): (1.422, None),
+}
+
+
+def peng_estimators(world_name: str) -> dict[str, Estimator]:
+    """The estimators of the paper, with its hand-picked region for the dataset of this world, and RankSeries."""
+    region = KNN_REGIONS[dataset_of(world_name)]
+    return {
+        "EW": EW,
+        "EM": EM,
+        "DEBIASED": DEBIASED,
+        "SWEEP": EM_SWEEP,
+        "KNN": tc.NearestECE(norm=2, region=region),
+        "RankSeries": RANK_SERIES,
+    }
+
+
+@cache
+def _printed_groups() -> dict[str, dict[str, World]]:
+    return {
+        "uncalibrated": dict(PAPER_WORLDS),
+        "recalibrated": {name: world.platt_scaled() for name, world in PAPER_WORLDS.items()},
+        "calibrated": {name: world.perfectly_recalibrated() for name, world in PAPER_WORLDS.items()},
+    }
+
+
+def world_groups(setting: Setting) -> dict[str, dict[str, World]]:
+    """The ten worlds as they are, recalibrated (by the paper's protocol where data is given), and perfectly recalibrated."""
+    groups = dict(_printed_groups())
+    if setting.data:
+        given = {name: temperature_scaled_world(network) for name, network in setting.data.items()}
+        groups["recalibrated"] = {**groups["recalibrated"], **given}
+    return groups
+
+
+def temperature_scaled_world(network: Network) -> World:
+    """The world fitted to the test outputs after the temperature that suits the validation outputs."""
+    fit = network.held_out("the paper's recalibrated world")
+    scaling = tc.TemperatureScaling(input="logits").fit(fit.logits_or_logs(), fit.preds.labels)
+    after = tc.Predictions.from_probs(scaling.predict_proba(network.test.logits_or_logs()), network.test.preds.labels)
+    return fit_world(tc.TopLabel()(after)).world
+
+
+def benchmark(group: str, setting: Setting) -> list[Trial]:
+    """Every estimator at every n in the ten worlds of one group."""
+    return setting.trials(peng_estimators, world_groups(setting)[group], n=SIZES)
+
+
+def _percent(part: list[Trial]) -> tuple[Array, float]:
+    """Biases in percent, and the standard error of their mean."""
+    error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
+    return np.array([100 * t.bias for t in part]), error
+
+
+def means(setting: Setting) -> Experiment:
+    """Mean bias and mean |bias| over worlds and sizes, by group, dataset and estimator, beside the paper's."""
+    rows: list[tuple[Field, ...]] = []
+    groups = world_groups(setting)
+    for group in groups:
+        made = benchmark(group, setting)
+        for dataset in ("all", *DATASETS):
+            for name in ESTIMATORS:
+                part = [t for t in made if t.estimator_name == name and dataset in ("all", dataset_of(t.world_name))]
+                bias, error = _percent(part)
+                paper = PAPER_MEANS.get((group, dataset, name), (None, None))
+                rows.append(
+                    (group, dataset, name, setting.m, float(bias.mean()), error, float(np.abs(bias).mean()), *paper)
+                )
+    columns = (
+        *("worlds", "dataset", "estimator", "m", "mean_bias", "mean_bias_se", "mean_abs_bias"),
+        *("paper_bias", "paper_abs_bias"),
+    )
+    table = tidy(columns, rows)
+
+    def draw(figure: Figure) -> None:
+        for axes, group in zip(panels(figure, 3), groups, strict=True):
+            part = [r for r in table if (r["worlds"], r["dataset"]) == (group, "all")]
+            axes.bar([r["estimator"] for r in part], [r["mean_abs_bias"] for r in part])
+            axes.tick_params(axis="x", rotation=60)
+            axes.set(title=group, ylabel="mean |bias| (%)")
+
+    return Experiment("peng-means", "mean |bias| over ten worlds and seven sizes", table, draw)
+
+
+# Section 4.2: what is compared, between KNN and SWEEP, and the printed t.
+TESTS = (("uncalibrated", "absolute bias", 4.74), ("uncalibrated", "bias", 3.50), ("recalibrated", "bias", 9.50))
+
+
+def t_tests(setting: Setting) -> Experiment:
+    """Is KNN less biased than SWEEP? t-tests over the 70 settings (worlds times sizes), unpaired and paired."""
+    from scipy.stats import ttest_ind, ttest_rel
+
+    made = {group: benchmark(group, setting) for group in ("uncalibrated", "recalibrated")}
+    rows: list[tuple[Field, ...]] = []
+    for group, what, printed in TESTS:
+        sides = []
+        for name in ("KNN", "SWEEP"):
+            bias = np.array([100 * t.bias for t in made[group] if t.estimator_name == name])
+            sides.append(np.abs(bias) if what == "absolute bias" else bias)
+        tests = (ttest_ind(sides[0], sides[1]), ttest_rel(sides[0], sides[1]))
+        numbers = [float(abs(v)) for test in tests for v in (test.statistic, test.pvalue)]
+        rows.append((group, what, setting.m, float(sides[0].mean()), float(sides[1].mean()), *numbers, printed))
+    columns = ("worlds", "compared", "m", "KNN", "SWEEP", "t", "p", "t_paired", "p_paired", "paper_t")
+    table = tidy(columns, rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        place = np.arange(len(rows))
+        for shift, column in enumerate(("t", "t_paired", "paper_t")):
+            axes.bar(place + 0.25 * shift, table[column].astype(float), width=0.25, label=column)
+        axes.set_xticks(place + 0.25, [f"{r['worlds']}, {r['compared']}" for r in table])
+        axes.legend()
+
+    return Experiment("peng-tests", "KNN against SWEEP: t over 70 settings", table, draw)
+
+
+def figure_4(setting: Setting) -> Experiment:
+    """Distributions of 10,000 confidences: of the given networks, or of the worlds of three of the paper's."""
+    shown = {name: network.test.top()[0] for name, network in setting.data.items()}
+    if not shown:
+        names = ("resnet110_c10", "resnet110_c100", "resnet152_imgnet")
+        shown = {name: PAPER_WORLDS[name].draw(10_000, 1, rng=setting.rng)[0][0] for name in names}
+    rows: list[tuple[Field, ...]] = []
+    edges = np.arange(51) / 50
+    for name, scores in shown.items():
+        counts, _ = np.histogram(scores, edges)
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+            rows.append((name, float(low), float(high), int(count), float(count / scores.size)))
+    table = tidy(("network", "low", "high", "rows", "share"), rows)
+
+    def draw(figure: Figure) -> None:
+        for axes, name in zip(panels(figure, len(shown)), shown, strict=True):
+            axes.hist(shown[name], edges.tolist(), log=True)
+            axes.set(title=name, xlabel="confidence", ylabel="rows")
+
+    return Experiment("peng-fig4", "how skewed confidences are", table, draw)
+
+
+ALPHAS = (10, 30, 100, 200)
+
+
+def alphas(setting: Setting) -> Experiment:
+    """Equation 7 over alpha, k by estimated risk, and f(x_i) in place of the mean (remark after equation 6): bias by worlds."""
+
+    def variants(world_name: str) -> dict[str, Estimator]:
+        region = KNN_REGIONS[dataset_of(world_name)]
+        named: dict[str, Estimator] = {f"alpha {a}": tc.NearestECE(norm=2, region=region, alpha=a) for a in ALPHAS}
+        return {
+            **named,
+            "alpha 100, own score": tc.NearestECE(norm=2, region=region, score="own"),
+            "region found": tc.NearestECE(norm=2),
+            "k by risk": tc.NearestECE(norm=2, neighbors="risk"),
+        }
+
+    rows: list[tuple[Field, ...]] = []
+    for group in ("uncalibrated", "recalibrated"):
+        made = setting.trials(variants, world_groups(setting)[group], n=SIZES)
+        for name in dict.fromkeys(t.estimator_name for t in made):
+            part = [t for t in made if t.estimator_name == name]
+            bias, error = _percent(part)
+            rmse = float(np.mean([100 * t.rmse for t in part]))
+            rows.append((group, name, setting.m, float(bias.mean()), error, float(np.abs(bias).mean()), rmse))
+    table = tidy(("worlds", "variant", "m", "mean_bias", "mean_bias_se", "mean_abs_bias", "mean_rmse"), rows)
+
+    def draw(figure: Figure) -> None:
+        for axes, group in zip(panels(figure, 2, columns=2), ("uncalibrated", "recalibrated"), strict=True):
+            part = [r for r in table if r["worlds"] == group]
+            axes.barh([r["variant"] for r in part], [r["mean_abs_bias"] for r in part])
+            axes.set(title=group, xlabel="mean |bias| (%)")
+
+    return Experiment("peng-alpha", "neighbours by alpha and by estimated risk, and the own score", table, draw)
+
+
+def figure_2(setting: Setting) -> Experiment:
+    """SWEEP and DEBIASED trade bias on uncalibrated for bias on recalibrated worlds."""
+    return _bias_by_n("peng-fig2", ("uncalibrated", "recalibrated"), ("SWEEP", "DEBIASED"), setting)
+
+
+def figure_8(setting: Setting) -> Experiment:
+    """Bias by n on uncalibrated worlds."""
+    return _bias_by_n("peng-fig8", ("uncalibrated",), ESTIMATORS, setting)
+
+
+def figure_9(setting: Setting) -> Experiment:
+    """Bias by n on recalibrated worlds."""
+    return _bias_by_n("peng-fig9", ("recalibrated",), ESTIMATORS, setting)
+
+
+def figure_7(setting: Setting) -> Experiment:
+    """Bias on recalibrated against bias on uncalibrated worlds: the origin is where an estimator should be."""
+    groups = ("uncalibrated", "recalibrated")
+    results = {group: benchmark(group, setting) for group in groups}
+    rows: list[tuple[Field, ...]] = []
+    for raw, fixed in zip(*(results[group] for group in groups), strict=True):
+        place = (raw.estimator_name, raw.world_name, dataset_of(raw.world_name), raw.n, setting.m)
+        rows.append((*place, 100 * raw.bias, 100 * raw.standard_error, 100 * fixed.bias, 100 * fixed.standard_error))
+    columns = ("estimator", "world", "dataset", "n", "m", "uncalibrated_bias", "uncalibrated_se")
+    table = tidy((*columns, "recalibrated_bias", "recalibrated_se"), rows)
+
+    def draw(figure: Figure) -> None:
+        for axes, dataset in zip(panels(figure, 3), DATASETS, strict=True):
+            axes.axhline(0, color="green", linewidth=0.8)
+            axes.axvline(0, color="green", linewidth=0.8)
+            for name in ESTIMATORS:
+                part = [r for r in table if (r["estimator"], r["dataset"]) == (name, dataset)]
+                xs, ys = ([float(r[f"{group}_bias"]) for r in part] for group in groups)
+                axes.scatter(xs, ys, s=12, label=name)
+            axes.set(title=dataset, xlabel="bias, uncalibrated (%)", ylabel="bias, recalibrated (%)")
+        shared_legend(figure, axes)
+
+    return Experiment("peng-fig7", "bias on recalibrated against bias on uncalibrated worlds", table, draw)
+
+
+def _bias_by_n(name: str, groups: tuple[str, ...], estimators: tuple[str, ...], setting: Setting) -> Experiment:
+    """Bias over n, averaged over the worlds of each dataset, with the spread between worlds as band."""
+    rows: list[tuple[Field, ...]] = []
+    for group in groups:
+        results = benchmark(group, setting)
+        for dataset in DATASETS:
+            for estimator in estimators:
+                for n in SIZES:
+                    part = [t for t in results if (t.estimator_name, t.n) == (estimator, n)]
+                    part = [t for t in part if dataset_of(t.world_name) == dataset]
+                    bias, error = _percent(part)
+                    rows.append((group, dataset, estimator, n, setting.m, float(bias.mean()), error, float(bias.std())))
+    columns = ("worlds", "dataset", "estimator", "n", "m", "bias_percent", "bias_se", "std_between_worlds")
+    table = tidy(columns, rows)
+
+    def draw(figure: Figure) -> None:
+        if len(groups) > 1:
+            figure.set_size_inches(10, 8)
+        kinds = [(group, dataset) for group in groups for dataset in DATASETS]
+        for axes, (group, dataset) in zip(panels(figure, len(kinds), share_y=False), kinds, strict=True):
+            curves: dict[str, Line] = {}
+            for estimator in estimators:
+                part = [r for r in table if (r["worlds"], r["dataset"], r["estimator"]) == (group, dataset, estimator)]
+                numbers = ("n", "bias_percent", "std_between_worlds")
+                xs, ys, band = ([float(r[key]) for r in part] for key in numbers)
+                curves[estimator] = (xs, ys, band)
+            title = f"{dataset}, {group}"
+            lines(axes, curves, title=title, x="samples", y="bias (%)", log_x=True, zero=True, legend=False)
+        shared_legend(figure, axes)
+
+    return Experiment(name, f"bias by sample size: {' and '.join(groups)} worlds", table, draw)

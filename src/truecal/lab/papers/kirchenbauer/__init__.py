@@ -1,1 +1,0 @@
-"""Kirchenbauer, Oaks and Heim (G): calibration in context."""

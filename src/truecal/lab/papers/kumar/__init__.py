@@ -1,1 +1,0 @@
-"""Kumar, Liang and Ma, "Verified uncertainty calibration" (2019)."""

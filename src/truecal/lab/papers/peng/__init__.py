@@ -1,1 +1,0 @@
-"""Peng, Alamzadeh and Ester, "Better calibration error estimation for reliable uncertainty quantification" (2022)."""

@@ -1,1 +1,0 @@
-"""Roelofs, Cain, Shlens and Mozer, "Mitigating bias in calibration error estimation" (2022)."""

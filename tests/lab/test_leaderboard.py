@@ -1,0 +1,51 @@
+"""The leaderboard: complete, ranked, and written by its command."""
+
+import csv
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from truecal.cli.lab import lab
+from truecal.errors import InputError
+from truecal.frame import Frame
+from truecal.lab import Leaderboard, leaderboard
+from truecal.lab.trials.estimators import all_estimators
+
+
+@pytest.mark.slow
+def test_command_writes_a_table_and_a_figure(tmp_path):
+    words = ["leaderboard", "--m", "2", "--workers", "1", "--folder", str(tmp_path)]
+    result = CliRunner().invoke(lab, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "leaderboard.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "leaderboard.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 6 * len(all_estimators())
+
+
+def test_estimators_are_in_the_order_of_their_mean_absolute_bias():
+    table = leaderboard(n=(200,), m=4).table
+    overall = {
+        name: np.mean([r["mean_abs_bias"] for r in table if r["estimator"] == name]) for name in all_estimators()
+    }
+    for group in set(table["worlds"]):
+        assert [r["estimator"] for r in table if r["worlds"] == group] == sorted(overall, key=overall.get)
+    intervals = {r["estimator"] for r in table if r["coverage_90"] == r["coverage_90"]}
+    assert "RankSeries" in intervals
+
+
+def test_an_unknown_table_format_is_refused(tmp_path):
+    with pytest.raises(InputError, match="csv or parquet"):
+        Leaderboard("", Frame({"worlds": []})).write(tmp_path, table_format="xlsx")
+
+
+def test_no_estimator_is_missing_from_the_leaderboard():
+    import truecal as tc
+    from truecal.estimate import Estimator
+
+    public = [getattr(tc, name) for name in tc.__all__]
+    known = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Estimator)}
+    # Worlds have one probability a row, and what estimate/cited measures is not the error whose truth they know.
+    cited = {kind for kind in known if kind.__module__.startswith("truecal.estimate.cited.")}
+    others = {tc.GeneralizedECE, *cited}
+    assert {type(e) for e in all_estimators().values()} == known - others
