@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import generalized
 from truecal.frame import Frame
@@ -47,7 +46,6 @@ class BeyondTop:
         return self.by_k
 
 
-@checks.checked
 def beyond_top(
     methods: Mapping[str, tc.Predictions],
     *,
@@ -114,7 +112,6 @@ def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Frame:
     return Frame({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
 
 
-@checks.checked
 def group_confidence(
     methods: Mapping[str, tc.Predictions],
     *,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Bins, generalized
 from truecal.frame import Frame, Tabular
@@ -114,7 +114,6 @@ class LikertReport(Tabular):
         return "\n".join(lines)
 
 
-@checks.checked
 def likert(
     preds: tc.Predictions,
     scale: Mapping[str, tuple[float, float]] = SCALE,
@@ -186,9 +185,9 @@ def _measured(
         )
 
     # As the estimators say it of these rows; both distances are seen in the same bins.
-    total = estimator(generalized.TotalVariation()).judged(sample, checks.generator(rng), partition)
+    total = estimator(generalized.TotalVariation()).judged(sample, options.generator(rng), partition)
     beyond = estimator(generalized.InterInterval(category.low, category.high))
-    inter_interval = beyond.judged(sample, checks.generator(rng), partition, total.bins).estimate
+    inter_interval = beyond.judged(sample, options.generator(rng), partition, total.bins).estimate
     within = total.estimate.but(lens=lens.describe(judged))
     seen = within.bins
     assert seen is not None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.breakdown.groups import Grouped, Groups, Setting, group_estimates, redraws
 from truecal.errors import InputError
 from truecal.estimate import Estimator, rank_series
@@ -50,7 +50,6 @@ class Subgroups(Tabular):
         """Subgroups whose error is not chance, at this level for all of them together."""
         return self.adjusted <= 1 - self.level
 
-    @checks.checked
     def beyond(self, tolerance: float) -> NDArray[np.bool_]:
         """Subgroups whose error is larger than a tolerance, at this level for all of them together.
 
@@ -59,7 +58,7 @@ class Subgroups(Tabular):
         """
         from scipy.special import ndtri
 
-        checks.between(tolerance, "tolerance", 0, 1)
+        options.between(tolerance, "tolerance", 0, 1)
         judged = max(1, int((~np.isnan(self.adjusted)).sum()))
         stretch = float(ndtri(1 - (1 - self.level) / judged) / ndtri(0.5 + self.level / 2))
         lows = [
@@ -118,7 +117,6 @@ class Subgroups(Tabular):
         return "\n".join(lines)
 
 
-@checks.checked
 def subgroups(
     preds: tc.Predictions | Grouped,
     by: str | Sequence[str] | None = None,
@@ -151,8 +149,8 @@ def subgroups(
     >>> table.names, table.flagged.tolist()
     (('B', 'A', 'C'), [True, False, False])
     """
-    checks.level(level)
-    checks.whole(smallest, "smallest")
+    options.level(level)
+    options.whole(smallest, "smallest")
     if not isinstance(preds, tc.Predictions):
         if not hasattr(preds, "sketches"):
             raise InputError(f"preds must be Predictions or a grouped Scan, not {type(preds).__name__}")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.lens import Lens, default_lens
 from truecal.types import Float64s, Indices
@@ -78,7 +78,7 @@ class Cohort:
 
     def at_prevalence(self, prevalence: float) -> "Cohort":
         """The same rows weighted so that events have the share they have in the target population."""
-        checks.between(prevalence, "prevalence", 0, 1)
+        options.between(prevalence, "prevalence", 0, 1)
         share = self.prevalence
         factor = np.where(self.outcomes == 1, prevalence / share, (1 - prevalence) / (1 - share))
         return replace(self, weights=self.weights * factor, counted=False, stratified=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.result import Clinical
 from truecal.clinical.sites import sites_of
@@ -14,7 +14,6 @@ from truecal.lens import Lens
 from truecal.select import Selection
 
 
-@checks.checked
 def clinical(
     preds: tc.Predictions,
     *,
@@ -52,8 +51,8 @@ def clinical(
     >>> round(found.slope.value, 2), 0.7 in found.slope, 1.0 in found.slope
     (0.7, True, False)
     """
-    checks.level(level)
-    generator = checks.generator(rng)
+    options.level(level)
+    generator = options.generator(rng)
     chosen = preds if select is None else select(preds)
     cohort = Cohort.of(chosen, lens, prevalence=prevalence)
     sites = None if by is None else sites_of(chosen, cohort, by, level, generator)

@@ -7,7 +7,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample, batch
@@ -18,7 +17,6 @@ from truecal.types import Float64s, Floats
 _BLOCK = 1 << 22  # scores sorted at a time where a lens has many datasets (about 100 MB with their prefix sums)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Lens(ABC):
     """Predictions -> Samples: one primitive, from which all else follows."""

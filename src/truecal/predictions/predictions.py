@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.predictions.border import (
     as_floats,
@@ -82,7 +82,7 @@ class Predictions:
         >>> tc.OneClass(1)(preds).scores
         array([[0.4, 0.7]])
         """
-        checks.choice(normalized, (True, False), "normalized")
+        options.choice(normalized, (True, False), "normalized")
         refuse_swapped(labels, probs)
         p = as_floats(probs, "probabilities")
         if p.ndim not in (1, 2):
@@ -138,7 +138,6 @@ class Predictions:
         return replace(preds, classes=ANSWERS)
 
     @classmethod
-    @checks.checked
     def from_frame(
         cls,
         frame: Any,
@@ -225,12 +224,11 @@ class Predictions:
         """The column of a class given by name, or by index where classes have no names."""
         if self.classes is not None and name in self.classes:
             return self.classes.index(name)
-        if checks.is_whole(name) and name in range(self.class_count):
+        if options.is_whole(name) and name in range(self.class_count):
             return int(name)  # type: ignore[call-overload]
         known = "" if self.classes is None else f" ({', '.join(map(str, self.classes[:10]))}...)"
         raise InputError(f"there is no class {name!r} among the {self.class_count} classes{known}")
 
-    @checks.checked
     def class_probs(self, index: int) -> Floats:
         """The probability of one class in every row."""
         if not 0 <= index < self.class_count:
@@ -239,7 +237,6 @@ class Predictions:
             return self.probs[:, index]
         return self.probs if index == 1 else 1 - self.probs
 
-    @checks.checked
     def class_name(self, index: int) -> str:
         return str(index if self.classes is None else self.classes[index])
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.profile.cut import Cut, every_edge, gather, last_of_equal, search, width_edges
@@ -48,7 +48,6 @@ class Profile(Rows):
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    @checks.checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Profile":
         """Sort scores in [0, 1] with their 0/1 outcomes; (m, n) arrays give a batch of m datasets.
 
@@ -135,13 +134,12 @@ class Profile(Rows):
         part.counted = self.counted  # what weights mean does not depend on which datasets are looked at
         return part
 
-    @checks.checked
     def coarsen(self, cells: int, *, moments: bool = True) -> "Profile":
         """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact.
 
         Without `moments` the cells forget the sums of c*c and c*y, which are then those of the cell's mean.
         """
-        checks.whole(cells, "cells")
+        options.whole(cells, "cells")
         if self.rows <= cells:
             return self
         cut = self.mass_cut(cells)
@@ -159,14 +157,12 @@ class Profile(Rows):
         score = np.clip(np.maximum.accumulate(score, axis=1), 0.0, 1.0)
         return Profile(score, outcome, weight, *second, single=self.single)
 
-    @checks.checked
     def save(self, path: str | Path) -> None:
         """Write to a versioned npz file, atomically."""
         arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
         save_arrays(path, arrays, single=self.single)
 
     @staticmethod
-    @checks.checked
     def load(path: str | Path) -> "Profile":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
         parts, single = load_arrays(path)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
@@ -53,7 +53,6 @@ class BinChoice:
         return Frame.from_records(map(vars, self.candidates))
 
 
-@checks.checked
 def choose_bins(
     preds: tc.Predictions,
     threshold: float,
@@ -96,9 +95,9 @@ def choose_bins(
         raise InputError("choose_bins takes plain rows, without weights or clusters")
     if not 0 < fit_share < 1 or not 0.5 < level < 1:
         raise InputError(f"fit_share must lie in (0, 1) and level in (0.5, 1), not {fit_share!r} and {level!r}")
-    checks.between(threshold, "threshold", 0, 1)
-    checks.resamples(resamples, "resamples", 2)
-    random = checks.generator(rng)
+    options.between(threshold, "threshold", 0, 1)
+    options.resamples(resamples, "resamples", 2)
+    random = options.generator(rng)
     order = random.permutation(len(preds))
     cut = round(fit_share * len(preds))
     if not 0 < cut < len(preds):

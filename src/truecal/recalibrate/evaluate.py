@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Curve, Estimator, Interval
 from truecal.lens import Lens, default_lens
@@ -22,7 +22,6 @@ from truecal.recalibrate.outputs import read_outputs
 from truecal.types import Float64s, Indices
 
 
-@checks.checked
 def evaluate(
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator],
     preds: tc.Predictions,
@@ -63,14 +62,14 @@ def evaluate(
     >>> result.winner, result.recommended, bool(result["BetaCalibration"].log_loss_change.high < 0)
     ('BetaCalibration', 'BetaCalibration', True)
     """
-    checks.choice(score, ("log loss", "brier"), "score")
-    checks.choice(in_sample, ("refuse", "label"), "in_sample")
-    checks.level(level)
+    options.choice(score, ("log loss", "brier"), "score")
+    options.choice(in_sample, ("refuse", "label"), "in_sample")
+    options.level(level)
     named = _by_name(recalibrators)
     outputs = _outputs(named, preds, logits)
     fold_of = None
     if folds is not None:
-        checks.whole(folds, "folds", 2)
+        options.whole(folds, "folds", 2)
         fold_of = assign_folds(preds, folds, rng)
     after = {BEFORE: _After(preds)}
     refused: dict[str, InputError] = {}

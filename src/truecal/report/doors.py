@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import truecal as tc
-from truecal import checks
 from truecal.lens import Lens
 from truecal.report.comparison.content import ComparisonSetting, gather_comparison
 from truecal.report.comparison.pairs import Pairing
@@ -18,7 +17,6 @@ from truecal.select import Selection
 from truecal.writing import write_whole
 
 
-@checks.checked
 def report(
     preds: tc.Predictions | tc.Profile | tc.Sketch | tc.Scan,
     path: str | os.PathLike[str],
@@ -69,7 +67,6 @@ def report(
     return write_page(path, lambda: render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
 
 
-@checks.checked
 def report_comparison(
     models: Mapping[str, tc.Predictions] | Mapping[str, tc.Sketch],
     path: str | os.PathLike[str],
@@ -107,7 +104,6 @@ def report_comparison(
     return write_page(path, lambda: render_comparison(gather_comparison(models, setting, lens=lens)))
 
 
-@checks.checked
 def report_study(
     store: tc.study.Store | str | os.PathLike[str],
     path: str | os.PathLike[str],
@@ -132,7 +128,6 @@ def report_study(
     return write_whole(path, render_study(gather_study(store, title=title, megabytes=megabytes, command=command)))
 
 
-@checks.checked
 def report_watch(
     watch: tc.Watch,
     path: str | os.PathLike[str],

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal.estimate import Interval
 from truecal.lens import Lens
 from truecal.selective.ladder import Ladder
@@ -36,7 +35,6 @@ class AbstentionCost:
         return self.value
 
 
-@checks.checked
 def abstention_cost(
     preds: tc.Predictions,
     *,
@@ -103,7 +101,6 @@ class BestThreshold:
     n: int
 
 
-@checks.checked
 def best_threshold(
     preds: tc.Predictions,
     *,

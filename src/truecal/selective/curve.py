@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Interval
 from truecal.frame import Frame
@@ -59,7 +58,6 @@ class RiskCoverage:
     _low: Float64s
     _high: Float64s
 
-    @checks.checked
     def at(self, coverage: ArrayLike) -> Float64s:
         """Risk at any coverage above 0; within a group of equal confidences, the mean over which of them are answered.
 
@@ -88,7 +86,6 @@ class RiskCoverage:
         return Frame(dict(zip(("answered", "risk", "low", "high", "threshold"), columns, strict=True)))
 
 
-@checks.checked
 def risk_coverage(
     preds: tc.Predictions,
     *,
@@ -128,7 +125,6 @@ def risk_coverage(
     return RiskCoverage(ladder.confidence, answered / answered[-1], errors / answered, summary, n, ladder, *band)
 
 
-@checks.checked
 def aurc(
     preds: tc.Predictions,
     *,

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
@@ -75,7 +74,6 @@ class CostMap:
         )
 
 
-@checks.checked
 def cost_map(
     a: tc.Predictions,
     b: tc.Predictions,

@@ -3,14 +3,13 @@
 import os
 from dataclasses import dataclass
 
-from truecal import checks, parallel
+from truecal import parallel
 from truecal.study.run.run import run_study
 from truecal.study.spec.read import read_spec
 from truecal.study.spec.spec import Spec
 from truecal.study.store import Store
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Study:
     """Many prediction files, judged alike. Made by :meth:`read`.

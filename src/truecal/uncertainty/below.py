@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from truecal import checks
 from truecal import estimate as estimators
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import RankSeries, rank_series, resampling
 from truecal.lens import Lens, check_lens, default_lens
@@ -12,7 +12,6 @@ from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import Verdict
 
 
-@checks.checked
 def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
     r"""Test of "the root-mean-square calibration error is at least `threshold`": a small p-value is evidence that it is below.
 
@@ -28,7 +27,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     >>> below(profile, 0.05).p_value < 0.001, below(profile, 0.002).p_value > 0.05
     (True, True)
     """
-    checks.between(threshold, "threshold", 0, 1)
+    options.between(threshold, "threshold", 0, 1)
     threshold = float(threshold)  # of 80 bits: special functions know no such numbers
     pivot, single = _pivot(data, lens)
     p, z = pivot.chance_below(threshold), pivot.standardised(threshold)

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimator, check_estimator, jointly, resampling
 from truecal.lens import Lens, default_lens
@@ -13,7 +13,6 @@ from truecal.predictions import Predictions
 from truecal.profile import Profile
 
 
-@checks.checked
 def bootstrap(
     estimator: Estimator,
     data: Profile | Predictions,
@@ -46,10 +45,10 @@ def bootstrap(
     (True, True)
     """
     check_estimator(estimator)
-    checks.resamples(resamples)
-    checks.level(level)
-    checks.choice(method, resampling.METHODS, "method")
-    generator = checks.generator(rng)
+    options.resamples(resamples)
+    options.level(level)
+    options.choice(method, resampling.METHODS, "method")
+    generator = options.generator(rng)
     if isinstance(data, Predictions):
         lens = default_lens(data) if lens is None else lens
         shares = lens.shares(data)

@@ -8,8 +8,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import checks
 from truecal import estimate as estimators
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import (
     Estimate,
@@ -38,7 +38,6 @@ _REFERENCES = 20  # times at most
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
 
-@checks.checked
 def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -95,7 +94,6 @@ def measure(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> estimators.Estimates: ...
-@checks.checked
 def measure(
     preds: Predictions | Sketch,
     *,
@@ -136,9 +134,9 @@ def measure(
         raise InputError(
             f"Predictions are measured here, not {type(preds).__name__}; build them with tc.Predictions.from_probs(probs, labels)"
         )
-    checks.level(level)
+    options.level(level)
     check_lens(lens)
-    generator = checks.generator(rng)
+    generator = options.generator(rng)
     if estimator is None:
         estimator = estimators.GeneralizedECE() if lens is not None and lens.several else RankSeries()
     check_estimator(estimator)
@@ -213,13 +211,12 @@ def _value(preds: Predictions, estimator: Estimator, lens: Lens, rng: np.random.
 
 def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: int | np.random.Generator) -> Estimate:
     """Value, interval, test and `sketch_error` of the scores behind a sketch."""
-    checks.level(level)
+    options.level(level)
     chosen = RankSeries() if estimator is None else estimator
     check_estimator(chosen)
-    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, checks.generator(rng))
+    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, options.generator(rng))
 
 
-@checks.checked
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)

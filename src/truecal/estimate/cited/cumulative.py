@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.profile import CellProfile, Profile
@@ -20,7 +19,6 @@ def walks(profile: Profile) -> Float64s:
     return surplus
 
 
-@checks.checked
 @dataclass(frozen=True)
 class _CumulativeError(Estimator):
     """What both have in common."""
@@ -37,7 +35,6 @@ class _CumulativeError(Estimator):
         return SketchRange(max(value - cells.rounding, 0.0), min(value + 2 * most + cells.rounding, 1.0))
 
 
-@checks.checked
 @dataclass(frozen=True)
 class CutoffError(_CumulativeError):
     r"""sup over intervals I of |E[(y - c) 1(c in I)]| = max_k F_k - min_k F_k, F_k = 1/n sum over the k lowest scores of (y - c).
@@ -65,7 +62,6 @@ class CutoffError(_CumulativeError):
         return Findings(np.nanmax(surplus, axis=1) - np.nanmin(surplus, axis=1))
 
 
-@checks.checked
 @dataclass(frozen=True)
 class KSError(_CumulativeError):
     r"""max_k |F_k|, F_k = 1/n sum over the k lowest scores of (y - c): the largest distance between cumulative outcomes and scores.

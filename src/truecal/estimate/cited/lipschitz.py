@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.profile import CellProfile, Cut, Profile
@@ -14,7 +13,6 @@ from truecal.types import Float64s
 _MOST_CELLS = 2048  # more distinct scores than this are joined into cells of equal mass
 
 
-@checks.checked
 @dataclass(frozen=True)
 class LipschitzError(Estimator):
     r"""smCE = max over w with |w| <= 1 and |w(a) - w(b)| <= |a - b| of 1/n sum w(c_i) (y_i - c_i).

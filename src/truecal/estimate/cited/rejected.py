@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
@@ -12,7 +12,6 @@ from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.profile import CellProfile, Cut, Profile
 
 
-@checks.checked
 @dataclass(frozen=True)
 class RejectedShare(Estimator):
     r"""TCE = 1/n sum_k sum_{i in k} 1(a test at level alpha rejects that outcomes of bin k have probability c_i).
@@ -35,8 +34,8 @@ class RejectedShare(Estimator):
     alpha: float = 0.05
 
     def __post_init__(self) -> None:
-        checks.bins(self.bins)
-        checks.between(self.alpha, "alpha", 0, 1)
+        options.bins(self.bins)
+        options.between(self.alpha, "alpha", 0, 1)
 
     @property
     def power_norm(self) -> float:

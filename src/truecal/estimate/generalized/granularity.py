@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.generalized.bins import VectorBinning, VectorBins
 from truecal.estimate.generalized.distances import Distance
@@ -65,7 +65,6 @@ class GranularitySweep:
         return Frame({**{name: getattr(self, name) for name in names}, "stable": stable})
 
 
-@checks.checked
 def sweep_granularity(
     preds: Predictions,
     *,
@@ -97,7 +96,7 @@ def sweep_granularity(
     rows = []
     for tree in trees:
         partition = grown.pruned(tree.minimum(vector))
-        judged = judge.judged(vector, checks.generator(rng), partition)
+        judged = judge.judged(vector, options.generator(rng), partition)
         bins, estimate = judged.bins, judged.estimate
         points = bins.count[bins.weight > 0]
         drawn = resample(
@@ -107,7 +106,7 @@ def sweep_granularity(
             distance=judge.distance,
             norm=norm,
             replicates=replicates,
-            rng=checks.generator(rng),
+            rng=options.generator(rng),
         )
         spread = drawn.values.std(ddof=1)
         rows.append(
@@ -146,7 +145,6 @@ class SampleSweep:
         return Frame({name: getattr(self, name) for name in ("share", "n", "mean", "spread")})
 
 
-@checks.checked
 def sweep_sample_size(
     preds: Predictions,
     *,
@@ -176,7 +174,7 @@ def sweep_sample_size(
     partition = (KDTree() if binning is None else binning).partition(vector)
     judge.distance.check(vector.dimension)
     bins = VectorBins.of(vector, partition)
-    generator = checks.generator(rng)
+    generator = options.generator(rng)
     total = len(vector) if vector.weights is None else round(float(vector.weights.sum()))
     sizes = [max(1, round(share * total)) for share in shares]
     drawn = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks, parallel
+from truecal import options, parallel
 from truecal.errors import InputError
 from truecal.lab.atlas.comparisons import COMPARISON_DOORS
 from truecal.lab.atlas.door import AtlasCell, Door
@@ -45,7 +45,6 @@ class Place:
         return sha256(json.dumps([code_digest(), np.__version__, *asdict(self).values()]).encode()).hexdigest()
 
 
-@checks.checked
 def coverage_atlas(
     *,
     n: Sequence[int] = SIZES,
@@ -68,8 +67,8 @@ def coverage_atlas(
     [('default', 40, True), ('mean absolute error', 40, True)]
     """
     run = run or Run()
-    checks.whole(m, "m")
-    checks.whole(rng, "rng", 0)
+    options.whole(m, "m")
+    options.whole(rng, "rng", 0)
     if len(n) == 0 or min(n) < 2 or len(doors) == 0:
         raise InputError("an atlas needs sizes of 2 rows or more and a door")
     known = worlds is None and all(door in DOORS for door in doors)

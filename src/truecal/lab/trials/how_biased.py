@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.frame import Frame
@@ -51,7 +51,6 @@ class HowBiased:
         return "\n".join([*lines, "", shown.to_text()])
 
 
-@checks.checked
 def how_biased(
     preds: tc.Predictions | tc.Profile,
     *,
@@ -83,7 +82,7 @@ def how_biased(
         profile = (lens or default_lens(preds))(preds)
     else:
         raise InputError(f"how_biased takes Predictions or a Profile, not {type(preds).__name__}")
-    checks.choice(scores, ("empirical", "beta"), "scores")
+    options.choice(scores, ("empirical", "beta"), "scores")
     fit = fit_world(profile)
     world = fit.world if scores == "beta" else fit.empirical_world
     size = round(float(profile.size[0])) if n is None else n

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.fit_beta import BetaFit, fit_beta
 from truecal.lab.worlds.fit_curve import CurveFit, fit_curves
@@ -37,7 +36,6 @@ class WorldFit:
         smooth = self.profile.weights is None and self.profile.distinct[0] >= 0.9 * scores.size
         return World(Empirical(scores) if smooth else Discrete.of(self.profile), self.best.curve)
 
-    @checks.checked
     def curve(self, name: str) -> CurveFit:
         """The candidate of this name, for example "logflip_logflip_b0_b1"."""
         for fit in self.curves:
@@ -46,7 +44,6 @@ class WorldFit:
         raise InputError(f"unknown curve {name!r}: use one of {', '.join(fit.name for fit in self.curves)}")
 
 
-@checks.checked
 def fit_world(profile: tc.Profile, *, resolution: float | None = None) -> WorldFit:
     """Fit Beta scores and the best of the GLM curves to one dataset: "simulate data like mine".
 

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.lab.worlds.curves import GLM, Blend, Curve, Identity, Stretches, as_curve, transform
 from truecal.lab.worlds.quadrature import Array, Integrand
@@ -22,12 +22,11 @@ def generator_of(rng: Seed | Sequence[int]) -> np.random.Generator:
     """The generator behind a seed, or several whole numbers as numpy takes them; None is another one every time."""
     if isinstance(rng, list | tuple) and rng:
         for part in rng:
-            checks.whole(part, "rng", 0)
+            options.whole(part, "rng", 0)
         return np.random.default_rng([int(part) for part in rng])
-    return np.random.default_rng() if rng is None else checks.generator(rng)
+    return np.random.default_rng() if rng is None else options.generator(rng)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class World:
     """Raw scores c ~ `scores`, outcomes y ~ Bernoulli(`curve`(c)), and the model shows the score `recalibration`(c).

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.plot.canvas import BLUE, GREY, new_axes, width_of
 from truecal.plot.display import Display, Numbers
@@ -58,7 +58,7 @@ class ClassWiseDisplay(Display):
         ]
         judge = tc.DebiasedECE(correction="exact")
         errors = [float(judge(profile).value) for profile in profiles]
-        checks.whole(most, "most")
+        options.whole(most, "most")
         worst = sorted(range(len(errors)), key=lambda k: (-errors[k], k))[:most]
         points: dict[str, list[Any]] = {name: [] for name in ("class", "score", "outcome", "low", "high", "count")}
         for k in worst:

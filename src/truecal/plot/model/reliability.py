@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens, default_lens
@@ -91,7 +91,7 @@ class ReliabilityDisplay(Display):
 
     def frame(self, part: Part = "bins") -> Frame:
         """The numbers of a part of the picture."""
-        checks.choice(part, ("bins", "smooth", "isotonic", "histogram"), "part")
+        options.choice(part, ("bins", "smooth", "isotonic", "histogram"), "part")
         numbers: Frame = getattr(self.numbers, part)
         return numbers
 

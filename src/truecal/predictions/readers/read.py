@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from truecal import checks
 from truecal.errors import FileError, InputError
 from truecal.names import did_you_mean
 from truecal.predictions.border import check_classes
@@ -52,7 +51,6 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
-@checks.checked
 def read(
     path: str | Path,
     *,

@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal import estimate as estimators
 from truecal.estimate import Bins, resampling
 from truecal.types import Float64s
@@ -36,7 +35,6 @@ class BinBias:
         return float((self.share * self.bias).sum())
 
 
-@checks.checked
 def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "mass"] = "mass") -> BinBias:
     """The bias of the plug-in squared gap, bin by bin, from the prefix sums of a profile.
 

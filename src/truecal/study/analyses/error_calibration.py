@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
 from truecal.study.analyses.correlation import METHODS, correlate, few_models, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, with_error
@@ -29,7 +28,6 @@ class ErrorAgainstCalibration(Analysed):
         return self._trends
 
 
-@checks.checked
 def error_against_calibration(
     frame: Any,
     *,

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import fit_line
 from truecal.study.analyses.pareto_sets import METRIC
@@ -33,7 +32,6 @@ class LogFits(Analysed):
         return self._lines
 
 
-@checks.checked
 def log_fits(
     frame: Any,
     *,

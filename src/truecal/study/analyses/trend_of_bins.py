@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.bias_of_bins import squared_bias
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
@@ -38,7 +37,6 @@ class BinTrend(Analysed):
         return self._points
 
 
-@checks.checked
 def bin_trend(
     frame: Any,
     *,

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from truecal import checks
 from truecal import estimate as estimators
 from truecal.estimate import resampling
 from truecal.profile import Profile
@@ -10,7 +9,6 @@ from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test, verdict_of
 
 
-@checks.checked
 def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | np.random.Generator = 0) -> Verdict:
     r"""Spiegelhalter's test (1986), two-sided: is the Brier score what it should be for a calibrated model?
 
@@ -41,7 +39,6 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     return verdict_of(profile, verdict, p, method)
 
 
-@checks.checked
 def hosmer_lemeshow(
     profile: Profile, *, bins: int = 10, resamples: int | None = 999, rng: int | np.random.Generator = 0
 ) -> Verdict:

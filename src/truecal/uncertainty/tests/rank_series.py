@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import RankSeries, rank_series, resampling
 from truecal.lens import Lens, check_lens, default_lens
@@ -11,7 +11,6 @@ from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import CALIBRATED, Verdict, verdict_of
 
 
-@checks.checked
 def rank_series_test(
     data: Profile | Predictions,
     *,
@@ -38,7 +37,7 @@ def rank_series_test(
             sample = lens.sample(data)
             sample.refuse_pooled()
             if not sample.independent:
-                generator = checks.generator(rng)
+                generator = options.generator(rng)
                 series = rank_series.ClusteredSeries.of(sample, resampling.Units.of(sample, generator))
                 return Verdict(
                     *series.test(resamples=resamples, rng=generator), CALIBRATED, "rank-series test, clustered"

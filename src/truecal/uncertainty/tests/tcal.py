@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from truecal import checks
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
@@ -10,7 +9,6 @@ from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 _MOST_BINS = 4096
 
 
-@checks.checked
 def tcal_test(profile: Profile, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> Verdict:
     r"""Multi-scale test of calibration in the manner of T-Cal (Lee, Huang, Hassani and Dobriban 2023).
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlation_bounds, few_models
 from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, points, results
@@ -27,7 +26,6 @@ class RankAgreement(Analysed):
 
     _points: Any
 
-    @checks.checked
     def flips(self, metric_a: str | None = None, metric_b: str | None = None) -> Any:
         """The pairs of models that flip, for the metrics named (default: all pairs of metrics).
 
@@ -50,7 +48,6 @@ class RankAgreement(Analysed):
         return pl.DataFrame(rows, schema={**schema, "supported_a": yes, "supported_b": yes, "supported": yes})
 
 
-@checks.checked
 def rank_agreement(
     frame: Any,
     *,

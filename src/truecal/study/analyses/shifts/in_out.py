@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import METHODS, correlate, few_models
 from truecal.study.analyses.pareto_sets import METRIC
@@ -35,7 +34,6 @@ class InAndOut(Analysed):
         return self._correlations
 
 
-@checks.checked
 def in_and_out(
     frame: Any,
     *,

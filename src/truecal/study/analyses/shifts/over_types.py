@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import Analysed, at, conditions, numbers, with_error
@@ -30,7 +29,6 @@ class ShiftOverTypes(Analysed):
     recalibrator: str
 
 
-@checks.checked
 def shift_over_types(
     frame: Any,
     *,
