@@ -22,9 +22,10 @@ def is_number(value: object) -> bool:
     return isinstance(value, (float, np.floating)) or is_whole(value)
 
 
-def level(level: object) -> None:
-    """Refuse a confidence level that is not a number strictly between 0 and 1."""
+def level(level: float) -> float:
+    """Refuse a confidence level that is not a number strictly between 0 and 1; one of numpy's comes back as Python's own."""
     between(level, "level", 0, 1)
+    return float(level)
 
 
 def between(value: object, name: str, low: float, high: float) -> None:

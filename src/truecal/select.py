@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from truecal import options
 from truecal.errors import InputError, printable
-from truecal.predictions import Predictions, border
+from truecal.predictions import Predictions, border, check_predictions
 from truecal.types import Floats, Indices
 
 Closed = Literal["both", "left", "right", "neither"]
@@ -44,6 +44,7 @@ class Selection(ABC):
 
     def mask(self, preds: Predictions) -> Mask:
         """True for every row that is judged, shape (n,)."""
+        check_predictions(preds)
         return self._mask(preds)
 
     @abstractmethod
@@ -363,3 +364,11 @@ def by_column(
     options.limits(low, high, f"the range of column {name!r}")
     _check_closed(closed)
     return ByRange(name, float(low), float(high), closed)
+
+
+def check_selection(select: object) -> None:
+    """Refuse what is neither a selection nor None."""
+    if select is not None:
+        options.instance(
+            select, Selection, "select", "a selection, such as tc.by_label(0) or tc.by_column('site', 'north')"
+        )

@@ -13,7 +13,8 @@ from truecal.breakdown.segments.records import Records, records_of, records_of_g
 from truecal.breakdown.segments.search import Search, affordable, columns_of
 from truecal.breakdown.segments.tables import Tables
 from truecal.errors import InputError
-from truecal.lens import Lens, default_lens
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import check_predictions
 
 _LEAST_ROWS = 50  # of a segment, unless there are more than 50,000 rows in all ...
 _LEAST_SHARE = 1000  # ... or told otherwise: then a thousandth of them
@@ -56,8 +57,9 @@ def audit(
     >>> [(segment.name, round(segment.difference, 2)) for segment in found.segments]
     [('country is BR, device is mobile', 0.1)]
     """
-    options.level(level)
+    level = options.level(level)
     options.whole(depth, "depth")
+    check_lens(lens)
     if tolerance is not None:
         options.between(tolerance, "tolerance", 0, 1)
     records = _judged(preds, lens)
@@ -83,7 +85,7 @@ def _judged(preds: tc.Predictions | Grouped, lens: Lens | None) -> Records:
     if isinstance(preds, tc.Predictions):
         return records_of(preds, default_lens(preds) if lens is None else lens)
     if not hasattr(preds, "sketches"):
-        raise InputError(f"Predictions or a grouped Scan are needed, not {type(preds).__name__}")
+        check_predictions(preds)
     if lens is not None:
         raise InputError("a Scan was made with its lens; give the lens to tc.scan")
     return records_of_groups(preds)

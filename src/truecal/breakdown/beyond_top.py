@@ -173,8 +173,8 @@ def _rank_confidence(preds: tc.Predictions, k: int) -> Floats:
 
 
 def _asked(ks: Sequence[int], classes: int) -> list[int]:
-    if len(ks) == 0:
-        raise InputError("give at least one k, such as ks=[1, 5]")
+    if not hasattr(ks, "__len__") or len(ks) == 0:
+        raise InputError(f"give a list with at least one k, such as ks=[1, 5], not {ks!r}")
     for k in ks:
         tc.TopK(k)  # refuses what is not a whole number of at least 1
         if k > classes:

@@ -17,7 +17,8 @@ from truecal.errors import InputError
 from truecal.estimate import Bins, generalized
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, default_lens
-from truecal.select import Closed, Selection
+from truecal.predictions import check_predictions
+from truecal.select import Closed, Selection, check_selection
 
 SCALE: Mapping[str, tuple[float, float]] = {"low": (0.0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1.0)}
 
@@ -145,6 +146,12 @@ def likert(
     >>> report.frame()["kept"].tolist()
     [True, True, True]
     """
+    check_predictions(preds)
+    check_selection(select)
+    level = options.level(level)
+    binning = generalized.KDTree() if binning is None else binning
+    kinds = (generalized.KDTree, generalized.EqualWidth, generalized.EqualMass)
+    options.instance(binning, kinds, "binning", "one of truecal's, such as tc.KDTree() or tc.EqualWidth(15)")
     ordered = checked_scale(scale)
     chosen = preds if select is None else select(preds)
     lens = tc.OneClass(of) if of is not None else default_lens(preds)
@@ -160,9 +167,7 @@ def likert(
         category = Category(name, low, high, closed, count, count / len(chosen))
         if count:
             judged = chosen.take(rows)
-            category = _measured(
-                category, judged, lens, generalized.KDTree() if binning is None else binning, level, replicates, rng
-            )
+            category = _measured(category, judged, lens, binning, level, replicates, rng)
         categories.append(category)
     return LikertReport(tuple(categories), len(covered) - int(np.count_nonzero(covered)), level)
 

@@ -15,9 +15,10 @@ import truecal as tc
 from truecal import options
 from truecal.breakdown.groups import Grouped, Groups, Setting, group_estimates, redraws
 from truecal.errors import InputError
-from truecal.estimate import Estimator, rank_series
+from truecal.estimate import Estimator, check_estimator, rank_series
 from truecal.frame import Frame, Tabular
-from truecal.lens import Lens
+from truecal.lens import Lens, check_lens
+from truecal.predictions import check_predictions
 from truecal.types import Float64s, Indices
 
 SMALL = 30  # rows below which a subgroup is listed but not judged, unless told otherwise
@@ -149,11 +150,14 @@ def subgroups(
     >>> table.names, table.flagged.tolist()
     (('B', 'A', 'C'), [True, False, False])
     """
-    options.level(level)
+    level = options.level(level)
     options.whole(smallest, "smallest")
+    check_lens(lens)
+    if estimator is not None:
+        check_estimator(estimator)
     if not isinstance(preds, tc.Predictions):
         if not hasattr(preds, "sketches"):
-            raise InputError(f"preds must be Predictions or a grouped Scan, not {type(preds).__name__}")
+            check_predictions(preds)
         if by is not None or cuts is not None or lens is not None:
             raise InputError("a Scan is grouped and judged already; give by= and lens= to tc.scan")
         return _of_groups(preds, estimator, smallest, level, rng)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 import truecal as tc
 from truecal import options
 from truecal.errors import InputError
-from truecal.lens import Lens, default_lens
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import check_predictions
 from truecal.types import Float64s, Indices
 
 
@@ -41,6 +42,8 @@ class Cohort:
     @classmethod
     def of(cls, preds: tc.Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> "Cohort":
         """The rows that a lens judges; with `prevalence`, events and non-events are weighted to that share of events."""
+        check_predictions(preds)
+        check_lens(lens)
         lens = default_lens(preds) if lens is None else lens
         if lens.several or lens.shares(preds) is not None:
             raise InputError("a clinical summary judges one risk per row; give a lens such as OneClass('malignant')")

@@ -11,7 +11,7 @@ from truecal.clinical.result import Clinical
 from truecal.clinical.sites import sites_of
 from truecal.clinical.summarise import summarise
 from truecal.lens import Lens
-from truecal.select import Selection
+from truecal.select import Selection, check_selection
 
 
 def clinical(
@@ -51,7 +51,8 @@ def clinical(
     >>> round(found.slope.value, 2), 0.7 in found.slope, 1.0 in found.slope
     (0.7, True, False)
     """
-    options.level(level)
+    level = options.level(level)
+    check_selection(select)
     generator = options.generator(rng)
     chosen = preds if select is None else select(preds)
     cohort = Cohort.of(chosen, lens, prevalence=prevalence)

@@ -137,6 +137,7 @@ class Estimator(ABC):
 
     def at_level(self, level: float, rng: int | np.random.Generator = 0) -> Self:
         """The same estimator with the level of its own interval, where it has one."""
+        options.level(level)
         return self
 
     def without_interval(self) -> Self:
@@ -289,5 +290,4 @@ class Estimator(ABC):
 
 def check_estimator(estimator: object) -> None:
     """Refuse what is not an estimator."""
-    if not isinstance(estimator, Estimator):
-        raise InputError(f"estimator must be one of truecal's, such as tc.SweepECE(), not {estimator!r}")
+    options.instance(estimator, Estimator, "estimator", "one of truecal's, such as tc.SweepECE()")

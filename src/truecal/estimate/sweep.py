@@ -73,6 +73,7 @@ class SweepECE(Estimator):
 
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
         """As for any estimator; where outcomes visibly fall with the scores, widened to hold the interval of the rank series."""
+        options.level(level)
         own = super().interval(profile, level=level, rng=rng)
         if not _falls(profile):
             return own

@@ -7,7 +7,7 @@ import numpy as np
 
 from truecal.errors import InputError
 from truecal.lens.canonical import Canonical
-from truecal.lens.lens import Lens
+from truecal.lens.lens import Lens, check_lens
 from truecal.lens.one_class import OneClass
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
@@ -135,6 +135,7 @@ class Grouping(Lens):
 
     def then(self, lens: Lens, *, select: Selection | None = None) -> "Grouped":
         """This grouping first, then (of the rows selected by what the groups say) another lens on the groups."""
+        check_lens(lens)
         return Grouped(self, lens, select)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +29,7 @@ from truecal.predictions.readers.frames import columns_of
 from truecal.predictions.softmax import sigmoid, softmax
 from truecal.types import Float64s, Floats, Indices
 
+_REMEDY = "build them with tc.Predictions.from_probs(probs, labels)"
 ANSWERS = ("wrong", "correct")  # classes of rows that are answers, whose probability is the confidence in the answer
 
 
@@ -231,8 +233,8 @@ class Predictions:
 
     def class_probs(self, index: int) -> Floats:
         """The probability of one class in every row."""
-        if not 0 <= index < self.class_count:
-            raise InputError(f"there is no class {index} among the {self.class_count} classes")
+        if not options.is_whole(index) or not 0 <= index < self.class_count:
+            raise InputError(f"there is no class {index!r} among the {self.class_count} classes; give its column")
         if not self.binary:
             return self.probs[:, index]
         return self.probs if index == 1 else 1 - self.probs
@@ -262,3 +264,18 @@ class Predictions:
             if there is not None
         )
         return f"Predictions({len(self)} rows, {kind}{extra})"
+
+
+def check_predictions(preds: object, *others: type, name: str = "preds") -> None:
+    """Refuse what is neither Predictions nor of the `others`: arrays and names of files come with their remedy.
+
+    >>> check_predictions("scores.csv")
+    Traceback (most recent call last):
+    truecal.errors.InputError: preds must be Predictions, not 'scores.csv'; read the file first: tc.read('scores.csv')
+    """
+    if isinstance(preds, (Predictions, *others)):
+        return
+    expected = " or ".join(["Predictions", *(f"a {other.__name__}" for other in others)])
+    is_path = isinstance(preds, (str, PathLike))
+    remedy = f"read the file first: tc.read({str(preds)!r})" if is_path else _REMEDY
+    options.instance(preds, (Predictions, *others), name, expected, remedy)

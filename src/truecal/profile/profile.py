@@ -287,3 +287,8 @@ class Profile(Rows):
         many = "" if self.batch == 1 else f"{self.batch} datasets of "
         weighted = "" if self.weights is None else ", weighted"
         return f"Profile({many}{self.rows} rows{weighted})"
+
+
+def check_profile(profile: object, name: str = "profile") -> None:
+    """Refuse what is not a Profile."""
+    options.instance(profile, Profile, name, "a Profile", "a lens such as tc.TopLabel() makes one of Predictions")

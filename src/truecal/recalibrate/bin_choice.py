@@ -15,6 +15,7 @@ import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.frame import Frame
+from truecal.predictions import check_predictions
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
 from truecal.types import Float64s, Indices
@@ -91,10 +92,11 @@ def choose_bins(
     >>> choice.recommended, choice.recommended_by_plugin
     (10, 5)
     """
+    check_predictions(preds)
     if preds.weights is not None or preds.clusters is not None:
         raise InputError("choose_bins takes plain rows, without weights or clusters")
-    if not 0 < fit_share < 1 or not 0.5 < level < 1:
-        raise InputError(f"fit_share must lie in (0, 1) and level in (0.5, 1), not {fit_share!r} and {level!r}")
+    options.between(fit_share, "fit_share", 0, 1)
+    options.between(level, "level", 0.5, 1)
     options.between(threshold, "threshold", 0, 1)
     options.resamples(resamples, "resamples", 2)
     random = options.generator(rng)

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import truecal as tc
 from truecal import options
 from truecal.errors import FileError, InputError, TruecalWarning
-from truecal.predictions import border
+from truecal.predictions import border, check_predictions
 from truecal.recalibrate.classes import ClassOrder
 from truecal.recalibrate.export import document
 from truecal.recalibrate.export.fields import field, whole
@@ -114,6 +114,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def fit_rows(self, preds: tc.Predictions, X: ArrayLike) -> Self:
         """Learn from predictions whose outputs are `X`; a map that needs more of the rows than these overrides it."""
+        check_predictions(preds)
         return self.fit(X, preds.labels, preds.weights)
 
     def predict_proba(self, X: ArrayLike) -> Float64s:
@@ -140,6 +141,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         other names are refused.
         """
         check_is_fitted(self, "classes_")
+        check_predictions(preds)
         if X is None:
             if self.input != "probs":
                 raise InputError('Predictions hold probabilities; pass the logits as X, or declare input="probs"')

@@ -13,7 +13,8 @@ import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Curve, Estimator, Interval
-from truecal.lens import Lens, default_lens
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import check_predictions
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.cross_fit import assign_folds, cross_fit
 from truecal.recalibrate.evaluation import BEFORE, Evaluation, Row, Score, Split
@@ -65,6 +66,8 @@ def evaluate(
     options.choice(score, ("log loss", "brier"), "score")
     options.choice(in_sample, ("refuse", "label"), "in_sample")
     options.level(level)
+    check_predictions(preds)
+    check_lens(lens)
     named = _by_name(recalibrators)
     outputs = _outputs(named, preds, logits)
     fold_of = None
@@ -107,11 +110,15 @@ def _by_name(recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator])
     if isinstance(recalibrators, Mapping):
         named = dict(recalibrators)
     else:
+        kinds, example = (list, tuple), "write [tc.BetaCalibration()]"
+        options.instance(recalibrators, kinds, "recalibrators", "a list, or a mapping by name", example)
         named = {type(r).__name__: r for r in recalibrators}
         if len(named) < len(recalibrators):
             raise InputError("two recalibrators are of the same class; pass a dict that names them")
     if not named or BEFORE in named:
         raise InputError(f'pass at least one recalibrator, and none named "{BEFORE}"')
+    for recalibrator in named.values():
+        options.instance(recalibrator, Recalibrator, "a recalibrator", "one of truecal's, such as tc.BetaCalibration()")
     return named
 
 

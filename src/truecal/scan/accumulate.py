@@ -48,6 +48,8 @@ class Accumulator:
     def __init__(self, *, lens: Lens | None = None, classes: Sequence[object] | None = None) -> None:
         refuse_many(lens)
         self.lens = lens
+        if classes is not None and not hasattr(classes, "__len__"):
+            raise InputError(f"classes must be a list of class names, not {classes!r}")
         self.classes = None if classes is None else border.check_classes(classes, len(classes))
         self._lock = RLock()
         self.reset()

@@ -19,7 +19,7 @@ from truecal.scan.filters import as_filter
 from truecal.scan.gather import Gathered, Group, gather, refuse_unfit
 from truecal.scan.logits import with_probs
 from truecal.scan.sources import files_of, frame_of, is_path, opened
-from truecal.select import Selection
+from truecal.select import Selection, check_selection
 from truecal.types import Float64s
 
 
@@ -134,6 +134,7 @@ def scan(
     columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     wanted = Wanted(label, score, probs, logits, weights, columns_by, classes)
     check_lens(lens)
+    check_selection(select)
     if lens is not None:
         lens.pushed_down()  # refuses before anything is read
 

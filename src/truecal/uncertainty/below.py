@@ -7,7 +7,7 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import RankSeries, rank_series, resampling
 from truecal.lens import Lens, check_lens, default_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import Verdict
 
@@ -46,8 +46,7 @@ def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[estimators.P
         return (
             RankSeries().pivot(data) if data.units is None else rank_series.ClusteredSeries.of_profile(data).pivot
         ), data.single
-    if not isinstance(data, Predictions):
-        raise InputError(f"a Profile or Predictions are needed, not {type(data).__name__}")
+    check_predictions(data, Profile, name="data")
     check_lens(lens)
     lens = default_lens(data) if lens is None else lens
     if lens.shares(data) is None:

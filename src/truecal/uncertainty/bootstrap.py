@@ -8,8 +8,8 @@ import numpy as np
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimator, check_estimator, jointly, resampling
-from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile
 
 
@@ -45,6 +45,8 @@ def bootstrap(
     (True, True)
     """
     check_estimator(estimator)
+    check_predictions(data, Profile, name="data")
+    check_lens(lens)
     options.resamples(resamples)
     options.level(level)
     options.choice(method, resampling.METHODS, "method")

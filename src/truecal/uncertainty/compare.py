@@ -186,6 +186,7 @@ def compare_many(
             return _compare_sketches(sketches, _Chosen(reference, estimator, None, None, False), resamples, level, rng)
         all_preds = {name: data for name, data in y_true.items() if isinstance(data, Predictions)}
     else:
+        options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
         all_preds = {
             name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)  # type: ignore[arg-type]
             for name, p in probs.items()

@@ -6,7 +6,7 @@ from truecal import estimate as estimators
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Interval
-from truecal.profile import Profile
+from truecal.profile import Profile, check_profile
 
 
 def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) -> Interval:
@@ -38,8 +38,7 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     """
     options.bins(bins)
     options.level(level)
-    if not isinstance(profile, Profile):
-        raise InputError(f"a Profile is needed, not {type(profile).__name__}; a lens such as tc.TopLabel() makes one")
+    check_profile(profile)
     profile.refuse_dependent("use tc.measure(preds), which counts clusters")
     low, high = debiased_pivot(profile, bins).interval(level)
     high = np.minimum(high, 1.0)

@@ -23,9 +23,9 @@ from truecal.estimate import (
     resampling,
 )
 from truecal.lens import Lens, Sample, check_lens, default_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile, Sketch
-from truecal.select import Selection, small_selection
+from truecal.select import Selection, check_selection, small_selection
 from truecal.types import Float64s
 
 _RESAMPLES = 200
@@ -130,12 +130,10 @@ def measure(
         if lens is not None or select is not None:
             raise InputError("a Sketch was made with its lens and selection; give them to tc.scan")
         return _of_sketch(preds, estimator, level, rng)
-    if not isinstance(preds, Predictions):
-        raise InputError(
-            f"Predictions are measured here, not {type(preds).__name__}; build them with tc.Predictions.from_probs(probs, labels)"
-        )
+    check_predictions(preds, Sketch)
     options.level(level)
     check_lens(lens)
+    check_selection(select)
     generator = options.generator(rng)
     if estimator is None:
         estimator = estimators.GeneralizedECE() if lens is not None and lens.several else RankSeries()

@@ -46,6 +46,7 @@ class CalibrationBelt:
 
     def deviations(self, level: float) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
         """Ranges of scores at which risks are too high, and ranges at which they are too low, at one of the levels."""
+        options.level(level)
         if level not in self.levels:
             raise InputError(
                 f"level {level:g} is not among those of the belt: {', '.join(f'{x:g}' for x in self.levels)}"

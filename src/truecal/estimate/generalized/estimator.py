@@ -16,9 +16,9 @@ from truecal.estimate.generalized.inference import Binned, Inference
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.estimate.generalized.resample import Resampled, resample
 from truecal.lens import Canonical, Lens, Sample, check_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile, Sketch
-from truecal.select import Selection, small_selection
+from truecal.select import Selection, check_selection, small_selection
 from truecal.types import Float64s, Indices
 
 _MOST_DRAWS = 4_000_000_000  # rows times classes times replicates that a class-wise interval may cost
@@ -77,14 +77,9 @@ class GeneralizedECE(Estimator):
     def __post_init__(self) -> None:
         options.norm(self.norm)
         check_lens(self.lens)
-        for value, kind, example in (
-            (self.distance, Distance, "tc.TotalVariation()"),
-            (self.binning, VectorBinning, "tc.KDTree(0.1)"),
-        ):
-            if not isinstance(value, kind):
-                raise InputError(f"{kind.__name__} must be one of truecal's, such as {example}, not {value!r}")
-        if self.select is not None and not isinstance(self.select, Selection):
-            raise InputError(f"select must be a selection such as tc.by_label('pedestrian'), not {self.select!r}")
+        check_selection(self.select)
+        options.instance(self.distance, Distance, "distance", "one of truecal's, such as tc.TotalVariation()")
+        options.instance(self.binning, VectorBinning, "binning", "one of truecal's, such as tc.KDTree(0.1)")
         if self.level is not None:
             options.level(self.level)
         options.resamples(self.replicates, "replicates", 20)
@@ -137,10 +132,7 @@ class GeneralizedECE(Estimator):
         if isinstance(data, Sample):
             return self.judged(data.weighing(), options.generator(self.rng)).estimate
         if not isinstance(data, Predictions):
-            raise InputError(
-                f"GeneralizedECE measures Predictions, not {type(data).__name__}; "
-                "build them with tc.Predictions.from_probs(probs, labels)"
-            )
+            check_predictions(data, name="data")
         rows, select = self.chosen(data, None)
         lens = self.own_lens(None)
         estimate = self.of_samples(lens.samples(rows), lens.shares(rows), options.generator(self.rng))

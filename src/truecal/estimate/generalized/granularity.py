@@ -18,7 +18,7 @@ from truecal.estimate.generalized.kd_tree import KDTree, grow
 from truecal.estimate.generalized.resample import resample
 from truecal.frame import Frame
 from truecal.lens import Lens, Sample
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.select import Selection
 from truecal.types import Float64s, Indices
 
@@ -208,6 +208,7 @@ def _judge(
 
 
 def _one_vector(judge: GeneralizedECE, preds: Predictions) -> Sample:
+    check_predictions(preds)
     rows, _ = judge.chosen(preds, None)
     lens = judge.own_lens(None)
     if lens.shares(rows) is not None:

@@ -48,9 +48,9 @@ class KDTree(VectorBinning):
         """The smallest node that is split."""
         w = vector.weights
         if w is None:
-            return round(self.fraction * len(vector))
+            return round(float(self.fraction) * len(vector))
         total = float(w.sum())
-        return round(self.fraction * total) if (w == np.rint(w)).all() else self.fraction * total
+        return round(float(self.fraction) * total) if (w == np.rint(w)).all() else float(self.fraction) * total
 
     def tree(self, vector: Sample) -> "Tree":
         return grow(vector.columns, vector.weights, self.minimum(vector))

@@ -102,7 +102,7 @@ class GLM(Curve):
             if name not in get_args(Function):
                 raise InputError(f"unknown {kind} {name!r}: use one of {', '.join(get_args(Function))}")
         for parameter, value in (("b0", self.b0), ("b1", self.b1)):
-            if not abs(value) <= 1e100:  # products with transformed scores stay finite
+            if not abs(float(value)) <= 1e100:  # products with transformed scores stay finite
                 raise InputError(f"{parameter} must be a finite number from -1e+100 to 1e+100, not {value!r}")
 
     def at(self, c: Array, rest: Array) -> Array:

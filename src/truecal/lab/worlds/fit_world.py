@@ -11,6 +11,7 @@ from truecal.lab.worlds.fit_curve import CurveFit, fit_curves
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Discrete, Empirical
 from truecal.lab.worlds.world import World
+from truecal.profile import check_profile
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def fit_world(profile: tc.Profile, *, resolution: float | None = None) -> WorldF
     >>> abs(fit.world.true_error() - world.true_error()) < 0.01
     True
     """
+    check_profile(profile)
     if profile.batch != 1:
         raise InputError(f"fit_world takes one dataset, not a batch of {profile.batch}: fit them one by one")
     scores = profile.scores[0].astype(np.float64)

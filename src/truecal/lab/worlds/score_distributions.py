@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from truecal import options
 from truecal.errors import InputError
 from truecal.lab.worlds.beta_quantiles import beta_from_uniforms
 from truecal.lab.worlds.quadrature import Array, Integrand, Piece, integrate
@@ -223,6 +224,8 @@ class Mixture(Scores):
     shares: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        for part in self.parts:
+            options.instance(part, Scores, "a part of a Mixture", "a distribution, such as tc.lab.Uniform()")
         if len(self.parts) != len(self.shares) or len(self.parts) == 0:
             raise InputError(f"Mixture has {len(self.parts)} parts but {len(self.shares)} shares")
         if not (min(self.shares) >= 0 and abs(sum(self.shares) - 1.0) <= 1e-9):

@@ -52,6 +52,7 @@ class ClassWiseDisplay(Display):
         ax: Any = None,
     ) -> Self:
         """Compute and draw the `most` classes with the largest errors, in bins of equal mass."""
+        options.level(level)
         preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
         profiles = [
             tc.OneClass(k if preds.classes is None else preds.classes[k])(preds) for k in range(preds.class_count)

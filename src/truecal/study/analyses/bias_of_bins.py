@@ -7,6 +7,7 @@ import numpy as np
 
 import truecal as tc
 from truecal import estimate as estimators
+from truecal import options
 from truecal.estimate import Bins, resampling
 from truecal.types import Float64s
 
@@ -48,6 +49,7 @@ def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "
     >>> round(found.total, 4)  # a calibrated model: 100 bins / 10,000 rows * E[C (1 - C)] = 0.01 / 6
     0.0017
     """
+    options.bins(bins)
     resampling.refuse_batch(profile)
     binning = estimators.Binning(bins, scheme, "keep", "left")
     binning.check()

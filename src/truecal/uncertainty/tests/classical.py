@@ -4,7 +4,7 @@ import numpy as np
 
 from truecal import estimate as estimators
 from truecal.estimate import resampling
-from truecal.profile import Profile
+from truecal.profile import Profile, check_profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test, verdict_of
 
@@ -23,6 +23,7 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     >>> round(spiegelhalter(profile).statistic, 3), spiegelhalter(profile).p_value
     (4.714, 0.001)
     """
+    check_profile(profile)
     method = "Spiegelhalter's test"
     verdict = _signed(profile, _z)
     if resamples is None:
@@ -54,6 +55,7 @@ def hosmer_lemeshow(
     >>> round(verdict.statistic, 6), round(verdict.p_value, 4)
     (5.0, 0.0821)
     """
+    check_profile(profile)
     estimators.Binning(bins, "mass").check()
     method = f"Hosmer-Lemeshow test, {bins} bins"
     if resamples is not None:

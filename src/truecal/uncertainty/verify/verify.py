@@ -13,7 +13,7 @@ from truecal.errors import InputError
 from truecal.estimate import Estimate, RankSeries
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, Sample, check_lens, default_lens
-from truecal.predictions import Predictions, border
+from truecal.predictions import Predictions, border, check_predictions
 from truecal.profile import Profile, Sketch
 from truecal.types import Float64s
 from truecal.uncertainty.measurement import measure
@@ -146,6 +146,7 @@ def verify(
     options.between(level, "level", 0.5, 1)
     if isinstance(preds, Sketch):
         return _of_sketch(preds, float(threshold), level, outputs)
+    check_predictions(preds, Sketch)
     check_lens(lens)
     lens = default_lens(preds) if lens is None else lens
     shares, samples = lens.shares(preds), list(lens.samples(preds))

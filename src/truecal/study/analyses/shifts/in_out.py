@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from truecal import options
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import METHODS, correlate, few_models
 from truecal.study.analyses.pareto_sets import METRIC
@@ -48,6 +49,7 @@ def in_and_out(
 
     `reference` names the clean dataset of shifted ones (one for all, or one for each); without it a dataset's own severity 0.
     """
+    options.level(level)
     pl = polars()
     points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
     pairs, more = references(conditions(points), reference)
