@@ -194,7 +194,7 @@ LENSES = ("None", "tc.TopLabel()", "tc.OneClass(0)", "tc.ClassWise()", "tc.AllLa
 ESTIMATORS = ("None", "tc.RankSeries()", "tc.RankSeries(norm=1)", "tc.BinnedECE()", "tc.BinnedECE(bins=3, norm=2)",
               "tc.BinnedECE(norm=np.inf)", "tc.DebiasedECE()", "tc.SweepECE()", "tc.NearestECE()", "tc.KernelDensityECE()",
               "tc.SmoothECE()", "tc.IsotonicError()", "tc.LabelBinnedECE()", "tc.GeneralizedECE(replicates=20)",
-              "tc.AdaptiveECE()", "tc.KSError()", "tc.CutoffError()", "tc.LipschitzError()")  # fmt: skip
+              "tc.AdaptiveECE()", "tc.KSError()")  # fmt: skip
 # What takes a second wherever it is asked for comes up this much less often than the others.
 SELDOM = {"tc.SmoothECE()": 0.1}
 RECALIBRATORS = ("tc.PlattScaling()", "tc.TemperatureScaling(input='probs')", "tc.IsotonicCalibration()", "tc.HistogramBinning(3)",

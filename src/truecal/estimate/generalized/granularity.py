@@ -11,7 +11,6 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimate.generalized.bins import VectorBinning, VectorBins
 from truecal.estimate.generalized.distances import Distance
 from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.kd_tree import KDTree, grow
@@ -23,7 +22,6 @@ from truecal.select import Selection
 from truecal.types import Float64s, Indices
 
 FRACTIONS = tuple(2.0**-i for i in range(1, 11))
-SHARES = tuple(i / 10 for i in range(1, 11))
 _WINDOW = 3  # neighbouring fractions compared when looking for a stable region
 _FEWEST_BINS = 4  # a coarser tree averages most errors away
 _FEWEST_POINTS = 10  # a finer tree (in its median bin) measures chance
@@ -125,73 +123,6 @@ def _stable(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int
     sound = [r for r in runs if bins[r[0]] >= _FEWEST_BINS and median[r[-1]] >= _FEWEST_POINTS]
     best = min(sound or runs, key=lambda r: float(np.ptp(value[r])))
     return int(best[0]), int(best[-1])
-
-
-@dataclass(frozen=True, eq=False)
-class SampleSweep:
-    """How the error varies between samples of a part of the data (Kirchenbauer, Oaks & Heim 2022, Figure 9).
-
-    share : part of the rows drawn. n : rows drawn. mean, spread : of the error over resamples of that size, in the bins of all
-    the data.
-    """
-
-    share: Float64s
-    n: Indices
-    mean: Float64s
-    spread: Float64s
-
-    def frame(self) -> Frame:
-        """One row per share."""
-        return Frame({name: getattr(self, name) for name in ("share", "n", "mean", "spread")})
-
-
-def sweep_sample_size(
-    preds: Predictions,
-    *,
-    lens: Lens | None = None,
-    select: Selection | None = None,
-    distance: Distance | None = None,
-    binning: VectorBinning | None = None,
-    shares: Sequence[float] = SHARES,
-    norm: float = 1,
-    replicates: int = 1000,
-    rng: int | np.random.Generator = 0,
-) -> SampleSweep:
-    """The spread of the generalized error when only a share of the rows were there.
-
-    >>> import numpy as np, truecal as tc
-    >>> from truecal.estimate.generalized.granularity import sweep_sample_size
-    >>> probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=1000)
-    >>> sweep = sweep_sample_size(tc.Predictions.from_probs(probs, probs.argmax(axis=1)), shares=[0.1, 1.0])
-    >>> sweep.n, bool(sweep.spread[0] > sweep.spread[1])
-    (array([ 100, 1000]), True)
-    """
-    for share in shares:
-        if not 0 < share <= 1:
-            raise InputError(f"shares must be above 0 and at most 1, not {share!r}")
-    judge = _judge(lens, select, distance, norm, replicates, rng)
-    vector = _one_vector(judge, preds)
-    partition = (KDTree() if binning is None else binning).partition(vector)
-    judge.distance.check(vector.dimension)
-    bins = VectorBins.of(vector, partition)
-    generator = options.generator(rng)
-    total = len(vector) if vector.weights is None else round(float(vector.weights.sum()))
-    sizes = [max(1, round(share * total)) for share in shares]
-    drawn = [
-        resample(
-            vector,
-            partition,
-            bins,
-            distance=judge.distance,
-            norm=norm,
-            replicates=replicates,
-            rng=generator,
-            draws=size,
-        ).values
-        for size in sizes
-    ]
-    spread = np.array([values.std(ddof=1) for values in drawn])
-    return SampleSweep(np.array(shares), np.array(sizes), np.array([values.mean() for values in drawn]), spread)
 
 
 def _judge(
