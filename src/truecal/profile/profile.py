@@ -234,17 +234,8 @@ class Profile(Rows):
         prefix = self.prefix("w")
         return (prefix[:, 1:] + prefix[:, :-1]) / 2
 
-    def fills(self, cells: int) -> bool:
-        """Whether each of so many cells of equal mass is known, without a sort, to hold scores of its own."""
-        if self._unsorted is None or self.rows <= cells:
-            return False
-        cut = self._unsorted.cut_at(-(-np.arange(cells + 1)[None] * self.rows // cells))
-        return cut is not None and bool((np.diff(cut.keep_ties().below) > 0).all())
-
     def at_count(self, rows: Indices) -> Cut:
         """Cuts after the given numbers of rows, shape (batch or 1, q)."""
-        if self._unsorted is not None and (quick := self._unsorted.cut_at(rows)) is not None:
-            return quick
         here_only = rows.shape[1] * FEW <= self.rows and "distinct" not in vars(self)  # cheaper than to look everywhere
         if not here_only and not self.has_ties:
             return Cut(rows, rows)

@@ -1,4 +1,4 @@
-"""The store: a folder of Parquet parts, written whole, that any number of processes and hosts read and write at any moment.
+"""The store: a folder of Parquet parts, written whole, that any number of processes read and write at any moment.
 
     store/
       study.json                       version, name, the study as written, its jobs, what is wanted of them, covariates

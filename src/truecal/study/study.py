@@ -71,7 +71,7 @@ class Study:
         """Evaluate every file that the store does not hold yet, and return the store.
 
         Can be stopped, or killed, at any moment and started again: finished files are skipped, nothing is counted twice. Several
-        runs, on several hosts, may work on the same store at the same time: each takes files that no other is at work on.
+        runs on one host may work on the same store at the same time: each takes files that no other is at work on.
 
         Parameters
         ----------
