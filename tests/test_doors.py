@@ -19,7 +19,6 @@ from truecal.uncertainty import (
     kuiper,
     rank_series_test,
     spiegelhalter,
-    tcal_test,
 )
 
 N, K = 240, 4
@@ -132,7 +131,6 @@ DOORS: dict[str, Door] = {
     "hosmer_lemeshow": on_profile(lambda p: hosmer_lemeshow(p, bins=5, resamples=199)),
     "spiegelhalter": on_profile(lambda p: spiegelhalter(p, resamples=999)),
     "kuiper": on_profile(lambda p: kuiper(p, resamples=199)),
-    "tcal_test": on_profile(lambda p: tcal_test(p, resamples=199)),
     "consistency_test": on_profile(lambda p: consistency_test(p, tc.BinnedECE(bins=5), resamples=199)),
     "debiased_interval": on_profile(lambda p: debiased_interval(p, bins=5)),
     "Watch": lambda preds, lens: (lambda step: (step.log_e, step.error))(tc.Watch(0.0, lens=lens).update(preds)),
@@ -161,9 +159,7 @@ NOT_DOORS = {
     "read": "reads Predictions",
     "likert": "its own lens: see tests/breakdown",
     "beyond_top": "its own lenses: see tests/breakdown",
-    "group_confidence": "no error is judged",
     "sweep_granularity": "GeneralizedECE over many binnings",
-    "sweep_sample_size": "GeneralizedECE over sizes",
     "by_column": "a selection",
     "by_label": "a selection",
     "by_output": "a selection",

@@ -44,7 +44,6 @@ EXCEPTIONS: dict[str, str] = {
     "cli/measure.py:measure arguments": _COMMAND,
     "cli/report.py:report arguments": _COMMAND,
     "clinical/sample_size.py:sample_size_by_simulation arguments": _DOOR,
-    "estimate/generalized/granularity.py:sweep_sample_size arguments": _DOOR,
     "estimate/generalized/resample.py:resample arguments": "what is drawn from, what judges it and how often are independent",
     "plot/model/class_wise.py:from_predictions arguments": _DOOR,
     "predictions/readers/read.py:read arguments": _DOOR,

@@ -31,7 +31,6 @@ TESTS: dict[str, Callable[..., Any]] = {
     "Kuiper": tcu.kuiper,
     "Kolmogorov-Smirnov": lambda profile, **options: tcu.kuiper(profile, statistic="ks", **options),
     "Spiegelhalter": tcu.spiegelhalter,
-    "T-Cal": tcu.tcal_test,
     "consistency, equal mass": lambda profile, **options: tcu.consistency_test(
         profile, tc.BinnedECE(scheme="mass"), **options
     ),

@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal import study as study
     from truecal import train as train
     from truecal import uncertainty as uncertainty
-    from truecal.breakdown import group_confidence as group_confidence
     from truecal.breakdown.audit import audit as audit
     from truecal.breakdown.beyond_top import beyond_top as beyond_top
     from truecal.breakdown.likert import likert as likert
@@ -42,7 +41,6 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.estimate import AdaptiveECE as AdaptiveECE
     from truecal.estimate import BinnedECE as BinnedECE
     from truecal.estimate import ClassWeighted as ClassWeighted
-    from truecal.estimate import CutoffError as CutoffError
     from truecal.estimate import DebiasedECE as DebiasedECE
     from truecal.estimate import DirichletECE as DirichletECE
     from truecal.estimate import EqualMass as EqualMass
@@ -57,17 +55,14 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
     from truecal.estimate import KernelError as KernelError
     from truecal.estimate import KSError as KSError
     from truecal.estimate import LabelBinnedECE as LabelBinnedECE
-    from truecal.estimate import LipschitzError as LipschitzError
     from truecal.estimate import Lp as Lp
     from truecal.estimate import Mahalanobis as Mahalanobis
     from truecal.estimate import NearestECE as NearestECE
     from truecal.estimate import RankSeries as RankSeries
-    from truecal.estimate import RejectedShare as RejectedShare
     from truecal.estimate import SmoothECE as SmoothECE
     from truecal.estimate import SweepECE as SweepECE
     from truecal.estimate import TotalVariation as TotalVariation
     from truecal.estimate import sweep_granularity as sweep_granularity
-    from truecal.estimate import sweep_sample_size as sweep_sample_size
     from truecal.lens import AllLabels as AllLabels
     from truecal.lens import Canonical as Canonical
     from truecal.lens import ClassWise as ClassWise
@@ -128,14 +123,14 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time __getattr__ does
 
 # Where each public name is at home.
 _HOMES = {
-    "truecal.breakdown": "audit beyond_top group_confidence likert subgroups",
+    "truecal.breakdown": "audit beyond_top likert subgroups",
     "truecal.clinical": "calibration_belt censoring_weights clinical flexible_curve missing_outcomes net_benefit sample_size "
     "sample_size_by_simulation",
     "truecal.errors": "FileError InputError MissingExtraError TruecalError TruecalWarning",
-    "truecal.estimate": "AdaptiveECE CutoffError ForeignECE KSError LipschitzError RejectedShare DirichletECE KernelError "
+    "truecal.estimate": "AdaptiveECE ForeignECE KSError DirichletECE KernelError "
     "BinnedECE ClassWeighted DebiasedECE EqualMass EqualWidth Estimate GeneralizedECE InterInterval "
     "IsotonicError KDTree KernelDensityECE LabelBinnedECE Lp Mahalanobis NearestECE RankSeries SmoothECE SweepECE TotalVariation "
-    "sweep_granularity sweep_sample_size",
+    "sweep_granularity",
     "truecal.lens": "AllLabels Canonical ClassWise Grouping OneClass Sample TopK TopLabel",
     "truecal.like": "Convention like",
     "truecal.predictions": "Predictions read",

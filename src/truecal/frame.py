@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError, MissingExtraError, extra, printable
 from truecal.writing import write_whole
 
@@ -32,7 +32,6 @@ _LATEX = {
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes text that starts like this
 
 
-@checks.checked
 class Frame:
     """Columns of one length, by name. Values that are missing are None in a column of objects, or NaN in one of numbers.
 
@@ -131,7 +130,7 @@ class Frame:
 
     def select(self, *names: str) -> "Frame":
         """Some columns, in this order."""
-        checks.texts(names, "columns")
+        options.texts(names, "columns")
         return Frame({name: self[name] for name in names})
 
     def but(self, **columns: Iterable[Any]) -> "Frame":

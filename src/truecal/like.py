@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lens import Lens
@@ -33,7 +33,6 @@ class Convention:
     def __iter__(self) -> Iterator[Any]:
         return iter((self.estimator, self.lens))
 
-    @checks.checked
     def measure(self, preds: tc.Predictions, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> tc.Estimate:
         """The tool's number, with the interval and test that it lacks."""
         return tc.measure(preds, estimator=self.estimator, lens=self.lens, level=level, rng=rng)
@@ -51,7 +50,6 @@ _BINARY = {
 _NORMS = {"l1": 1.0, "l2": 2.0, "max": np.inf}
 
 
-@checks.checked
 def like(tool: str, **options: Any) -> Convention:
     """The estimator and lens that reproduce another tool's number.
 
@@ -103,8 +101,8 @@ def like_for(preds: tc.Predictions, tool: str, **options: Any) -> Convention:
 
 
 def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass") -> Convention:
-    checks.choice(norm, tuple(_NORMS), "norm")
-    checks.choice(task, ("multiclass", "binary"), "task")
+    options.choice(norm, tuple(_NORMS), "norm")
+    options.choice(task, ("multiclass", "binary"), "task")
     if task == "binary":
         estimator = tc.ForeignECE("torch [a, b) and {1}", bins, _NORMS[norm])
         return Convention("torchmetrics", estimator, tc.OneClass(), (_OWN_BIN,))
@@ -113,8 +111,8 @@ def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass")
 
 
 def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") -> Convention:
-    checks.choice(metric, ("ece", "mce", "ace"), "metric")
-    checks.choice(task, ("multiclass", "binary"), "task")
+    options.choice(metric, ("ece", "mce", "ace"), "metric")
+    options.choice(task, ("multiclass", "binary"), "task")
     average = "bins" if metric == "ace" else "rows"
     estimator = tc.ForeignECE("linspace [a, b)", bins, np.inf if metric == "mce" else 1, average)  # type: ignore[arg-type]
     notes: tuple[str, ...] = (_LINSPACE, "scores are clipped by one unit in the last place")
@@ -124,16 +122,16 @@ def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") ->
 
 
 def _sklearn(*, bins: int = 5, strategy: str = "uniform") -> Convention:
-    checks.choice(strategy, ("uniform", "quantile"), "strategy")
+    options.choice(strategy, ("uniform", "quantile"), "strategy")
     rule = "linspace (a, b]" if strategy == "uniform" else "percentiles (a, b]"
     notes = (_OPEN_LEFT, _LINSPACE, "calibration_curve returns no counts; this weighs its bins by their rows")
     return Convention("sklearn", tc.ForeignECE(rule, bins), tc.OneClass(), notes)
 
 
 def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str | None = None) -> Convention:
-    checks.choice(metric, ("ece", "ece_em", "l2"), "metric")
+    options.choice(metric, ("ece", "ece_em", "l2"), "metric")
     mode = mode or ("marginal" if metric == "l2" else "top-label")
-    checks.choice(mode, ("top-label", "marginal", "binary"), "mode")
+    options.choice(mode, ("top-label", "marginal", "binary"), "mode")
     lens: Lens = {"top-label": tc.TopLabel(), "marginal": tc.ClassWise(), "binary": tc.OneClass()}[mode]
     if metric == "ece":
         return Convention("uncertainty-calibration", tc.ForeignECE("fractions (a, b]", bins), lens, (_OPEN_LEFT,))
@@ -149,7 +147,7 @@ def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str |
 
 
 def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> Convention:
-    checks.choice(metric, ("smece", "binned"), "metric")
+    options.choice(metric, ("smece", "binned"), "metric")
     lens: Lens = tc.OneClass() if task == "binary" else tc.TopLabel()
     if metric == "binned":
         return Convention(

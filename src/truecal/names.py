@@ -37,11 +37,8 @@ ESTIMATORS = {
 }
 # Errors that papers and other tools report: known by name, but not among those that pages show side by side.
 CITED = {
-    "cutoff": Named("CutoffError", "Cutoff (ECCE-R)"),
     "ks": Named("KSError", "Kolmogorov-Smirnov"),
-    "lipschitz": Named("LipschitzError", "Lipschitz (smCE)"),
     "adaptive": Named("AdaptiveECE", "Adaptive (ACE)"),
-    "rejected": Named("RejectedShare", "Rejected share (TCE)"),
 }
 LENSES = {
     "top-label": Named("TopLabel"),

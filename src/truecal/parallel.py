@@ -23,7 +23,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 
 Job = TypeVar("Job")
@@ -61,7 +61,7 @@ class Pool:
 
     def __init__(self, workers: int = 1, *, prepare: Callable[[], object] | None = None) -> None:
         """`prepare` is called first in every worker process (a picklable function, for what all jobs share)."""
-        checks.whole(workers, "workers")
+        options.whole(workers, "workers")
         self.workers = int(workers)
         self._prepare = prepare
         self._executor: ProcessPoolExecutor | None = None

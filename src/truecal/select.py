@@ -12,9 +12,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError, printable
-from truecal.predictions import Predictions, border
+from truecal.predictions import Predictions, border, check_predictions
 from truecal.types import Floats, Indices
 
 Closed = Literal["both", "left", "right", "neither"]
@@ -38,13 +38,13 @@ class EngineRows(Protocol):
         """Whether a value is one of those wanted."""
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Selection(ABC):
     """Which rows are judged."""
 
     def mask(self, preds: Predictions) -> Mask:
         """True for every row that is judged, shape (n,)."""
+        check_predictions(preds)
         return self._mask(preds)
 
     @abstractmethod
@@ -174,7 +174,6 @@ class ByLabel(Selection):
         return f"label is {' or '.join(map(printable, self.names))}"
 
 
-@checks.checked
 def by_label(*names: object) -> Selection:
     """Rows whose label is one of the classes, given by name (or index where classes have no names).
 
@@ -218,7 +217,6 @@ def output(preds: Predictions, of: object = None) -> Floats:
     return preds.class_probs(preds.class_index(of))
 
 
-@checks.checked
 def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
     """Rows whose output for a class lies between `low` and `high`, both included unless `closed` says otherwise.
 
@@ -231,7 +229,7 @@ def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed:
     (array([0.5 , 0.75]), array([0.75]))
     """
     border.check_name(of)
-    checks.limits(low, high, "the output interval")
+    options.limits(low, high, "the output interval")
     _check_closed(closed)
     return ByOutput(of, float(low), float(high), closed)
 
@@ -331,7 +329,6 @@ def _missing(rows: NDArray[Any], name: str) -> Mask:
     return np.fromiter(map(border.is_missing, rows), bool, len(rows))
 
 
-@checks.checked
 def by_column(
     name: str,
     *values: object,
@@ -364,6 +361,14 @@ def by_column(
     if where is not None:
         return ByTest(name, where)
     low, high = -np.inf if low is None else low, np.inf if high is None else high
-    checks.limits(low, high, f"the range of column {name!r}")
+    options.limits(low, high, f"the range of column {name!r}")
     _check_closed(closed)
     return ByRange(name, float(low), float(high), closed)
+
+
+def check_selection(select: object) -> None:
+    """Refuse what is neither a selection nor None."""
+    if select is not None:
+        options.instance(
+            select, Selection, "select", "a selection, such as tc.by_label(0) or tc.by_column('site', 'north')"
+        )

@@ -299,7 +299,7 @@ def test_bad_options_are_refused(options, message):
 def test_without_columns_there_is_nothing_to_search():
     with pytest.raises(InputError, match="no column to part the rows by"):
         tc.audit(tc.Predictions.from_probs([0.1, 0.9] * 50, [0, 1] * 50))
-    with pytest.raises(InputError, match="preds must be Predictions or an object with by"):
+    with pytest.raises(InputError, match="preds must be Predictions, not"):
         tc.audit([0.1, 0.9])
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.breakdown.data import simulated
-from truecal.breakdown.beyond_top import beyond_top, entropy, group_confidence
+from truecal.breakdown.beyond_top import beyond_top, entropy
 from truecal.errors import InputError
 from truecal.estimate.generalized.bins import EqualWidth
 from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.kd_tree import KDTree
-from truecal.lens import Canonical, Grouping, TopK
+from truecal.lens import Canonical, TopK
 from truecal.predictions import Predictions
 
 
@@ -76,24 +76,6 @@ def test_entropy_of_certain_uniform_and_binary_predictions():
     )
 
 
-def test_group_confidences_given_a_group():
-    held = methods()
-    grouping = Grouping({"a": [0, 1], "b": [2, 3], "c": [4, 5]})
-    table = group_confidence(held, given="b", grouping=grouping)
-    chosen = np.isin(held["raw"].labels, [2, 3])
-    for name, preds in held.items():
-        means = [preds.probs[chosen][:, g].sum(axis=1).mean() for g in ([0, 1], [2, 3], [4, 5])]
-        row = rows(table, method=name)
-        assert row["group"] == ["a", "b", "c"]
-        assert row["confidence"] == pytest.approx(means)
-        assert row["n"] == [chosen.sum()] * 3
-    assert rows(table, method="raw")["difference"] == [0, 0, 0]
-    by_class = group_confidence(held, given=2)
-    assert rows(by_class, method="raw")["confidence"] == pytest.approx(
-        held["raw"].probs[held["raw"].labels == 2].mean(axis=0)
-    )
-
-
 def test_weights_count_in_every_column():
     held = simulated(200, 4, weights=np.r_[np.ones(100), np.zeros(100)])
     half = held.take(np.arange(100))
@@ -112,7 +94,6 @@ def test_weights_count_in_every_column():
         (lambda: beyond_top({}), "methods must be a mapping"),
         (lambda: beyond_top(methods(), baseline="base"), "there is no method 'base' to compare with"),
         (lambda: beyond_top({"a": simulated(50, 3), "b": simulated(50, 3, seed=1)}), "have different labels"),
-        (lambda: group_confidence(methods(), given="x"), "there is no class 'x'"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(wrong, message):

@@ -147,7 +147,7 @@ def test_the_table_reads_as_text():
         ({"low": 0.5}, "must be an interval"),
         ({"low": (0.5, 0.5)}, "single point"),
         ({}, "scale must name intervals"),
-        ([(0, 1)], "scale must be a mapping, not "),
+        ([(0, 1)], "scale must name intervals"),
         ({"low": (float("nan"), 1)}, "interval of two numbers"),
     ],
 )

@@ -205,5 +205,4 @@ def test_another_tool_s_number_says_what_it_is_about(truecal, binary_csv):
 
 
 def test_cited_errors_have_words_and_names_of_their_own(truecal, binary_csv):
-    assert "cutoff calibration error" in truecal("measure", binary_csv, "--estimator", "cutoff").out
-    assert "smooth calibration error (smCE)" in truecal("measure", binary_csv, "--estimator", "lipschitz").out
+    assert "Kolmogorov-Smirnov calibration error" in truecal("measure", binary_csv, "--estimator", "ks").out

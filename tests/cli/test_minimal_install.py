@@ -52,7 +52,6 @@ CALLS = {
     "compare_many": lambda: tc.compare_many(y, {"a": p, "b": p**2}, resamples=99),
     "evaluate": lambda: tc.evaluate({"a": None}, preds),
     "flexible_curve": lambda: tc.flexible_curve(preds),
-    "group_confidence": lambda: tc.group_confidence,
     "like": lambda: tc.like("torchmetrics").measure(preds),
     "likert": lambda: tc.likert(preds, replicates=50),
     "measure": lambda: tc.measure(preds),
@@ -70,7 +69,6 @@ CALLS = {
     "scorer": lambda: tc.scorer(),
     "subgroups": lambda: tc.subgroups(preds, "site"),
     "sweep_granularity": lambda: tc.sweep_granularity(many),
-    "sweep_sample_size": lambda: tc.sweep_sample_size(many),
     "verify": lambda: tc.verify(preds, 0.02),
 }
 functions = set()

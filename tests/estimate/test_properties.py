@@ -34,10 +34,7 @@ ESTIMATORS = [
     tc.RankSeries(norm=1),
     tc.AdaptiveECE(bins=6),
     tc.AdaptiveECE(bins=4, threshold=0.3, norm=2),
-    tc.CutoffError(),
     tc.KSError(),
-    tc.LipschitzError(),
-    tc.RejectedShare(bins=4),
     tc.like("torchmetrics").estimator,
 ]
 EVERY = pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)

@@ -67,11 +67,7 @@ WHERE = {
         "estimate/test_extremes.py": "test_scores_whose_squares_vanish test_counts_of_a_thousand_million_million_are_resampled"
     },
     25: {"hostile/test_findings.py": "test_bins_are_bounded"},
-    26: {
-        "uncertainty/test_large_counts.py": (
-            "test_the_multi_scale_test_has_no_more_bins_than_cells test_simulations_of_too_many_rows_are_refused"
-        )
-    },
+    26: {"uncertainty/test_large_counts.py": ("test_simulations_of_too_many_rows_are_refused")},
     27: {"recalibrate/test_export.py": "test_half_precision_and_gradients"},
     28: {
         "predictions/test_border.py": "test_labels_of_any_container test_refused_with_row_value_and_remedy",

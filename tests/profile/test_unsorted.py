@@ -1,4 +1,4 @@
-"""Rows that are not sorted unless something needs it: one pass for bins of equal width, a selection for a few ranks."""
+"""Rows that are not sorted unless something needs it: one pass for bins of equal width."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,6 @@ import pytest
 import truecal as tc
 from truecal.errors import InputError
 from truecal.profile import unsorted, width, width_edges
-from truecal.profile.selection import select
-from truecal.profile.sort import packed_sort, sorts_slowly
 from truecal.profile.width import one_pass, width_bins
 
 N = 140_000  # just enough not to be sorted at once
@@ -82,34 +80,8 @@ def test_a_product_gives_the_bin_only_where_it_gives_that_of_every_score(dtype, 
             np.testing.assert_array_equal(width.Edges(scores.dtype, bins, closed, len(scores)).of(scores), naive)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_selection_finds_what_a_sort_finds(shape, dtype):
-    scores, ones = SHAPES[shape].astype(dtype), (RNG.random(N) < 0.4).astype(np.uint8)
-    c, y = packed_sort(scores, ones)
-    exact = c.astype(np.float64)
-    prefix = np.zeros((N + 1, 4))
-    np.cumsum(np.stack([exact, y, exact**2, exact * y], axis=1), axis=0, out=prefix[1:])
-    for bins in (1, 2, 15, 1024):
-        ranks = -(-np.arange(bins + 1) * N // bins)
-        inside = (ranks > 0) & (ranks < N)
-        inside[inside] = c[ranks[inside] - 1] == c[ranks[inside]]
-        value = c[np.minimum(ranks, N - 1)]
-        first = np.where(inside, np.searchsorted(c, value, "left"), ranks)
-        last = np.where(inside, np.searchsorted(c, value, "right"), ranks)
-        found = select(scores, ones, ranks)
-        np.testing.assert_array_equal(found.first, first)
-        np.testing.assert_array_equal(found.last, last)
-        np.testing.assert_allclose(found.below, prefix[first], rtol=1e-11, atol=1e-300)
-        np.testing.assert_allclose(found.above, prefix[last], rtol=1e-11, atol=1e-300)
-
-
-@pytest.mark.parametrize("slow", [True, False])
 @pytest.mark.parametrize("shape", ["uniform", "near 1", "two digits"])
-def test_estimates_do_not_depend_on_whether_rows_were_sorted(monkeypatch, shape, slow):
-    monkeypatch.setattr(unsorted, "sorts_slowly", lambda: slow)
-    monkeypatch.setattr(unsorted, "_SLOW_FROM", N)
-    monkeypatch.setattr(unsorted, "_QUICK_FROM", N)
+def test_estimates_do_not_depend_on_whether_rows_were_sorted(shape):
     c = SHAPES[shape]
     y = RNG.random(N) < c**1.2
     whole = tc.Profile.from_arrays(c, y)
@@ -136,32 +108,6 @@ def test_bins_of_equal_width_need_no_sort(monkeypatch):
     assert est.bins.weight.sum() == N
     batch = tc.BinnedECE()(tc.Profile.from_arrays(c.reshape(4, -1), (c > 0.5).reshape(4, -1)))
     assert np.shape(batch.value) == (4,)
-
-
-def test_ranks_need_no_sort_where_sorts_are_slow(monkeypatch):
-    monkeypatch.setattr(unsorted, "packed_sort", None)
-    monkeypatch.setattr(unsorted, "sorts_slowly", lambda: True)
-    monkeypatch.setattr(unsorted, "_SLOW_FROM", N)
-    profile = tc.Profile.from_arrays(SHAPES["uniform"], RNG.random(N) < 0.5)
-    assert tc.BinnedECE(scheme="mass")(profile).value > 0.1
-    assert tc.RankSeries()(profile).value > 0.1
-    assert sorts_slowly() in (True, False)
-
-
-def test_a_quick_sort_is_put_off_until_a_second_question(monkeypatch):
-    monkeypatch.setattr(unsorted, "sorts_slowly", lambda: False)
-    monkeypatch.setattr(unsorted, "_SLOW_FROM", N)
-    monkeypatch.setattr(unsorted, "_QUICK_FROM", N)
-    sorts = []
-    sort = unsorted.packed_sort
-    monkeypatch.setattr(unsorted, "packed_sort", lambda c, y: sorts.append(c.dtype) or sort(c, y))
-    for dtype, first, second in ((np.float64, 0, 1), (np.float32, 1, 1)):
-        sorts.clear()
-        profile = tc.Profile.from_arrays(SHAPES["uniform"].astype(dtype), RNG.random(N) < 0.5)
-        tc.BinnedECE(scheme="mass")(profile)
-        assert len(sorts) == first
-        tc.BinnedECE(bins=20, scheme="mass")(profile)
-        assert len(sorts) == second
 
 
 def test_arrays_changed_behind_a_profile_are_noticed():

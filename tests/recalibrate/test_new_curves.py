@@ -143,7 +143,7 @@ def test_top_versus_all_minimises_the_binary_loss() -> None:
 
     best = TopVersusAll().fit(logits, labels).temperature_
     assert loss(best) <= min(loss(best * 1.05), loss(best / 1.05))
-    with pytest.raises(InputError, match="must be a recalibrator of one score"):
+    with pytest.raises(InputError, match="must be a map of one score"):
         TopVersusAll(TemperatureScaling()).fit(logits, labels)
     with pytest.raises(InputError, match="declare the same"):
         TopVersusAll(BetaCalibration(input="probs")).fit(logits, labels)

@@ -84,9 +84,9 @@ def test_numbers_are_those_of_direct_calls(config, clean):
                 direct[f"likert {category.name}", "all", "inter-interval"] = category.inter_interval.value
                 direct[f"likert {category.name}", "all", "total-variation"] = category.within.value
             direct[f"likert {category.name}", "all", "share"] = category.share
-        means = tc.group_confidence({"t": preds}, given="loops", grouping=shape)
-        for group, value in zip(means["group"], means["confidence"], strict=True):
-            direct[f"groups shape: {group}", "label loops", "confidence"] = value
+        vector = tc.Canonical().sample(tc.by_label("loops")(shape.predictions(preds)))
+        for group, column in zip(vector.names, vector.columns, strict=True):
+            direct[f"groups shape: {group}", "label loops", "confidence"] = np.average(column, weights=vector.weights)
         mine = {
             (f.number.lens, f.number.selection, f.number.metric): f.number.value
             for f in found.findings

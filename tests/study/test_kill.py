@@ -103,7 +103,7 @@ def test_workers_end_with_a_killed_parent(study):
 
 
 def test_runs_share_a_store_and_one_is_killed(study, whole):
-    """As if on two hosts: three runs at once, two of them with two workers; one is killed, one joins late."""
+    """Three runs at once, two of them with two workers; one is killed, one joins late."""
     store = study.with_name("shared")
     first, second = start(study, store, 2), start(study, store, 1)
     _wait_for_a_part(first, store)

@@ -124,7 +124,7 @@ ALLOWED = [
         "errors.py": "class InputError: ...",
     },
     {"lens/a.py": "from truecal.profile import cut\nx = cut.Cut", "profile/cut.py": "class Cut: ..."},
-    {"lens/a.py": "from truecal import checks", "checks.py": "x = 1"},
+    {"lens/a.py": "from truecal import options", "options.py": "x = 1"},
     {**CLASSES, "estimate/sweep.py": CLASSES["estimate/sweep.py"] + "\ndef f(x):\n    return isinstance(x, SweepECE)"},
     {**CLASSES, "report/a.py": "def f(x):\n    return isinstance(x, Estimator)"},
     {"lens/a.py": "def f(self, " + ", ".join("abcdefgh") + "): ...\n" + "x = 1\n" * 399},

@@ -13,7 +13,7 @@ from truecal.errors import InputError
 from truecal.estimate.rank_series import ClusteredSeries
 from truecal.estimate.resampling import Units
 from truecal.lens import default_lens
-from truecal.uncertainty import below, hosmer_lemeshow, kuiper, rank_series_test, spiegelhalter, tcal_test
+from truecal.uncertainty import below, hosmer_lemeshow, kuiper, rank_series_test, spiegelhalter
 
 
 def series(c, y, g, **options):
@@ -147,7 +147,6 @@ def test_tests_and_bands_of_clustered_rows_keep_their_level():
         lambda p: hosmer_lemeshow(p, resamples=199),
         lambda p: spiegelhalter(p, resamples=199),
         lambda p: kuiper(p, resamples=199),
-        lambda p: tcal_test(p, resamples=199),
         lambda p: rank_series_test(p, resamples=199),
     )
     rejected, missed, grid = np.zeros(len(tests), int), 0, np.linspace(0.01, 0.99, 99)

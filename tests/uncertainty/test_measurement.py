@@ -159,7 +159,7 @@ def test_scores_of_exactly_zero_and_one_in_a_bin_of_their_own(seed):
         (lambda: tc.RankSeries(level=95), "level must lie strictly between"),
         (lambda: tc.calibration_error(Y, P, level=95), "level must lie strictly between"),
         (lambda: tc.calibration_error(Y, P, estimator="ece"), "estimator must be one of truecal's"),
-        (lambda: tc.BinnedECE()(P), "data must be a Profile or a Sketch"),
+        (lambda: tc.BinnedECE()(P), "BinnedECE measures a Profile, not ndarray"),
     ],
 )
 def test_bad_options_are_refused(make, message):

@@ -16,12 +16,10 @@ from truecal.uncertainty.tests.classical import hosmer_lemeshow, spiegelhalter
 from truecal.uncertainty.tests.consistency import consistency_test
 from truecal.uncertainty.tests.cumulative import kuiper
 from truecal.uncertainty.tests.rank_series import rank_series_test
-from truecal.uncertainty.tests.tcal import scales, tcal_test
 
 DATA = named()
 TESTS = {
     "rank series": rank_series_test,
-    "T-Cal": tcal_test,
     "sweep": consistency_test,
     "equal width": lambda p, **k: consistency_test(p, tc.BinnedECE(), **k),
     "equal mass": lambda p, **k: consistency_test(p, tc.BinnedECE(scheme="mass", norm=2), **k),
@@ -81,21 +79,6 @@ def test_kuiper_walks_over_distinct_scores(data, statistic):
     far = max(walk) - min(walk) if statistic == "kuiper" else max(abs(f) for f in walk)
     found = kuiper(tc.Profile.from_arrays(c, y), statistic=statistic)
     assert found.statistic == pytest.approx(far / np.sqrt((c * (1 - c)).sum()))
-
-
-@spread_out
-def test_tcal_is_its_formula(data):
-    c, y = DATA[data]
-    best = -np.inf
-    for b in scales(len(c)):
-        excess, variance = 0.0, 0.0
-        for rows in mass_bins(c, b):
-            v = (c[rows] * (1 - c[rows])).sum()
-            excess += ((y[rows] - c[rows]).sum() ** 2 - v) / len(rows)
-            variance += 2 * (v / len(rows)) ** 2
-        best = max(best, excess / np.sqrt(variance))
-    assert tcal_test(tc.Profile.from_arrays(c, y)).statistic == pytest.approx(best)
-    assert scales(100) == [1, 2, 4, 8]
 
 
 def test_consistency_p_value_counts_redraws_that_reach_the_estimate():

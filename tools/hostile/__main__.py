@@ -43,7 +43,7 @@ def run(calls: int, minutes: float, seed: int, only: str | None = None) -> Run:
         target = rng.choices(every, pick)[0]
         call = make(target, rng)
         start = time.process_time()
-        outcome = judge(call.line, names, must_refuse=call.must_refuse)
+        outcome = judge(call.line, names, must_refuse=call.must_refuse, odd=call.odd)
         done.seconds[target.path] += time.process_time() - start
         done.count[target.path] += 1
         done.calls += 1
@@ -64,7 +64,7 @@ def _keep(done: Run, call: Call, outcome: Outcome, names: dict[str, object], num
     while shrinking:
         shrinking = False
         for fewer in shorter(call):
-            again = judge(fewer.line, names, must_refuse=fewer.must_refuse)
+            again = judge(fewer.line, names, must_refuse=fewer.must_refuse, odd=fewer.odd)
             if again.kind == outcome.kind and again.detail.partition(":")[0] == outcome.detail.partition(":")[0]:
                 call, outcome, shrinking = fewer, again, True
                 break

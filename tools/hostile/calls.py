@@ -56,6 +56,7 @@ class Call:
     arguments: tuple[tuple[str, str], ...]
     then: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     must_refuse: bool = False
+    odd: bool = False  # holds an argument of any type: Python's own TypeError is then a refusal
     needed: frozenset[str] = frozenset()
 
     @property
@@ -139,7 +140,7 @@ def make(target: Target, rng: random.Random) -> Call:
         places += _chain(target, rng)
     spots = [(i, p.name) for i, (_, parameters) in enumerate(places) for p in parameters if p.name not in CALLBACKS]
     hostile = set(rng.sample(spots, min(hostility, len(spots)))) if spots else set()
-    several, refuse, everywhere = rng.random() < 0.4, False, False
+    several, refuse, everywhere, odd = rng.random() < 0.4, False, False, False
     together = rng.choice(TOGETHER.get(target.path) or TOGETHER.get(target.path.partition(".")[0]) or ({},))
     made, refused = [], set()
     for i, (name, parameters) in enumerate(places):
@@ -157,6 +158,7 @@ def make(target: Target, rng: random.Random) -> Call:
             everywhere |= bad and hostility == 1 and parameter.name in EVERYWHERE and not unsaid
             if bad:
                 refused.add(parameter.name)
+            odd |= value in ODD
             if value:
                 by_place = parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY)
                 star = "*" if by_place or (starred and parameter.kind == parameter.POSITIONAL_OR_KEYWORD) else ""
@@ -168,7 +170,7 @@ def make(target: Target, rng: random.Random) -> Call:
     # Recalibrators keep their settings as they are given until they are fitted: the contract of scikit-learn.
     settings = len(made) == 1 and any(name == "fit" for name, _ in target.methods)
     must = (refuse and _judges(target) and not then) or (everywhere and not settings)
-    return Call(target.path, made[0][1], tuple(then), must, frozenset(needed))
+    return Call(target.path, made[0][1], tuple(then), must, odd, frozenset(needed))
 
 
 def _chain(target: Target, rng: random.Random) -> list[tuple[str, tuple[inspect.Parameter, ...]]]:

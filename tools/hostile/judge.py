@@ -33,6 +33,7 @@ UNDEFINED = {
 VIEWS = ("frame", "to_dict", "to_markdown", "to_latex", "to_json", "summary", "tree", "groups", "curves", "avoided", "interval",
          "limits", "_repr_html_", "to_profile", "measure", "compute")  # fmt: skip
 _DEPTH = 4
+_TYPE_ERRORS = ("TypeError", "AttributeError", "ValueError", "UFuncTypeError", "ComputeError", "InvalidOperationError")
 _WRAPPED = re.compile(rf"\b({'|'.join(CONTAINERS)})\((\w+)\)")
 
 
@@ -65,10 +66,15 @@ def renew_limit() -> None:
         limit_memory()
 
 
-def judge(line: str, names: Mapping[str, Any], *, must_refuse: bool = False) -> Outcome:
-    """Run a call and say how it ended; one that holds containers must answer what plain arrays answer."""
+def judge(line: str, names: Mapping[str, Any], *, must_refuse: bool = False, odd: bool = False) -> Outcome:
+    """Run a call and say how it ended; one that holds containers must answer what plain arrays answer.
+
+    `odd`: an argument is of a type that no one would give, so that Python's own errors of types are refusals.
+    """
     before = _kept(names)
     outcome, answer = _run(line, names)
+    if odd and outcome.kind == "foreign" and outcome.detail.startswith(_TYPE_ERRORS):
+        outcome = Outcome("refused", outcome.detail)
     changed = [name for name, value in _kept(names).items() if before[name] != value]
     if changed:
         return Outcome("changes", f"{changed[0]} is another after the call")

@@ -7,8 +7,6 @@ known but that no foreign exception may come of them.
 
 from collections import deque
 from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -160,7 +158,7 @@ def dataset(seed: int) -> dict[str, Any]:
         "results": _store().frame(), "store": _store(), "profile": tc.Profile.from_arrays(p, y),
         "sketch": tc.Sketch().update(p, y), "frame": pd.DataFrame(table), "rows": pl.DataFrame(table),
     }  # fmt: skip
-    known = {"np": np, "tc": tc, "pd": pd, "pl": pl, "Path": Path, "Decimal": Decimal, "Fraction": Fraction}
+    known = {"np": np, "tc": tc, "pd": pd, "pl": pl, "Path": Path}
     return held | known | {"nan": float("nan"), "inf": float("inf")} | CONTAINERS
 
 
@@ -196,7 +194,7 @@ LENSES = ("None", "tc.TopLabel()", "tc.OneClass(0)", "tc.ClassWise()", "tc.AllLa
 ESTIMATORS = ("None", "tc.RankSeries()", "tc.RankSeries(norm=1)", "tc.BinnedECE()", "tc.BinnedECE(bins=3, norm=2)",
               "tc.BinnedECE(norm=np.inf)", "tc.DebiasedECE()", "tc.SweepECE()", "tc.NearestECE()", "tc.KernelDensityECE()",
               "tc.SmoothECE()", "tc.IsotonicError()", "tc.LabelBinnedECE()", "tc.GeneralizedECE(replicates=20)",
-              "tc.AdaptiveECE()", "tc.KSError()", "tc.CutoffError()", "tc.LipschitzError()")  # fmt: skip
+              "tc.AdaptiveECE()", "tc.KSError()")  # fmt: skip
 # What takes a second wherever it is asked for comes up this much less often than the others.
 SELDOM = {"tc.SmoothECE()": 0.1}
 RECALIBRATORS = ("tc.PlattScaling()", "tc.TemperatureScaling(input='probs')", "tc.IsotonicCalibration()", "tc.HistogramBinning(3)",
@@ -329,19 +327,18 @@ TOGETHER |= {
 TOGETHER |= {f"uncertainty.{name}": TOGETHER[name] for name in ("compare", "compare_many")}
 
 ODD = ("None", "True", "-1", "0", "1", "0.5", "2.5", "1e308", "nan", "inf", "-inf", "'x'", "''", "b'x'", "[]", "{}", "()", "set()",
-       "[1, 2]", "[[1], [2, 3]]", "(1, 2)", "object()", "len", "int", "np.array(3)", "np.array([])", "np.zeros((2, 2, 2))",
-       "10**30", "1j", "np.datetime64('2020-01-01')", "np.float32(0.5)", "np.int8(3)", "'\\x1b[31m'", "{'a': 1}", "...",
+       "[1, 2]", "[[1], [2, 3]]", "(1, 2)", "object()", "np.array(3)", "np.array([])", "np.zeros((2, 2, 2))",
+       "np.datetime64('2020-01-01')", "np.float32(0.5)", "np.int8(3)", "'\\x1b[31m'", "{'a': 1}",
        "range(3)", "'a' * 1000", "tc", "tc.TopLabel", "tc.TopLabel()", "tc.BinnedECE()", "binary", "profile", "frame", "p", "y",
        "P", "Y", "w", "site", "-p", "p + 1", "p[:-1]", "y[:0]", "p.astype(np.float16)", "p.astype(str)", "p > 0.5",
-       "np.where(p < 2, nan, p)", "np.timedelta64(3)", "np.timedelta64('NaT')", "np.longdouble(0.5)", "Fraction(1, 2)",
-       "Decimal('0.5')", "Decimal('NaN')", "np.bool_(True)", "np.str_('x')", "np.uint64(2**64 - 1)", "5e-324", "-0.0", "1e16",
-       "2**31", "iter([0.5])", "bytearray(b'x')", "np.ma.masked", "np.ma.masked_array([0.5, 0.2], [0, 1])", "pd.NA", "pd.NaT",
-       "pl.col('a')", "pl.Series([None, 0.5])", "pd.Series([None, 0.5], dtype='Float64')", "Path('x')", "slice(3)",
-       "NotImplemented", "ValueError('x')", "np.array(['a', None], object)", "np.array([(1, 2.0)], dtype='i4,f8')",
-       "'a\\0b'", "'\\ud800'",
+       "np.where(p < 2, nan, p)",
+       "np.bool_(True)", "np.str_('x')", "np.uint64(2**64 - 1)", "-0.0", "1e16",
+       "2**31", "np.ma.masked", "np.ma.masked_array([0.5, 0.2], [0, 1])", "pd.NA", "pd.NaT",
+       "pl.col('a')", "pl.Series([None, 0.5])", "pd.Series([None, 0.5], dtype='Float64')",
+       "np.array(['a', None], object)",
        "'=1+1'", "' '", "'../x'", "{1: 2, 'a': None}", "{'x': p}", "{'x': binary}", "[binary]", "[None, 1]", "[True, False]",
        "P.T", "P[:, :1]",
-       "p[::2]", "rows", "sketch", "many", "np.full(n, 10**400, object)", "p.reshape(1, -1)", "[p, p[:-1]]", "np.eye(3)",
+       "p[::2]", "rows", "sketch", "many", "p.reshape(1, -1)", "[p, p[:-1]]", "np.eye(3)",
        "np.float64(nan)", "[[]]", "[nan]", "[inf]", "(0.5,)", "[0.5, 0.5]", "[1, 0]", "['site', 'site']")  # fmt: skip
 
 _ROWS_BAD = (
@@ -360,7 +357,7 @@ _ROWS_BAD = (
     "p.astype('m8[s]')",
     "(v for v in p)",
 )
-_NUMBERS_BAD = ("None", "'x'", "nan", "[]", "object()", "1j", "-1")
+_NUMBERS_BAD = ("None", "'x'", "nan", "[]", "object()", "-1")
 # Values that must be refused, by the name of the parameter, in functions that judge predictions.
 BAD: dict[str, tuple[str, ...]] = {
     "y_prob": ("p + 2", "p - 1.5", "p * nan", "p * inf", "P * 3", "None", *_ROWS_BAD),

@@ -6,20 +6,20 @@ References: Westfall, Young. Resampling-based multiple testing. 1993. Liu. Boots
 from collections.abc import Sequence
 
 import truecal as tc
-from truecal import checks, parallel
+from truecal import options, parallel
 from truecal.breakdown.findings import Audit
 from truecal.breakdown.groups import Grouped
 from truecal.breakdown.segments.records import Records, records_of, records_of_groups
 from truecal.breakdown.segments.search import Search, affordable, columns_of
 from truecal.breakdown.segments.tables import Tables
 from truecal.errors import InputError
-from truecal.lens import Lens, default_lens
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import check_predictions
 
 _LEAST_ROWS = 50  # of a segment, unless there are more than 50,000 rows in all ...
 _LEAST_SHARE = 1000  # ... or told otherwise: then a thousandth of them
 
 
-@checks.checked
 def audit(
     preds: tc.Predictions | Grouped,
     by: str | Sequence[str] | None = None,
@@ -57,10 +57,11 @@ def audit(
     >>> [(segment.name, round(segment.difference, 2)) for segment in found.segments]
     [('country is BR, device is mobile', 0.1)]
     """
-    checks.level(level)
-    checks.whole(depth, "depth")
+    level = options.level(level)
+    options.whole(depth, "depth")
+    check_lens(lens)
     if tolerance is not None:
-        checks.between(tolerance, "tolerance", 0, 1)
+        options.between(tolerance, "tolerance", 0, 1)
     records = _judged(preds, lens)
     smallest = _smallest(records, min_rows)
     columns, notes = columns_of(records, by, smallest)
@@ -72,7 +73,7 @@ def _smallest(records: Records, min_rows: int | None) -> int:
     """Rows from which a segment is judged."""
     total = float(records.counts.sum())
     if min_rows is not None:
-        checks.whole(min_rows, "min_rows", 2)
+        options.whole(min_rows, "min_rows", 2)
     smallest = max(_LEAST_ROWS, int(total // _LEAST_SHARE)) if min_rows is None else int(min_rows)
     if total < smallest:
         raise InputError(f"no segment has {smallest} rows ({total:,.0f} in all); lower min_rows or give more rows")
@@ -84,7 +85,7 @@ def _judged(preds: tc.Predictions | Grouped, lens: Lens | None) -> Records:
     if isinstance(preds, tc.Predictions):
         return records_of(preds, default_lens(preds) if lens is None else lens)
     if not hasattr(preds, "sketches"):
-        raise InputError(f"Predictions or a grouped Scan are needed, not {type(preds).__name__}")
+        check_predictions(preds)
     if lens is not None:
         raise InputError("a Scan was made with its lens; give the lens to tc.scan")
     return records_of_groups(preds)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import generalized
 from truecal.frame import Frame
@@ -47,7 +46,6 @@ class BeyondTop:
         return self.by_k
 
 
-@checks.checked
 def beyond_top(
     methods: Mapping[str, tc.Predictions],
     *,
@@ -114,43 +112,6 @@ def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Frame:
     return Frame({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)})
 
 
-@checks.checked
-def group_confidence(
-    methods: Mapping[str, tc.Predictions],
-    *,
-    given: object,
-    grouping: tc.Grouping | None = None,
-    baseline: str | None = None,
-) -> Frame:
-    """Mean probability of every class (or group) among the rows of one label (or group), for each method.
-
-    Figure 4 of Kirchenbauer, Oaks & Heim (2022): which families does a model confuse with this one, and did a method help?
-
-    Returns the columns method, group, confidence, difference (to the baseline's), n.
-
-    >>> import truecal as tc
-    >>> preds = tc.Predictions.from_probs([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]], ["cat", "fox"], classes=["cat", "dog", "fox"])
-    >>> pets = tc.Grouping({"pet": ["cat", "dog"], "wild": ["fox"]})
-    >>> group_confidence({"raw": preds}, given="wild", grouping=pets)["confidence"]
-    array([0.5, 0.5])
-    """
-    first = _checked(methods, baseline)
-    table: dict[str, list[Any]] = {name: [] for name in ("method", "group", "confidence", "difference", "n")}
-    means: dict[str, Float64s] = {}
-    groups: dict[str, tuple[str, ...]] = {}
-    count = 0
-    for name, preds in methods.items():
-        chosen = tc.by_label(given)(preds if grouping is None else grouping.predictions(preds))
-        vector = tc.Canonical().sample(chosen)
-        means[name] = np.array([np.average(column, weights=vector.weights) for column in vector.columns])
-        groups[name], count = vector.names, len(vector)
-    for name, mean in means.items():
-        for group, value, other in zip(groups[name], mean, means[first], strict=True):
-            for column, entry in zip(table, (name, group, float(value), float(value - other), count), strict=True):
-                table[column].append(entry)
-    return Frame(table)
-
-
 def entropy(preds: tc.Predictions) -> Float64s:
     """-sum_k p_k ln p_k of every row, in nats; 0 ln 0 is 0.
 
@@ -176,8 +137,8 @@ def _rank_confidence(preds: tc.Predictions, k: int) -> Floats:
 
 
 def _asked(ks: Sequence[int], classes: int) -> list[int]:
-    if len(ks) == 0:
-        raise InputError("give at least one k, such as ks=[1, 5]")
+    if not hasattr(ks, "__len__") or len(ks) == 0:
+        raise InputError(f"give a list with at least one k, such as ks=[1, 5], not {ks!r}")
     for k in ks:
         tc.TopK(k)  # refuses what is not a whole number of at least 1
         if k > classes:

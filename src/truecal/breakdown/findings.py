@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal import checks
 from truecal.breakdown.segments.levels import Level, rows_within
 from truecal.errors import printable
 from truecal.frame import Frame, Tabular, plain
@@ -72,7 +71,6 @@ class Segment:
         words = {"value": " is ", "other": " is one of ", "missing": " is ", "range": " "}
         return ", ".join(f"{_short(level.column)}{words[level.kind]}{_short(level.text)}" for level in levels)
 
-    @checks.checked
     def mask(self, preds: tc.Predictions) -> NDArray[np.bool_]:
         """The rows of any predictions that belong to this segment."""
         return rows_within(self.levels, preds.columns, len(preds))

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Bins, generalized
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, default_lens
-from truecal.select import Closed, Selection
+from truecal.predictions import check_predictions
+from truecal.select import Closed, Selection, check_selection
 
 SCALE: Mapping[str, tuple[float, float]] = {"low": (0.0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1.0)}
 
@@ -114,7 +115,6 @@ class LikertReport(Tabular):
         return "\n".join(lines)
 
 
-@checks.checked
 def likert(
     preds: tc.Predictions,
     scale: Mapping[str, tuple[float, float]] = SCALE,
@@ -146,6 +146,12 @@ def likert(
     >>> report.frame()["kept"].tolist()
     [True, True, True]
     """
+    check_predictions(preds)
+    check_selection(select)
+    level = options.level(level)
+    binning = generalized.KDTree() if binning is None else binning
+    kinds = (generalized.KDTree, generalized.EqualWidth, generalized.EqualMass)
+    options.instance(binning, kinds, "binning", "one of truecal's, such as tc.KDTree() or tc.EqualWidth(15)")
     ordered = checked_scale(scale)
     chosen = preds if select is None else select(preds)
     lens = tc.OneClass(of) if of is not None else default_lens(preds)
@@ -161,9 +167,7 @@ def likert(
         category = Category(name, low, high, closed, count, count / len(chosen))
         if count:
             judged = chosen.take(rows)
-            category = _measured(
-                category, judged, lens, generalized.KDTree() if binning is None else binning, level, replicates, rng
-            )
+            category = _measured(category, judged, lens, binning, level, replicates, rng)
         categories.append(category)
     return LikertReport(tuple(categories), len(covered) - int(np.count_nonzero(covered)), level)
 
@@ -186,9 +190,9 @@ def _measured(
         )
 
     # As the estimators say it of these rows; both distances are seen in the same bins.
-    total = estimator(generalized.TotalVariation()).judged(sample, checks.generator(rng), partition)
+    total = estimator(generalized.TotalVariation()).judged(sample, options.generator(rng), partition)
     beyond = estimator(generalized.InterInterval(category.low, category.high))
-    inter_interval = beyond.judged(sample, checks.generator(rng), partition, total.bins).estimate
+    inter_interval = beyond.judged(sample, options.generator(rng), partition, total.bins).estimate
     within = total.estimate.but(lens=lens.describe(judged))
     seen = within.bins
     assert seen is not None

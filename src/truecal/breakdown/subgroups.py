@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.breakdown.groups import Grouped, Groups, Setting, group_estimates, redraws
 from truecal.errors import InputError
-from truecal.estimate import Estimator, rank_series
+from truecal.estimate import Estimator, check_estimator, rank_series
 from truecal.frame import Frame, Tabular
-from truecal.lens import Lens
+from truecal.lens import Lens, check_lens
+from truecal.predictions import check_predictions
 from truecal.types import Float64s, Indices
 
 SMALL = 30  # rows below which a subgroup is listed but not judged, unless told otherwise
@@ -50,7 +51,6 @@ class Subgroups(Tabular):
         """Subgroups whose error is not chance, at this level for all of them together."""
         return self.adjusted <= 1 - self.level
 
-    @checks.checked
     def beyond(self, tolerance: float) -> NDArray[np.bool_]:
         """Subgroups whose error is larger than a tolerance, at this level for all of them together.
 
@@ -59,7 +59,7 @@ class Subgroups(Tabular):
         """
         from scipy.special import ndtri
 
-        checks.between(tolerance, "tolerance", 0, 1)
+        options.between(tolerance, "tolerance", 0, 1)
         judged = max(1, int((~np.isnan(self.adjusted)).sum()))
         stretch = float(ndtri(1 - (1 - self.level) / judged) / ndtri(0.5 + self.level / 2))
         lows = [
@@ -118,7 +118,6 @@ class Subgroups(Tabular):
         return "\n".join(lines)
 
 
-@checks.checked
 def subgroups(
     preds: tc.Predictions | Grouped,
     by: str | Sequence[str] | None = None,
@@ -151,11 +150,14 @@ def subgroups(
     >>> table.names, table.flagged.tolist()
     (('B', 'A', 'C'), [True, False, False])
     """
-    checks.level(level)
-    checks.whole(smallest, "smallest")
+    level = options.level(level)
+    options.whole(smallest, "smallest")
+    check_lens(lens)
+    if estimator is not None:
+        check_estimator(estimator)
     if not isinstance(preds, tc.Predictions):
         if not hasattr(preds, "sketches"):
-            raise InputError(f"preds must be Predictions or a grouped Scan, not {type(preds).__name__}")
+            check_predictions(preds)
         if by is not None or cuts is not None or lens is not None:
             raise InputError("a Scan is grouped and judged already; give by= and lens= to tc.scan")
         return _of_groups(preds, estimator, smallest, level, rng)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import truecal as tc
-from truecal import checks, logistic
+from truecal import logistic, options
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.types import Float64s, Indices
@@ -35,7 +35,6 @@ class KnownOutcomes:
     unknown: int
     method: str
 
-    @checks.checked
     def predictions(
         self, probs: ArrayLike, *, clusters: ArrayLike | None = None, columns: Mapping[str, ArrayLike] | None = None
     ) -> tc.Predictions:
@@ -60,7 +59,6 @@ class KnownOutcomes:
         return rows[self.known]
 
 
-@checks.checked
 def censoring_weights(
     time: ArrayLike, event: ArrayLike, horizon: float, *, by: ArrayLike | None = None
 ) -> KnownOutcomes:
@@ -82,7 +80,7 @@ def censoring_weights(
     (1, [1, 0, 1, 0], [1.0, 0.0, 1.5, 1.5])
     """
     times, happened = _follow_up(time, event)
-    if not (checks.is_number(horizon) and 0 < horizon < np.inf):
+    if not (options.is_number(horizon) and 0 < horizon < np.inf):
         raise InputError(f"horizon must be a time above 0, not {horizon!r}")
     if times.max() < horizon:
         raise InputError(
@@ -107,7 +105,6 @@ def censoring_weights(
     return KnownOutcomes(known, outcome, weights, unknown, "inverse probability of censoring, Kaplan-Meier")
 
 
-@checks.checked
 def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | None = None) -> KnownOutcomes:
     """Rows whose outcome (0 or 1) is missing (NaN or None), treated as said by `how`.
 
@@ -119,7 +116,7 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
     >>> known.unknown, known.known.tolist()
     (1, [True, True, False, True])
     """
-    checks.choice(how, ("drop", "inverse-probability"), "how")
+    options.choice(how, ("drop", "inverse-probability"), "how")
     given = np.asarray(border.as_array(labels, "labels"), dtype=object)
     if given.ndim != 1:
         raise InputError(f"labels must be one-dimensional, not of shape {given.shape}")

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
-from truecal.lens import Lens, default_lens
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import check_predictions
 from truecal.types import Float64s, Indices
 
 
@@ -41,6 +42,8 @@ class Cohort:
     @classmethod
     def of(cls, preds: tc.Predictions, lens: Lens | None = None, *, prevalence: float | None = None) -> "Cohort":
         """The rows that a lens judges; with `prevalence`, events and non-events are weighted to that share of events."""
+        check_predictions(preds)
+        check_lens(lens)
         lens = default_lens(preds) if lens is None else lens
         if lens.several or lens.shares(preds) is not None:
             raise InputError("a clinical summary judges one risk per row; give a lens such as OneClass('malignant')")
@@ -78,7 +81,7 @@ class Cohort:
 
     def at_prevalence(self, prevalence: float) -> "Cohort":
         """The same rows weighted so that events have the share they have in the target population."""
-        checks.between(prevalence, "prevalence", 0, 1)
+        options.between(prevalence, "prevalence", 0, 1)
         share = self.prevalence
         factor = np.where(self.outcomes == 1, prevalence / share, (1 - prevalence) / (1 - share))
         return replace(self, weights=self.weights * factor, counted=False, stratified=True)

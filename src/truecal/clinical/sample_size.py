@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.clinical.quantity import student
 from truecal.clinical.validation import clinical
 from truecal.errors import InputError
@@ -48,7 +48,6 @@ class SampleSize:
         return f"{self.rows:,} rows with {self.events:,} events\n{self.needed}"
 
 
-@checks.checked
 def sample_size(
     risks: ArrayLike | None = None,
     *,
@@ -81,7 +80,7 @@ def sample_size(
     >>> found.rows, found.events
     (4287, 429)
     """
-    checks.level(level)
+    options.level(level)
     p = _risks(risks, prevalence, c_statistic)
     at = np.ravel(border.as_floats(thresholds, "thresholds").astype(np.float64))
     targets = dict(widths) if widths is not None else {"oe": 0.2, "slope": 0.2, "c_statistic": 0.1}
@@ -94,7 +93,7 @@ def sample_size(
             raise InputError(
                 f"there is no formula for {name!r}, only for {', '.join(known)}; use sample_size_by_simulation for it"
             )
-        checks.between(width, f"the width of {name}", 0, np.inf)
+        options.between(width, f"the width of {name}", 0, np.inf)
         for label, rows in _by_formula(name, p, float(width), at, level):
             records.append(
                 {
@@ -108,7 +107,6 @@ def sample_size(
     return SampleSize(Frame.from_records(records), float(p.mean()))
 
 
-@checks.checked
 def sample_size_by_simulation(
     risks: ArrayLike | None = None,
     *,
@@ -137,15 +135,15 @@ def sample_size_by_simulation(
     >>> 250 < found.rows < 550
     True
     """
-    checks.level(level)
-    checks.resamples(cohorts, "cohorts", 2)
+    options.level(level)
+    options.resamples(cohorts, "cohorts", 2)
     p = _risks(risks, prevalence, c_statistic)
-    generator = checks.generator(rng)
+    generator = options.generator(rng)
     wrong = [name for name in widths if name not in _SIMULATED]
     if wrong or not widths:
         raise InputError(f"widths must name some of {', '.join(_SIMULATED)}, not {(wrong or ['nothing'])[0]!r}")
     for name, width in widths.items():
-        checks.between(width, f"the width of {name}", 0, np.inf)
+        options.between(width, f"the width of {name}", 0, np.inf)
     with np.errstate(over="ignore"):
         q = 1 / (1 + np.exp(-(intercept + slope * (np.log(p) - np.log1p(-p)))))
     if q.mean() * _MOST < _EVENTS:
@@ -229,8 +227,8 @@ def _risks(risks: ArrayLike | None, prevalence: float | None, c_statistic: float
         return p
     if prevalence is None or c_statistic is None:
         raise InputError("give risks= of a pilot, or both prevalence= and c_statistic=")
-    checks.between(prevalence, "prevalence", 0, 1)
-    checks.between(c_statistic, "c_statistic", 0.5, 1)
+    options.between(prevalence, "prevalence", 0, 1)
+    options.between(c_statistic, "c_statistic", 0.5, 1)
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
@@ -276,7 +274,7 @@ def _by_formula(name: str, p: Float64s, width: float, at: Float64s, level: float
         raise InputError("the width of net_benefit needs thresholds=[...]")
     answers = []
     for t in at:
-        checks.between(float(t), "a threshold", 0, 1)
+        options.between(float(t), "a threshold", 0, 1)
         treated = p >= t
         s, f = float(p[treated].sum() / p.sum()), float((1 - p[treated]).sum() / (1 - p).sum())
         w = (1 - share) / share * t / (1 - t)

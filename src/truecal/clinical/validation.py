@@ -5,16 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.result import Clinical
 from truecal.clinical.sites import sites_of
 from truecal.clinical.summarise import summarise
 from truecal.lens import Lens
-from truecal.select import Selection
+from truecal.select import Selection, check_selection
 
 
-@checks.checked
 def clinical(
     preds: tc.Predictions,
     *,
@@ -52,8 +51,9 @@ def clinical(
     >>> round(found.slope.value, 2), 0.7 in found.slope, 1.0 in found.slope
     (0.7, True, False)
     """
-    checks.level(level)
-    generator = checks.generator(rng)
+    level = options.level(level)
+    check_selection(select)
+    generator = options.generator(rng)
     chosen = preds if select is None else select(preds)
     cohort = Cohort.of(chosen, lens, prevalence=prevalence)
     sites = None if by is None else sites_of(chosen, cohort, by, level, generator)

@@ -10,13 +10,10 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names load on fi
     from truecal.estimate.bins import Bins as Bins
     from truecal.estimate.bins import effective_size as effective_size
     from truecal.estimate.cited.adaptive import AdaptiveECE as AdaptiveECE
-    from truecal.estimate.cited.cumulative import CutoffError as CutoffError
     from truecal.estimate.cited.cumulative import KSError as KSError
     from truecal.estimate.cited.dirichlet import DirichletECE as DirichletECE
     from truecal.estimate.cited.foreign import ForeignECE as ForeignECE
     from truecal.estimate.cited.kernel import KernelError as KernelError
-    from truecal.estimate.cited.lipschitz import LipschitzError as LipschitzError
-    from truecal.estimate.cited.rejected import RejectedShare as RejectedShare
     from truecal.estimate.combine import combined as combined
     from truecal.estimate.combine import power_mean as power_mean
     from truecal.estimate.debiased import DebiasedECE as DebiasedECE
@@ -36,7 +33,6 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names load on fi
     from truecal.estimate.generalized.distances import TotalVariation as TotalVariation
     from truecal.estimate.generalized.estimator import GeneralizedECE as GeneralizedECE
     from truecal.estimate.generalized.granularity import sweep_granularity as sweep_granularity
-    from truecal.estimate.generalized.granularity import sweep_sample_size as sweep_sample_size
     from truecal.estimate.generalized.kd_tree import KDTree as KDTree
     from truecal.estimate.isotonic import IsotonicError as IsotonicError
     from truecal.estimate.isotonic import isotonic_blocks as isotonic_blocks
@@ -57,12 +53,10 @@ __getattr__, __all__ = lazy_names(
         "truecal.estimate.binning": "Binning",
         "truecal.estimate.bins": "Bins effective_size",
         "truecal.estimate.cited.adaptive": "AdaptiveECE",
-        "truecal.estimate.cited.cumulative": "CutoffError KSError",
+        "truecal.estimate.cited.cumulative": "KSError",
         "truecal.estimate.cited.dirichlet": "DirichletECE",
         "truecal.estimate.cited.foreign": "ForeignECE",
         "truecal.estimate.cited.kernel": "KernelError",
-        "truecal.estimate.cited.lipschitz": "LipschitzError",
-        "truecal.estimate.cited.rejected": "RejectedShare",
         "truecal.estimate.combine": "combined power_mean",
         "truecal.estimate.debiased": "DebiasedECE",
         "truecal.estimate.estimate": "Curve Estimate Estimates Interval",
@@ -70,7 +64,7 @@ __getattr__, __all__ = lazy_names(
         "truecal.estimate.generalized.bins": "EqualMass EqualWidth",
         "truecal.estimate.generalized.distances": "ClassWeighted InterInterval Lp Mahalanobis TotalVariation",
         "truecal.estimate.generalized.estimator": "GeneralizedECE",
-        "truecal.estimate.generalized.granularity": "sweep_granularity sweep_sample_size",
+        "truecal.estimate.generalized.granularity": "sweep_granularity",
         "truecal.estimate.generalized.kd_tree": "KDTree",
         "truecal.estimate.isotonic": "IsotonicError isotonic_blocks",
         "truecal.estimate.label_binned": "LabelBinnedECE",

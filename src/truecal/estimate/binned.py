@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from truecal import checks
+from truecal import options
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -27,7 +27,7 @@ class BinnedEstimator(Estimator):
     norms: ClassVar[tuple[float, ...] | None] = None  # None: any from 1 up
 
     def __post_init__(self) -> None:
-        checks.norm(self.norm, self.norms)
+        options.norm(self.norm, self.norms)
         self.binning.check()
 
     @property
@@ -44,7 +44,6 @@ class BinnedEstimator(Estimator):
         return f"the error of {self.bins} bins of equal {self.scheme}, at most the true one"
 
 
-@checks.checked
 @dataclass(frozen=True)
 class BinnedECE(BinnedEstimator):
     r"""ECE_BIN = (sum_k n_k/n |mean c_k - mean y_k|^p)^(1/p); p = inf gives the maximum calibration error.

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.estimate.bins import Bins
 from truecal.profile import Cut, Profile
 from truecal.types import Indices
@@ -34,10 +34,10 @@ class Binning:
 
     def check(self) -> None:
         """Refuse options that make no sense."""
-        checks.bins(self.bins)
-        checks.choice(self.scheme, ("width", "mass"), "scheme")
-        checks.choice(self.ties, ("keep", "split"), "ties")
-        checks.choice(self.closed, ("left", "right"), "closed")
+        options.bins(self.bins)
+        options.choice(self.scheme, ("width", "mass"), "scheme")
+        options.choice(self.ties, ("keep", "split"), "ties")
+        options.choice(self.closed, ("left", "right"), "closed")
 
     def cut(self, profile: Profile) -> Cut:
         return self.cuts(profile, self.bins)

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.binning import Binning, distinct_cut
 from truecal.estimate.bins import Bins
@@ -17,7 +17,6 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
-@checks.checked
 @dataclass(frozen=True)
 class DebiasedECE(Estimator):
     r"""Binned error with its sampling bias removed, equal-mass bins.
@@ -55,8 +54,8 @@ class DebiasedECE(Estimator):
     ties: Literal["keep", "split"] = "keep"
 
     def __post_init__(self) -> None:
-        checks.norm(self.norm, (1, 2, 3))
-        checks.choice(self.correction, ("kumar", "exact"), "correction")
+        options.norm(self.norm, (1, 2, 3))
+        options.choice(self.correction, ("kumar", "exact"), "correction")
         self.binning(1 if self.bins is None else self.bins).check()
 
     def binning(self, bins: int) -> Binning:

@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
@@ -72,7 +72,6 @@ class Compared:
     p_value: float
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Estimator(ABC):
     """A calibration-error estimator of a given norm."""
@@ -138,6 +137,7 @@ class Estimator(ABC):
 
     def at_level(self, level: float, rng: int | np.random.Generator = 0) -> Self:
         """The same estimator with the level of its own interval, where it has one."""
+        options.level(level)
         return self
 
     def without_interval(self) -> Self:
@@ -241,12 +241,12 @@ class Estimator(ABC):
 
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
         """Confidence interval of one dataset of independent rows: by formula where there is one, else by resampling."""
-        checks.level(level)
+        options.level(level)
         by_formula = self.at_level(level).complete(profile).interval
         if by_formula is not None:
             return by_formula
         resamples = 1000 if self.fixed_cut(profile) is not None else FEW_RESAMPLES
-        return self.resampled(profile, resamples=resamples, level=level, rng=checks.generator(rng)).interval()
+        return self.resampled(profile, resamples=resamples, level=level, rng=options.generator(rng)).interval()
 
     def in_groups(self, sample: Sample, draws: GroupDraws, level: float) -> Bootstrap | None:
         """The distribution over given draws of groups of independent rows; None: only :meth:`resampled` knows it."""
@@ -290,5 +290,4 @@ class Estimator(ABC):
 
 def check_estimator(estimator: object) -> None:
     """Refuse what is not an estimator."""
-    if not isinstance(estimator, Estimator):
-        raise InputError(f"estimator must be one of truecal's, such as tc.SweepECE(), not {estimator!r}")
+    options.instance(estimator, Estimator, "estimator", "one of truecal's, such as tc.SweepECE()")

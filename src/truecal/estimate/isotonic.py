@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
 from truecal.estimate.estimate import Curve, Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.estimate.sketched.arranged import arranged
@@ -14,7 +13,6 @@ from truecal.types import Float64s, Indices
 _LENGTHS = (512, 64, 8)  # of the stretches looked at, coarse to fine
 
 
-@checks.checked
 @dataclass(frozen=True)
 class IsotonicError(Estimator):
     r"""Root of the CORP miscalibration: MCB = 1/n sum (c_i - y_i)^2 - 1/n sum (m(c_i) - y_i)^2, m the isotonic fit of y on c.

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal import checks
 from truecal.estimate.binned import BinnedEstimator
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Estimate
@@ -14,7 +13,6 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
-@checks.checked
 @dataclass(frozen=True)
 class LabelBinnedECE(BinnedEstimator):
     r"""ECE_LB = (1/n sum_k sum_{i in k} |c_i - mean y_k|^p)^(1/p).

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
@@ -18,7 +18,6 @@ from truecal.types import Float64s, Indices
 _FEW = 5  # a mean of fewer outcomes has a standard error of up to 0.22
 
 
-@checks.checked
 @dataclass(frozen=True)
 class NearestECE(Estimator):
     r"""ECE_KNN = (1/n sum_i |mean c - mean y over the k scores nearest to c_i, itself included|^p)^(1/p).
@@ -54,11 +53,11 @@ class NearestECE(Estimator):
     score: Literal["mean", "own"] = "mean"
 
     def __post_init__(self) -> None:
-        checks.norm(self.norm)
+        options.norm(self.norm)
         if self.neighbors not in ("auto", "risk"):
-            checks.whole(self.neighbors, "neighbors")
-        checks.between(self.alpha, "alpha", 0, np.inf)
-        checks.choice(self.score, ("mean", "own"), "score")
+            options.whole(self.neighbors, "neighbors")
+        options.between(self.alpha, "alpha", 0, np.inf)
+        options.choice(self.score, ("mean", "own"), "score")
         if self.region is not None and not (len(self.region) == 2 and 0 <= self.region[0] <= self.region[1] <= 1):
             raise InputError(f"region must be (low, high) with 0 <= low <= high <= 1, not {self.region!r}")
 

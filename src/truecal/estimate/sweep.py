@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.estimate.binning import Binning
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -25,7 +25,6 @@ _TENTHS, _VISIBLE = 10, 3.7  # bins compared to see whether outcomes fall, and b
 _LENGTHS = (32, 256, 2048)  # datasets with about as many bins are measured together
 
 
-@checks.checked
 @dataclass(frozen=True)
 class SweepECE(Estimator):
     r"""ECE_SWEEP: the binned error with the largest number of bins before the bin means of y stop being non-decreasing.
@@ -48,7 +47,7 @@ class SweepECE(Estimator):
     ties: Literal["keep", "split"] = "keep"
 
     def __post_init__(self) -> None:
-        checks.norm(self.norm)
+        options.norm(self.norm)
         self.binning(1).check()
 
     def binning(self, bins: int) -> Binning:
@@ -74,6 +73,7 @@ class SweepECE(Estimator):
 
     def interval(self, profile: Profile, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Interval:
         """As for any estimator; where outcomes visibly fall with the scores, widened to hold the interval of the rank series."""
+        options.level(level)
         own = super().interval(profile, level=level, rng=rng)
         if not _falls(profile):
             return own
@@ -105,7 +105,7 @@ class SweepECE(Estimator):
 
     def _counts(self, profile: Profile) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The largest number of bins before rates fall, and whether all n of equal mass would do."""
-        most = np.minimum(profile.total if profile.counted else profile.rows, checks.MOST_BINS).astype(np.intp)
+        most = np.minimum(profile.total if profile.counted else profile.rows, options.MOST_BINS).astype(np.intp)
         most = (
             np.broadcast_to(most, (profile.batch,))
             if profile.weights is not None

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
 from truecal.lens.lens import Lens
 from truecal.lens.sample import Sample, unit_of
 from truecal.predictions import Predictions
 
 
-@checks.checked
 @dataclass(frozen=True)
 class AllLabels(Lens):
     """One dataset of n x K pairs: score the probability of a class in a row, outcome whether it was the row's label.

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from truecal import checks
 from truecal.lens.lens import Lens
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Canonical(Lens):
     """Full calibration: among predictions that say g, the classes occur with the frequencies g: P(Y | g(X)) = g(X).

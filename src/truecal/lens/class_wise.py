@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
@@ -17,7 +16,6 @@ from truecal.types import Float64s
 _BLOCK = 1 << 20  # probabilities turned from rows into columns at a time
 
 
-@checks.checked
 @dataclass(frozen=True)
 class ClassWise(Lens):
     """One dataset per class: score the probability of the class, outcome whether it was the label.

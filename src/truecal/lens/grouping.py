@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.lens.canonical import Canonical
-from truecal.lens.lens import Lens
+from truecal.lens.lens import Lens, check_lens
 from truecal.lens.one_class import OneClass
 from truecal.lens.sample import Sample
 from truecal.predictions import Predictions
@@ -18,7 +17,6 @@ from truecal.types import Float64s, Indices
 _BLOCK = 1 << 18  # probabilities added up together
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Grouping(Lens):
     r"""Events: the label is in group 1, in group 2, ...; the probability of a group is the sum over its classes.
@@ -137,6 +135,7 @@ class Grouping(Lens):
 
     def then(self, lens: Lens, *, select: Selection | None = None) -> "Grouped":
         """This grouping first, then (of the rows selected by what the groups say) another lens on the groups."""
+        check_lens(lens)
         return Grouped(self, lens, select)
 
 
@@ -145,7 +144,6 @@ def _listed(names: Sequence[object]) -> str:
     return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Grouped(Lens):
     """A grouping, then another lens on the groups: usable wherever that lens is, because it decides everything."""

@@ -7,18 +7,17 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample, batch
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile
 from truecal.types import Float64s, Floats
 
 _BLOCK = 1 << 22  # scores sorted at a time where a lens has many datasets (about 100 MB with their prefix sums)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Lens(ABC):
     """Predictions -> Samples: one primitive, from which all else follows."""
@@ -73,6 +72,7 @@ class Lens(ABC):
 
     def __call__(self, preds: Predictions) -> Profile:
         """The sorted scores and outcomes of what this lens looks at; a batch for a lens with many datasets."""
+        check_predictions(preds)
         if self.shares(preds) is None:
             return self.sample(preds).profile
         return batch(list(self.samples(preds)))
@@ -93,5 +93,5 @@ class Lens(ABC):
 
 def check_lens(lens: object) -> None:
     """Refuse what is neither a lens nor None."""
-    if lens is not None and not isinstance(lens, Lens):
-        raise InputError(f"lens must be one of truecal's, such as tc.TopLabel() or tc.TopK(5), not {lens!r}")
+    if lens is not None:
+        options.instance(lens, Lens, "lens", "one of truecal's, such as tc.TopLabel() or tc.TopK(5)")

@@ -6,7 +6,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from truecal import checks
 from truecal.errors import InputError, printable
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
@@ -15,7 +14,6 @@ from truecal.predictions import Predictions, border
 from truecal.types import Floats
 
 
-@checks.checked
 @dataclass(frozen=True)
 class OneClass(Lens):
     """Score: the probability of a class, by name or index. Outcome: whether it was the label.

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 from truecal.types import Float64s, Floats, Indices
 
 
-@checks.checked
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Scores and outcomes of one dataset, row by row.

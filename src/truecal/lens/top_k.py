@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.lens.lens import Lens
 from truecal.lens.sample import Sample
@@ -15,7 +15,6 @@ from truecal.types import Floats, Indices
 _BLOCK = 1 << 16  # probabilities looked at together, so that the passes over a block stay in cache
 
 
-@checks.checked
 @dataclass(frozen=True)
 class TopK(Lens):
     r"""Events: "the most probable class is right", ..., "the k-th most probable class is right", "none of these" (k + 1 events).
@@ -37,7 +36,7 @@ class TopK(Lens):
     k: int
 
     def __post_init__(self) -> None:
-        checks.whole(self.k, "k")
+        options.whole(self.k, "k")
 
     @property
     def several(self) -> bool:

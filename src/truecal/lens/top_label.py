@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
 from truecal.lens.lens import Lens
 from truecal.lens.pushed_down import PushedDown
 from truecal.lens.sample import Sample
@@ -15,7 +14,6 @@ from truecal.predictions import Predictions
 from truecal.types import Floats
 
 
-@checks.checked
 @dataclass(frozen=True)
 class TopLabel(Lens):
     """Score: the largest probability of a row. Outcome: whether that class was the label (the first of equals counts).

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.plot.canvas import fit_small, made_small, new_axes
@@ -16,9 +15,6 @@ class Display(ABC):
 
     The constructor takes numbers that were computed before (any mapping of columns); a classmethod `from_...` computes them.
     """
-
-    def __init_subclass__(cls) -> None:
-        checks.checked(cls)
 
     def __init__(self, numbers: Numbers, *needed: str) -> None:
         self._frame = Frame.of(numbers)

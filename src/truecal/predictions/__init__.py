@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from truecal.lazy import lazy_names
 from truecal.predictions import border
-from truecal.predictions.predictions import Predictions
+from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.softmax import sigmoid, softmax
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time files are read by what loads on first use
@@ -12,4 +12,4 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time files are read b
     from truecal.predictions.readers.read import read as read
 
 __getattr__, _ = lazy_names(__name__, {"truecal.predictions.readers.read": "read"})
-__all__ = ["Predictions", "border", "read", "readers", "sigmoid", "softmax"]
+__all__ = ["Predictions", "border", "check_predictions", "read", "readers", "sigmoid", "softmax"]

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.predictions.border import (
     as_floats,
@@ -28,6 +29,7 @@ from truecal.predictions.readers.frames import columns_of
 from truecal.predictions.softmax import sigmoid, softmax
 from truecal.types import Float64s, Floats, Indices
 
+_REMEDY = "build them with tc.Predictions.from_probs(probs, labels)"
 ANSWERS = ("wrong", "correct")  # classes of rows that are answers, whose probability is the confidence in the answer
 
 
@@ -82,7 +84,7 @@ class Predictions:
         >>> tc.OneClass(1)(preds).scores
         array([[0.4, 0.7]])
         """
-        checks.choice(normalized, (True, False), "normalized")
+        options.choice(normalized, (True, False), "normalized")
         refuse_swapped(labels, probs)
         p = as_floats(probs, "probabilities")
         if p.ndim not in (1, 2):
@@ -138,7 +140,6 @@ class Predictions:
         return replace(preds, classes=ANSWERS)
 
     @classmethod
-    @checks.checked
     def from_frame(
         cls,
         frame: Any,
@@ -225,21 +226,19 @@ class Predictions:
         """The column of a class given by name, or by index where classes have no names."""
         if self.classes is not None and name in self.classes:
             return self.classes.index(name)
-        if checks.is_whole(name) and name in range(self.class_count):
+        if options.is_whole(name) and name in range(self.class_count):
             return int(name)  # type: ignore[call-overload]
         known = "" if self.classes is None else f" ({', '.join(map(str, self.classes[:10]))}...)"
         raise InputError(f"there is no class {name!r} among the {self.class_count} classes{known}")
 
-    @checks.checked
     def class_probs(self, index: int) -> Floats:
         """The probability of one class in every row."""
-        if not 0 <= index < self.class_count:
-            raise InputError(f"there is no class {index} among the {self.class_count} classes")
+        if not options.is_whole(index) or not 0 <= index < self.class_count:
+            raise InputError(f"there is no class {index!r} among the {self.class_count} classes; give its column")
         if not self.binary:
             return self.probs[:, index]
         return self.probs if index == 1 else 1 - self.probs
 
-    @checks.checked
     def class_name(self, index: int) -> str:
         return str(index if self.classes is None else self.classes[index])
 
@@ -265,3 +264,18 @@ class Predictions:
             if there is not None
         )
         return f"Predictions({len(self)} rows, {kind}{extra})"
+
+
+def check_predictions(preds: object, *others: type, name: str = "preds") -> None:
+    """Refuse what is neither Predictions nor of the `others`: arrays and names of files come with their remedy.
+
+    >>> check_predictions("scores.csv")
+    Traceback (most recent call last):
+    truecal.errors.InputError: preds must be Predictions, not 'scores.csv'; read the file first: tc.read('scores.csv')
+    """
+    if isinstance(preds, (Predictions, *others)):
+        return
+    expected = " or ".join(["Predictions", *(f"a {other.__name__}" for other in others)])
+    is_path = isinstance(preds, (str, PathLike))
+    remedy = f"read the file first: tc.read({str(preds)!r})" if is_path else _REMEDY
+    options.instance(preds, (Predictions, *others), name, expected, remedy)

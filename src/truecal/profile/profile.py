@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.profile.cut import Cut, every_edge, gather, last_of_equal, search, width_edges
@@ -48,7 +48,6 @@ class Profile(Rows):
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    @checks.checked
     def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Profile":
         """Sort scores in [0, 1] with their 0/1 outcomes; (m, n) arrays give a batch of m datasets.
 
@@ -135,13 +134,12 @@ class Profile(Rows):
         part.counted = self.counted  # what weights mean does not depend on which datasets are looked at
         return part
 
-    @checks.checked
     def coarsen(self, cells: int, *, moments: bool = True) -> "Profile":
         """At most `cells` rows of about equal mass; equal scores stay together and the sums of every cell stay exact.
 
         Without `moments` the cells forget the sums of c*c and c*y, which are then those of the cell's mean.
         """
-        checks.whole(cells, "cells")
+        options.whole(cells, "cells")
         if self.rows <= cells:
             return self
         cut = self.mass_cut(cells)
@@ -159,14 +157,12 @@ class Profile(Rows):
         score = np.clip(np.maximum.accumulate(score, axis=1), 0.0, 1.0)
         return Profile(score, outcome, weight, *second, single=self.single)
 
-    @checks.checked
     def save(self, path: str | Path) -> None:
         """Write to a versioned npz file, atomically."""
         arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
         save_arrays(path, arrays, single=self.single)
 
     @staticmethod
-    @checks.checked
     def load(path: str | Path) -> "Profile":
         """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
         parts, single = load_arrays(path)
@@ -238,17 +234,8 @@ class Profile(Rows):
         prefix = self.prefix("w")
         return (prefix[:, 1:] + prefix[:, :-1]) / 2
 
-    def fills(self, cells: int) -> bool:
-        """Whether each of so many cells of equal mass is known, without a sort, to hold scores of its own."""
-        if self._unsorted is None or self.rows <= cells:
-            return False
-        cut = self._unsorted.cut_at(-(-np.arange(cells + 1)[None] * self.rows // cells))
-        return cut is not None and bool((np.diff(cut.keep_ties().below) > 0).all())
-
     def at_count(self, rows: Indices) -> Cut:
         """Cuts after the given numbers of rows, shape (batch or 1, q)."""
-        if self._unsorted is not None and (quick := self._unsorted.cut_at(rows)) is not None:
-            return quick
         here_only = rows.shape[1] * FEW <= self.rows and "distinct" not in vars(self)  # cheaper than to look everywhere
         if not here_only and not self.has_ties:
             return Cut(rows, rows)
@@ -291,3 +278,8 @@ class Profile(Rows):
         many = "" if self.batch == 1 else f"{self.batch} datasets of "
         weighted = "" if self.weights is None else ", weighted"
         return f"Profile({many}{self.rows} rows{weighted})"
+
+
+def check_profile(profile: object, name: str = "profile") -> None:
+    """Refuse what is not a Profile."""
+    options.instance(profile, Profile, name, "a Profile", "a lens such as tc.TopLabel() makes one of Predictions")

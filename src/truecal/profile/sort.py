@@ -10,9 +10,7 @@ for any number of threads. OMP_NUM_THREADS limits them.
 """
 
 import os
-import time
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -30,8 +28,6 @@ _UNSIGNED: dict[np.dtype[Any], type[Any]] = {
 _BLOCK = 1 << 15  # rows packed and unpacked together: what stays in cache
 _SHARE = 1 << 19  # a thread with fewer rows costs more than it brings
 _MOST_THREADS = 4  # the partition before their sorts is the work of one
-_TRIED = 1 << 14  # rows sorted to see how quick this machine is
-_SLOW = 25e-9  # seconds per row of them: vector instructions take 5 to 12 ns, a sort without them 50 to 60
 
 
 def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, NDArray[np.uint8]]:
@@ -65,19 +61,6 @@ def packed_sort(scores: Floats, outcomes: NDArray[np.uint8]) -> tuple[Floats, ND
         packed.partition(ends[1:-1])
     _together(sort, parts)
     return packed.view(scores.dtype).reshape(shape), sorted_outcomes.reshape(shape)
-
-
-@cache
-def sorts_slowly() -> bool:
-    """Whether numpy sorts without (good) vector instructions here; measured once, in about a millisecond."""
-    mixed = np.arange(1, _TRIED + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # in no order
-    best = np.inf
-    for _ in range(3):
-        rows = mixed.copy()
-        start = time.perf_counter()
-        rows.sort()
-        best = min(best, time.perf_counter() - start)
-    return bool(best > _SLOW * _TRIED)
 
 
 def _threads(rows: int) -> int:

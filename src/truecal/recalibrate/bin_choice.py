@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.frame import Frame
+from truecal.predictions import check_predictions
 from truecal.recalibrate.methods.scores.lift import ScoreMapping
 from truecal.recalibrate.methods.scores.scaling_binning import ScalingBinning
 from truecal.types import Float64s, Indices
@@ -53,7 +54,6 @@ class BinChoice:
         return Frame.from_records(map(vars, self.candidates))
 
 
-@checks.checked
 def choose_bins(
     preds: tc.Predictions,
     threshold: float,
@@ -92,13 +92,14 @@ def choose_bins(
     >>> choice.recommended, choice.recommended_by_plugin
     (10, 5)
     """
+    check_predictions(preds)
     if preds.weights is not None or preds.clusters is not None:
         raise InputError("choose_bins takes plain rows, without weights or clusters")
-    if not 0 < fit_share < 1 or not 0.5 < level < 1:
-        raise InputError(f"fit_share must lie in (0, 1) and level in (0.5, 1), not {fit_share!r} and {level!r}")
-    checks.between(threshold, "threshold", 0, 1)
-    checks.resamples(resamples, "resamples", 2)
-    random = checks.generator(rng)
+    options.between(fit_share, "fit_share", 0, 1)
+    options.between(level, "level", 0.5, 1)
+    options.between(threshold, "threshold", 0, 1)
+    options.resamples(resamples, "resamples", 2)
+    random = options.generator(rng)
     order = random.permutation(len(preds))
     cut = round(fit_share * len(preds))
     if not 0 < cut < len(preds):

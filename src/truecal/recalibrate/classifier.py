@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.recalibrate.contract import Recalibrator
@@ -78,7 +78,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the recalibrator, and with `cv` the classifier too. Rows of one group are never on both sides of a fold."""
-        checks.choice(self.ensemble, (True, False), "ensemble")
+        options.choice(self.ensemble, (True, False), "ensemble")
         weights = None if sample_weight is None else border.as_floats(sample_weight, "sample_weight").astype(np.float64)
         if self.cv is None:
             if groups is not None:
@@ -102,7 +102,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _split(self, X: Any, y: NDArray[Any], groups: ArrayLike | None) -> list[tuple[Indices, Indices]]:
         from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
-        if checks.is_whole(self.cv):
+        if options.is_whole(self.cv):
             if groups is None:
                 splitter: Any = StratifiedKFold(int(self.cv))
                 rare = self.classes_[np.unique(y, return_counts=True)[1] < self.cv]

@@ -23,9 +23,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import FileError, InputError, TruecalWarning
-from truecal.predictions import border
+from truecal.predictions import border, check_predictions
 from truecal.recalibrate.classes import ClassOrder
 from truecal.recalibrate.export import document
 from truecal.recalibrate.export.fields import field, whole
@@ -73,7 +73,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def check_params(self) -> None:
         """Refuse settings that cannot be meant."""
-        checks.choice(self.input, get_args(Input), "input")
+        options.choice(self.input, get_args(Input), "input")
 
     # ------------------------------------------------------------------ scikit-learn's side
 
@@ -86,7 +86,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         y : (n,) labels.
         sample_weight : (n,) non-negative weights; a weight of 2 is the same as the row occurring twice.
         """
-        checks.settings(type(self).__init__, self.get_params(deep=False), self.check_params)
+        self.check_params()
         if y is None:
             raise InputError("a recalibrator requires y to be passed, but the target y is None")
         self._see(X, reset=True)
@@ -112,9 +112,9 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise refusal.among(kept) from None
         return self
 
-    @checks.checked
     def fit_rows(self, preds: tc.Predictions, X: ArrayLike) -> Self:
         """Learn from predictions whose outputs are `X`; a map that needs more of the rows than these overrides it."""
+        check_predictions(preds)
         return self.fit(X, preds.labels, preds.weights)
 
     def predict_proba(self, X: ArrayLike) -> Float64s:
@@ -134,7 +134,6 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ truecal's side
 
-    @checks.checked
     def recalibrate(self, preds: tc.Predictions, X: ArrayLike | None = None) -> tc.Predictions:
         """The same rows with recalibrated probabilities. `X` holds the logits, for a recalibrator of input="logits".
 
@@ -142,6 +141,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         other names are refused.
         """
         check_is_fitted(self, "classes_")
+        check_predictions(preds)
         if X is None:
             if self.input != "probs":
                 raise InputError('Predictions hold probabilities; pass the logits as X, or declare input="probs"')
@@ -208,7 +208,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         The input is called "logits" or "probs", the output "probabilities". All arithmetic is in float64. Write it with
         ``onnx.save(model, path)``.
         """
-        checks.choice(dtype, get_args(Literal["float32", "float64"]), "dtype")
+        options.choice(dtype, get_args(Literal["float32", "float64"]), "dtype")
         graph = self._graph()
         notes = {"recalibrator": type(self).__name__, "classes": repr(self.classes_.tolist())}
         return onnx_model(graph, columns=self.n_features_in_, input_name=self.input, dtype=dtype, notes=notes)

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.impossible import ImpossibleRowError
@@ -15,7 +15,7 @@ from truecal.types import Indices
 
 def assign_folds(preds: tc.Predictions, folds: int, rng: int) -> Indices:
     """A fold for each row: dealt out in turn over shuffled rows of each class, or over shuffled clusters."""
-    random = checks.generator(rng)
+    random = options.generator(rng)
     if preds.clusters is not None:
         count = int(preds.clusters.max()) + 1
         if count < folds:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Curve, Estimator, Interval
-from truecal.lens import Lens, default_lens
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import check_predictions
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.cross_fit import assign_folds, cross_fit
 from truecal.recalibrate.evaluation import BEFORE, Evaluation, Row, Score, Split
@@ -22,7 +23,6 @@ from truecal.recalibrate.outputs import read_outputs
 from truecal.types import Float64s, Indices
 
 
-@checks.checked
 def evaluate(
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator],
     preds: tc.Predictions,
@@ -63,14 +63,16 @@ def evaluate(
     >>> result.winner, result.recommended, bool(result["BetaCalibration"].log_loss_change.high < 0)
     ('BetaCalibration', 'BetaCalibration', True)
     """
-    checks.choice(score, ("log loss", "brier"), "score")
-    checks.choice(in_sample, ("refuse", "label"), "in_sample")
-    checks.level(level)
+    options.choice(score, ("log loss", "brier"), "score")
+    options.choice(in_sample, ("refuse", "label"), "in_sample")
+    options.level(level)
+    check_predictions(preds)
+    check_lens(lens)
     named = _by_name(recalibrators)
     outputs = _outputs(named, preds, logits)
     fold_of = None
     if folds is not None:
-        checks.whole(folds, "folds", 2)
+        options.whole(folds, "folds", 2)
         fold_of = assign_folds(preds, folds, rng)
     after = {BEFORE: _After(preds)}
     refused: dict[str, InputError] = {}
@@ -108,11 +110,15 @@ def _by_name(recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator])
     if isinstance(recalibrators, Mapping):
         named = dict(recalibrators)
     else:
+        kinds, example = (list, tuple), "write [tc.BetaCalibration()]"
+        options.instance(recalibrators, kinds, "recalibrators", "a list, or a mapping by name", example)
         named = {type(r).__name__: r for r in recalibrators}
         if len(named) < len(recalibrators):
             raise InputError("two recalibrators are of the same class; pass a dict that names them")
     if not named or BEFORE in named:
         raise InputError(f'pass at least one recalibrator, and none named "{BEFORE}"')
+    for recalibrator in named.values():
+        options.instance(recalibrator, Recalibrator, "a recalibrator", "one of truecal's, such as tc.BetaCalibration()")
     return named
 
 

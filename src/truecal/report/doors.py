@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import truecal as tc
-from truecal import checks
-from truecal.lens import Lens
+from truecal import options
+from truecal.lens import Lens, check_lens
+from truecal.predictions import check_predictions
 from truecal.report.comparison.content import ComparisonSetting, gather_comparison
 from truecal.report.comparison.pairs import Pairing
 from truecal.report.model.content import Setting, gather
@@ -14,11 +15,10 @@ from truecal.report.page import render, render_comparison, render_study, render_
 from truecal.report.pdf import write_page
 from truecal.report.study.content import gather_study
 from truecal.report.watch.content import gather_watch
-from truecal.select import Selection
+from truecal.select import Selection, check_selection
 from truecal.writing import write_whole
 
 
-@checks.checked
 def report(
     preds: tc.Predictions | tc.Profile | tc.Sketch | tc.Scan,
     path: str | os.PathLike[str],
@@ -65,11 +65,14 @@ def report(
     ...     tc.report(preds, f"{folder}/report.html", fast=True).stat().st_size < 2_000_000
     True
     """
+    options.path(path)
+    options.level(level)
+    check_predictions(preds, tc.Profile, tc.Sketch, tc.Scan)
+    check_selection(select)
     setting = Setting(tolerance, level, title, source, command, fast, rng, scale, files or {}, select)
     return write_page(path, lambda: render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
 
 
-@checks.checked
 def report_comparison(
     models: Mapping[str, tc.Predictions] | Mapping[str, tc.Sketch],
     path: str | os.PathLike[str],
@@ -103,11 +106,18 @@ def report_comparison(
     ...     report_comparison({"a": a, "b": b}, f"{folder}/compare.html", resamples=99).name
     'compare.html'
     """
+    options.path(path)
+    options.level(level)
+    options.instance(
+        models, Mapping, "models", "a mapping of Predictions by name", "write {'a': preds_a, 'b': preds_b}"
+    )
+    for name, preds in models.items():
+        check_predictions(preds, tc.Sketch, name=name)
+    check_lens(lens)
     setting = ComparisonSetting(Pairing(key, paired, reference, resamples), level, title, command, rng)
     return write_page(path, lambda: render_comparison(gather_comparison(models, setting, lens=lens)))
 
 
-@checks.checked
 def report_study(
     store: tc.study.Store | str | os.PathLike[str],
     path: str | os.PathLike[str],
@@ -127,12 +137,13 @@ def report_study(
         named on the page.
     command : what produced the page, for the reproducibility box.
     """
+    options.path(path)
     if isinstance(store, str | os.PathLike):
         store = tc.study.Store(store)
+    options.instance(store, tc.study.Store, "store", "a study's store or its folder")
     return write_whole(path, render_study(gather_study(store, title=title, megabytes=megabytes, command=command)))
 
 
-@checks.checked
 def report_watch(
     watch: tc.Watch,
     path: str | os.PathLike[str],
@@ -147,4 +158,6 @@ def report_watch(
     watch : with at least one batch. path : where to write. title : heading of the page.
     command : what produced the page, for the reproducibility box.
     """
+    options.path(path)
+    options.instance(watch, tc.Watch, "watch", "a Watch, such as tc.Watch.load('state.json')")
     return write_whole(path, render_watch(gather_watch(watch, title=title, command=command)))

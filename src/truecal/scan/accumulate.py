@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens, default_lens
@@ -22,7 +21,6 @@ from truecal.types import Float64s, Floats
 _WAITING = 32_768  # rows held back and counted into the cells together, which is faster
 
 
-@checks.checked
 class Accumulator:
     """Count in batches with `update`, ask with `compute`, join workers with `merge`.
 
@@ -50,6 +48,8 @@ class Accumulator:
     def __init__(self, *, lens: Lens | None = None, classes: Sequence[object] | None = None) -> None:
         refuse_many(lens)
         self.lens = lens
+        if classes is not None and not hasattr(classes, "__len__"):
+            raise InputError(f"classes must be a list of class names, not {classes!r}")
         self.classes = None if classes is None else border.check_classes(classes, len(classes))
         self._lock = RLock()
         self.reset()

@@ -9,7 +9,6 @@ from typing import Any
 import narwhals as nw
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens, default_lens
@@ -20,7 +19,7 @@ from truecal.scan.filters import as_filter
 from truecal.scan.gather import Gathered, Group, gather, refuse_unfit
 from truecal.scan.logits import with_probs
 from truecal.scan.sources import files_of, frame_of, is_path, opened
-from truecal.select import Selection
+from truecal.select import Selection, check_selection
 from truecal.types import Float64s
 
 
@@ -62,12 +61,10 @@ class Scan:
         """Number of rows judged."""
         return sum(max(part.rows for part in parts) for parts in self.sketches.values())
 
-    @checks.checked
     def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
         """The error of all rows together (groups added up); options as in :func:`calibration_error`."""
         return self._answer(self._all(), estimator, level, rng)
 
-    @checks.checked
     def groups(
         self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
     ) -> dict[Group, tc.Estimate]:
@@ -93,7 +90,6 @@ class Scan:
         return estimate.but(warnings=(*gone, *self.notes, *estimate.warnings), selection=self.selection)
 
 
-@checks.checked
 def scan(
     source: Any,
     *,
@@ -138,6 +134,7 @@ def scan(
     columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     wanted = Wanted(label, score, probs, logits, weights, columns_by, classes)
     check_lens(lens)
+    check_selection(select)
     if lens is not None:
         lens.pushed_down()  # refuses before anything is read
 

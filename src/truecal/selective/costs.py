@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.estimate import Interval
 from truecal.lens import Lens
 from truecal.selective.ladder import Ladder
@@ -36,7 +36,6 @@ class AbstentionCost:
         return self.value
 
 
-@checks.checked
 def abstention_cost(
     preds: tc.Predictions,
     *,
@@ -54,6 +53,7 @@ def abstention_cost(
     >>> tc.selective.abstention_cost(preds, rate=0.5, cost_ratio=0.2).value  # one of four wrong, two of four not answered
     0.35
     """
+    options.level(level)
     rate, cost_ratio = check_share(rate, "rate"), check_share(cost_ratio, "cost_ratio")
     ladder = Ladder.of(preds, lens)
     (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
@@ -103,7 +103,6 @@ class BestThreshold:
     n: int
 
 
-@checks.checked
 def best_threshold(
     preds: tc.Predictions,
     *,
@@ -123,6 +122,7 @@ def best_threshold(
     >>> found.threshold, round(found.cost, 2), found.answer_all  # three of five not answered, no answer wrong
     (0.9, 0.18, 0.4)
     """
+    options.level(level)
     cost_ratio = check_share(cost_ratio, "cost_ratio")
     ladder = Ladder.of(preds, lens)
     (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Interval
 from truecal.frame import Frame
@@ -59,7 +59,6 @@ class RiskCoverage:
     _low: Float64s
     _high: Float64s
 
-    @checks.checked
     def at(self, coverage: ArrayLike) -> Float64s:
         """Risk at any coverage above 0; within a group of equal confidences, the mean over which of them are answered.
 
@@ -88,7 +87,6 @@ class RiskCoverage:
         return Frame(dict(zip(("answered", "risk", "low", "high", "threshold"), columns, strict=True)))
 
 
-@checks.checked
 def risk_coverage(
     preds: tc.Predictions,
     *,
@@ -107,6 +105,7 @@ def risk_coverage(
     >>> curve.threshold, curve.coverage, curve.risk
     (array([0.9, 0.8, 0.7, 0.6]), array([0.25, 0.5 , 0.75, 1.  ]), array([0. , 0.5 , 0.66666667, 0.5 ]))
     """
+    options.level(level)
     ladder = Ladder.of(preds, lens)
     (drawn,) = draw([preds], lens, resamples=resamples, level=level, rng=rng)
     answered, errors = ladder.answered[0, 1:], ladder.errors[0, 1:]
@@ -128,7 +127,6 @@ def risk_coverage(
     return RiskCoverage(ladder.confidence, answered / answered[-1], errors / answered, summary, n, ladder, *band)
 
 
-@checks.checked
 def aurc(
     preds: tc.Predictions,
     *,
@@ -144,4 +142,5 @@ def aurc(
     >>> round(found.value, 4), round(found.excess, 4)  # (0 + 1/2 + 2/3 + 2/4) / 4; best (0 + 0 + 1/3 + 2/4) / 4
     (0.4167, 0.2083)
     """
+    options.level(level)
     return risk_coverage(preds, lens=lens, level=level, resamples=resamples, rng=rng).area

@@ -13,6 +13,7 @@ import truecal as tc
 from truecal.errors import InputError
 from truecal.estimate import resampling
 from truecal.lens import Lens, check_lens
+from truecal.predictions import check_predictions
 from truecal.profile import Cut
 from truecal.types import Float64s
 
@@ -34,10 +35,7 @@ class Ladder:
         >>> ladder.confidence, ladder.count, ladder.wrong
         (array([0.9, 0.7, 0.6]), array([[2., 1., 1.]]), array([[1., 1., 0.]]))
         """
-        if not isinstance(preds, tc.Predictions):
-            raise InputError(
-                f"Predictions are needed, not {type(preds).__name__}; make them with tc.Predictions.from_probs"
-            )
+        check_predictions(preds)
         profile: tc.Profile = answer_lens(preds, lens)(preds)
         places = resampling.cell_places(profile, profile.rows)[None]
         cut = Cut(places, places)

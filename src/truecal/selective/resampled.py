@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Interval, resampling
 from truecal.lens import Lens
@@ -35,9 +35,9 @@ def draw(
     models: Sequence[tc.Predictions], lens: Lens | None, *, resamples: int, level: float, rng: int | np.random.Generator
 ) -> list[Drawn]:
     """Resamples of one or several models on the same rows."""
-    checks.resamples(resamples)
-    checks.level(level)
-    generator = checks.generator(rng)
+    options.resamples(resamples)
+    options.level(level)
+    generator = options.generator(rng)
     units = resampling.Units.of(answer_lens(models[0], lens).sample(models[0]), generator)
     counts = units.draws(resamples, generator)
     drawn = []
@@ -78,6 +78,6 @@ def interval(value: float, deviations: Float64s, level: float, *, least: float =
 
 def check_share(value: Any, name: str) -> float:
     """A number from 0 to 1."""
-    if not checks.is_number(value) or not 0 <= value <= 1:
+    if not options.is_number(value) or not 0 <= value <= 1:
         raise InputError(f"{name} must be a number from 0 to 1, not {value!r}")
     return float(value)

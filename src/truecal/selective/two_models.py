@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.frame import Frame
 from truecal.lens import Lens
@@ -75,7 +75,6 @@ class CostMap:
         )
 
 
-@checks.checked
 def cost_map(
     a: tc.Predictions,
     b: tc.Predictions,
@@ -98,6 +97,7 @@ def cost_map(
     >>> found.cost_a.tolist(), found.cost_b.tolist(), found.relative.round(6).tolist()
     ([[0.25], [0.3]], [[0.5], [0.3]], [[-0.5], [0.0]])
     """
+    options.level(level)
     steps = np.array([check_share(rate, "rate") for rate in rates])
     ratios = np.array([check_share(ratio, "cost_ratio") for ratio in cost_ratios])
     if not len(steps) or not len(ratios):

@@ -1,4 +1,4 @@
-"""The store: a folder of Parquet parts, written whole, that any number of processes and hosts read and write at any moment.
+"""The store: a folder of Parquet parts, written whole, that any number of processes read and write at any moment.
 
     store/
       study.json                       version, name, the study as written, its jobs, what is wanted of them, covariates
@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import FileError, InputError, extra
 from truecal.writing import write_whole
 
@@ -90,7 +89,6 @@ def polars() -> Any:
     return extra("polars", "study")
 
 
-@checks.checked
 class Store:
     """The results of a study in a folder; any number of readers and writers.
 

@@ -3,14 +3,13 @@
 import os
 from dataclasses import dataclass
 
-from truecal import checks, parallel
+from truecal import parallel
 from truecal.study.run.run import run_study
 from truecal.study.spec.read import read_spec
 from truecal.study.spec.spec import Spec
 from truecal.study.store import Store
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Study:
     """Many prediction files, judged alike. Made by :meth:`read`.
@@ -72,7 +71,7 @@ class Study:
         """Evaluate every file that the store does not hold yet, and return the store.
 
         Can be stopped, or killed, at any moment and started again: finished files are skipped, nothing is counted twice. Several
-        runs, on several hosts, may work on the same store at the same time: each takes files that no other is at work on.
+        runs on one host may work on the same store at the same time: each takes files that no other is at work on.
 
         Parameters
         ----------

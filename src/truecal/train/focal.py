@@ -3,7 +3,6 @@
 import sys
 from typing import Literal, TypeAlias
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.train.smoothing import cross_entropy
 from truecal.train.tensors import (
@@ -24,7 +23,6 @@ from truecal.train.tensors import (
 Gamma: TypeAlias = float | Literal["flsd-53"]
 
 
-@checks.checked
 def focal_loss(
     logits: Tensor,
     targets: Tensor,
@@ -103,7 +101,6 @@ def _check_gamma(gamma: Gamma) -> None:
         raise InputError(f"gamma must be a number of at least 0, such as 3, or 'flsd-53', not {gamma!r}")
 
 
-@checks.checked
 class FocalLoss(Module):  # type: ignore[misc]
     """:func:`focal_loss` as a module.
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimate, Estimator
 from truecal.frame import Frame
@@ -11,7 +11,6 @@ from truecal.scan import Accumulator
 from truecal.train.tensors import IGNORED, Tensor, checked, is_hard, torch
 
 
-@checks.checked
 class CalibrationLog:
     """Hand over each batch with `update`, close the epoch with `end_epoch`; `rows` holds one record per epoch.
 
@@ -38,7 +37,7 @@ class CalibrationLog:
     """
 
     def __init__(self, *, estimator: Estimator | None = None, lens: Lens | None = None, level: float = 0.95) -> None:
-        checks.level(level)
+        options.level(level)
         self.estimator, self.level = estimator, level
         self.rows: list[dict[str, Any]] = []
         self._seen = Accumulator(lens=lens)

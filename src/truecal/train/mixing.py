@@ -2,7 +2,7 @@
 
 import random
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.train.tensors import Module, Tensor, functional, is_hard, torch
 
@@ -61,10 +61,9 @@ def _check(alpha: float, classes: int | None) -> None:
     if not 0 <= alpha < float("inf"):
         raise InputError(f"alpha must be a number of at least 0, such as 0.2, not {alpha!r}")
     if classes is not None:  # None: binary logits
-        checks.whole(classes, "classes", 2, 2**31)
+        options.whole(classes, "classes", 2, 2**31)
 
 
-@checks.checked
 class Mixup(Module):  # type: ignore[misc]
     """:func:`mixup` as a module with a stream of its own; in evaluation mode it returns the batch as it is.
 
@@ -81,7 +80,7 @@ class Mixup(Module):  # type: ignore[misc]
         super().__init__()
         _check(alpha, classes)
         self.alpha, self.classes = alpha, classes
-        checks.whole(seed, "seed", 0, 2**63 - 1)
+        options.whole(seed, "seed", 0, 2**63 - 1)
         self.generator = torch.Generator().manual_seed(int(seed))
 
     def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ y is a constant for the gradient; which class is predicted, too.
 from collections.abc import Callable
 from typing import TypeAlias
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.train.smoothing import cross_entropy
 from truecal.train.tensors import IGNORED, Module, Tensor, checked, is_hard, torch
@@ -15,7 +15,6 @@ from truecal.train.tensors import IGNORED, Module, Tensor, checked, is_hard, tor
 Penalty: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
-@checks.checked
 def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temperature: float = 0.01) -> Tensor:
     r"""Soft-binned ECE (Karandikar et al. 2021), norm 2.
 
@@ -39,7 +38,7 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
     True
     """
     temperature = float(temperature)  # torch divides by no whole number beyond 64 bits
-    checks.bins(bins)
+    options.bins(bins)
     if not temperature > 0:
         raise InputError(f"temperature must be above 0, not {temperature!r}")
     confidence, right = _judged(logits, targets)
@@ -51,7 +50,6 @@ def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temper
     return _root((gap * gap / filled).sum() / len(confidence))
 
 
-@checks.checked
 def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
     r"""Maximum mean calibration error (Kumar, Sarawagi & Jain 2018) with their Laplace kernel.
 
@@ -99,7 +97,6 @@ def _root(square: Tensor) -> Tensor:
     return square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
 
 
-@checks.checked
 class PenalizedCrossEntropy(Module):  # type: ignore[misc]
     """Cross-entropy plus `strength` times a calibration error of the batch; strength 0 is cross-entropy bit for bit.
 

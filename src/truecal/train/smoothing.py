@@ -1,6 +1,5 @@
 """Cross-entropy, plain and with smoothed labels."""
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.train.tensors import (
     IGNORED,
@@ -17,7 +16,6 @@ from truecal.train.tensors import (
 )
 
 
-@checks.checked
 def cross_entropy(
     logits: Tensor, targets: Tensor, *, weight: Tensor | None = None, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -45,7 +43,6 @@ def cross_entropy(
     return smoothed_cross_entropy(logits, targets, smoothing=0.0, weight=weight, reduction=reduction)
 
 
-@checks.checked
 def smoothed_cross_entropy(
     logits: Tensor, targets: Tensor, *, smoothing: float, weight: Tensor | None = None, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -83,7 +80,6 @@ def smoothed_cross_entropy(
     return functional.cross_entropy(logits, targets, weight=weight, reduction=reduction, label_smoothing=smoothing)
 
 
-@checks.checked
 class LabelSmoothing(Module):  # type: ignore[misc]
     """:func:`smoothed_cross_entropy` as a module.
 

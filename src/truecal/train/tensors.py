@@ -2,6 +2,7 @@
 
 from typing import Literal, TypeAlias
 
+from truecal import options
 from truecal.errors import InputError, MissingExtraError
 
 try:
@@ -23,6 +24,7 @@ def widened(logits: Tensor) -> Tensor:
 
 def is_hard(targets: Tensor) -> bool:
     """Whether targets are class indices (whole numbers or booleans) rather than probabilities."""
+    options.instance(targets, torch.Tensor, "targets", "a tensor", "write torch.as_tensor(targets)")
     return not targets.is_floating_point()
 
 
@@ -31,6 +33,7 @@ def checked(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
     Only shapes and types are looked at: values would cost a pass over the batch in every step.
     """
+    options.instance(logits, torch.Tensor, "logits", "a tensor", "write torch.as_tensor(logits)")
     logits = widened(logits)
     if logits.ndim not in (1, 2) or not logits.is_floating_point() or logits.shape[-1] == 0:
         raise InputError(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names load on fi
     from truecal.uncertainty.tests.consistency import consistency_test as consistency_test
     from truecal.uncertainty.tests.cumulative import kuiper as kuiper
     from truecal.uncertainty.tests.rank_series import rank_series_test as rank_series_test
-    from truecal.uncertainty.tests.tcal import tcal_test as tcal_test
     from truecal.uncertainty.tests.verdict import Verdict as Verdict
     from truecal.uncertainty.verify.bounds import rows_needed as rows_needed
     from truecal.uncertainty.verify.verify import Verification as Verification
@@ -46,7 +45,6 @@ __getattr__, __all__ = lazy_names(
         "truecal.uncertainty.tests.consistency": "consistency_test",
         "truecal.uncertainty.tests.cumulative": "kuiper",
         "truecal.uncertainty.tests.rank_series": "rank_series_test",
-        "truecal.uncertainty.tests.tcal": "tcal_test",
         "truecal.uncertainty.tests.verdict": "Verdict",
         "truecal.uncertainty.verify.bounds": "rows_needed",
         "truecal.uncertainty.verify.verify": "Verification verify",

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import checks
 from truecal import estimate as estimators
+from truecal import options
 from truecal.estimate import Bins, resampling
 from truecal.predictions import border
 from truecal.profile import Cut, Profile
@@ -30,7 +30,6 @@ class Band:
     high: Float64s
     level: float
 
-    @checks.checked
     def at(self, scores: ArrayLike) -> tuple[Float64s, Float64s]:
         """Lower and upper end of the band at any scores."""
         s = border.check_points(scores, "scores")
@@ -40,7 +39,6 @@ class Band:
         high = np.where(after < len(self.score), self.high[np.minimum(after, len(self.score) - 1)], 1.0)
         return low, high
 
-    @checks.checked
     def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
         """Whether a curve lies within the band at all the given scores."""
         low, high = self.at(scores)
@@ -48,7 +46,6 @@ class Band:
         return bool(((low <= r) & (r <= high)).all())
 
 
-@checks.checked
 def band(profile: Profile, *, level: float = 0.95) -> Band:
     r"""Band for the curve E[y | c], for all c at once and any n, if that curve does not fall.
 
@@ -71,7 +68,7 @@ def band(profile: Profile, *, level: float = 0.95) -> Band:
     >>> found.contains(grid, grid**1.5), found.contains(grid, grid)
     (True, False)
     """
-    checks.level(level)
+    options.level(level)
     resampling.refuse_batch(profile)
     place = resampling.cell_places(profile, _CELLS)
     count = len(place) - 1

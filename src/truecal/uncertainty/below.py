@@ -2,17 +2,16 @@
 
 import numpy as np
 
-from truecal import checks
 from truecal import estimate as estimators
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import RankSeries, rank_series, resampling
 from truecal.lens import Lens, check_lens, default_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import Verdict
 
 
-@checks.checked
 def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
     r"""Test of "the root-mean-square calibration error is at least `threshold`": a small p-value is evidence that it is below.
 
@@ -28,7 +27,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     >>> below(profile, 0.05).p_value < 0.001, below(profile, 0.002).p_value > 0.05
     (True, True)
     """
-    checks.between(threshold, "threshold", 0, 1)
+    options.between(threshold, "threshold", 0, 1)
     threshold = float(threshold)  # of 80 bits: special functions know no such numbers
     pivot, single = _pivot(data, lens)
     p, z = pivot.chance_below(threshold), pivot.standardised(threshold)
@@ -47,8 +46,7 @@ def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[estimators.P
         return (
             RankSeries().pivot(data) if data.units is None else rank_series.ClusteredSeries.of_profile(data).pivot
         ), data.single
-    if not isinstance(data, Predictions):
-        raise InputError(f"a Profile or Predictions are needed, not {type(data).__name__}")
+    check_predictions(data, Profile, name="data")
     check_lens(lens)
     lens = default_lens(data) if lens is None else lens
     if lens.shares(data) is None:

@@ -5,15 +5,14 @@ from itertools import chain
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimator, check_estimator, jointly, resampling
-from truecal.lens import Lens, default_lens
-from truecal.predictions import Predictions
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile
 
 
-@checks.checked
 def bootstrap(
     estimator: Estimator,
     data: Profile | Predictions,
@@ -46,10 +45,12 @@ def bootstrap(
     (True, True)
     """
     check_estimator(estimator)
-    checks.resamples(resamples)
-    checks.level(level)
-    checks.choice(method, resampling.METHODS, "method")
-    generator = checks.generator(rng)
+    check_predictions(data, Profile, name="data")
+    check_lens(lens)
+    options.resamples(resamples)
+    options.level(level)
+    options.choice(method, resampling.METHODS, "method")
+    generator = options.generator(rng)
     if isinstance(data, Predictions):
         lens = default_lens(data) if lens is None else lens
         shares = lens.shares(data)

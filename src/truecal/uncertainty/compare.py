@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import checks
 from truecal import estimate as estimators
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimator, Interval, RankSeries, check_estimator, resampling
 from truecal.frame import Frame, Tabular
@@ -73,7 +73,6 @@ class Comparison(Tabular):
         )
 
 
-@checks.checked
 def compare(
     y_true: ArrayLike | Predictions | Sketch,
     prob_a: ArrayLike | Predictions | Sketch,
@@ -146,7 +145,6 @@ def compare(
     )[0]
 
 
-@checks.checked
 def compare_many(
     y_true: ArrayLike | Mapping[str, Predictions] | Mapping[str, Sketch] | Mapping[str, Predictions | Sketch],
     probs: Mapping[str, ArrayLike] | None = None,
@@ -188,6 +186,7 @@ def compare_many(
             return _compare_sketches(sketches, _Chosen(reference, estimator, None, None, False), resamples, level, rng)
         all_preds = {name: data for name, data in y_true.items() if isinstance(data, Predictions)}
     else:
+        options.instance(probs, Mapping, "probs", "a mapping of models by name", "write {'a': probs_a, 'b': probs_b}")
         all_preds = {
             name: Predictions.from_probs(p, y_true, weights=sample_weight, clusters=clusters, classes=classes)  # type: ignore[arg-type]
             for name, p in probs.items()
@@ -229,12 +228,12 @@ def _compare_all(
     level: float,
     rng: int | np.random.Generator,
 ) -> list[Comparison]:
-    checks.resamples(resamples)
-    checks.level(level)
+    options.resamples(resamples)
+    options.level(level)
     check_lens(chosen.lens)
     pairs = chosen.pairs(list(all_preds))
     estimator = chosen.judge()
-    generator = checks.generator(rng)
+    generator = options.generator(rng)
     lenses = {name: estimator.own_lens(chosen.lens) or default_lens(preds) for name, preds in all_preds.items()}
     units = _units(all_preds, lenses, chosen, generator)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
@@ -252,12 +251,12 @@ def _compare_all(
 def _compare_sketches(
     sketches: Mapping[str, Sketch], chosen: _Chosen, resamples: int, level: float, rng: int | np.random.Generator
 ) -> list[Comparison]:
-    checks.resamples(resamples)
-    checks.level(level)
+    options.resamples(resamples)
+    options.level(level)
     pairs = chosen.pairs(list(sketches))
     estimator = RankSeries() if chosen.estimator is None else chosen.estimator
     check_estimator(estimator)
-    generator = checks.generator(rng)
+    generator = options.generator(rng)
     draws = max(resamples, ceil(2 * len(pairs) / (1 - level)))
     models = {name: Model.of_sketch(s, estimator, draws, level, generator) for name, s in sketches.items()}
     n, method = min(s.rows for s in sketches.values()), "rows, unpaired, and what the sketches leave open"

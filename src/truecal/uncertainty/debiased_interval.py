@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from truecal import checks
 from truecal import estimate as estimators
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Interval
-from truecal.profile import Profile
+from truecal.profile import Profile, check_profile
 
 
-@checks.checked
 def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) -> Interval:
     r"""Confidence interval for the binned root-mean-square error, equal-mass bins, without resampling.
 
@@ -37,10 +36,9 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     >>> round(found.low, 3), round(found.high, 3)
     (0.096, 0.135)
     """
-    checks.bins(bins)
-    checks.level(level)
-    if not isinstance(profile, Profile):
-        raise InputError(f"a Profile is needed, not {type(profile).__name__}; a lens such as tc.TopLabel() makes one")
+    options.bins(bins)
+    options.level(level)
+    check_profile(profile)
     profile.refuse_dependent("use tc.measure(preds), which counts clusters")
     low, high = debiased_pivot(profile, bins).interval(level)
     high = np.minimum(high, 1.0)

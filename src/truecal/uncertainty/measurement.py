@@ -8,8 +8,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import checks
 from truecal import estimate as estimators
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import (
     Estimate,
@@ -23,9 +23,9 @@ from truecal.estimate import (
     resampling,
 )
 from truecal.lens import Lens, Sample, check_lens, default_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile, Sketch
-from truecal.select import Selection, small_selection
+from truecal.select import Selection, check_selection, small_selection
 from truecal.types import Float64s
 
 _RESAMPLES = 200
@@ -38,7 +38,6 @@ _REFERENCES = 20  # times at most
 _ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
 
 
-@checks.checked
 def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -95,7 +94,6 @@ def measure(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> estimators.Estimates: ...
-@checks.checked
 def measure(
     preds: Predictions | Sketch,
     *,
@@ -132,13 +130,11 @@ def measure(
         if lens is not None or select is not None:
             raise InputError("a Sketch was made with its lens and selection; give them to tc.scan")
         return _of_sketch(preds, estimator, level, rng)
-    if not isinstance(preds, Predictions):
-        raise InputError(
-            f"Predictions are measured here, not {type(preds).__name__}; build them with tc.Predictions.from_probs(probs, labels)"
-        )
-    checks.level(level)
+    check_predictions(preds, Sketch)
+    options.level(level)
     check_lens(lens)
-    generator = checks.generator(rng)
+    check_selection(select)
+    generator = options.generator(rng)
     if estimator is None:
         estimator = estimators.GeneralizedECE() if lens is not None and lens.several else RankSeries()
     check_estimator(estimator)
@@ -213,13 +209,12 @@ def _value(preds: Predictions, estimator: Estimator, lens: Lens, rng: np.random.
 
 def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: int | np.random.Generator) -> Estimate:
     """Value, interval, test and `sketch_error` of the scores behind a sketch."""
-    checks.level(level)
+    options.level(level)
     chosen = RankSeries() if estimator is None else estimator
     check_estimator(chosen)
-    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, checks.generator(rng))
+    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, options.generator(rng))
 
 
-@checks.checked
 def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
     """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
     estimate = estimator(profile)

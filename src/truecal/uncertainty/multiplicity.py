@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.types import Float64s
 
 
-@checks.checked
 def holm(p: Float64s) -> Float64s:
     """Holm's adjusted p-values (1979): sorted upwards, the i-th of k is multiplied by k - i + 1 and not below its precursor.
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator, check_estimator
 from truecal.lens import Lens, check_lens
@@ -42,7 +41,6 @@ class Scorer:
         return float(measure(preds, estimator=self.estimator, lens=self.lens))
 
 
-@checks.checked
 def scorer(estimator: Estimator | None = None, lens: Lens | None = None) -> Scorer:
     """Minus the calibration error, as `scoring=` of cross_val_score and GridSearchCV wants it: higher is better.
 

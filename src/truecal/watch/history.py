@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from typing import Any
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.frame import Frame
 
@@ -88,7 +88,7 @@ def moment(at: Any, before: str) -> str:
         return str(int(before or 0) + 1)
     if isinstance(at, (date, datetime)):
         return at.isoformat()
-    if checks.is_whole(at) and at >= 0:
+    if options.is_whole(at) and at >= 0:
         return str(at)
     if isinstance(at, str):
         order(at)

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
-from truecal import checks
+from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.frame import Frame
 from truecal.lens import Lens, check_lens
@@ -40,7 +40,6 @@ def _alone(method: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-@checks.checked
 class Watch:
     """Watch calibration batch by batch (day by day), as often as one likes, with a stated chance of a false alarm.
 
@@ -79,13 +78,13 @@ class Watch:
         run_length: int | None = None,
     ) -> None:
         if tolerance != 0:
-            checks.between(tolerance, "tolerance", 0, 0.5)
-        checks.between(alpha, "alpha", 0, 1)
+            options.between(tolerance, "tolerance", 0, 0.5)
+        options.between(alpha, "alpha", 0, 1)
         check_lens(lens)
         if lens is not None:
             lens.pushed_down()  # refuses what has more than one probability per row and class
         if run_length is not None:
-            checks.whole(run_length, "run_length", 2)
+            options.whole(run_length, "run_length", 2)
         columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
         length = RUN_LENGTH if run_length is None else int(run_length)
         self.settings = Settings(float(tolerance), float(alpha), length, columns)
@@ -182,7 +181,7 @@ class Watch:
                 if predicted is not None and len(incoming.batches) > 1:
                     predicted = None  # of all groups together
             if predicted is not None:
-                checks.whole(predicted, "of", rows)
+                options.whole(predicted, "of", rows)
             arrivals[key] = Arrival(at, rows, predicted, late, restart)
         return arrivals
 

@@ -6,7 +6,7 @@ import pytest
 from tests.breakdown.data import simulated
 from truecal.errors import InputError
 from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.granularity import FRACTIONS, _stable, sweep_granularity, sweep_sample_size
+from truecal.estimate.generalized.granularity import FRACTIONS, _stable, sweep_granularity
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.lens import Canonical, ClassWise, TopK
 from truecal.select import by_label
@@ -61,21 +61,6 @@ def test_a_selection_narrows_the_sweep():
     assert chosen.value[0] == sweep_granularity(held.take(held.labels == 1), fractions=[0.2]).value[0]
 
 
-def test_the_spread_falls_with_the_size_of_the_sample():
-    sweep = sweep_sample_size(simulated(2000, 4), lens=TopK(2), shares=[0.1, 0.4, 1.0])
-    assert sweep.n.tolist() == [200, 800, 2000]
-    assert (np.diff(sweep.spread) < 0).all()
-    assert sweep.spread[0] / sweep.spread[2] == pytest.approx(np.sqrt(10), rel=0.3)
-    assert (np.diff(sweep.mean) < 0).all()  # fewer rows, more chance
-    assert sweep.frame()["share"].tolist() == [0.1, 0.4, 1.0]
-
-
-def test_drawing_a_share_of_clusters_or_weighted_rows_also_works():
-    for further in ({"clusters": np.arange(400) // 4}, {"weights": np.linspace(0.1, 1, 400)}):
-        sweep = sweep_sample_size(simulated(400, 4, **further), shares=[0.2, 1.0], replicates=200)
-        assert sweep.spread[0] > sweep.spread[1]
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -85,7 +70,6 @@ def test_drawing_a_share_of_clusters_or_weighted_rows_also_works():
             "fraction must be a number above 0 and at most 1",
         ),
         (lambda: sweep_granularity(simulated(50, 3), lens=ClassWise()), "one class at a time with OneClass"),
-        (lambda: sweep_sample_size(simulated(50, 3), shares=[0.5, 1.2]), "at most 1, not 1.2"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(wrong, message):

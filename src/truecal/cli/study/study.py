@@ -68,7 +68,7 @@ def study() -> None:
 def run(file: str, store: str | None, workers: int | None, skip_broken: bool, check: bool, reply: JsonReply) -> None:
     """Evaluate every prediction file of a study and keep the numbers in a store.
 
-    Stop it at any moment and start it again: finished files are skipped. Several runs, on several hosts, may share a store.
+    Stop it at any moment and start it again: finished files are skipped. Several runs on one host may share a store.
     Everything that is wrong with the study or its files is listed before anything is evaluated.
     """
     with working("looking at the files"):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks, estimate
+from truecal import estimate, options
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.loess import LoessCurve, fit_loess
 from truecal.clinical.curve.spline import SplineCurve, fit_spline, sigmoid
@@ -43,7 +43,6 @@ class FlexibleCurve:
     kind: str
     method: str
 
-    @checks.checked
     def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
         """Whether a curve lies within the simultaneous band at all the given scores (inside the range of the band)."""
         s = border.check_points(scores, "scores")
@@ -57,7 +56,6 @@ class FlexibleCurve:
         return Frame({name: getattr(self, name) for name in names})
 
 
-@checks.checked
 def flexible_curve(
     preds: tc.Predictions,
     kind: Kind = "spline",
@@ -87,15 +85,15 @@ def flexible_curve(
     >>> curve.contains(grid, grid**2), curve.contains(grid, grid)
     (True, False)
     """
-    checks.level(level)
-    checks.choice(kind, ("spline", "loess"), "kind")
+    options.level(level)
+    options.choice(kind, ("spline", "loess"), "kind")
     if not 0 < span <= 1:
         raise InputError(f"span must be a share of the rows, above 0 and at most 1, not {span:g}")
     cohort = Cohort.of(preds, lens)
     points = grid_of(cohort) if at is None else scores_asked(at)
     if kind == "spline":
-        return spline_band(fit_spline(cohort), points, level, checks.generator(rng))
-    return _loess_band(cohort, points, span, level, checks.generator(rng))
+        return spline_band(fit_spline(cohort), points, level, options.generator(rng))
+    return _loess_band(cohort, points, span, level, options.generator(rng))
 
 
 def scores_asked(at: ArrayLike) -> Float64s:

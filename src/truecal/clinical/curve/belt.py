@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks, estimate, logistic
+from truecal import estimate, logistic, options
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.band import critical, grid_of, scores_asked, steady
 from truecal.clinical.curve.spline import affordable_knots, sandwich, sigmoid
@@ -44,9 +44,9 @@ class CalibrationBelt:
             columns |= {f"low_{level:g}": self.low[i], f"high_{level:g}": self.high[i]}
         return Frame(columns)
 
-    @checks.checked
     def deviations(self, level: float) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
         """Ranges of scores at which risks are too high, and ranges at which they are too low, at one of the levels."""
+        options.level(level)
         if level not in self.levels:
             raise InputError(
                 f"level {level:g} is not among those of the belt: {', '.join(f'{x:g}' for x in self.levels)}"
@@ -59,7 +59,6 @@ class CalibrationBelt:
         return [(float(self.score[a]), float(self.score[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-@checks.checked
 def calibration_belt(
     preds: tc.Predictions,
     *,
@@ -89,7 +88,7 @@ def calibration_belt(
     (True, [1, 0])
     """
     for level in levels:
-        checks.level(level)
+        options.level(level)
     cohort = Cohort.of(preds, lens)
     cohort = cohort.take((cohort.scores > 0) & (cohort.scores < 1))
     cohort.refuse_one_class("what is left of the cohort without scores of exactly 0 and 1")
@@ -101,7 +100,7 @@ def calibration_belt(
     design = ((z - centre) / scale)[:, None] ** np.arange(most + 1)
     fits = [_fit(cohort, design[:, : k + 2]) for k in range(most)]
     degree = next((k + 1 for k in range(most - 1) if not _improves(*fits[k + 1][:2])), most)
-    generator = checks.generator(rng)
+    generator = options.generator(rng)
     null = _null_statistics(design, cohort, (centre, scale), generator)
     off = fits[degree - 1][0].copy()
     off[:2] -= centre, scale

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.decision.score_interval import score_interval, values_of
 from truecal.clinical.quantity import Quantity
@@ -63,7 +62,6 @@ class DecisionCurve:
             }
         )
 
-    @checks.checked
     def at(self, threshold: float) -> Quantity:
         """Net benefit at one of the thresholds."""
         i = self._place(threshold)
@@ -71,13 +69,11 @@ class DecisionCurve:
             float(self.net_benefit[i]), float(self.low[i]), float(self.high[i]), self.level, None, "score interval"
         )
 
-    @checks.checked
     def avoided(self, per: int = 100) -> Float64s:
         """Treatments avoided per so many people, compared with treating everyone, without missing an event:
         (net benefit - that of treating everyone) / (t / (1 - t))."""
         return np.asarray((self.net_benefit - self.treat_all) * (1 - self.thresholds) / self.thresholds * per)
 
-    @checks.checked
     def cost(self, false_positive: float, false_negative: float, per: int = 1000) -> Quantity:
         """Expected cost per so many people of acting at the threshold that these two costs imply, and its interval.
 

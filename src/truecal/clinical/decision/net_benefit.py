@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.clinical.cohort import Cohort
 from truecal.clinical.curve.spline import fit_spline
 from truecal.clinical.decision.curve import DecisionCurve, decision_curve, paired_difference, same_rows
@@ -33,7 +33,6 @@ class DecisionComparison:
             raise InputError(f"there is no model {name!r}; there are {', '.join(self.curves)}")
         return self.curves[name]
 
-    @checks.checked
     def difference(self, a: str, b: str) -> Frame:
         """Net benefit of model a less that of model b at every threshold, with intervals of the paired difference."""
         return paired_difference(self[a], self[b], self.level)
@@ -54,7 +53,6 @@ class DecisionComparison:
         return "\n\n".join(lines)
 
 
-@checks.checked
 def net_benefit(
     preds: tc.Predictions | Mapping[str, tc.Predictions],
     thresholds: ArrayLike | None = None,
@@ -89,14 +87,14 @@ def net_benefit(
     >>> curve.net_benefit.round(2), (curve.loss_low > 0).tolist()
     (array([0.26, 0.11]), [True, True])
     """
-    checks.level(level)
+    options.level(level)
     at = _checked(thresholds)
     models = dict(preds) if isinstance(preds, Mapping) else {"model": preds}
     if not models:
         raise InputError("there is no model to judge: the mapping is empty")
     cohorts = [Cohort.of(p, lens, prevalence=prevalence) for p in models.values()]
     same_rows(cohorts, list(models))
-    folds = _folds(cohorts[0], checks.generator(rng))
+    folds = _folds(cohorts[0], options.generator(rng))
     curves = {
         name: decision_curve(cohort, at, level, _recalibrated(cohort, folds), name)
         for name, cohort in zip(models, cohorts, strict=True)

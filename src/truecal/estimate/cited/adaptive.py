@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -15,7 +15,6 @@ from truecal.profile import CellProfile, Cut, Profile
 from truecal.types import Float64s
 
 
-@checks.checked
 @dataclass(frozen=True)
 class AdaptiveECE(Estimator):
     r"""ACE = (1/R sum_r |mean y_r - mean c_r|^p)^(1/p) over R bins of equal mass. TACE: of scores at or above `threshold`.
@@ -39,9 +38,9 @@ class AdaptiveECE(Estimator):
     ties: Literal["keep", "split"] = "keep"
 
     def __post_init__(self) -> None:
-        checks.bins(self.bins)
-        checks.norm(self.norm)
-        checks.choice(self.ties, ("keep", "split"), "ties")
+        options.bins(self.bins)
+        options.norm(self.norm)
+        options.choice(self.ties, ("keep", "split"), "ties")
         if not 0 <= self.threshold < 1:
             raise InputError(f"threshold must be at least 0 and below 1, not {self.threshold!r}")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.cited.rows import PairEstimator, blocks
 from truecal.estimate.estimate import Estimate
@@ -14,7 +14,6 @@ from truecal.types import Float64s
 _BANDWIDTHS = np.logspace(-3, 0, 13)  # tried for the likelihood of the scores
 
 
-@checks.checked
 @dataclass(frozen=True)
 class DirichletECE(PairEstimator):
     r"""(1/n sum_j 1/2 sum_k |T_k(p_j) - p_jk|^p)^(1/p), T(p_j) = sum_{i != j} K(p_j; p_i) e_i / sum_{i != j} K(p_j; p_i).
@@ -39,7 +38,7 @@ class DirichletECE(PairEstimator):
     bandwidth: float | None = None
 
     def __post_init__(self) -> None:
-        checks.norm(self.norm, (1, 2))
+        options.norm(self.norm, (1, 2))
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
             raise InputError(f"bandwidth must be a positive number, not {self.bandwidth!r}")
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.estimate.combine import power_mean
@@ -102,7 +102,6 @@ RULES: dict[str, Callable[[Scores, int], Indices]] = {
 _BY_ROWS = ("array_split", "percentiles (a, b]")  # rules that count rows
 
 
-@checks.checked
 @dataclass(frozen=True)
 class ForeignECE(Estimator):
     r"""ECE_BIN on the bins of another tool, for numbers that must match; made by :func:`like`.
@@ -125,10 +124,10 @@ class ForeignECE(Estimator):
     debias: bool = False
 
     def __post_init__(self) -> None:
-        checks.choice(self.rule, tuple(RULES), "rule")
-        checks.bins(self.bins)
-        checks.choice(self.average, ("rows", "bins"), "average")
-        checks.norm(self.norm, (2,) if self.debias else None)
+        options.choice(self.rule, tuple(RULES), "rule")
+        options.bins(self.bins)
+        options.choice(self.average, ("rows", "bins"), "average")
+        options.norm(self.norm, (2,) if self.debias else None)
 
     @property
     def power_norm(self) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.cited.rows import PairEstimator, blocks
 from truecal.estimate.estimate import Estimate, Interval
@@ -14,7 +14,6 @@ from truecal.types import Float64s
 _PAIRS = 500  # rows among which the median distance is taken
 
 
-@checks.checked
 @dataclass(frozen=True)
 class KernelError(PairEstimator):
     r"""Root of 1/(n(n-1)) sum_{i != j} k(p_i, p_j) <e_i - p_i, e_j - p_j> / 2, e the one-hot outcome, k = exp(-|p_i - p_j| / h).
@@ -54,8 +53,8 @@ class KernelError(PairEstimator):
     resamples: int = 199
 
     def __post_init__(self) -> None:
-        checks.level(self.level)
-        checks.whole(self.resamples, "resamples", 19)
+        options.level(self.level)
+        options.whole(self.resamples, "resamples", 19)
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
             raise InputError(f"bandwidth must be a positive number, not {self.bandwidth!r}")
 

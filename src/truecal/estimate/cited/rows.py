@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate.estimate import Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings
@@ -18,7 +17,6 @@ from truecal.types import Float64s
 _BLOCK = 2000  # rows whose pairs are looked at together
 
 
-@checks.checked
 @dataclass(frozen=True)
 class PairEstimator(Estimator):
     """An error made of pairs of rows, of one or several probabilities; independent rows of equal weight."""

@@ -3,7 +3,7 @@
 from truecal.estimate.generalized.bins import EqualMass, EqualWidth
 from truecal.estimate.generalized.distances import ClassWeighted, InterInterval, Lp, Mahalanobis, TotalVariation
 from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.granularity import GranularitySweep, sweep_granularity, sweep_sample_size
+from truecal.estimate.generalized.granularity import GranularitySweep, sweep_granularity
 from truecal.estimate.generalized.kd_tree import KDTree
 
 __all__ = [
@@ -18,5 +18,4 @@ __all__ = [
     "Mahalanobis",
     "TotalVariation",
     "sweep_granularity",
-    "sweep_sample_size",
 ]

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.bins import Bins
 from truecal.lens import Sample
@@ -29,7 +29,6 @@ class Partition:
     bins: Bins | None = None
 
 
-@checks.checked
 @dataclass(frozen=True)
 class VectorBinning(ABC):
     """Sample -> Partition."""
@@ -43,7 +42,6 @@ class VectorBinning(ABC):
         """The binning in words."""
 
 
-@checks.checked
 @dataclass(frozen=True)
 class EqualWidth(VectorBinning):
     """A grid of `bins` intervals of equal width for each probability; only cells that hold data count.
@@ -62,8 +60,8 @@ class EqualWidth(VectorBinning):
     closed: Literal["left", "right"] = "left"
 
     def __post_init__(self) -> None:
-        checks.bins(self.bins)
-        checks.choice(self.closed, ("left", "right"), "closed")
+        options.bins(self.bins)
+        options.choice(self.closed, ("left", "right"), "closed")
 
     def partition(self, vector: Sample) -> Partition:
         if vector.dimension == 2:
@@ -92,7 +90,6 @@ def _renumbered(code: Indices) -> tuple[Indices, int]:
     return index.astype(np.intp, copy=False), len(found)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class EqualMass(VectorBinning):
     """`bins` of the same number of rows along one probability; rows of equal score stay together, as in :class:`BinnedECE`.
@@ -106,7 +103,7 @@ class EqualMass(VectorBinning):
     bins: int = 15
 
     def __post_init__(self) -> None:
-        checks.bins(self.bins)
+        options.bins(self.bins)
 
     def partition(self, vector: Sample) -> Partition:
         if vector.dimension != 2:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.types import Float64s
@@ -19,7 +19,6 @@ from truecal.types import Float64s
 _MOST_EVENTS = 64  # up to so many the largest distance is looked for among all pairs of events
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Distance(ABC):
     """Call it with mean outputs and mean outcomes, shape (..., events): one number for each."""
@@ -46,7 +45,7 @@ class Distance(ABC):
 
     def largest(self, events: int) -> float:
         """The largest possible distance: between two events that are certain (distances are convex); inf where not known."""
-        checks.whole(events, "events")
+        options.whole(events, "events")
         self.check(events)
         if events > _MOST_EVENTS:
             return np.inf
@@ -73,7 +72,6 @@ class Distance(ABC):
         return self.between(y - g, y, min(1, g.shape[-1] - 1))
 
 
-@checks.checked
 @dataclass(frozen=True)
 class TotalVariation(Distance):
     """d(g, y) = 1/2 sum_i |g_i - y_i|: the largest difference in the probability of any set of events.
@@ -97,7 +95,6 @@ class TotalVariation(Distance):
         return 1.0
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Lp(Distance):
     """d(g, y) = (sum_i |g_i - y_i|^p)^(1/p), p >= 1; p = inf is the largest difference.
@@ -111,7 +108,7 @@ class Lp(Distance):
     p: float
 
     def __post_init__(self) -> None:
-        if not checks.is_number(self.p) or not self.p >= 1:
+        if not options.is_number(self.p) or not self.p >= 1:
             raise InputError(f"p must be a number of at least 1, or inf, not {self.p!r}")
 
     def __str__(self) -> str:
@@ -133,7 +130,6 @@ class Lp(Distance):
         return np.sign(gap) * (np.abs(gap) / np.where(size > 0, size, 1.0)) ** (self.p - 1)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class ClassWeighted(Distance):
     """d(g, y) = sqrt(sum_i w_i (g_i - y_i)^2) with a cost w_i >= 0 for each event.
@@ -169,7 +165,6 @@ class ClassWeighted(Distance):
         return gap * np.array(self.weights) / np.where(size > 0, size, 1.0)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Mahalanobis(Distance):
     """d(g, y) = sqrt((g - y) M (g - y)^T) for a symmetric positive semidefinite M: off the diagonal stand costs of confusions.
@@ -217,7 +212,6 @@ class Mahalanobis(Distance):
         return gap @ np.array(self.matrix) / np.where(size > 0, size, 1.0)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class InterInterval(Distance):
     """d(g, y) = max(0, low - y, y - high): an outcome costs nothing while it stays inside the interval people were shown.
@@ -234,7 +228,7 @@ class InterInterval(Distance):
     high: float
 
     def __post_init__(self) -> None:
-        checks.limits(self.low, self.high, "the interval")
+        options.limits(self.low, self.high, "the interval")
         if self.low < 0 or self.high > 1:
             raise InputError(
                 f"the interval [{self.low:g}, {self.high:g}] must lie in [0, 1]; give probabilities, not percentages"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.combine import combined, power_mean
 from truecal.estimate.estimate import Estimate, Interval
@@ -16,16 +16,15 @@ from truecal.estimate.generalized.inference import Binned, Inference
 from truecal.estimate.generalized.kd_tree import KDTree
 from truecal.estimate.generalized.resample import Resampled, resample
 from truecal.lens import Canonical, Lens, Sample, check_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile, Sketch
-from truecal.select import Selection, small_selection
+from truecal.select import Selection, check_selection, small_selection
 from truecal.types import Float64s, Indices
 
 _MOST_DRAWS = 4_000_000_000  # rows times classes times replicates that a class-wise interval may cost
 _FEW = 10  # predictions in the median bin below which the plug-in is mostly noise
 
 
-@checks.checked
 @dataclass(frozen=True)
 class GeneralizedECE(Estimator):
     r"""GECE = (sum_B |B|/n d(mean output of B, mean outcome of B)^p)^(1/p) over bins B of what a lens sees; p = inf: the maximum.
@@ -76,20 +75,15 @@ class GeneralizedECE(Estimator):
     debiased: bool = False
 
     def __post_init__(self) -> None:
-        checks.norm(self.norm)
+        options.norm(self.norm)
         check_lens(self.lens)
-        for value, kind, example in (
-            (self.distance, Distance, "tc.TotalVariation()"),
-            (self.binning, VectorBinning, "tc.KDTree(0.1)"),
-        ):
-            if not isinstance(value, kind):
-                raise InputError(f"{kind.__name__} must be one of truecal's, such as {example}, not {value!r}")
-        if self.select is not None and not isinstance(self.select, Selection):
-            raise InputError(f"select must be a selection such as tc.by_label('pedestrian'), not {self.select!r}")
+        check_selection(self.select)
+        options.instance(self.distance, Distance, "distance", "one of truecal's, such as tc.TotalVariation()")
+        options.instance(self.binning, VectorBinning, "binning", "one of truecal's, such as tc.KDTree(0.1)")
         if self.level is not None:
-            checks.level(self.level)
-        checks.resamples(self.replicates, "replicates", 20)
-        checks.generator(self.rng)
+            options.level(self.level)
+        options.resamples(self.replicates, "replicates", 20)
+        options.generator(self.rng)
 
     @property
     def power_norm(self) -> float:
@@ -136,15 +130,12 @@ class GeneralizedECE(Estimator):
     def __call__(self, data: Predictions | Profile | Sketch | Sample) -> Estimate:
         """The error of these predictions, or of a sample of them."""
         if isinstance(data, Sample):
-            return self.judged(data.weighing(), checks.generator(self.rng)).estimate
+            return self.judged(data.weighing(), options.generator(self.rng)).estimate
         if not isinstance(data, Predictions):
-            raise InputError(
-                f"GeneralizedECE measures Predictions, not {type(data).__name__}; "
-                "build them with tc.Predictions.from_probs(probs, labels)"
-            )
+            check_predictions(data, name="data")
         rows, select = self.chosen(data, None)
         lens = self.own_lens(None)
-        estimate = self.of_samples(lens.samples(rows), lens.shares(rows), checks.generator(self.rng))
+        estimate = self.of_samples(lens.samples(rows), lens.shares(rows), options.generator(self.rng))
         small = small_selection(len(rows), len(data)) if select is not None else None
         notes = estimate.warnings if small is None else (small, *estimate.warnings)
         selection = "" if select is None else f"{select} ({len(rows)} of {len(data)} rows)"

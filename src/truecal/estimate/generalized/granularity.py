@@ -9,21 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
-from truecal.estimate.generalized.bins import VectorBinning, VectorBins
 from truecal.estimate.generalized.distances import Distance
 from truecal.estimate.generalized.estimator import GeneralizedECE
 from truecal.estimate.generalized.kd_tree import KDTree, grow
 from truecal.estimate.generalized.resample import resample
 from truecal.frame import Frame
 from truecal.lens import Lens, Sample
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.select import Selection
 from truecal.types import Float64s, Indices
 
 FRACTIONS = tuple(2.0**-i for i in range(1, 11))
-SHARES = tuple(i / 10 for i in range(1, 11))
 _WINDOW = 3  # neighbouring fractions compared when looking for a stable region
 _FEWEST_BINS = 4  # a coarser tree averages most errors away
 _FEWEST_POINTS = 10  # a finer tree (in its median bin) measures chance
@@ -65,7 +63,6 @@ class GranularitySweep:
         return Frame({**{name: getattr(self, name) for name in names}, "stable": stable})
 
 
-@checks.checked
 def sweep_granularity(
     preds: Predictions,
     *,
@@ -97,7 +94,7 @@ def sweep_granularity(
     rows = []
     for tree in trees:
         partition = grown.pruned(tree.minimum(vector))
-        judged = judge.judged(vector, checks.generator(rng), partition)
+        judged = judge.judged(vector, options.generator(rng), partition)
         bins, estimate = judged.bins, judged.estimate
         points = bins.count[bins.weight > 0]
         drawn = resample(
@@ -107,7 +104,7 @@ def sweep_granularity(
             distance=judge.distance,
             norm=norm,
             replicates=replicates,
-            rng=checks.generator(rng),
+            rng=options.generator(rng),
         )
         spread = drawn.values.std(ddof=1)
         rows.append(
@@ -128,74 +125,6 @@ def _stable(value: Float64s, bins: Float64s, median: Float64s) -> tuple[int, int
     return int(best[0]), int(best[-1])
 
 
-@dataclass(frozen=True, eq=False)
-class SampleSweep:
-    """How the error varies between samples of a part of the data (Kirchenbauer, Oaks & Heim 2022, Figure 9).
-
-    share : part of the rows drawn. n : rows drawn. mean, spread : of the error over resamples of that size, in the bins of all
-    the data.
-    """
-
-    share: Float64s
-    n: Indices
-    mean: Float64s
-    spread: Float64s
-
-    def frame(self) -> Frame:
-        """One row per share."""
-        return Frame({name: getattr(self, name) for name in ("share", "n", "mean", "spread")})
-
-
-@checks.checked
-def sweep_sample_size(
-    preds: Predictions,
-    *,
-    lens: Lens | None = None,
-    select: Selection | None = None,
-    distance: Distance | None = None,
-    binning: VectorBinning | None = None,
-    shares: Sequence[float] = SHARES,
-    norm: float = 1,
-    replicates: int = 1000,
-    rng: int | np.random.Generator = 0,
-) -> SampleSweep:
-    """The spread of the generalized error when only a share of the rows were there.
-
-    >>> import numpy as np, truecal as tc
-    >>> from truecal.estimate.generalized.granularity import sweep_sample_size
-    >>> probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=1000)
-    >>> sweep = sweep_sample_size(tc.Predictions.from_probs(probs, probs.argmax(axis=1)), shares=[0.1, 1.0])
-    >>> sweep.n, bool(sweep.spread[0] > sweep.spread[1])
-    (array([ 100, 1000]), True)
-    """
-    for share in shares:
-        if not 0 < share <= 1:
-            raise InputError(f"shares must be above 0 and at most 1, not {share!r}")
-    judge = _judge(lens, select, distance, norm, replicates, rng)
-    vector = _one_vector(judge, preds)
-    partition = (KDTree() if binning is None else binning).partition(vector)
-    judge.distance.check(vector.dimension)
-    bins = VectorBins.of(vector, partition)
-    generator = checks.generator(rng)
-    total = len(vector) if vector.weights is None else round(float(vector.weights.sum()))
-    sizes = [max(1, round(share * total)) for share in shares]
-    drawn = [
-        resample(
-            vector,
-            partition,
-            bins,
-            distance=judge.distance,
-            norm=norm,
-            replicates=replicates,
-            rng=generator,
-            draws=size,
-        ).values
-        for size in sizes
-    ]
-    spread = np.array([values.std(ddof=1) for values in drawn])
-    return SampleSweep(np.array(shares), np.array(sizes), np.array([values.mean() for values in drawn]), spread)
-
-
 def _judge(
     lens: Lens | None,
     select: Selection | None,
@@ -210,6 +139,7 @@ def _judge(
 
 
 def _one_vector(judge: GeneralizedECE, preds: Predictions) -> Sample:
+    check_predictions(preds)
     rows, _ = judge.chosen(preds, None)
     lens = judge.own_lens(None)
     if lens.shares(rows) is not None:

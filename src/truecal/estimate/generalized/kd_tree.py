@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.generalized.bins import Partition, VectorBinning
 from truecal.lens import Sample
@@ -24,7 +24,6 @@ _MEAN_TIE = 1e-12  # relative; a value this close to the mean equals it, whateve
 _BLOCK = 1 << 16  # numbers centred together
 
 
-@checks.checked
 @dataclass(frozen=True)
 class KDTree(VectorBinning):
     """Split every node that holds at least round(fraction * n) predictions, along the coordinate of highest variance, at its mean.
@@ -42,16 +41,16 @@ class KDTree(VectorBinning):
     fraction: float = 0.1
 
     def __post_init__(self) -> None:
-        if not checks.is_number(self.fraction) or not 0 < self.fraction <= 1:
+        if not options.is_number(self.fraction) or not 0 < self.fraction <= 1:
             raise InputError(f"fraction must be a number above 0 and at most 1, not {self.fraction!r}")
 
     def minimum(self, vector: Sample) -> float:
         """The smallest node that is split."""
         w = vector.weights
         if w is None:
-            return round(self.fraction * len(vector))
+            return round(float(self.fraction) * len(vector))
         total = float(w.sum())
-        return round(self.fraction * total) if (w == np.rint(w)).all() else self.fraction * total
+        return round(float(self.fraction) * total) if (w == np.rint(w)).all() else float(self.fraction) * total
 
     def tree(self, vector: Sample) -> "Tree":
         return grow(vector.columns, vector.weights, self.minimum(vector))

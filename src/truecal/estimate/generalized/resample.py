@@ -109,10 +109,9 @@ def resample(
     norm: float,
     replicates: int,
     rng: np.random.Generator,
-    draws: int | None = None,
     by_rows: bool = False,
 ) -> Resampled:
-    """Errors of `replicates` resamples of `draws` rows each (as many as there are, unless told).
+    """Errors of `replicates` resamples, each of as many rows as there are.
 
     `by_rows` draws row by row even where cells would do, so that the same generator state draws the same rows for another vector.
     """
@@ -126,7 +125,7 @@ def resample(
     seen = distance.between(bins.gap, bins.mean_outcome, vector.judged)
     ideal = distance.ideal(bins.mean_outcome, vector.judged)
     kept = np.zeros((len(SHRINK), len(seen)))  # the part of each bin's error that each truth keeps
-    for draw in source(vector, list(_leaves(vector, partition)), replicates, draws, rng):
+    for draw in source(vector, list(_leaves(vector, partition)), replicates, rng):
         at, part = draw.leaf.number, draw.replicates
         held = draw.cells.sum(axis=1)
         safe = np.where(held > 0, held, 1.0)[:, None]
@@ -170,16 +169,12 @@ def _leaves(vector: Sample, partition: Partition) -> Iterator[_Leaf]:
         yield _Leaf(int(number[a]), order[begin:end], starts[a:b] - begin, label[a:b])
 
 
-def _cell_draws(
-    vector: Sample, leaves: list[_Leaf], replicates: int, draws: int | None, rng: np.random.Generator
-) -> Iterator[_Draw]:
+def _cell_draws(vector: Sample, leaves: list[_Leaf], replicates: int, rng: np.random.Generator) -> Iterator[_Draw]:
     """Multinomial cell counts, and outputs of matching mean and scatter."""
     w = vector.weights
     masses = [_cell_sums(np.ones(len(leaf.rows)) if w is None else w[leaf.rows], leaf) for leaf in leaves]
     sizes = np.array([mass.sum() for mass in masses])
-    total = round(float(sizes.sum()))
-    draws = total if draws is None else draws
-    held = rng.multinomial(draws, sizes / sizes.sum(), size=replicates)
+    held = rng.multinomial(round(float(sizes.sum())), sizes / sizes.sum(), size=replicates)
     for leaf, mass, drawn in zip(leaves, masses, held.T, strict=True):
         cells = rng.multinomial(drawn, mass / mass.sum()).astype(np.float64)
         outputs = vector.probs[leaf.rows].astype(np.float64)
@@ -188,7 +183,7 @@ def _cell_draws(
         outputs -= np.repeat(mean, np.diff(leaf.starts, append=len(leaf.rows)), axis=0)
         if weight is not None:
             outputs *= np.sqrt(weight)
-        around = _noise(outputs, replicates, rng) * np.sqrt(draws / total)
+        around = _noise(outputs, replicates, rng)
         yield _Draw(slice(0, replicates), leaf, cells, cells @ mean + around)
 
 
@@ -228,17 +223,14 @@ def _events(output: Float64s, count: int, rng: np.random.Generator) -> Indices:
     return np.minimum(np.searchsorted(steps, rng.random(count) * steps[-1], "right"), len(output) - 1)
 
 
-def _unit_draws(
-    vector: Sample, leaves: list[_Leaf], replicates: int, draws: int | None, rng: np.random.Generator
-) -> Iterator[_Draw]:
+def _unit_draws(vector: Sample, leaves: list[_Leaf], replicates: int, rng: np.random.Generator) -> Iterator[_Draw]:
     """Rows, or whole clusters, drawn one by one."""
     units = len(vector) if vector.units is None else int(vector.units.max()) + 1
     present = np.arange(units) if vector.units is None else np.unique(vector.units)
-    draws = len(present) if draws is None else max(1, round(draws * len(present) / len(vector)))
-    step = max(1, _WEIGHTS // max(units, draws, len(vector)))
+    step = max(1, _WEIGHTS // max(units, len(vector)))
     for start in range(0, replicates, step):
         part = slice(start, min(start + step, replicates))
-        drawn = present[rng.integers(0, len(present), (part.stop - part.start, draws))]
+        drawn = present[rng.integers(0, len(present), (part.stop - part.start, len(present)))]
         drawn += units * np.arange(len(drawn))[:, None]
         times = (
             np.bincount(drawn.ravel(), minlength=(part.stop - part.start) * units).reshape(-1, units).astype(np.float64)

@@ -98,11 +98,10 @@ def rank_cells(profile: Profile) -> Cells:
     profile = profile.spread(MOST_CELLS)
     if profile.rows <= MOST_CELLS and profile.weights is None:
         return _row_cells(profile)
-    many = profile.fills(MOST_CELLS)
-    distinct = np.full(1, MOST_CELLS) if many else np.minimum(profile.distinct, MOST_CELLS)
+    distinct = np.minimum(profile.distinct, MOST_CELLS)
     if profile.rows <= MOST_CELLS:
         cut = profile.at_rows()
-    elif not many and profile.distinct.max() <= MOST_CELLS:
+    elif profile.distinct.max() <= MOST_CELLS:
         cut = _group_cut(profile)
     else:
         cut = profile.mass_cut(MOST_CELLS)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.estimate import Interval
 from truecal.estimate.pivot import Pivot, at_least, expects_one
@@ -148,8 +148,8 @@ class ClusteredSeries:
         The statistic is that of :class:`RankSeries`. Under calibration s_g has mean zero, so a whole cluster's sign may be turned
         (the wild bootstrap of Liu 1988).
         """
-        checks.resamples(resamples)
-        generator = checks.generator(rng)
+        options.resamples(resamples)
+        generator = options.generator(rng)
         squares = self.sums.T @ self.sums
         if not (squares.diagonal() > 0).any():
             return 0.0, 1.0

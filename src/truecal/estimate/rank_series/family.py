@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.estimate.rank_series.basis import largest_sum, rank_basis, rank_cells
 from truecal.estimate.rank_series.clustered import ClusteredSeries
 from truecal.estimate.rank_series.fit import covariance_of, safe
@@ -48,7 +48,7 @@ class Family:
 
     def __init__(self, resamples: int, rng: int | np.random.Generator = 0) -> None:
         self.resamples = resamples
-        self._rng = checks.generator(rng)
+        self._rng = options.generator(rng)
         self._statistics: list[float] = []
         self._nulls: list[Float64s] = []
         self._groups: list[int] = []

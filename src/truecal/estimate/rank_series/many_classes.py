@@ -34,7 +34,6 @@ def of_many_classes(
     estimator: Estimator, preds: Predictions, lens: Lens, shares: Float64s, rng: np.random.Generator
 ) -> wide.Wide:
     """Value, parts, resamples and test of an unbiased estimator of one power per class."""
-    wide.keep_freed_memory()
     found = [estimator.report(part, estimator.find(part)) for part in lens.profiles(preds)]
     parts, direction = (
         np.concatenate([np.atleast_1d(getattr(e, name)) for e in found]) for name in ("power", "direction")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.estimate.estimate import Curve, Estimate, Interval
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
 from truecal.estimate.pivot import Pivot
@@ -26,7 +26,6 @@ _GRID_ROUNDING = 1e-8  # of sums taken in another order
 _LEAST_PROBED = 2e-5  # a probed bound is never less than this
 
 
-@checks.checked
 @dataclass(frozen=True)
 class RankSeries(Estimator):
     r"""Root-mean-square calibration error from a series in the rank of the score, chosen and debiased by leaving one out.
@@ -55,8 +54,8 @@ class RankSeries(Estimator):
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        checks.norm(self.norm, (1, 2))
-        checks.level(self.level)
+        options.norm(self.norm, (1, 2))
+        options.level(self.level)
 
     @property
     def power_norm(self) -> float:
@@ -115,8 +114,8 @@ class RankSeries(Estimator):
         S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), V the covariance of beta under calibration, compared with
         its distribution when outcomes are redrawn from the scores.
         """
-        checks.resamples(resamples)
-        generator = checks.generator(rng)
+        options.resamples(resamples)
+        generator = options.generator(rng)
         parts = [_test(fit, resamples, generator) for fit in fits(profile)]
         return Redrawn(np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts]))
 

@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.estimate.bins import Bins
 from truecal.estimate.estimate import Interval
 from truecal.estimate.resampling.cells import AT_ONCE, CELLS, Counted, collapse, in_parts, profile_of
@@ -128,8 +128,8 @@ class Bootstrap:
         """
         level = self.level if level is None else level
         method = self.method if method is None else method
-        checks.level(level)
-        checks.choice(method, METHODS, "method")
+        options.level(level)
+        options.choice(method, METHODS, "method")
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
         d = self.deviations
         if method == "basic":

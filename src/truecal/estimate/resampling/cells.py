@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from truecal.errors import InputError
-from truecal.profile import Cut, Profile
+from truecal.profile import Cut, Profile, check_profile
 from truecal.types import Float64s, Indices
 
 CELLS = 128  # distinct scores kept apart in a resample; more are joined into so many cells of equal mass
@@ -69,8 +69,7 @@ def alike(profile: Profile) -> Iterator[tuple[slice, Profile]]:
 
 def refuse_batch(profile: Profile) -> None:
     """Resampling is for one dataset at a time."""
-    if not isinstance(profile, Profile):
-        raise InputError(f"a Profile is needed, not {type(profile).__name__}; a lens such as tc.TopLabel() makes one")
+    check_profile(profile)
     if profile.batch != 1:
         raise InputError(f"one dataset is needed, not a batch of {profile.batch}; take them one at a time")
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.types import Float64s
 
@@ -43,7 +43,7 @@ def unit_counts(units: int, resamples: int, rng: np.random.Generator, *, block: 
 
 def check_block(block: int, units: int) -> None:
     """Refuse a length of runs that is not between 1 and half the rows."""
-    checks.whole(block, "blocks")
+    options.whole(block, "blocks")
     if block > units // 2:
         raise InputError(f"blocks must be a length between 1 and half the {units} rows, not {block!r}")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.estimate.resampling.cells import Counted, alike, cell_places, collapse, profile_of
 from truecal.profile import Profile
 from truecal.types import Float64s
@@ -54,8 +54,8 @@ def against_redraws(
     share their scores share the redraws. A statistic is a function of a Profile, large when calibration fails; it sees
     one row per distinct score (above 4096 of them: per cell of neighbouring scores).
     """
-    checks.resamples(resamples)
-    generator = checks.generator(rng)
+    options.resamples(resamples)
+    generator = options.generator(rng)
     statistics, p = np.empty(profile.batch), np.empty(profile.batch)
     for place, part in alike(profile):
         cells = collapse(part)
@@ -89,8 +89,8 @@ def against_signs(
     Under calibration the residuals of a unit have mean zero whatever their correlation, so a turned unit is as probable as the one
     seen. For profiles that know their units; exact for symmetric residuals, else for many units.
     """
-    checks.resamples(resamples)
-    generator = checks.generator(rng)
+    options.resamples(resamples)
+    generator = options.generator(rng)
     assert profile.units is not None
     cells = collapse(profile)
     assert cells.weights is not None

@@ -33,7 +33,6 @@ _SEED = 256
 GROUPS = 256
 _BLOCK = 1 << 17  # probabilities counted at a time
 _CLASSES = 256  # classes counted at a time
-_LARGEST_BLOCK = (1 << 25) - (1 << 16)  # bytes; a little less than the 32 MiB that count
 _WRITTEN = 16  # classes whose sums are put in place together
 _DRAWN = 1 << 16  # bins of resamples judged at a time
 _COLUMNS = 1 << 20  # probabilities transposed at a time
@@ -70,7 +69,6 @@ class Groups:
     @classmethod
     def of(cls, probs: Floats, labels: Indices, binning: Binning) -> "Groups":
         """From a matrix of probabilities, shape (n, classes)."""
-        keep_freed_memory()
         held = cls._of_mass if binning.scheme == "mass" else cls._of_width
         return held(probs, labels, binning)
 
@@ -134,15 +132,6 @@ class Groups:
         for start in range(0, len(times), step):
             some = slice(start, start + step)
             yield some, Bins(count[some] * weight, score[some] * weight, ones[some] * weight, count[some], single=False)
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep what is freed for the arrays that come next.
-
-    That of Linux gives back all that is free beyond twice the largest block it was ever given (of at most 32 MiB), to ask for it
-    again page by page. A block of that size that is never written to costs nothing, and spares all others that.
-    """
-    np.empty(_LARGEST_BLOCK, np.uint8)
 
 
 def class_columns(probs: Floats, labels: Indices) -> Iterator[tuple[int, Floats, Indices]]:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.combine import power_mean
 from truecal.estimate.estimator import Estimator, Findings
@@ -17,7 +17,6 @@ _CELLS = 4096
 _AT_ONCE = 4  # datasets worked on together: their cells stay in cache
 
 
-@checks.checked
 @dataclass(frozen=True)
 class KernelDensityECE(Estimator):
     r"""ECE_KDE = (int |c - T(c)|^p f(c) dc)^(1/p), T(c) = sum_i K(c - c_i) y_i / sum_i K(c - c_i), f the density of the scores.
@@ -37,9 +36,9 @@ class KernelDensityECE(Estimator):
     bandwidth: float | Literal["correct"] | None = None
 
     def __post_init__(self) -> None:
-        checks.norm(self.norm)
+        options.norm(self.norm)
         if isinstance(self.bandwidth, str):
-            checks.choice(self.bandwidth, ("correct",), "bandwidth")
+            options.choice(self.bandwidth, ("correct",), "bandwidth")
         elif self.bandwidth is not None and not 0 < self.bandwidth <= 1:
             raise InputError(f"bandwidth must lie in (0, 1], not {self.bandwidth!r}")
 

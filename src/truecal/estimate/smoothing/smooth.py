@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate.estimate import Estimate
 from truecal.estimate.estimator import Estimator, Findings, SketchRange
@@ -20,7 +20,6 @@ _STEPS = 60  # of the search for the bandwidth, at most
 _PRECISION = 1e-9  # of the bandwidth
 
 
-@checks.checked
 @dataclass(frozen=True)
 class SmoothECE(Estimator):
     r"""smECE = sigma* with sigma* = int_0^1 | 1/n sum_i (y_i - c_i) K_sigma*(t, c_i) | dt, K the Gaussian reflected at 0 and 1.
@@ -42,7 +41,7 @@ class SmoothECE(Estimator):
     rule: Literal["exact", "relplot"] = "exact"
 
     def __post_init__(self) -> None:
-        checks.choice(self.rule, ("exact", "relplot"), "rule")
+        options.choice(self.rule, ("exact", "relplot"), "rule")
 
     @property
     def power_norm(self) -> float:

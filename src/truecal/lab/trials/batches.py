@@ -14,7 +14,7 @@ from hashlib import sha256
 import numpy as np
 
 import truecal as tc
-from truecal import checks, parallel
+from truecal import options, parallel
 from truecal.errors import InputError, TruecalError
 from truecal.lab.trials.cache import BatchCache
 from truecal.lab.trials.content import code_digest, digest, name_words
@@ -76,14 +76,14 @@ def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) 
 def seed_number(rng: Seed) -> int:
     """The one number all streams of a run grow from."""
     if isinstance(rng, int | np.integer):
-        checks.whole(rng, "rng", 0)
+        options.whole(rng, "rng", 0)
         return int(rng)
     return int(np.random.default_rng(rng).integers(2**63))
 
 
 def batch_sizes(n: int, m: int) -> list[int]:
     """How m datasets of n rows are split: a rule of n alone, except for the last batch."""
-    checks.whole(n, "n", 1, 100_000_000)
+    options.whole(n, "n", 1, 100_000_000)
     n, m = int(n), int(m)
     full = max(1, _ROWS_PER_BATCH // n)
     return [full] * (m // full) + ([m % full] if m % full else [])
@@ -160,7 +160,7 @@ def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
     for cell in cells:
         if cell.n < 1 or cell.m < 2:
             raise InputError(f"a trial needs n >= 1 rows and m >= 2 datasets, not n={cell.n}, m={cell.m}")
-        checks.resamples(cell.m, "m", 2)
+        options.resamples(cell.m, "m", 2)
         parts = (cell.world, *cell.measures)
         if run.cache is not None and any(digest(part) is None for part in parts):
             raise InputError(

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import FileError
 from truecal.lab.worlds.quadrature import Array
 from truecal.writing import write_whole
 
 
-@checks.checked
 class BatchCache:
     """A folder of `<key>.npz` files (plain arrays, no pickle), each written whole or not at all.
 

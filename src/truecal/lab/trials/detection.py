@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.lab.trials.batches import Cell, answers_of
@@ -77,7 +77,6 @@ def detect(calibrated: Array, real: Array, alpha: float) -> Detection:
     return Detection(int(np.sum(real > critical)), real.size, alpha, float(critical), uncertain)
 
 
-@checks.checked
 def coverage(
     estimator: Estimator,
     world: World,
@@ -98,7 +97,7 @@ def coverage(
     >>> 0.8 < result.rate <= 1.0
     True
     """
-    checks.level(level)
+    options.level(level)
     at_level = estimator.at_level(level)
     measure: Measure = Bounds(at_level) if has_interval(at_level) else ResampledBounds(estimator, level)
     ((bounds,),) = answers_of([Cell("world", world, n, m, (measure,))], rng=rng, run=run)
@@ -111,7 +110,6 @@ def held(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
     return np.asarray((bounds[1] <= truth + 1e-9) & (truth - 1e-9 <= bounds[2]))
 
 
-@checks.checked
 def type_one(
     estimator: Estimator,
     world: World,
@@ -134,7 +132,6 @@ def type_one(
     return power_of_test(estimator, null, n=n, m=m, alpha=alpha, resamples=resamples, rng=rng, run=run)
 
 
-@checks.checked
 def power_of_test(
     estimator: Estimator,
     world: World,
@@ -155,7 +152,7 @@ def power_of_test(
     >>> tc.lab.power_of_test(tc.RankSeries(), world, n=1000, m=100).rate > 0.8
     True
     """
-    checks.between(alpha, "alpha", 0, 1)
+    options.between(alpha, "alpha", 0, 1)
     if (resamples + 1) * alpha < 1:
         raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
     cell = Cell("world", world, n, m, (PValue(estimator, resamples),))
@@ -163,7 +160,6 @@ def power_of_test(
     return Detection(int(np.sum(p_values[0] <= alpha)), m, alpha)
 
 
-@checks.checked
 def power(
     estimator: Estimator,
     world: World,
@@ -184,7 +180,7 @@ def power(
     >>> tc.lab.power(tc.RankSeries(), world, n=1000, m=200).rate > 0.8
     True
     """
-    checks.between(alpha, "alpha", 0, 1)
+    options.between(alpha, "alpha", 0, 1)
     question = (Value(estimator),)
     null = world.with_calibrated_outcomes()
     cells = [Cell("calibrated", null, n, NULL_PER_REAL * m, question), Cell("world", world, n, m, question)]
@@ -223,8 +219,8 @@ def samples_needed(
     >>> 100 < found.n < 500
     True
     """
-    checks.between(error, "error", 0, 1)
-    checks.between(target, "target", 0, 1)
+    options.between(error, "error", 0, 1)
+    options.between(target, "target", 0, 1)
     if world is None:
         world = World(Uniform(), power_curve(error, norm=estimator.power_norm))
     else:
@@ -253,7 +249,6 @@ def samples_needed(
     return SamplesNeeded(high, target, error, dict(sorted(tried.items())))
 
 
-@checks.checked
 def power_curve(error: float, *, norm: float = 2) -> Power:
     """The curve c^d, d >= 1, whose true error on uniform scores is `error`.
 
@@ -263,7 +258,7 @@ def power_curve(error: float, *, norm: float = 2) -> Power:
     """
     from scipy.optimize import brentq
 
-    checks.between(error, "error", -1, 1)
+    options.between(error, "error", -1, 1)
     worst = World(Uniform(), Power(1000.0)).true_error(norm)
     if not 0 <= error < worst:
         raise InputError(f"on uniform scores the error of c^d can be at most {worst:.3f}, not {error!r}")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal.lab.trials.trials import bias
 from truecal.lab.worlds.fit_world import WorldFit
 from truecal.lab.worlds.world import Seed, World
@@ -31,7 +30,6 @@ class Goodness:
         return (self.on_data - self.simulated) / self.simulated_std if self.simulated_std else float("nan")
 
 
-@checks.checked
 def goodness(
     fit: WorldFit, world: World | None = None, *, norm: float = 2, bins: int = 15, m: int = 200, rng: Seed = 0
 ) -> Goodness:

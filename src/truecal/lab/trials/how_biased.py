@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.frame import Frame
@@ -15,7 +15,8 @@ from truecal.lab.trials.run import Run
 from truecal.lab.trials.trials import Trial, table_of, trials
 from truecal.lab.worlds.fit_world import WorldFit, fit_world
 from truecal.lab.worlds.world import Seed, World
-from truecal.lens import Lens, default_lens
+from truecal.lens import Lens, check_lens, default_lens
+from truecal.predictions import check_predictions
 
 _MOST_ROWS = 10_000_000
 # Simulated to see whether the world looks like the data, in at least 20 datasets of their size.
@@ -51,7 +52,6 @@ class HowBiased:
         return "\n".join([*lines, "", shown.to_text()])
 
 
-@checks.checked
 def how_biased(
     preds: tc.Predictions | tc.Profile,
     *,
@@ -77,13 +77,10 @@ def how_biased(
     >>> biases["ours"] < biases["EW"] < 0.02
     True
     """
-    if isinstance(preds, tc.Profile):
-        profile = preds
-    elif isinstance(preds, tc.Predictions):
-        profile = (lens or default_lens(preds))(preds)
-    else:
-        raise InputError(f"how_biased takes Predictions or a Profile, not {type(preds).__name__}")
-    checks.choice(scores, ("empirical", "beta"), "scores")
+    check_predictions(preds, tc.Profile)
+    check_lens(lens)
+    profile = preds if isinstance(preds, tc.Profile) else (lens or default_lens(preds))(preds)
+    options.choice(scores, ("empirical", "beta"), "scores")
     fit = fit_world(profile)
     world = fit.world if scores == "beta" else fit.empirical_world
     size = round(float(profile.size[0])) if n is None else n

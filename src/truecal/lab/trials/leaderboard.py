@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError, extra
 from truecal.frame import Frame
 from truecal.lab.trials.batches import Cell, answers_of
@@ -30,7 +30,6 @@ LEVEL = 0.9
 _WORDS = Discrete((0.5, 0.6, 0.7, 0.8, 0.9, 1.0), (0.1, 0.1, 0.15, 0.2, 0.3, 0.15))
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Wave(Curve):
     """T(c) = c - height sin(3 pi (c - 0.2) / 0.8): below the scores, above, and below again."""

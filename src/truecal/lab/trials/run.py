@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
 
-from truecal import checks, parallel
+from truecal import options, parallel
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Run:
     pool: parallel.Pool | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        checks.whole(self.workers, "workers")
+        options.whole(self.workers, "workers")
 
     @contextmanager
     def kept(self) -> "Iterator[Run]":

@@ -6,7 +6,6 @@ from math import sqrt
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.estimate import Estimator
 from truecal.frame import Frame
@@ -88,7 +87,6 @@ class Trial:
         return float(squares.std(ddof=1)) / sqrt(self.m) / (2 * self.rmse) if self.rmse else 0.0
 
 
-@checks.checked
 def bias(
     estimator: Estimator,
     world: World,
@@ -155,7 +153,6 @@ def trials(
     return result
 
 
-@checks.checked
 def table_of(made: Sequence[Trial]) -> Frame:
     """Trials as a tidy table, one row each, every number with its Monte-Carlo standard error."""
     columns = ("world", "estimator", "n", "m", "truth", "mean", "bias", "bias_se", "std", "std_se", "rmse", "rmse_se")

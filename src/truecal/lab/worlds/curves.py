@@ -9,7 +9,6 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.quadrature import Array
 from truecal.predictions import border
@@ -17,7 +16,6 @@ from truecal.predictions import border
 Function = Literal["log", "logflip", "logit"]
 
 
-@checks.checked
 class Curve(ABC):
     """A map from scores to probabilities. Calling it with c alone uses 1-c as computed."""
 
@@ -57,7 +55,6 @@ def as_curve(given: "Curve | Callable[[Array], Array]", name: str) -> Curve:
     return AnyCurve(given)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Identity(Curve):
     """T(c) = c: perfect calibration."""
@@ -87,7 +84,6 @@ def inverse_link(name: Function, eta: Array) -> Array:
     return np.asarray(expit(eta), dtype=np.float64)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class GLM(Curve):
     """g(T) = b0 + b1 t(c), with g and t each one of log, logflip (log(1-x)) and logit (Roelofs et al., section 5.1).
@@ -106,7 +102,7 @@ class GLM(Curve):
             if name not in get_args(Function):
                 raise InputError(f"unknown {kind} {name!r}: use one of {', '.join(get_args(Function))}")
         for parameter, value in (("b0", self.b0), ("b1", self.b1)):
-            if not abs(value) <= 1e100:  # products with transformed scores stay finite
+            if not abs(float(value)) <= 1e100:  # products with transformed scores stay finite
                 raise InputError(f"{parameter} must be a finite number from -1e+100 to 1e+100, not {value!r}")
 
     def at(self, c: Array, rest: Array) -> Array:
@@ -118,7 +114,6 @@ class GLM(Curve):
         return inverse_link(self.link, eta)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Power(Curve):
     """T(c) = c^d (Roelofs et al., sections 5.3 and 5.4)."""
@@ -133,7 +128,6 @@ class Power(Curve):
         return np.asarray(c**self.d)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Logistic(Curve):
     """T(c) = 1 / (1 + exp(-(slope c + intercept)))."""
@@ -145,7 +139,6 @@ class Logistic(Curve):
         return inverse_link("logit", self.slope * c + self.intercept)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Blend(Curve):
     """T(c) = start(c) + share (end(c) - start(c)); from the identity, its error is share times that of its end."""
@@ -159,7 +152,6 @@ class Blend(Curve):
         return start + self.share * (self.end.at(c, rest) - start)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class AnyCurve(Curve):
     """A curve given as a plain function of an array of scores."""
@@ -176,7 +168,6 @@ class AnyCurve(Curve):
         return values
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Steps(Curve):
     """values[k] between the k-th and the next edge: the map of histogram binning, or of isotonic regression.

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.fit_beta import BetaFit, fit_beta
 from truecal.lab.worlds.fit_curve import CurveFit, fit_curves
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Discrete, Empirical
 from truecal.lab.worlds.world import World
+from truecal.profile import check_profile
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ class WorldFit:
         smooth = self.profile.weights is None and self.profile.distinct[0] >= 0.9 * scores.size
         return World(Empirical(scores) if smooth else Discrete.of(self.profile), self.best.curve)
 
-    @checks.checked
     def curve(self, name: str) -> CurveFit:
         """The candidate of this name, for example "logflip_logflip_b0_b1"."""
         for fit in self.curves:
@@ -46,7 +45,6 @@ class WorldFit:
         raise InputError(f"unknown curve {name!r}: use one of {', '.join(fit.name for fit in self.curves)}")
 
 
-@checks.checked
 def fit_world(profile: tc.Profile, *, resolution: float | None = None) -> WorldFit:
     """Fit Beta scores and the best of the GLM curves to one dataset: "simulate data like mine".
 
@@ -63,6 +61,7 @@ def fit_world(profile: tc.Profile, *, resolution: float | None = None) -> WorldF
     >>> abs(fit.world.true_error() - world.true_error()) < 0.01
     True
     """
+    check_profile(profile)
     if profile.batch != 1:
         raise InputError(f"fit_world takes one dataset, not a batch of {profile.batch}: fit them one by one")
     scores = profile.scores[0].astype(np.float64)

@@ -7,7 +7,7 @@ from math import isfinite
 import numpy as np
 import numpy.typing as npt
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.lab.worlds.quadrature import Array
 from truecal.lab.worlds.score_distributions import Beta
@@ -16,7 +16,6 @@ from truecal.lab.worlds.world import Seed, World, generator_of, refuse_bad_sizes
 Labels = npt.NDArray[np.int64]
 
 
-@checks.checked
 @dataclass(frozen=True)
 class TopLabelWorld:
     """A top class, uniform over K, with score c from `top`; the other classes share 1-c, and the errors, equally.
@@ -38,7 +37,7 @@ class TopLabelWorld:
     classes: int
 
     def __post_init__(self) -> None:
-        checks.whole(self.classes, "classes", 2, 1_000_000)
+        options.whole(self.classes, "classes", 2, 1_000_000)
         below = self.top.scores.expectation(lambda c, rest: (c <= 1.0 / self.classes).astype(np.float64))
         if below > 0:
             raise InputError(f"{below:.1%} of the top scores are not above 1/{self.classes}: they cannot be top scores")
@@ -60,12 +59,11 @@ class TopLabelWorld:
 
     def true_class_wise_error(self, norm: float = 2) -> float:
         """(mean over the classes of E|z_k - P(y = k | z_k)|^p)^(1/p)."""
-        checks.norm(norm)
+        options.norm(norm)
         k = self.classes
         return float(self.true_top_label_error(norm) * (1 / k + (k - 1) ** (1 - norm) / k) ** (1 / norm))
 
 
-@checks.checked
 @dataclass(frozen=True)
 class DirichletWorld:
     """Class probabilities z ~ Dirichlet(alpha), labels y ~ (1-s) z + s/K: a model too sure of itself by the share s.
@@ -99,7 +97,7 @@ class DirichletWorld:
 
     def true_class_wise_error(self, norm: float = 2) -> float:
         """(mean over the classes of E|z_k - P(y = k | z_k)|^p)^(1/p)."""
-        checks.norm(norm)
+        options.norm(norm)
         k, total = len(self.alpha), sum(self.alpha)
         if norm == np.inf:  # every z_k comes arbitrarily close to 1
             return self.overconfidence * (1 - 1 / k)
@@ -108,7 +106,7 @@ class DirichletWorld:
 
     def true_top_label_error(self, norm: float = 2) -> float:
         """Error of the highest probability as a confidence, by simulation."""
-        checks.norm(norm)
+        options.norm(norm)
         if norm == np.inf:
             return self.true_class_wise_error(norm)
         tops = np.random.default_rng(0).dirichlet(self.alpha, 400_000).max(axis=1)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.lab.worlds.curves import GLM, Function
 from truecal.lab.worlds.score_distributions import Beta
@@ -74,7 +73,6 @@ class _Worlds(Mapping[str, World]):
 PAPER_WORLDS: Mapping[str, World] = _Worlds({name: printed.world for name, printed in PRINTED.items()})
 
 
-@checks.checked
 def dataset_of(world_name: str) -> str:
     """CIFAR-10, CIFAR-100 or ImageNet.
 

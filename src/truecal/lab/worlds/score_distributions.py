@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.lab.worlds.beta_quantiles import beta_from_uniforms
 from truecal.lab.worlds.quadrature import Array, Integrand, Piece, integrate
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _SLOTS = 8  # of a table of places, for every score: then few numbers are left to be searched for
 
 
-@checks.checked
 class Scores(ABC):
     """A distribution of scores on [0, 1]."""
 
@@ -53,7 +52,6 @@ class Scores(ABC):
         return self.from_uniforms(rng.random((self.uniforms, *shape)))
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Beta(Scores):
     """Beta(alpha, beta): density proportional to c^(alpha-1) (1-c)^(beta-1).
@@ -96,7 +94,6 @@ class Beta(Scores):
         return Piece(0.0, 0.5**power, place)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Uniform(Scores):
     """Uniform scores between low and high.
@@ -126,7 +123,6 @@ class Uniform(Scores):
         return integrate((piece,), integrand)
 
 
-@checks.checked
 @dataclass(frozen=True, eq=False)
 class Discrete(Scores):
     """Finitely many scores with their probabilities: verbal confidences, rounded scores, the scores of a real model.
@@ -180,7 +176,6 @@ class Discrete(Scores):
         return float(np.dot(integrand(values, 1.0 - values), chances))
 
 
-@checks.checked
 @dataclass(frozen=True, eq=False)
 class Empirical(Scores):
     """Scores like these, without repeating them: a rank is drawn and the score interpolated between its neighbours.
@@ -216,7 +211,6 @@ class Empirical(Scores):
         return float(np.mean(integrand(c, 1.0 - c) @ weights)) / 2
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Mixture(Scores):
     """A score comes from parts[k] with probability shares[k].
@@ -230,6 +224,8 @@ class Mixture(Scores):
     shares: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        for part in self.parts:
+            options.instance(part, Scores, "a part of a Mixture", "a distribution, such as tc.lab.Uniform()")
         if len(self.parts) != len(self.shares) or len(self.parts) == 0:
             raise InputError(f"Mixture has {len(self.parts)} parts but {len(self.shares)} shares")
         if not (min(self.shares) >= 0 and abs(sum(self.shares) - 1.0) <= 1e-9):

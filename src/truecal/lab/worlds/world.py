@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.lab.worlds.curves import GLM, Blend, Curve, Identity, Stretches, as_curve, transform
 from truecal.lab.worlds.quadrature import Array, Integrand
@@ -22,12 +22,11 @@ def generator_of(rng: Seed | Sequence[int]) -> np.random.Generator:
     """The generator behind a seed, or several whole numbers as numpy takes them; None is another one every time."""
     if isinstance(rng, list | tuple) and rng:
         for part in rng:
-            checks.whole(part, "rng", 0)
+            options.whole(part, "rng", 0)
         return np.random.default_rng([int(part) for part in rng])
-    return np.random.default_rng() if rng is None else checks.generator(rng)
+    return np.random.default_rng() if rng is None else options.generator(rng)
 
 
-@checks.checked
 @dataclass(frozen=True)
 class World:
     """Raw scores c ~ `scores`, outcomes y ~ Bernoulli(`curve`(c)), and the model shows the score `recalibration`(c).
@@ -75,8 +74,8 @@ class World:
 
     def true_error(self, norm: float = 2) -> float:
         """E[|shown score - P(y = 1 | shown score)|^norm]^(1/norm), by quadrature (absolute accuracy about 1e-9)."""
-        if not (isfinite(norm) and norm >= 1):
-            raise InputError(f"norm must be a finite number >= 1, not {norm!r}")
+        if not options.is_number(norm) or not 1 <= norm < np.inf:
+            raise InputError(f"norm must be a finite number of at least 1, not {norm!r}")
         merged = self._map.merged()
         if merged:
             parts = [self._merged_gap(stretches) for stretches in merged]
@@ -187,10 +186,11 @@ def _refuse_outside_unit_interval(curve: Curve, name: str) -> Callable[[Array, A
 
 def refuse_bad_sizes(n: int, m: int = 1, classes: int = 1) -> None:
     """Raise where a draw would be empty, or larger than memory."""
-    if n < 1 or m < 1:
-        raise InputError(f"a draw needs n >= 1 rows and m >= 1 datasets, not n={n}, m={m}")
-    if n * m * classes > _MOST_DRAWN:
+    if not (options.is_whole(n) and options.is_whole(m)) or n < 1 or m < 1:
+        raise InputError(f"a draw needs n >= 1 rows and m >= 1 datasets, whole numbers, not n={n!r}, m={m!r}")
+    count = int(n) * int(m) * int(classes)
+    if count > _MOST_DRAWN:
         raise InputError(
-            f"a draw of {n * m * classes:,} numbers (n={n}, m={m}, {classes} a row) is too large for memory; "
+            f"a draw of {count:,} numbers (n={n}, m={m}, {classes} a row) is too large for memory; "
             f"draw at most {_MOST_DRAWN:,} at a time"
         )

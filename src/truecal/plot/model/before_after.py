@@ -6,6 +6,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 import truecal as tc
+from truecal import options
 from truecal.errors import InputError
 from truecal.lens import Lens, default_lens
 from truecal.plot.canvas import GREY, SERIES
@@ -47,6 +48,7 @@ class BeforeAfterDisplay(Display):
         ax: Any = None,
     ) -> Self:
         """Compute and draw; `y_probs` maps names ("before", "after", ...) to probabilities."""
+        options.level(level)
         if not 1 <= len(y_probs) <= len(SERIES):
             raise InputError(
                 f"one to {len(SERIES)} sets of predictions can be told apart in one diagram, not {len(y_probs)}"

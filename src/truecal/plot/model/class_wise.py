@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.plot.canvas import BLUE, GREY, new_axes, width_of
 from truecal.plot.display import Display, Numbers
@@ -52,13 +52,14 @@ class ClassWiseDisplay(Display):
         ax: Any = None,
     ) -> Self:
         """Compute and draw the `most` classes with the largest errors, in bins of equal mass."""
+        options.level(level)
         preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
         profiles = [
             tc.OneClass(k if preds.classes is None else preds.classes[k])(preds) for k in range(preds.class_count)
         ]
         judge = tc.DebiasedECE(correction="exact")
         errors = [float(judge(profile).value) for profile in profiles]
-        checks.whole(most, "most")
+        options.whole(most, "most")
         worst = sorted(range(len(errors)), key=lambda k: (-errors[k], k))[:most]
         points: dict[str, list[Any]] = {name: [] for name in ("class", "score", "outcome", "low", "high", "count")}
         for k in worst:

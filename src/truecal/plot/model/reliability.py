@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.frame import Frame
-from truecal.lens import Lens, default_lens
+from truecal.lens import Lens, check_lens, default_lens
 from truecal.plot.canvas import BLUE, GREEN, GREY, ORANGE, below, fitted, width_of, zoom_axis, zoom_floor, zoomed
 from truecal.plot.display import Display
 from truecal.plot.model.reliability_numbers import ReliabilityNumbers, Scheme, reliability_numbers
+from truecal.profile import check_profile
 
 Part = Literal["bins", "smooth", "isotonic", "histogram"]
 _MOST_LABELS = 20  # counts are written beside so many bins at most
@@ -55,6 +56,7 @@ class ReliabilityDisplay(Display):
     ) -> Self:
         """Compute and draw; labels and probabilities as in :func:`calibration_error`, `options` as in :meth:`from_profile`."""
         preds = tc.Predictions.from_probs(y_prob, y_true, weights=sample_weight, classes=classes)
+        check_lens(lens)
         judged = default_lens(preds) if lens is None else lens
         if judged.shares(preds) is not None:
             raise InputError("this lens looks at many classes; use ClassWiseDisplay")
@@ -84,6 +86,7 @@ class ReliabilityDisplay(Display):
         **options: Any,
     ) -> Self:
         """Compute and (unless `plot` is False) draw for the sorted scores of one dataset; `options` as in :meth:`plot`."""
+        check_profile(profile)
         floor = zoom_floor(float(profile.size[0]))
         numbers = reliability_numbers(profile, bins=bins, scheme=scheme, level=level, floor=floor)
         made = cls(numbers, name=name, outcome=outcome)
@@ -91,7 +94,7 @@ class ReliabilityDisplay(Display):
 
     def frame(self, part: Part = "bins") -> Frame:
         """The numbers of a part of the picture."""
-        checks.choice(part, ("bins", "smooth", "isotonic", "histogram"), "part")
+        options.choice(part, ("bins", "smooth", "isotonic", "histogram"), "part")
         numbers: Frame = getattr(self.numbers, part)
         return numbers
 

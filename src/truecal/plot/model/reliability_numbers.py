@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 import truecal as tc
+from truecal import options
 from truecal.errors import InputError
 from truecal.frame import Frame
 
@@ -36,6 +37,8 @@ def reliability_numbers(
     >>> numbers.bins["count"], numbers.bins["outcome"]
     (array([2., 2.]), array([0.5, 1. ]))
     """
+    options.level(level)
+    options.bins(bins)
     if not isinstance(profile, tc.Profile) or profile.batch != 1:
         raise InputError("a reliability diagram shows one dataset; use ClassWiseDisplay for many classes")
     if not profile.single:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.names import did_you_mean
 from truecal.predictions.border import check_classes
@@ -52,7 +52,6 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
-@checks.checked
 def read(
     path: str | Path,
     *,
@@ -98,6 +97,7 @@ def read(
     label 'is_correct' [detected], probabilities 'confidence' [detected]
     Predictions(2 rows, binary)
     """
+    options.path(path)
     if sum(given is not None for given in (score, probs, logits)) > 1:
         raise InputError("score, probs and logits exclude each other; give one")
     wanted = Wanted(

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.profile.sketch.cells import all_edges
@@ -24,7 +23,6 @@ from truecal.types import Float64s, Floats
 _FEW = 8192  # rows up to which sorting them is faster than going through a table of all 25,025 cells
 
 
-@checks.checked
 class Sketch:
     """Sums of scores and outcomes in cells that are fine near 0 and near 1.
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import truecal as tc
-from truecal import breakdown, checks
+from truecal import breakdown
 from truecal.errors import FileError, InputError
 from truecal.predictions import border
 from truecal.recalibrate.classes import ClassOrder
@@ -35,7 +35,6 @@ class Offset:
         return breakdown.rows_within(self.levels, preds.columns, len(preds))
 
 
-@checks.checked
 class SegmentOffsets(Recalibrator):
     r"""One shift of the log odds for every segment that :func:`truecal.audit` finds, and none elsewhere.
 

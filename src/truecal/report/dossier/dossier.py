@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.clinical import Clinical, DecisionCurve
 from truecal.errors import InputError, extra
 from truecal.lens import Lens
@@ -53,15 +53,15 @@ def write_dossier(
     >>> "Calibration slope" in page, "<script" in page
     (True, False)
     """
-    checks.choice(kind, KINDS, "dossier")
+    options.choice(kind, KINDS, "dossier")
     numbers = tc.clinical(preds, level=level, lens=lens, by=by, rng=rng)
     curve = tc.net_benefit(preds, level=level, lens=lens, rng=rng)
     table = tc.net_benefit(preds, thresholds, level=level, lens=lens, rng=rng)
     if not isinstance(curve, DecisionCurve) or not isinstance(table, DecisionCurve):
         raise InputError("a dossier is about one model; give its Predictions")
-    options = {"lens": numbers.lens, "by": by, "level": level, "seed": rng}
+    settings = {"lens": numbers.lens, "by": by, "level": level, "seed": rng}
     prints = {"data": fingerprint([preds.probs, preds.labels, preds.weights, preds.clusters])}
-    origin = Provenance(prints, command, options)
+    origin = Provenance(prints, command, settings)
     return write_page(path, lambda: _page(title, _body(numbers, curve, table, preds, (title, source, origin))))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.estimate import Estimator
 from truecal.lens import Lens, check_lens
 from truecal.report.model.bias import BiasRecord, bias
@@ -130,7 +130,7 @@ def gather(
     progress("measuring")
     level, rng = setting.level, setting.rng
     columns = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-    checks.between(setting.tolerance, "tolerance", 0, 1)
+    options.between(setting.tolerance, "tolerance", 0, 1)
     check_lens(lens)
     asked = Asked(lens, setting.select)
     source = source_of(asked.page_rows(data), lens=asked.page_lens, by=columns, level=level, rng=rng)
@@ -147,7 +147,7 @@ def gather(
     slow = _Slow() if setting.fast else _Slow.of(source, setting, progress)
     smooth, steps, cells = thinned(head.curve), thinned(others[_ISOTONIC].curve, steps=True), cells_of(profile)
     confidence, rate = (float(profile.sums(name, profile.whole())[0, 0] / profile.total[0]) for name in ("c", "y"))
-    options = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": source.by, "rng": rng}
+    settings = {"level": level, "tolerance": setting.tolerance, "lens": source.judged, "by": source.by, "rng": rng}
     progress("measuring in context")
     return Content(
         title=setting.title,
@@ -176,7 +176,7 @@ def gather(
         cells=replace(cells, scale=cells.scale / source.design_effect()),
         most_bins=MOST_BINS,
         curves=Curves(None if smooth is None else smooth.banded(profile, level), steps),
-        reproduce=Provenance({"": source.fingerprint()}, setting.command, options, setting.files),
+        reproduce=Provenance({"": source.fingerprint()}, setting.command, settings, setting.files),
         context=asked.measured(data, level, rng),
     )
 

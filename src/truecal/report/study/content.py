@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.report.bundle import charting_bundle
 from truecal.report.provenance import now, versions
@@ -23,7 +23,7 @@ def gather_study(store: Any, *, title: str | None, megabytes: float, command: st
     refuse_undrawable(frame)
     sections = analyses(store, frame)
     tables = sum(len(analysis_html(section)) for section in sections)
-    checks.between(megabytes, "megabytes", 0, 10_000)
+    options.between(megabytes, "megabytes", 0, 10_000)
     room = round(megabytes * 1e6) - len(charting_bundle()) - _ELSEWHERE - tables
     if room < 50_000:
         raise InputError(f"{megabytes:g} MB are too few: the charting library alone takes 0.9; ask for 1.5 or more")

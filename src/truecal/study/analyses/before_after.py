@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate
 from truecal.study.analyses.pareto_sets import METRIC
@@ -64,7 +63,6 @@ def _counted(supported: Any, of_all: Any) -> int | None:
     return None if of_all.null_count() else int(supported.sum())
 
 
-@checks.checked
 def effect_of_recalibration(
     source: Any,
     *,

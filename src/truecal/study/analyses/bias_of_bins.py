@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 
 import truecal as tc
-from truecal import checks
 from truecal import estimate as estimators
+from truecal import options
 from truecal.estimate import Bins, resampling
 from truecal.types import Float64s
 
@@ -36,7 +36,6 @@ class BinBias:
         return float((self.share * self.bias).sum())
 
 
-@checks.checked
 def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "mass"] = "mass") -> BinBias:
     """The bias of the plug-in squared gap, bin by bin, from the prefix sums of a profile.
 
@@ -50,6 +49,7 @@ def bin_bias(profile: tc.Profile, *, bins: int = 100, scheme: Literal["width", "
     >>> round(found.total, 4)  # a calibrated model: 100 bins / 10,000 rows * E[C (1 - C)] = 0.01 / 6
     0.0017
     """
+    options.bins(bins)
     resampling.refuse_batch(profile)
     binning = estimators.Binning(bins, scheme, "keep", "left")
     binning.check()

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.types import Float64s
 
@@ -46,7 +46,7 @@ def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: 
     """
     from scipy import stats
 
-    checks.choice(method, METHODS, "method")
+    options.choice(method, METHODS, "method")
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise InputError(f"a correlation needs two columns of one length, not of shapes {a.shape} and {b.shape}")

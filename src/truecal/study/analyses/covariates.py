@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
@@ -52,7 +51,6 @@ class CovariateTrend(Analysed):
         return self._trends
 
 
-@checks.checked
 def covariate_trend(
     frame: Any,
     covariate: str,

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import CONDITION, Analysed, numbers, with_error
@@ -32,7 +31,6 @@ class Dominance(Analysed):
         return tuple((family, by) for family, by, dominated in whole.iter_rows() if dominated)
 
 
-@checks.checked
 def dominance(
     frame: Any,
     *,

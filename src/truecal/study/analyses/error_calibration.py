@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.study.analyses.correlation import METHODS, correlate, few_models, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, with_error
@@ -29,7 +29,6 @@ class ErrorAgainstCalibration(Analysed):
         return self._trends
 
 
-@checks.checked
 def error_against_calibration(
     frame: Any,
     *,
@@ -41,6 +40,7 @@ def error_against_calibration(
     level: float = 0.95,
 ) -> ErrorAgainstCalibration:
     """How calibration goes with accuracy, over all models and within families."""
+    options.level(level)
     pl = polars()
     points, notes = with_error(
         frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator, dataset=dataset

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
 from truecal.study.analyses.correlation import FEW, fit_line
 from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, with_error
 from truecal.study.store import polars
@@ -34,7 +33,6 @@ class Residuals(Analysed):
         return self._lines
 
 
-@checks.checked
 def residuals(
     frame: Any,
     *,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import fit_line
 from truecal.study.analyses.pareto_sets import METRIC
@@ -33,7 +33,6 @@ class LogFits(Analysed):
         return self._lines
 
 
-@checks.checked
 def log_fits(
     frame: Any,
     *,
@@ -58,6 +57,7 @@ def log_fits(
     >>> [(family, round(slope, 6)) for family, slope in log_fits(frame, metric="nll").lines().select("family", "slope").rows()]
     [('new', 1.0), ('old', 1.0)]
     """
+    options.level(level)
     pl = polars()
     points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
     if by not in points.columns:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.predictions import border
 from truecal.study.analyses.points import CONDITION, Analysed, at, conditions, gathered, numbers, where, with_error
@@ -21,7 +20,6 @@ from truecal.study.store import polars
 METRIC = "rank-series-l2"
 
 
-@checks.checked
 def on_front(x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
     """Which points no other beats: none is at least as low in both and lower in one. Equal points stand or fall together.
 
@@ -87,7 +85,6 @@ class ParetoSets(Analysed):
         counts = self.counts()
         return tuple(sorted(counts.filter(polars().col("always"))["model"].to_list()))
 
-    @checks.checked
     def kept(self, reference: str | Mapping[str, str] | None = None) -> Any:
         """How many models on the front of clean data are on that of shifted data: metric, dataset, severity, clean, kept, share.
 
@@ -107,7 +104,6 @@ class ParetoSets(Analysed):
         return pl.DataFrame(rows, schema=types | {"share": pl.Float64}, orient="row")
 
 
-@checks.checked
 def pareto(
     frame: Any,
     *,

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.store import polars
 
@@ -49,7 +48,6 @@ def results(frame: Any) -> Any:
     return table.with_columns(*casts, *(pl.col(name).cast(pl.Float64).fill_nan(None) for name in _NUMBERS))
 
 
-@checks.checked
 def points(
     frame: Any,
     metrics: Sequence[str],

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.study.analyses.bias_of_bins import squared_bias
 from truecal.study.analyses.correlation import correlate, few_models, fit_line
@@ -38,7 +38,6 @@ class BinTrend(Analysed):
         return self._points
 
 
-@checks.checked
 def bin_trend(
     frame: Any,
     *,
@@ -53,6 +52,7 @@ def bin_trend(
     Norm 2 and equal mass have an exact bias (eq. 5), found from the store's numbers if the metric brier-top is among them. Other
     binned errors are judged by whether the debiased estimators (debiased, exact, rank-series) show the same trend.
     """
+    options.level(level)
     pl = polars()
     known = results(frame).filter(pl.col("lens") == lens)["metric"].unique().sort().to_list()
     wanted = [parse_metric(name) for name in known if name.startswith((_BINNED, *_UNBIASED))]

@@ -4,7 +4,7 @@ import hashlib
 import os
 from typing import Any
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.study.importing.mapping import mapped
 from truecal.study.importing.revisiting import diagram_rows, eval_temperatures, long_table
@@ -51,7 +51,7 @@ def import_table(
     covariates: list[str] = []
     extra: Any = None
     if preset is not None:
-        checks.choice(preset, PRESETS, "preset")
+        options.choice(preset, PRESETS, "preset")
         rows, notes = long_table(held)
         extra = eval_temperatures(rows)
         covariates = ["corruption"] if rows["corruption"].is_not_null().any() else []

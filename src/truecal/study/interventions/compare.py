@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truecal import checks, parallel
+from truecal import parallel
 from truecal.errors import extra
 from truecal.study.interventions import text as words
 from truecal.study.interventions.choice import Choice, choose, of_logits, of_probs, recalibrated
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import polars
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Comparison:
     """What a run found: `findings` one row per number and seed, `summary` over seeds, `choice` of the strengths."""

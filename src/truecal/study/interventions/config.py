@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from truecal import breakdown, checks
+from truecal import breakdown
 from truecal.errors import InputError
 from truecal.study.spec.document import Entry, Problems, read_document
 from truecal.train import recipe
@@ -64,7 +64,6 @@ class LensPlan:
     gamma: float = 0.1
 
 
-@checks.checked
 @dataclass(frozen=True)
 class Plan:
     """A comparison of interventions, as its file says."""

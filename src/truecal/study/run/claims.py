@@ -1,47 +1,21 @@
-"""Claims: who is at work on a job, so that several runs, on several hosts, share a store without a lock service.
+"""Claims: which run is at work on a job, so that several runs on one host share a store without a lock service.
 
-A claim is a file made if there is none (an atomic operation of file systems, network ones included), with host
-and process in it, and touched while the work goes on. It is dead when its process is gone (seen from the same host), or when nobody
-has touched it for a minute; then any run may take it. Two runs that take a dead claim at the same moment do the same work
-twice and write the same part: numbers do not depend on claims.
+A claim is a file made if there is none (an atomic operation), with the number of its process in it. It is dead when that process is
+gone; then any run may take it. Two runs that take a dead claim at the same moment do the same work twice and write the same part:
+numbers do not depend on claims.
 """
 
 import os
 import secrets
-import socket
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-
-_BEAT, _DEAD = 10.0, 60.0  # seconds between touches; without one after which a claim is dead
 
 
 class Claims:
-    """The claims of one run, in a folder that all runs on a store share. `owner` is its host and process."""
+    """The claims of one run, in a folder that all runs on a store share."""
 
-    def __init__(self, folder: Path, owner: str | None = None) -> None:
+    def __init__(self, folder: Path, process: int | None = None) -> None:
         self.folder = folder
-        self.owner = f"{socket.gethostname()} {os.getpid()}" if owner is None else owner
-
-    @contextmanager
-    def touched(self, job: str) -> Iterator[None]:
-        """Touch a claim for as long as the work on it goes on."""
-        stop = threading.Event()
-
-        def beat() -> None:
-            while not stop.wait(_BEAT):
-                with suppress(FileNotFoundError):
-                    os.utime(self.folder / job)
-
-        beating = threading.Thread(target=beat, daemon=True)
-        beating.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            beating.join()
+        self.process = os.getpid() if process is None else process
 
     def take(self, job: str) -> bool:
         """Claim a job; False if another run that lives has it."""
@@ -58,9 +32,9 @@ class Claims:
         return False
 
     def _create(self, path: Path) -> None:
-        """A claim that is there with its owner or not at all: a run that is killed in between must not leave one of nobody."""
+        """Write a claim whole or not at all: a run that is killed in between must not leave one of nobody."""
         written = self.folder / f".{secrets.token_hex(8)}.part"
-        written.write_text(self.owner, encoding="utf-8")
+        written.write_text(str(self.process), encoding="utf-8")
         try:
             os.link(written, path)
         finally:
@@ -72,13 +46,11 @@ class Claims:
 
     def _dead(self, path: Path) -> bool:
         try:
-            owner, touched = path.read_text(encoding="utf-8"), path.stat().st_mtime
+            owner = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return True
-        host, _, process = owner.rpartition(" ")
-        if host == socket.gethostname() and process.isdigit() and owner != self.owner:
-            return not _alive(int(process))
-        return time.time() - touched > _DEAD
+        # A claim of this run's own number is left from an earlier process that had it: no job is taken twice in a run.
+        return not owner.isdigit() or int(owner) == self.process or not _alive(int(owner))
 
 
 def _alive(process: int) -> bool:

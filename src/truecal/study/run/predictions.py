@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.study.run.fit import read_fit
 from truecal.study.spec.rows import load_rows
@@ -14,7 +14,6 @@ from truecal.study.spec.split import held_out
 from truecal.study.store import Store, polars
 
 
-@checks.checked
 def predictions_of(
     store: Store,
     model: str,
@@ -26,7 +25,7 @@ def predictions_of(
 ) -> tc.Predictions:
     """What a model said on the rows of a dataset that were judged; the prediction file must still be where it was."""
     if seed is not None:
-        checks.whole(seed, "seed", 0)
+        options.whole(seed, "seed", 0)
     pl = polars()
     meta, frame = store.meta(), store.frame()
     if not meta.get("files"):

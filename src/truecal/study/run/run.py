@@ -115,7 +115,7 @@ def _once(jobs: Sequence[Job], store: Store, claims: Claims, pool: parallel.Pool
         claims.release(job.name)
         return job, None
 
-    tasks = [_Task(job, store.folder, claims.owner) for job in jobs]
+    tasks = [_Task(job, store.folder, claims.process) for job in jobs]
     with ThreadPoolExecutor(1) as writer:
         for place, answer in pool.each(_judge, tasks):
             job = jobs[place]
@@ -136,21 +136,20 @@ class _Task:
 
     job: Job
     folder: Path
-    owner: str
+    process: int
 
 
 def _judge(task: _Task) -> Answer:
     """Claim a job and do it, in a worker process."""
     job, store = task.job, Store(task.folder)
-    claims = Claims(task.folder / "claims", task.owner)
+    claims = Claims(task.folder / "claims", task.process)
     if store.has(job.name, job.wanted) or not claims.take(job.name):
         return None
     if store.has(job.name, job.wanted):  # done, and given up, between the two looks
         claims.release(job.name)
         return None
     try:
-        with claims.touched(job.name):
-            return evaluate(job, task.folder / "fits")
+        return evaluate(job, task.folder / "fits")
     except InputError as error:
         return str(error)
     except BaseException:

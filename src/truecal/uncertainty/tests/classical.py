@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from truecal import checks
 from truecal import estimate as estimators
 from truecal.estimate import resampling
-from truecal.profile import Profile
+from truecal.profile import Profile, check_profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test, verdict_of
 
 
-@checks.checked
 def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | np.random.Generator = 0) -> Verdict:
     r"""Spiegelhalter's test (1986), two-sided: is the Brier score what it should be for a calibrated model?
 
@@ -25,6 +23,7 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     >>> round(spiegelhalter(profile).statistic, 3), spiegelhalter(profile).p_value
     (4.714, 0.001)
     """
+    check_profile(profile)
     method = "Spiegelhalter's test"
     verdict = _signed(profile, _z)
     if resamples is None:
@@ -41,7 +40,6 @@ def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | n
     return verdict_of(profile, verdict, p, method)
 
 
-@checks.checked
 def hosmer_lemeshow(
     profile: Profile, *, bins: int = 10, resamples: int | None = 999, rng: int | np.random.Generator = 0
 ) -> Verdict:
@@ -57,6 +55,7 @@ def hosmer_lemeshow(
     >>> round(verdict.statistic, 6), round(verdict.p_value, 4)
     (5.0, 0.0821)
     """
+    check_profile(profile)
     estimators.Binning(bins, "mass").check()
     method = f"Hosmer-Lemeshow test, {bins} bins"
     if resamples is not None:

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from truecal import checks
 from truecal import estimate as estimators
 from truecal.estimate import Estimator, check_estimator
 from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
 
-@checks.checked
 def consistency_test(
     profile: Profile,
     estimator: Estimator | None = None,

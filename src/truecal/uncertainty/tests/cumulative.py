@@ -4,14 +4,13 @@ from typing import Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.estimate import resampling
 from truecal.profile import Profile
 from truecal.types import Float64s
 from truecal.uncertainty.tests.verdict import Verdict, redraw_test
 
 
-@checks.checked
 def kuiper(
     profile: Profile,
     *,
@@ -31,7 +30,7 @@ def kuiper(
     >>> round(verdict.statistic, 4)
     0.2309
     """
-    checks.choice(statistic, ("kuiper", "ks"), "statistic")
+    options.choice(statistic, ("kuiper", "ks"), "statistic")
     name = "Kuiper" if statistic == "kuiper" else "Kolmogorov-Smirnov"
     method = f"{name} test on cumulative differences"
     return redraw_test(profile, _range(statistic == "kuiper"), method=method, resamples=resamples, rng=rng)

@@ -2,16 +2,15 @@
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import RankSeries, rank_series, resampling
 from truecal.lens import Lens, check_lens, default_lens
-from truecal.predictions import Predictions
+from truecal.predictions import Predictions, check_predictions
 from truecal.profile import Profile
 from truecal.uncertainty.tests.verdict import CALIBRATED, Verdict, verdict_of
 
 
-@checks.checked
 def rank_series_test(
     data: Profile | Predictions,
     *,
@@ -31,6 +30,7 @@ def rank_series_test(
     >>> rank_series_test(tc.Profile.from_arrays(c, rng.random(1000) < c**1.3)).p_value
     0.001
     """
+    check_predictions(data, Profile, name="data")
     if isinstance(data, Predictions):
         check_lens(lens)
         lens = default_lens(data) if lens is None else lens
@@ -38,7 +38,7 @@ def rank_series_test(
             sample = lens.sample(data)
             sample.refuse_pooled()
             if not sample.independent:
-                generator = checks.generator(rng)
+                generator = options.generator(rng)
                 series = rank_series.ClusteredSeries.of(sample, resampling.Units.of(sample, generator))
                 return Verdict(
                     *series.test(resamples=resamples, rng=generator), CALIBRATED, "rank-series test, clustered"

@@ -6,7 +6,7 @@ import numpy as np
 
 from truecal.estimate import resampling
 from truecal.frame import Frame, Tabular
-from truecal.profile import Profile
+from truecal.profile import Profile, check_profile
 from truecal.types import Float64s
 
 CALIBRATED = "perfectly calibrated"
@@ -50,6 +50,7 @@ def redraw_test(
 ) -> Verdict:
     """A statistic compared with its distribution when outcomes are redrawn from the scores, or, where rows belong together, when
     the residuals of whole units change sign."""
+    check_profile(profile)
     if profile.units is None:
         profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
         redrawn = resampling.against_redraws(profile, statistic, resamples=resamples, rng=rng)

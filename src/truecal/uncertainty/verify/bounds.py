@@ -14,7 +14,7 @@ where c = sqrt(3 / (n min p) log(2B/delta)). They hold for every n and distribut
 from math import inf, log, sqrt
 from typing import Literal
 
-from truecal import checks
+from truecal import options
 
 _MOST_ROWS = 1e18
 
@@ -47,7 +47,6 @@ def upper_bound(
     return largest**2
 
 
-@checks.checked
 def rows_needed(
     threshold: float = 0.02,
     *,
@@ -73,13 +72,13 @@ def rows_needed(
     >>> tc.rows_needed(0.02, bins=10), tc.rows_needed(0.02, bins=10, estimator="plugin")
     (547374.0, 156780.0)
     """
-    checks.between(threshold, "threshold", 0, 1)
-    checks.between(level, "level", 0, 1)
-    checks.bins(bins)
+    options.between(threshold, "threshold", 0, 1)
+    options.between(level, "level", 0, 1)
+    options.bins(bins)
     if error != 0:
-        checks.between(error, "error", 0, 1)
+        options.between(error, "error", 0, 1)
     if smallest is not None:
-        checks.between(smallest, "smallest", 0, 1)
+        options.between(smallest, "smallest", 0, 1)
     rarest = 1 / bins if smallest is None else smallest
     return rows_for(error**2, threshold**2, bins=bins, smallest=rarest, level=level, estimator=estimator)
 

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.estimate import Estimate, RankSeries
 from truecal.frame import Frame, Tabular
 from truecal.lens import Lens, Sample, check_lens, default_lens
-from truecal.predictions import Predictions, border
+from truecal.predictions import Predictions, border, check_predictions
 from truecal.profile import Profile, Sketch
 from truecal.types import Float64s
 from truecal.uncertainty.measurement import measure
@@ -103,7 +103,6 @@ class Verification(Tabular):
         return "\n".join(lines + [f"  warning: {w}" for w in self.warnings])
 
 
-@checks.checked
 def verify(
     preds: Predictions | Sketch,
     threshold: float = 0.02,
@@ -142,11 +141,12 @@ def verify(
       explicit bound without approximation: 0.0855
       5 distinct outputs, alpha = 1.02: well balanced
     """
-    if not checks.is_number(threshold) or not 0 <= threshold <= 1:
+    if not options.is_number(threshold) or not 0 <= threshold <= 1:
         raise InputError(f"threshold must lie in [0, 1], not {threshold!r}; it is on the scale of probabilities")
-    checks.between(level, "level", 0.5, 1)
+    options.between(level, "level", 0.5, 1)
     if isinstance(preds, Sketch):
         return _of_sketch(preds, float(threshold), level, outputs)
+    check_predictions(preds, Sketch)
     check_lens(lens)
     lens = default_lens(preds) if lens is None else lens
     shares, samples = lens.shares(preds), list(lens.samples(preds))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from truecal import checks
+from truecal import options
 from truecal.plot.study.figures.costs import costs
 from truecal.plot.study.figures.models import covariate, families, natural, recalibration
 from truecal.plot.study.figures.panels import Choice, External, Shown, StudyFigure
@@ -29,7 +29,7 @@ FIGURES: dict[str, Callable[[Shown], StudyFigure]] = {
 
 def draw_figure(store: Any, name: str, choice: Choice | None = None) -> StudyFigure:
     """A figure of a store by name, not drawn yet: `.plot().figure_` is matplotlib's, `.frame()` the numbers in it."""
-    checks.choice(name, tuple(FIGURES), "figure")
+    options.choice(name, tuple(FIGURES), "figure")
     return FIGURES[name](Shown.of(store, choice or Choice()))
 
 

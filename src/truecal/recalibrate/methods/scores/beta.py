@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.predictions import sigmoid
 from truecal.recalibrate.export import fields
@@ -147,8 +147,8 @@ class BetaCalibration(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.choice(self.parameters, (2, 3), "parameters")
-        checks.choice(self.loss, ("likelihood", "squared"), "loss")
+        options.choice(self.parameters, (2, 3), "parameters")
+        options.choice(self.loss, ("likelihood", "squared"), "loss")
         if self.clip is not None and not (isinstance(self.clip, float) and 0 < self.clip < 0.5):
             raise InputError(f"clip must be None or a number between 0 and 0.5, not {self.clip!r}")
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.predictions import softmax
 from truecal.recalibrate.export import fields
@@ -77,8 +77,8 @@ class HistogramBinning(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.bins(self.bins)
-        checks.choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
+        options.bins(self.bins)
+        options.choice(self.scheme, ("mass", "width", "guaranteed"), "scheme")
 
     def scores(self, outputs: Floats) -> Float64s:
         scores = outputs.astype(np.float64) if self.input == "probs" else softmax(outputs)
@@ -116,7 +116,7 @@ class HistogramBinning(ScoreMapping):
         For two classes of the second of `classes_`, shape (n,), else for every class, shape (n, K). They are about the
         frequency of a class given the bin of its own score, before rows are renormalised.
         """
-        checks.level(level)
+        options.level(level)
         scores = self.scores(self._checked(X))
         maps = [g for g in self.maps_ if isinstance(g, CountedSteps)]
         if len(maps) < len(self.maps_) or (self.multiclass != "one-vs-rest" and len(self.classes_) > 2):

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import FileError
 from truecal.predictions import softmax
 from truecal.recalibrate.contract import Recalibrator
@@ -82,8 +82,8 @@ class ScoreMapping(Recalibrator):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.choice(self.multiclass, get_args(Multiclass), "multiclass")
-        checks.choice(self.normalize, (True, False), "normalize")
+        options.choice(self.multiclass, get_args(Multiclass), "multiclass")
+        options.choice(self.normalize, (True, False), "normalize")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         scores = self.scores(outputs)

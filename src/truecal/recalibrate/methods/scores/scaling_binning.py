@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 import truecal as tc
-from truecal import checks
+from truecal import options
 from truecal.errors import FileError, InputError
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
@@ -100,10 +100,10 @@ class ScalingBinning(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.bins(self.bins)
-        checks.whole(self.rng, "rng", 0)
-        checks.choice(self.split, ("none", "thirds"), "split")
-        checks.choice(self.loss, ("likelihood", "squared"), "loss")
+        options.bins(self.bins)
+        options.whole(self.rng, "rng", 0)
+        options.choice(self.split, ("none", "thirds"), "split")
+        options.choice(self.loss, ("likelihood", "squared"), "loss")
         if self.loss == "squared" and self.scaling is not None:
             raise InputError("loss='squared' fits the default curve; leave out scaling=, which has a loss of its own")
         if self.scaling is not None:
@@ -131,7 +131,7 @@ class ScalingBinning(ScoreMapping):
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> BinnedCurve:
         first = second = third = np.arange(len(scores))
         if self.split == "thirds":
-            first, second, third = np.array_split(checks.generator(self.rng).permutation(len(scores)), 3)
+            first, second, third = np.array_split(options.generator(self.rng).permutation(len(scores)), 3)
         curve = self._curve().fit_map(scores[first], outcomes[first], weights[first])
         values = curve(scores)
         edges = mass_edges(tc.Profile.from_arrays(values[second], outcomes[second], weights[second]), self.bins)

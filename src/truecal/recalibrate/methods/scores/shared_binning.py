@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import FileError
 from truecal.recalibrate.methods.scores.isotonic import pooled
 from truecal.recalibrate.methods.scores.lift import Multiclass, ScoreMapping
@@ -76,7 +76,7 @@ class SharedBinning(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.whole(self.bins, "bins", 1, 2 * _CELLS)
+        options.whole(self.bins, "bins", 1, 2 * _CELLS)
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> StepMap:
         x, w, ones = pooled(scores, outcomes, weights)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import FileError
 from truecal.predictions import sigmoid
 from truecal.recalibrate.export import fields
@@ -123,7 +123,7 @@ class SplineCalibration(ScoreMapping):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.whole(self.knots, "knots", 2, 1000)
+        options.whole(self.knots, "knots", 2, 1000)
 
     def fit_map(self, scores: Float64s, outcomes: Float64s, weights: Float64s) -> SplineMap:
         odds = self.input == "logits"

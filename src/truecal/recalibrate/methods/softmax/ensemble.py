@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import FileError
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.export import fields
@@ -76,7 +76,7 @@ class EnsembleTemperature(Recalibrator):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.choice(self.loss, ("squared", "likelihood"), "loss")
+        options.choice(self.loss, ("squared", "likelihood"), "loss")
 
     def _learn(self, outputs: Floats, labels: Indices, weights: Float64s | None) -> None:
         data = LabelledLogits.of(class_logits(outputs, self.input), labels, weights)

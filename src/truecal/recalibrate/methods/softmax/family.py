@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.recalibrate.contract import Recalibrator
 from truecal.recalibrate.export import fields
 from truecal.recalibrate.export.graph import Value
@@ -53,7 +53,7 @@ class SoftmaxScaling(Recalibrator):
 
     def check_params(self) -> None:
         super().check_params()
-        checks.choice(self.zeros, get_args(Zeros), "zeros")
+        options.choice(self.zeros, get_args(Zeros), "zeros")
 
     @abstractmethod
     def _affine(self) -> tuple[float | Float64s, float | Float64s]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlation_bounds, few_models
 from truecal.study.analyses.points import CONDITION, Analysed, gathered, named, numbers, points, results
@@ -27,7 +27,6 @@ class RankAgreement(Analysed):
 
     _points: Any
 
-    @checks.checked
     def flips(self, metric_a: str | None = None, metric_b: str | None = None) -> Any:
         """The pairs of models that flip, for the metrics named (default: all pairs of metrics).
 
@@ -50,7 +49,6 @@ class RankAgreement(Analysed):
         return pl.DataFrame(rows, schema={**schema, "supported_a": yes, "supported_b": yes, "supported": yes})
 
 
-@checks.checked
 def rank_agreement(
     frame: Any,
     *,
@@ -66,6 +64,7 @@ def rank_agreement(
     With several lenses, a metric is named "metric [lens]".
     All pairs of metrics come from one product of the matrix of signs of differences, so 40 metrics cost little more than two.
     """
+    options.level(level)
     pl = polars()
     lenses = [lens] if isinstance(lens, str) else list(lens)
     if metrics is None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.points import results
 from truecal.study.analyses.rankings.paired import Pair, PairedDraws, compare_pairs, groups
@@ -53,7 +52,6 @@ class Ranking:
         ]
 
 
-@checks.checked
 def rank(
     source: Any,
     *,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import METHODS, correlate, few_models
 from truecal.study.analyses.pareto_sets import METRIC
@@ -35,7 +35,6 @@ class InAndOut(Analysed):
         return self._correlations
 
 
-@checks.checked
 def in_and_out(
     frame: Any,
     *,
@@ -50,6 +49,7 @@ def in_and_out(
 
     `reference` names the clean dataset of shifted ones (one for all, or one for each); without it a dataset's own severity 0.
     """
+    options.level(level)
     pl = polars()
     points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
     pairs, more = references(conditions(points), reference)

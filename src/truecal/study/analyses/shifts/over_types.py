@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truecal import checks
+from truecal import options
 from truecal.errors import InputError
 from truecal.study.analyses.pareto_sets import METRIC
 from truecal.study.analyses.points import Analysed, at, conditions, numbers, with_error
@@ -30,7 +30,6 @@ class ShiftOverTypes(Analysed):
     recalibrator: str
 
 
-@checks.checked
 def shift_over_types(
     frame: Any,
     *,
@@ -42,6 +41,7 @@ def shift_over_types(
     level: float = 0.95,
 ) -> ShiftOverTypes:
     """Means over the shifted datasets that share a clean one. `reference` is as in :func:`shift`."""
+    options.level(level)
     pl = polars()
     points, notes = with_error(frame, [metric], lens=lens, selection=selection, recalibrator=recalibrator)
     pairs, more = references(conditions(points), reference)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from truecal import checks
 from truecal.errors import InputError
 from truecal.study.analyses.correlation import correlate, fit_line
 from truecal.study.analyses.pareto_sets import METRIC
@@ -62,7 +61,6 @@ class Shift(Analysed):
         return pl.DataFrame(rows, infer_schema_length=None)
 
 
-@checks.checked
 def shift(
     frame: Any,
     *,

@@ -1,0 +1,127 @@
+"""Checks of the values of options, with one wording each: levels, whole numbers, choices, norms, seeds, objects of truecal."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError
+
+MOST_BINS = 1_000_000
+_LARGEST_NORM = 20  # the power of a gap of 1e-15 is still a number
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number, Python's or numpy's, and not a truth value."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number, Python's or numpy's."""
+    return isinstance(value, (float, np.floating)) or is_whole(value)
+
+
+def level(level: float) -> float:
+    """Refuse a confidence level that is not a number strictly between 0 and 1; one of numpy's comes back as Python's own."""
+    between(level, "level", 0, 1)
+    return float(level)
+
+
+def between(value: object, name: str, low: float, high: float) -> None:
+    """Refuse what is not a number strictly between `low` and `high`."""
+    if not is_number(value) or not low < value < high:  # type: ignore[operator]
+        raise InputError(f"{name} must lie strictly between {low:g} and {high:g}, not {_shown(value)}")
+
+
+def limits(low: float, high: float, what: str) -> None:
+    """Refuse an interval whose ends are not numbers in order."""
+    for end in (low, high):
+        if not is_number(end) or end != end:
+            raise InputError(f"{what} must be an interval of two numbers, not [{low!r}, {high!r}]")
+    if low > high:
+        raise InputError(f"{what} [{low:g}, {high:g}] has low above high; swap them")
+
+
+def whole(value: object, name: str, least: int = 1, most: int | None = None) -> None:
+    """Refuse what is not a whole number of at least `least` (and at most `most`)."""
+    if not is_whole(value) or value < least:  # type: ignore[operator]
+        raise InputError(f"{name} must be a whole number of at least {least}, not {_shown(value)}")
+    if most is not None and value > most:  # type: ignore[operator]
+        raise InputError(f"{name} must be at most {most:,}, not {value:,}")
+
+
+def bins(value: object) -> None:
+    """Refuse a number of bins that is no whole number, or that is a mistake and would only cost memory."""
+    whole(value, "bins", 1, MOST_BINS)
+
+
+def resamples(value: object, name: str = "resamples", least: int = 1) -> None:
+    """Refuse a number of resamples, redraws or datasets that is no whole number, or that would take for ever."""
+    whole(value, name, least, 10_000_000)
+
+
+def choice(value: object, choices: tuple[object, ...], name: str) -> None:
+    """Refuse an option that is not among its choices."""
+    for choice in choices:
+        if value is choice:  # the usual case, and the quickest to see
+            return
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, not {_shown(value)}")
+
+
+def texts(values: Sequence[object], name: str) -> None:
+    """Refuse a list of names in which something is not text."""
+    for value in values:
+        if not isinstance(value, str):
+            raise InputError(f"{name} are named by text, not {_shown(value)}")
+
+
+def norm(norm: object, allowed: tuple[float, ...] | None = None) -> None:
+    """Refuse a norm that is not a number from 1 to 20 or inf, or not among the allowed."""
+    if not is_number(norm) or not norm >= 1:  # type: ignore[operator]
+        raise InputError(f"norm must be a number of at least 1, or inf, not {_shown(norm)}")
+    if _LARGEST_NORM < norm < np.inf:  # type: ignore[operator]
+        raise InputError(f"norm must be at most {_LARGEST_NORM}, or inf for the largest gap, not {_shown(norm)}")
+    if allowed is not None and norm not in allowed:
+        raise InputError(f"norm must be {' or '.join(f'{p:g}' for p in allowed)} here, not {norm:g}")
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """The generator behind `rng`: a seed (a whole number of at least 0), or a numpy Generator that goes on where it is."""
+    if isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
+        return np.random.default_rng(rng)
+    whole(rng, "rng", 0)
+    return np.random.default_rng(int(rng))
+
+
+def instance(value: object, kind: type | tuple[type, ...], name: str, expected: str, remedy: str = "") -> None:
+    """Refuse an object of another class; the class where its instance is needed is the usual slip.
+
+    >>> instance("ece", dict, "metrics", "a mapping of metrics by name", "write {'ece': 'ece'}")
+    Traceback (most recent call last):
+    truecal.errors.InputError: metrics must be a mapping of metrics by name, not 'ece'; write {'ece': 'ece'}
+    """
+    if isinstance(value, kind):
+        return
+    if isinstance(value, type) and issubclass(value, kind):
+        raise InputError(f"{name} must be {expected}, not the class {value.__name__}; write {value.__name__}(...)")
+    raise InputError(f"{name} must be {expected}, not {_shown(value)}{remedy and '; ' + remedy}")
+
+
+def path(value: object, name: str = "path") -> None:
+    """Refuse what does not name a file."""
+    instance(value, (str, os.PathLike), name, "text or a Path")
+
+
+def number(value: object, name: str) -> None:
+    """Refuse what is not a real number."""
+    if not is_number(value):
+        raise InputError(f"{name} must be a number, not {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    """A value in a message: plain values as they are, objects by their class."""
+    plain = isinstance(value, (str, int, float, bool, type(None), type, np.generic, list, tuple))
+    text = (str(value) if isinstance(value, np.generic) else repr(value)) if plain else type(value).__name__
+    return text if len(text) <= 60 else f"{text[:57]}..."
