@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.tools.test_house import ROOT
+from tests.tools.test_layers import ROOT
 
 _spec = importlib.util.spec_from_file_location("gallery", ROOT / "docs" / "gallery.py")
 gallery = importlib.util.module_from_spec(_spec)
