@@ -66,7 +66,7 @@ COMMANDS = sorted({item.command for item in ITEMS if item.command} | {"truecal l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [COMMANDS[0], *(pytest.param(c, marks=pytest.mark.full) for c in COMMANDS[1:])])
 def test_every_command_of_the_index_writes_a_table_and_a_figure(command, network_file, small, tmp_path):
     words = shlex.split(command)[2:]
     name = words[1]
@@ -136,6 +136,7 @@ def heads(tables):
     return {line: lines[k + 2] for k, line in enumerate(lines) if line.startswith("### ")}
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_committed_page_is_what_the_command_writes(resnet110, vgg16, monkeypatch, tmp_path):
     # With few simulations only numbers differ, and with none not even they: rows of items that simulate nothing are equal.
