@@ -105,6 +105,7 @@ def test_roelofs_figure_1_a_calibrated_model_looks_bad():
     assert low[np.cumsum(shares) > 0.05][0] > 1.5  # 95 % of samples claim an error above 1.5 % where there is none
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_peng_uncalibrated_means():
     # The paper: mean bias KNN -0.115, SWEEP -0.281, DEBIASED -0.521, EW -1.210; mean |bias| KNN 0.183, SWEEP 0.364.
