@@ -12,7 +12,7 @@ gallery = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(gallery)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_picture_of_the_page_is_drawn_by_it():
     pytest.importorskip("matplotlib")
     shown = re.findall(r"\((gallery-\d+\.svg)\)", gallery.PAGE.read_text(encoding="utf-8"))
