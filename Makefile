@@ -13,10 +13,10 @@ INSTALL = $(if $(UV),uv pip install --quiet --python $(1),$(1)/$(SCRIPTS)/python
 ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 # One more than there are cores: browsers, kills and clusters wait more than they compute.
 WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
-# What every change to the river can break, without simulations: see CONTRIBUTING.md for the measured time.
+# What every change of the core can break, without simulations: see CONTRIBUTING.md for the measured time.
 QUICK := tests/predictions tests/profile tests/lens tests/estimate tests/recalibrate tests/selective tests/tools tests/conformance \
 	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
-.PHONY: help demo papers test quick check house picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
+.PHONY: help demo papers test test-all quick check picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
 
 help:                    ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -29,21 +29,20 @@ $(STAMP): pyproject.toml $(LOCK)
 demo: $(STAMP)           ## train real classifiers, then measure how far to trust them
 	$(BIN)/truecal demo
 
-test: $(STAMP)           ## every test, doctest and statistical check
-	$(ALONE) $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+test: $(STAMP)           ## before every landing, minutes: each behaviour once, simulations with a fifth of their datasets
+	$(ALONE) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not full' $(ARGS)
 
-quick: $(STAMP)          ## under two minutes: the river without simulations and pages
-	$(ALONE) $(BIN)/pytest -n auto -m 'not slow' -k 'not estimator_checks' --hypothesis-profile=quick $(QUICK) $(ARGS)
+test-all: $(STAMP)       ## before an issue is called resolved: full simulations, kills, clusters of processes, other CPUs, the papers
+	TRUECAL_FULL=1 $(ALONE) $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-check: $(STAMP)          ## lint, format, types, the rules of the house
+quick: $(STAMP)          ## under two minutes: the core without simulations and pages
+	$(ALONE) $(BIN)/pytest -n auto -m 'not slow and not full' -k 'not estimator_checks' --hypothesis-profile=quick $(QUICK) $(ARGS)
+
+check: $(STAMP)          ## lint, format, types; layers, cycles and base classes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python -m tools.house
-
-house: $(STAMP)          ## the rules of the house alone: layers, cycles, dispatch, crossings, sizes
-	$(BIN)/python -m tools.house
+	$(BIN)/python -m tools.layers
 
 picture: $(STAMP)        ## draw docs/images/architecture.svg from the imports
 	$(BIN)/python -m tools.picture
@@ -65,10 +64,10 @@ test-lowest:             ## the quick tests with the lowest versions that pyproj
 	$(PYTHON) -m tools.lowest > .venv-lowest/lowest.txt
 	$(call INSTALL,.venv-lowest) -r .venv-lowest/lowest.txt
 	$(call INSTALL,.venv-lowest) --no-deps -e .
-	.venv-lowest/$(SCRIPTS)/pytest -n auto -m 'not slow' $(QUICK) $(ARGS)
+	.venv-lowest/$(SCRIPTS)/pytest -n auto -m 'not slow and not full' $(QUICK) $(ARGS)
 
 coverage: $(STAMP)       ## lines and branches of src that the tests run; fails below the goal in pyproject.toml
-	$(ALONE) $(BIN)/pytest -n auto --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage $(ARGS)
+	TRUECAL_FULL=1 $(ALONE) $(BIN)/pytest -n auto --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage $(ARGS)
 
 docs: $(STAMP)           ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

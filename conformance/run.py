@@ -14,9 +14,9 @@ FOLDER = Path(__file__).parent / "cases"
 Case = dict[str, Any]
 
 
-def cases() -> Iterator[tuple[Case, dict[str, Any]]]:
-    """Every case with its dataset."""
-    for path in sorted(FOLDER.glob("*.json")):
+def cases(name: str = "*") -> Iterator[tuple[Case, dict[str, Any]]]:
+    """Every case with its dataset, of all files or one."""
+    for path in sorted(FOLDER.glob(f"{name}.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         for case in document["cases"]:
             yield case, document["datasets"][case["data"]]

@@ -1,8 +1,7 @@
-"""What new users ran into, with a test each; `ELSEWHERE` names those that stand in other files."""
+"""What new users ran into, as far as it has no other home."""
 
 import hashlib
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -27,14 +26,14 @@ def run(capsys, tmp_path, monkeypatch):
     return command
 
 
-def test_1_sixty_groups_can_be_flagged():
+def test_sixty_groups_can_be_flagged():
     p = RNG.random(6000)
     groups = np.array([f"site {i % 60}" for i in range(6000)])
     found = tc.subgroups(tc.Predictions.from_probs(p, RNG.random(6000) < p**4, columns={"site": groups}), "site")
     assert found.flagged.sum() >= 55
 
 
-def test_2_clusters_reach_profiles_tests_bands_and_bins():
+def test_clusters_reach_profiles_tests_bands_and_bins():
     p = np.repeat(RNG.random(100), 20)
     y = np.repeat(RNG.random(100) < p[::20], 20)  # twenty copies of a hundred calibrated rows
     rows = tc.Predictions.from_probs(p, y)
@@ -48,7 +47,7 @@ def test_2_clusters_reach_profiles_tests_bands_and_bins():
     assert np.mean(bins[1]["high"] - bins[1]["low"]) > 2 * np.mean(bins[0]["high"] - bins[0]["low"])
 
 
-def test_7_one_impossible_row_is_named_and_stops_only_what_it_must(run, tmp_path):
+def test_one_impossible_row_is_named_and_stops_only_what_it_must(run, tmp_path):
     logits = RNG.normal(size=(600, 3))
     probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     labels = (probs.cumsum(1) < RNG.random((600, 1))).sum(1)
@@ -66,7 +65,7 @@ def test_7_one_impossible_row_is_named_and_stops_only_what_it_must(run, tmp_path
     assert "Every log loss is infinite" in page
 
 
-def test_8_a_page_of_a_scan_by_groups_says_what_it_does(tmp_path):
+def test_a_page_of_a_scan_by_groups_says_what_it_does(tmp_path):
     p = RNG.random(4000)
     rows = pl.DataFrame({"p": p, "y": RNG.random(4000) < p, "model": RNG.choice([f"m{i}" for i in range(20)], 4000)})
     scan = tc.scan(rows, label="y", score="p", by="model")
@@ -75,7 +74,7 @@ def test_8_a_page_of_a_scan_by_groups_says_what_it_does(tmp_path):
     assert any("group" in words for words in told)
 
 
-def test_10_and_11_clinical_numbers_in_the_shell_and_on_the_page(run):
+def test_clinical_numbers_in_the_shell_and_on_the_page(run):
     p = RNG.beta(1, 5, 800)
     rows = {"risk": p, "died": (RNG.random(800) < p).astype(int), "patient": np.arange(800) // 2}
     pl.DataFrame(rows).write_csv("cohort.csv")
@@ -95,7 +94,7 @@ def test_10_and_11_clinical_numbers_in_the_shell_and_on_the_page(run):
     assert "high risk" in Path("page.html").read_text()
 
 
-def test_17_results_are_short_and_tables_can_be_taken_along():
+def test_results_are_short_and_tables_can_be_taken_along():
     p = RNG.random(3000)
     preds = tc.Predictions.from_probs(p, RNG.random(3000) < p, columns={"site": RNG.choice(list("abcdefgh"), 3000)})
     for result in (tc.measure(preds), tc.subgroups(preds, "site"), tc.compare(preds.labels, p, p**2, resamples=99)):
@@ -104,7 +103,7 @@ def test_17_results_are_short_and_tables_can_be_taken_along():
         assert result.to_latex()
 
 
-def test_24_columns_names_and_holes(run):
+def test_columns_names_and_holes(run):
     p = RNG.random(200)
     pl.DataFrame({"label": (RNG.random(200) < p).astype(int), "p": p}).write_csv("a.csv")
     code, out, _ = run("measure", "a.csv", "--by", "label")
@@ -117,7 +116,7 @@ def test_24_columns_names_and_holes(run):
     assert "n = 20" in run("measure", "holes.parquet", "--drop-null")[1]
 
 
-def test_25_selections_hashes_and_how_to_cite(run):
+def test_selections_hashes_and_how_to_cite(run):
     p = RNG.random(400)
     frame = pl.DataFrame({"y": (RNG.random(400) < p).astype(int), "p": p, "site": ["a", "b"] * 200})
     frame.write_csv("a.csv")
@@ -125,74 +124,3 @@ def test_25_selections_hashes_and_how_to_cite(run):
     run("report", "a.csv", "--fast", "--out", "page.html")
     assert hashlib.sha256(Path("a.csv").read_bytes()).hexdigest() in Path("page.html").read_text()
     assert (Path(__file__).parents[1] / "CITATION.cff").is_file()
-
-
-# the tests of every finding; those of this file have its number in their names
-ELSEWHERE = {
-    3: [
-        "cli/test_compare.py::test_models_with_labels_of_their_own",
-        "cli/test_compare.py::test_the_page_of_models_with_their_own_labels",
-    ],
-    4: ["report/test_page.py::test_per_class_rows", "plot/test_displays.py::test_class_wise"],
-    5: ["selective/test_selective.py::test_answers_are_judged_by_the_confidence_in_them"],
-    6: [
-        "cli/test_report.py::test_several_columns_are_all_grouped_by",
-        "report/test_page.py::test_several_columns_group_by_every_combination",
-    ],
-    9: [
-        "report/test_verdict.py::test_the_example_is_taken_where_the_error_is",
-        "report/test_verdict.py::test_a_risk_is_too_high_or_too_low_and_not_confident",
-    ],
-    10: ["cli/test_report.py::test_bands"],
-    12: [
-        "cli/test_formats.py::test_every_format_agrees_with_the_json",
-        "cli/test_formats.py::test_the_worst_group_is_named_on_fail",
-        "cli/test_config.py::test_truecal_toml_has_no_prefix",
-    ],
-    13: ["cli/test_compare.py::test_a_gate_between_old_and_new", "cli/test_compare.py::test_a_key_finds_the_rows"],
-    14: [
-        "predictions/readers/test_read.py::test_every_kind_of_file_gives_the_same_predictions",
-        "predictions/readers/test_read.py::test_lists_and_objects_by_class",
-    ],
-    15: [
-        "predictions/readers/test_read.py::test_usual_names_are_recognised_and_said",
-        "predictions/readers/test_read.py::test_percent_is_read_when_asked_for_and_never_guessed",
-        "predictions/readers/test_evals.py::test_lm_eval_options",
-        "predictions/readers/test_evals.py::test_inspect_logs",
-        "cli/test_scan.py::test_files_of_several_models_are_not_pooled_without_a_word",
-    ],
-    16: ["report/test_ticks.py::test_ticks_differ"],
-    17: [
-        "test_shown.py::test_a_notebook_gets_a_small_table_without_scripts",
-        "test_shown.py::test_numbers_as_dictionaries_and_in_papers",
-    ],
-    18: ["cli/test_minimal_install.py::test_every_public_name_works_or_names_its_extra"],
-    19: ["cli/test_formats.py::test_the_gate_adds_the_sketch_error"],
-    20: [
-        "cli/test_compare.py::test_folders_and_sketches_are_compared_day_against_day",
-        "cli/test_compare.py::test_day_against_day",
-        "cli/test_formats.py::test_prometheus_gauges",
-        "test_shown.py::test_a_sketch_is_measured_like_the_rows_it_saw",
-        "personas/test_personas.py::test_a_platform_engineer_runs_a_daily_job",
-    ],
-    21: ["report/test_page.py::test_findings_of_groups_know_the_tolerance"],
-    22: ["report/test_page.py::test_a_pdf_is_printed_or_refused", "cli/test_report.py::test_a_dash_is_standard_output"],
-    23: [
-        "tools/test_documents.py::test_the_documentation_works_from_files",
-        "tools/test_documents.py::test_the_reference_is_split_by_topic_and_leaves_nothing_large_out",
-    ],
-    25: [
-        "plot/test_small_figures.py::test_nothing_leaves_the_canvas_of_a_column",
-        "test_shown.py::test_several_estimators_make_a_table",
-        "cli/test_report.py::test_the_file_hash_is_that_of_sha256sum",
-    ],
-}
-
-
-def test_every_finding_has_a_test():
-    own = {int(n) for name in globals() if name.startswith("test_") for n in re.findall(r"(?<=_)\d+(?=_)", name)}
-    assert own | set(ELSEWHERE) == set(range(1, 26))
-    for names in ELSEWHERE.values():
-        for name in names:
-            file, function = name.split("::")
-            assert f"def {function}(" in (Path(__file__).parent / file).read_text(), name

@@ -62,6 +62,7 @@ def here():
     return printed({})
 
 
+@pytest.mark.full
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the kernels named here are those of x86")
 @pytest.mark.parametrize("machine", MACHINES)
 def test_another_processor_prints_the_same_numbers(machine, here):

@@ -14,7 +14,6 @@ LEFT_OUT = ("docs", "spark", "torch", "torchmetrics")
 NOT_TESTED = (
     "build",
     "dcurves",
-    "import-linter",
     "mypy",
     "ruff",
     "scipy-stubs",

@@ -9,6 +9,7 @@ from hypothesis import given
 
 import truecal as tc
 from tests.datasets import named, small
+from tests.simulations import datasets, within
 
 DATASETS = named()
 CASES = pytest.mark.parametrize("name", list(DATASETS))
@@ -182,15 +183,15 @@ def test_intervals_come_from_resampling_and_hold_the_value():
 @pytest.mark.slow
 def test_the_test_of_the_kernel_error_holds_its_level():
     """Type I error at 5 % over 1000 calibrated datasets of 50 rows and three classes: 0.03 to 0.07."""
-    rejections = 0
+    rejections, trials = 0, datasets(1000)
     estimator = tc.KernelError(resamples=99)
-    for seed in range(1000):
+    for seed in range(trials):
         probs, labels = simplex([7, seed], n=50)
         rejections += (
             tc.measure(tc.Predictions.from_probs(probs, labels), estimator=estimator, lens=tc.Canonical()).p_value
             <= 0.05
         )
-    assert 0.03 <= rejections / 1000 <= 0.07
+    assert within(rejections, trials, 0.03, 0.07)
 
 
 @pytest.mark.slow

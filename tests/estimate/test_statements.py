@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 import truecal as tc
+from tests.simulations import datasets
 from truecal.estimate import rank_series
 from truecal.estimate.rank_series import ClusteredSeries
 
@@ -23,13 +24,13 @@ def test_the_mean_absolute_error_is_covered(name):
     curve = CURVES[name]
     grid = (np.arange(200_000) + 0.5) / 200_000
     truth = float(np.abs(curve(grid) - grid).mean())
-    covered = 0
-    for seed in range(100):
+    covered, trials = 0, datasets(100)
+    for seed in range(trials):
         rng = np.random.default_rng(seed)
         c = rng.random(1000)
         estimate = tc.RankSeries(norm=1, level=0.9)(tc.Profile.from_arrays(c, rng.random(1000) < curve(c)))
         covered += truth in estimate.interval
-    assert binomtest(covered, 100, 0.84, alternative="less").pvalue > 0.005
+    assert binomtest(covered, trials, 0.84, alternative="less").pvalue > 0.005
 
 
 ROUGH = {
@@ -42,14 +43,14 @@ ROUGH = {
 @pytest.mark.parametrize("name", ROUGH)
 def test_curves_that_are_rougher_than_the_series_are_covered(name):
     """90 % intervals: not below 85 % (binomial test at 0.5 %), which the series alone fails on each of these."""
-    curve, scores, n, datasets = ROUGH[name]
+    curve, scores, n, many = ROUGH[name]
     rng = np.random.default_rng(n)
     grid = np.linspace(*scores, 200_001)
     truth = float(np.sqrt(((curve(grid) - grid) ** 2).mean()))
-    c = rng.uniform(*scores, (datasets, n))
+    c = rng.uniform(*scores, (many, n))
     ends = tc.RankSeries(level=0.9)(tc.Profile.from_arrays(c, rng.random(c.shape) < curve(c))).interval
     covered = int(((ends.low <= truth) & (ends.high >= truth)).sum())
-    assert binomtest(covered, datasets, 0.85, alternative="less").pvalue > 0.005
+    assert binomtest(covered, many, 0.85, alternative="less").pvalue > 0.005
 
 
 def test_an_error_among_the_few_rows_that_vary_is_covered():
@@ -143,9 +144,10 @@ def drawn(classes, n, concentration, seed):
 @pytest.mark.parametrize(("classes", "n"), [(10, 300), (50, 500)])
 def test_calibrated_models_of_many_events_are_covered(classes, n):
     """60 calibrated datasets at 90 %: 0 is in the interval, and the test rejects about 5 % at 5 %."""
-    estimates = [tc.GeneralizedECE(level=0.9, replicates=50)(drawn(classes, n, 0.3, seed)) for seed in range(60)]
-    assert binomtest(sum(0 in e.interval for e in estimates), 60, 0.9, alternative="less").pvalue > 0.005
-    assert binomtest(sum(e.p_value <= 0.05 for e in estimates), 60, 0.05, alternative="greater").pvalue > 0.005
+    m, estimator = datasets(60), tc.GeneralizedECE(level=0.9, replicates=50)
+    estimates = [estimator(drawn(classes, n, 0.3, seed)) for seed in range(m)]
+    assert binomtest(sum(0 in e.interval for e in estimates), m, 0.9, alternative="less").pvalue > 0.005
+    assert binomtest(sum(e.p_value <= 0.05 for e in estimates), m, 0.05, alternative="greater").pvalue > 0.005
 
 
 @pytest.mark.slow
@@ -158,11 +160,11 @@ def test_the_joint_test_of_many_rare_classes_keeps_its_level():
         samples, shares = list(lens.samples(preds)), lens.shares(preds)
         return rank_series.label_test(samples, shares, 999, np.random.default_rng(0).spawn(1)[0])
 
-    datasets = [drawn(30, 400, 0.1, s) for s in range(40)]
-    p = [p_value(preds) for preds in datasets]
+    calibrated = [drawn(30, 400, 0.1, s) for s in range(datasets(40))]
+    p = [p_value(preds) for preds in calibrated]
     for k in (0, int(np.argmin(p)), int(np.argmax(p))):
-        assert tc.measure(datasets[k], lens=lens, estimator=tc.BinnedECE()).p_value == p[k]
-    assert binomtest(sum(x <= 0.05 for x in p), 40, 0.05, alternative="greater").pvalue > 0.005
+        assert tc.measure(calibrated[k], lens=lens, estimator=tc.BinnedECE()).p_value == p[k]
+    assert binomtest(sum(x <= 0.05 for x in p), len(p), 0.05, alternative="greater").pvalue > 0.005
     fair = drawn(30, 400, 0.1, 0)
     sharp = fair.probs**3 / (fair.probs**3).sum(axis=1, keepdims=True)
     found = tc.measure(tc.Predictions.from_probs(sharp, fair.labels), lens=tc.ClassWise(), estimator=tc.BinnedECE())

@@ -35,17 +35,6 @@ TABLE = tc.Predictions.from_probs(
 )
 
 
-FEW = tc.Predictions.from_probs(np.repeat([0.2, 0.8], 200), np.arange(400) % 5 < np.repeat([1, 4], 200))
-MASKED = np.ma.masked_array(P, np.arange(40) == 0)
-
-
-class Unreadable:
-    """Something that fails when it is asked for its values."""
-
-    def __array__(self, *_: object) -> None:
-        raise KeyError
-
-
 def test_zip_archives_damaged_in_ways_of_their_own_are_refused(tmp_path):
     """Bytes of the packed data, the version needed and the flags of a password: each ends in another error of Python's."""
     good = io.BytesIO()
@@ -74,102 +63,6 @@ def test_zip_archives_damaged_in_ways_of_their_own_are_refused(tmp_path):
 def test_rows_that_are_no_lists_or_mappings_are_named(column):
     with pytest.raises(TruecalError, match=r"row 1 is 0\.5"):
         tc.Predictions.from_frame(pd.DataFrame({"y": [0, 1], "p": column}), label="y", probs="p")
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: tc.read("a" * 1000), "there is no file"),
-        (lambda: tc.scan((), label="y"), "no file is named"),
-        (lambda: tc.scan("a" * 1000, label="y"), "there is no file aaa"),
-        (lambda: tc.uncertainty.hosmer_lemeshow(tc.Profile.from_arrays(P, Y), bins=10**30), "bins must be at most"),
-        (lambda: tc.DirichletCalibration(intercept=None).fit(np.c_[1 - P, P], Y), "intercept must be a number"),
-        (lambda: tc.censoring_weights(P, Y, horizon=10**30), "nobody was followed"),
-        (lambda: tc.AdaptiveECE(bins=10**30), "bins must be at most"),
-        (lambda: tc.net_benefit(tc.Predictions.from_probs(P, Y), np.array(3)), "strictly between 0 and 1"),
-        (
-            lambda: tc.lab.power(tc.BinnedECE(), tc.lab.World(tc.lab.Uniform(), tc.lab.Power(2)), m=10**30),
-            "m must be at most",
-        ),
-        (lambda: tc.train.Mixup(classes=3, seed=10**30), "seed must be at most"),
-        (lambda: tc.by_column("site", np.nan), "selected by a number or text, not nan; for missing values say where="),
-        (lambda: tc.by_column("site", [0.2, 0.5]), r"selected by a number or text, not \[0.2, 0.5\]"),
-        (lambda: tc.by_column("site", P), r"selected by a number or text, not array"),
-        (lambda: tc.GeneralizedECE(rng=np.nan), "rng must be a whole number"),
-        (
-            lambda: tc.MatrixScaling(off_diagonal=1e308).fit(np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0]),
-            "from 0 to 1e[+]100, not 1e[+]308",
-        ),
-        (lambda: tc.train.CalibrationLog(level=1.5), "level"),
-        (lambda: tc.by_column("site", tc), r"selected by a number or text, not <module"),
-        (lambda: tc.by_column("site", len), r"selected by a number or text, not <built-in"),
-        (lambda: tc.lab.World(tc.lab.Uniform()).draw(5, rng=[1, -2]), "rng must be a whole number of at least 0"),
-        (
-            lambda: tc.sample_size_by_simulation(P * 1e-200, widths={"oe": 0.2}),
-            "fewer than 20 events in 10,000,000 rows",
-        ),
-        (
-            lambda: tc.lab.TopLabelWorld(tc.lab.World(tc.lab.Uniform(0.6, 1.0)), classes=float("nan")),
-            "classes must be a whole number of at least 2, not nan",
-        ),
-        (
-            lambda: tc.lab.TopLabelWorld(tc.lab.World(tc.lab.Uniform(0.6, 1.0)), classes=10**30),
-            "classes must be at most 1,000,000",
-        ),
-        (lambda: tc.lab.World(tc.lab.Uniform(), int), "the curve must turn an array of scores"),
-        (lambda: tc.study.covariate_trend(P, "size"), "ndarray is not a data frame"),
-        (lambda: tc.Accumulator(classes=tc), "classes must be a list"),
-        (lambda: tc.Accumulator(classes=["a", len]), "class name 1 is <built-in function len>"),
-        (lambda: tc.sample_size(P, thresholds=np.full((2, 2, 2), 3)), "a threshold must lie strictly between 0 and 1"),
-        (lambda: tc.sample_size_by_simulation(P, widths={"oe": 1.5}, cohorts=10**30), "cohorts must be at most"),
-        (lambda: tc.calibration_error(Y, P.astype("m8[s]")), "probabilities must be numbers: row 0"),
-        (lambda: tc.BetaCalibration().fit(P, Y, sample_weight=P.astype("m8[s]")), "must be numbers: row 0"),
-        (lambda: tc.calibration_error(Y, Unreadable()), "y_prob do not form an array: KeyError"),
-        (lambda: tc.Predictions.from_probs(np.c_[1 - P, P], Y, classes=[1, 1.0]), "class name 1.0 reads like 1"),
-        (lambda: tc.Predictions.from_probs(np.c_[1 - P, P], Y, classes=[0, False]), "class name False reads like 0"),
-        (lambda: tc.measure(TABLE, select=tc.by_column("wide", 1)), r"shape \(40, 3\); one value per row is needed"),
-        (lambda: tc.clinical(TABLE, by="wide"), r"shape \(40, 3\); one value per row is needed"),
-        (lambda: tc.Watch(by="wide").update(TABLE, at=1), r"shape \(40, 3\); one value per row is needed"),
-        (lambda: tc.Watch(by="mixed").update(TABLE, at=1), "two values of column 'mixed' read '1'"),
-        (lambda: tc.Watch(by="a").update({1: tc.Sketch(), "1": tc.Sketch()}, at=1), r"two groups read \('1',\)"),
-        (lambda: tc.Watch(by="lists").update(TABLE, at=1), r"column 'lists': row 0 is \[1\]; give numbers or text"),
-        (lambda: tc.subgroups(TABLE, by="truth"), "column 'truth' mix True or False with numbers"),
-        (
-            lambda: tc.plot.BeforeAfterDisplay.from_predictions(Y, {"a": P}, lens=tc.ClassWise()),
-            "one curve is drawn per name",
-        ),
-        (lambda: tc.net_benefit(PREDS, pd.Series([None, 0.5], dtype="Float64")), "thresholds must lie strictly"),
-        (lambda: tc.net_benefit(PREDS, ["0.1", "0.2"]), "thresholds must be numbers, not text"),
-        (lambda: tc.verify(FEW, outputs=MASKED), "outputs are masked in places"),
-        (lambda: tc.censoring_weights(MASKED, Y, 0.5), "time are masked in places"),
-        (lambda: tc.censoring_weights(P, Y, 0.5, by=[None, *Y[1:]]), "by: row 0 is None; every row needs a group"),
-        (lambda: tc.Lp(2)([["0.5", "0.5"]], [[1, 0]]), "outputs must be numbers, not text"),
-        (lambda: tc.selective.risk_coverage(PREDS).at(["0.5"]), "coverage must be numbers, not text"),
-        (lambda: tc.compare(TABLE, TABLE, key="gone"), "'gone' of a: row 0 is <NA>; every row needs a key"),
-        (lambda: tc.lab.Mixture([tc.lab.Uniform()] * 2, [np.nan, 0.5]), "must be >= 0 and sum to 1"),
-        (lambda: tc.BinnedECE().at_level(1.5), "level must lie strictly between 0 and 1, not 1.5"),
-        (lambda: tc.choose_bins(PREDS, threshold=-0.5), "threshold must lie strictly between 0 and 1"),
-        (lambda: tc.plot.ClassWiseDisplay.from_predictions(Y, P, level=-0.5), "level must lie strictly"),
-        (lambda: tc.plot.ClassWiseDisplay.from_predictions(Y, P, most=-1), "most must be a whole number of at least 1"),
-        (lambda: tc.study.error_against_calibration(pd.DataFrame(), level=-0.5), "level must lie strictly"),
-        (lambda: tc.study.log_fits(pd.DataFrame(), level=2), "level must lie strictly between 0 and 1"),
-        (lambda: tc.train.Mixup(classes=1e308), "classes must be a whole number of at least 2"),
-        (lambda: tc.ClassWise(weights=MASKED), "class weights are masked in places"),
-        (lambda: tc.lab.World(tc.lab.Uniform()).true_error(norm="2"), "norm must be a finite number of at least 1"),
-        (lambda: tc.lab.World(tc.lab.Uniform()).draw("x"), "a draw needs n >= 1 rows"),
-        (lambda: PREDS.class_probs("no"), "there is no class 'no' among the 2 classes"),
-        (lambda: tc.lab.GLM("logit", "logit", 0.1, 1e308), "b1 must be a finite number from -1e[+]100 to 1e[+]100"),
-        (lambda: tc.TopK(np.uint64(2**64 - 1)).parts(TABLE), "k is 18446744073709551615, but there are only 2 classes"),
-        (lambda: tc.plot.AbstentionDisplay.from_curves({}), "there is nothing to draw"),
-        (
-            lambda: tc.plot.FlexibleDisplay.from_curves({"a": tc.flexible_curve(PREDS)}, scores=[0.2, 7.0]),
-            r"scores must lie in \[0, 1\]: row 1 is 7.0",
-        ),
-    ],
-)
-def test_arguments_no_one_expects_are_refused(call, words):
-    with pytest.raises(TruecalError, match=words):
-        call()
 
 
 def test_missing_values_of_pandas_are_missing_everywhere():
@@ -253,50 +146,6 @@ def test_parts_of_a_mixture_are_distributions(parts):
 
 
 PREDS = tc.Predictions.from_probs(P, Y, columns={"site": np.array(["a", "b"])[Y]})
-WATCH = tc.Watch(tolerance=0.02)
-WATCH.update(PREDS, at="2026-01-01")
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: PREDS.take(P), "rows must be True or False for each of the 40 rows"),
-        (lambda: PREDS.take([40]), "rows must be True or False for each of the 40 rows"),
-        (lambda: PREDS.take(0), "rows must be True or False for each of the 40 rows"),
-        (lambda: PREDS.class_probs(-1), "there is no class -1"),
-        (lambda: tc.by_label(1).mask(P), "preds must be Predictions"),
-        (lambda: (tc.by_label(1) & tc.by_column("site", "a"))(0), "preds must be Predictions"),
-        (lambda: tc.band(tc.Profile.from_arrays(P, Y)).at([np.nan]), "scores must be finite numbers, not nan"),
-        (lambda: tc.band(tc.Profile.from_arrays(P, Y)).contains(P, [0.5]), "they must match one by one"),
-        (lambda: tc.flexible_curve(PREDS).contains(P, "x"), "rates must be numbers"),
-        (lambda: tc.calibration_belt(PREDS).deviations("x"), "level must lie strictly"),
-        (lambda: tc.selective.risk_coverage(PREDS).at(np.eye(3)), "one number or a list of them"),
-        (lambda: tc.selective.risk_coverage(PREDS).at("aa"), "coverage must be numbers"),
-        (lambda: tc.censoring_weights(P, Y, 0.5).predictions(2.5), "there are 1 probabilities but 40 outcomes"),
-        (lambda: tc.censoring_weights(P, Y, 0.5).predictions(P, clusters=3), "there are 1 clusters but 40 outcomes"),
-        (lambda: tc.Profile.from_arrays(P, Y).take(1), "datasets must be True or False for each of the 1 datasets"),
-        (lambda: tc.Profile.from_arrays(P, Y).take([1]), "datasets must be True or False for each of the 1 datasets"),
-        (lambda: tc.missing_outcomes(Y, "inverse-probability", covariates=3), "one row per outcome"),
-        (
-            lambda: tc.calibration_error(Y, P / 3, estimator=tc.AdaptiveECE(threshold=0.5)),
-            "nothing is judged; lower its threshold",
-        ),
-        (lambda: tc.lab.DirichletWorld((1.0, 2.0), 0.5).draw(20, rng=-1), "rng must be a whole number of at least 0"),
-        (lambda: tc.lab.World(tc.lab.Uniform()).draw(20, rng=-1), "rng must be a whole number of at least 0"),
-        (lambda: tc.PlattScaling().fit_rows(3, P), "preds must be Predictions"),
-        (lambda: tc.Lp(1.5).largest(events=0), "events must be a whole number of at least 1"),
-        (lambda: tc.Profile.from_arrays(P, Y).coarsen(0), "cells must be a whole number of at least 1"),
-        (lambda: tc.likert(PREDS).frame().select(3), "columns are named by text, not 3"),
-        (lambda: tc.lab.DirichletWorld((1.0, 2.0), 0.5).true_class_wise_error(0), "norm must be a number of at least"),
-        (lambda: tc.scorer().metric(Y, P, labels=[[1], [2, 3]]), "labels"),
-        (lambda: tc.plot.LikertDisplay.from_report(tc.likert(PREDS), ax=0), "ax must be axes of matplotlib, not 0"),
-        (lambda: tc.plot.ClassWiseDisplay.from_predictions(Y, np.c_[1 - P, P], ax=0), "ax must be axes of matplotlib"),
-        (lambda: WATCH.step(groups=P), r"there is no group np.float64\(0.1\); the watch has seen"),
-    ],
-)
-def test_methods_refuse_what_functions_do(call, words):
-    with pytest.raises(TruecalError, match=words):
-        call()
 
 
 @pytest.mark.parametrize(

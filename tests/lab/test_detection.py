@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from tests.simulations import datasets
 from truecal.errors import InputError
 from truecal.estimate import BinnedECE, RankSeries, SweepECE
 from truecal.lab import (
@@ -49,9 +50,9 @@ def test_a_discrete_statistic_never_exceeds_its_level():
 def test_rank_series_covers_the_truth(name):
     # Printed for the estimator: 0.87-0.90 at nominal 90 % on these worlds, 0.82 in the worst; calibrated 0.94-0.97.
     world = PAPER_WORLDS[name]
-    raw = coverage(RankSeries(), world, n=1000, m=400)
+    raw = coverage(RankSeries(), world, n=1000, m=datasets(400))
     assert binomtest(raw.hits, raw.m, 0.84, alternative="less").pvalue > 0.01
-    fixed = coverage(RankSeries(), world.perfectly_recalibrated(), n=1000, m=400)
+    fixed = coverage(RankSeries(), world.perfectly_recalibrated(), n=1000, m=datasets(400))
     assert binomtest(fixed.hits, fixed.m, 0.9, alternative="less").pvalue > 0.01
     assert fixed.truth == 0.0
     assert 0 < fixed.width < 0.2
@@ -75,7 +76,7 @@ def test_coverage_resamples_estimators_without_a_closed_form():
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [World(Uniform()), World(Beta(2.0, 0.3)), PAPER_WORLDS["resnet110_c10"]])
 def test_the_test_of_rank_series_keeps_its_level(world):
-    found = type_one(RankSeries(), world, n=300, m=600)
+    found = type_one(RankSeries(), world, n=300, m=datasets(600))
     assert binomtest(found.hits, found.m, 0.05).pvalue > 0.001
     assert found.critical is None
 
@@ -83,7 +84,7 @@ def test_the_test_of_rank_series_keeps_its_level(world):
 @pytest.mark.slow
 def test_simulated_critical_values_keep_their_level_on_fresh_data():
     world = World(Uniform(), Power(1.0))
-    found = power(SweepECE(), world, n=300, m=1000)
+    found = power(SweepECE(), world, n=300, m=datasets(1000))
     assert abs(found.rate - 0.05) < 3.5 * found.standard_error
 
 

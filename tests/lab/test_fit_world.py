@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.special import chdtri
 from scipy.stats import beta as scipy_beta
 
+from tests.simulations import datasets
 from truecal.errors import InputError
 from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Empirical, Power, Uniform, World, fit_world, goodness
 from truecal.lab.worlds.fit_beta import fit_beta, resolution_of
@@ -93,10 +95,10 @@ def test_aic_picks_the_right_family_in_most_repeats(name):
 
 @pytest.mark.slow
 def test_standard_errors_are_honest():
-    # z-values of 100 fits must have spread 1: standard error of a standard deviation is 1/sqrt(200).
+    # z-values of 100 fits must have spread 1: their sum of squares is chi-square (false alarms in one of 500 for each parameter).
     world = World(Beta(1.2, 0.3), GLM("logit", "logit", -0.5, 0.6))
-    z = []
-    for seed in range(100):
+    z, fits = [], datasets(100)
+    for seed in range(fits):
         fit = fit_world(drawn(world, 1000, seed=seed))
         curve = fit.curve("logit_logit_b0_b1")
         z.append(
@@ -107,8 +109,9 @@ def test_standard_errors_are_honest():
                 (curve.curve.b1 - 0.6) / curve.b1_standard_error,
             )
         )
+    low, high = np.sqrt(chdtri(fits - 1, [0.999, 0.001]) / fits)
     spread = np.std(z, axis=0)
-    assert np.all((spread > 0.75) & (spread < 1.25))
+    assert np.all((spread > low) & (spread < high)), spread
 
 
 @pytest.mark.parametrize(("link", "inner", "terms"), candidates())

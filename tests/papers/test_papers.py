@@ -75,7 +75,7 @@ COMMANDS = sorted(
 
 
 def marked(command):
-    return command if command.split()[4] in FAST else pytest.param(command, marks=pytest.mark.slow)
+    return command if command.split()[4] in FAST else pytest.param(command, marks=[pytest.mark.slow, pytest.mark.full])
 
 
 @pytest.mark.parametrize("command", [marked(command) for command in COMMANDS])
@@ -211,6 +211,7 @@ def heads(tables):
     return {line: lines[k + 2] for k, line in enumerate(lines) if line.startswith("### ")}
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_committed_page_is_what_the_command_writes(resnet110, vgg16, monkeypatch, tmp_path):
     # With few simulations only numbers differ, and with none not even they: rows of items that simulate nothing are equal.

@@ -1,4 +1,4 @@
-"""Apache Spark through the same path: a real local cluster with two workers, started and stopped here."""
+"""Apache Spark through the same path: in one process, and (in `make test-all`) on a real local cluster with two executors."""
 
 import json
 import os
@@ -22,8 +22,8 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def spark():
+@pytest.fixture(scope="module", params=["local[2]", pytest.param("local-cluster[2,1,512]", marks=pytest.mark.full)])
+def spark(request):
     need("pyspark")
     from pyspark.sql import SparkSession
 
@@ -31,7 +31,7 @@ def spark():
     # A minute of small queries: most of the time of a virtual machine would go into compiling for a long life.
     short_lived = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     session = (
-        SparkSession.builder.master("local-cluster[2,1,512]")
+        SparkSession.builder.master(request.param)
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")
@@ -68,7 +68,6 @@ def folder(tmp_path_factory):
 def check_cells_of_numpy_polars_and_duckdb(spark, folder):
     held = table()
     found = scan(f"{folder}/part-*.parquet", label="y", score="p", engine="spark")
-    assert spark.sparkContext.master.startswith("local-cluster")
     same(found.sketch, Sketch.from_arrays(held["p"], held["y"]))
     for engine in ("polars", "duckdb"):
         same(found.sketch, scan(f"{folder}/part-*.parquet", label="y", score="p", engine=engine).sketch)
@@ -133,7 +132,7 @@ def check_command_line(spark, folder, capsys):
 
 
 def test_spark_gives_what_the_other_engines_give(spark, folder, capsys):
-    """One test, so that suites run in several processes start one cluster, not one each."""
+    """One test, so that suites run in several processes start one session, not one each."""
     for check in (
         check_cells_of_numpy_polars_and_duckdb,
         check_float32_weights_and_groups,

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import truecal as tc
+from tests.simulations import datasets, within
 from truecal.study.metrics.measured import diagram, measure_lens
 from truecal.study.metrics.names import GRID, GRID_BINS, metrics_of, parse_metric
 from truecal.study.metrics.scores import measure_scores, row_scores
@@ -133,13 +134,13 @@ def test_scores():
 def test_wilson_interval_of_the_error_covers():
     """90 % interval of an error rate of 5 % from 200 rows: covered in 0.85 to 0.95 of 400 datasets."""
     rng = np.random.default_rng(5)
-    covered = 0
-    for _ in range(400):
+    covered, trials = 0, datasets(400)
+    for _ in range(trials):
         preds = tc.Predictions.from_probs(np.full(200, 0.9), (rng.random(200) < 0.95).astype(int))
         metric = parse_metric("error")
         (found,) = scored(preds, [metric], level=0.9)
         covered += found.low <= 0.05 <= found.high
-    assert 0.85 <= covered / 400 <= 0.95
+    assert within(covered, trials, 0.85, 0.95)
 
 
 def test_a_label_of_probability_zero_has_infinite_loss_and_no_interval():

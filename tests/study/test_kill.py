@@ -39,6 +39,18 @@ def whole(study):
     return tc.study.Study.read(study).run(study.with_name("whole"), workers=1)
 
 
+def test_a_killed_run_is_resumed(study, whole):
+    store = study.with_name("once")
+    process = start(study, store, 1)
+    _wait_for_a_part(process, store)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    found = tc.study.Study.read(study).run(store, workers=1)
+    assert found.frame().equals(whole.frame())
+    assert found.diagrams().equals(whole.diagrams())
+
+
+@pytest.mark.full
 def test_killed_at_random_moments_and_resumed(study, whole):
     """Twenty kills, two of them of a run with two processes; jobs only ever get more, and in the end all is there once."""
     rng = random.Random(4)
@@ -88,6 +100,7 @@ def _wait_for_a_part(process, store):
         time.sleep(0.005)
 
 
+@pytest.mark.full
 def test_workers_end_with_a_killed_parent(study):
     store = study.with_name("orphans")
     process = start(study, store, 2)
@@ -102,6 +115,7 @@ def test_workers_end_with_a_killed_parent(study):
     assert not [child for child in children if _alive(child)]
 
 
+@pytest.mark.full
 def test_runs_share_a_store_and_one_is_killed(study, whole):
     """Three runs at once, two of them with two workers; one is killed, one joins late."""
     store = study.with_name("shared")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from tests.tools.test_house import ROOT
+from tests.tools.test_layers import ROOT
 
 FOLDER = ROOT / "docs" / "methods"
 _spec = importlib.util.spec_from_file_location("derivation", FOLDER / "rank_series.py")

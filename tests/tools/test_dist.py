@@ -4,7 +4,7 @@ import re
 import tomllib
 from email.parser import Parser
 
-from tests.tools.test_house import ROOT
+from tests.tools.test_layers import ROOT
 from tools import dist
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.tools.test_house import ROOT, real_folders
+from tests.tools.test_layers import ROOT, real_folders
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))

@@ -4,7 +4,7 @@ import tomllib
 
 from packaging.requirements import Requirement
 
-from tests.tools.test_house import ROOT
+from tests.tools.test_layers import ROOT
 from tools.lock import normal
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

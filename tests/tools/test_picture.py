@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
-from tests.tools.test_house import ROOT, real_folders, tree_of
+from tests.tools.test_layers import ROOT, real_folders, tree_of
 from tools import picture
 from tools.tree import Tree
 

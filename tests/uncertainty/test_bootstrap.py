@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 
 import truecal as tc
 from tests.datasets import named
+from tests.simulations import datasets
 from tests.uncertainty.worlds import clustered
 from truecal.errors import InputError
 from truecal.estimate.resampling.bootstrap import CELLS, acceleration
@@ -230,9 +231,10 @@ def test_default_bootstrap_intervals_cover(estimator, exponent):
 
     world = World(Uniform(), Power(exponent))
     truth = world.true_error(estimator.power_norm)
-    c, y = world.draw(500, 300, rng=11)
+    trials = datasets(300)
+    c, y = world.draw(500, trials, rng=11)
     held = 0
-    for i in range(300):
+    for i in range(trials):
         interval = bootstrap(estimator, tc.Profile.from_arrays(c[i], y[i]), resamples=200, level=0.9, rng=i).interval()
         held += interval.low - 1e-9 <= truth <= interval.high
-    assert binomtest(held, 300, 0.86, alternative="less").pvalue > 0.01, held / 300
+    assert binomtest(held, trials, 0.86, alternative="less").pvalue > 0.01, held / trials

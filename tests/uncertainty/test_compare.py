@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 import truecal as tc
+from tests.simulations import datasets
 from truecal.errors import InputError
 from truecal.uncertainty.compare import compare, compare_many, holm
 
@@ -59,8 +60,8 @@ def test_paired_differences_cover_and_equal_models_are_rarely_told_apart():
         return float(np.sqrt(np.mean((grid - shown) ** 2)))
 
     true = error(grid ** (1 / 1.8)) - error(grid ** (1 / 1.2))
-    held = rejected = 0
-    for i in range(120):
+    held, rejected, trials = 0, 0, datasets(120)
+    for i in range(trials):
         t = rng.random(500)
         y = (rng.random(500) < t).astype(int)
         found = compare(y, t ** (1 / 1.8), t ** (1 / 1.2), resamples=120, level=0.9, rng=i)
@@ -69,8 +70,8 @@ def test_paired_differences_cover_and_equal_models_are_rarely_told_apart():
         wave = 0.1 * np.sin(2 * np.pi * t)
         same = compare(y, np.clip(t + wave, 0, 1), np.clip(t - wave, 0, 1), resamples=120, rng=i)
         rejected += same.p_value <= 0.1
-    assert binomtest(held, 120, 0.86, alternative="less").pvalue > 0.01, held / 120
-    assert binomtest(rejected, 120, 0.14, alternative="greater").pvalue > 0.01, rejected / 120
+    assert binomtest(held, trials, 0.86, alternative="less").pvalue > 0.01, held / trials
+    assert binomtest(rejected, trials, 0.14, alternative="greater").pvalue > 0.01, rejected / trials
 
 
 def test_many_models_are_compared_in_pairs_or_with_a_reference():

@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 
 import truecal as tc
 from tests.datasets import named
+from tests.simulations import datasets
 from tests.uncertainty.worlds import CALIBRATED, GROUPS
 from truecal.errors import InputError
 from truecal.lab import Power, Uniform, World
@@ -30,7 +31,7 @@ def held(interval, truth):
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_default_interval_keeps_its_level(group, n, m):
     """90 %, m datasets in each of ten worlds: mean coverage between 0.86 and 0.97, none below 0.80 (binomial tests, 0.1 %)."""
-    hits = {}
+    hits, m = {}, datasets(m)
     for name, world in GROUPS[group].items():
         c, y = world.draw(n, m, rng=21)
         interval = tc.RankSeries(level=0.9)(tc.Profile.from_arrays(c, y)).interval
@@ -138,10 +139,10 @@ def test_the_debiased_pivot_is_its_formula(data):
 @pytest.mark.parametrize("exponent", [1.0, 1.05, 1.5])
 def test_the_debiased_interval_covers_near_zero_and_away_from_it(exponent):
     """1000 datasets of 1000 rows at 90 %: compatible with at least 0.87."""
-    world = World(Uniform(), Power(exponent))
-    found = debiased_interval(tc.Profile.from_arrays(*world.draw(1000, 1000, rng=5)), level=0.9)
+    world, trials = World(Uniform(), Power(exponent)), datasets(1000)
+    found = debiased_interval(tc.Profile.from_arrays(*world.draw(1000, trials, rng=5)), level=0.9)
     hits = int(held(found, world.true_error()).sum())
-    assert binomtest(hits, 1000, 0.87, alternative="less").pvalue > 0.01, hits / 1000
+    assert binomtest(hits, trials, 0.87, alternative="less").pvalue > 0.01, hits / trials
 
 
 def test_debiased_intervals_nest_and_refuse_what_they_cannot_judge():
@@ -159,12 +160,13 @@ def test_debiased_intervals_nest_and_refuse_what_they_cannot_judge():
 @pytest.mark.parametrize("world", [World(Uniform(), Power(1.5)), CALIBRATED["five tied scores"], CALIBRATED["skewed"]])
 def test_the_band_holds_the_whole_curve(world):
     """300 datasets of 500 rows at 90 %: the band is conservative, so at least 90 % must hold everywhere."""
-    c, y = world.draw(500, 300, rng=8)
+    trials = datasets(300)
+    c, y = world.draw(500, trials, rng=8)
     hits = 0
-    for i in range(300):
+    for i in range(trials):
         rates = world.curve(c[i]) if world.true_error() > 0 else c[i]  # a calibrated world shows its own curve
         hits += band(tc.Profile.from_arrays(c[i], y[i]), level=0.9).contains(c[i], rates)
-    assert binomtest(hits, 300, 0.9, alternative="less").pvalue > 0.01, hits / 300
+    assert binomtest(hits, trials, 0.9, alternative="less").pvalue > 0.01, hits / trials
 
 
 def test_the_band_is_the_best_of_all_runs():
@@ -199,10 +201,10 @@ def test_the_band_is_the_best_of_all_runs():
 @pytest.mark.slow
 def test_below_is_wrong_at_most_as_often_as_stated():
     """At the boundary (true error 0.05 = threshold) 500 datasets of 1000 rows: rejections compatible with at most 7 %."""
-    world = World(Uniform(), Power(2)).with_error(0.05)
-    verdict = below(tc.Profile.from_arrays(*world.draw(1000, 500, rng=4)), 0.05)
+    world, trials = World(Uniform(), Power(2)).with_error(0.05), datasets(500)
+    verdict = below(tc.Profile.from_arrays(*world.draw(1000, trials, rng=4)), 0.05)
     wrong = int((verdict.p_value <= 0.05).sum())
-    assert binomtest(wrong, 500, 0.07, alternative="greater").pvalue > 0.01, wrong / 500
+    assert binomtest(wrong, trials, 0.07, alternative="greater").pvalue > 0.01, wrong / trials
     assert (
         below(tc.Profile.from_arrays(*CALIBRATED["uniform"].draw(5000, 50, rng=4)), 0.05).p_value <= 0.05
     ).mean() > 0.9

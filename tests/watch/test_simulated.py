@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 
 import truecal as tc
+from tests.simulations import at_most, datasets
 from tests.watch.simulate import CHANGES, SCORES, Table, _drawn, simulate, support
 from truecal.watch.cells import Batch
 from truecal.watch.evidence import Evidence, starting_weight, unspent_weight
 from truecal.watch.experts import Experts
 
 pytestmark = pytest.mark.slow
-
-
-def most(level: float, trials: int) -> float:
-    """A rate that exceeds `level` by chance in one of about 700 simulations."""
-    return level + 3 * np.sqrt(level * (1 - level) / trials)
+MANY, FEW = datasets(60), datasets(40)
 
 
 @pytest.mark.parametrize("scores", SCORES)
@@ -39,20 +36,20 @@ def test_simulated_streams_have_the_evidence_of_watched_ones(scores, tolerance):
 @pytest.mark.parametrize("scores", SCORES)
 @pytest.mark.parametrize("rows", [50, 5000])
 def test_calibrated_models_are_left_alone(scores, rows):
-    run = simulate(scores, rows, 0.0, lambda c, _: c, streams=60, looks=120, seed=1)
-    assert (run.ever <= 120).mean() <= most(0.05, 60)
-    assert (run.changed <= 120).mean() <= most(0.12, 60)  # 120 batches of a run length of 1000
+    run = simulate(scores, rows, 0.0, lambda c, _: c, streams=MANY, looks=120, seed=1)
+    assert at_most((run.ever <= 120).sum(), MANY, 0.05)
+    assert at_most((run.changed <= 120).sum(), MANY, 0.12)  # 120 batches of a run length of 1000
 
 
 @pytest.mark.parametrize("side", [-1, 1])
 def test_models_at_the_edge_of_the_tolerance_are_left_alone(side):
-    run = simulate("skewed", 300, 0.02, lambda c, _: np.clip(c + side * 0.02, 0, 1), streams=60, looks=120, seed=2)
-    assert (run.ever <= 120).mean() <= most(0.05, 60)
+    run = simulate("skewed", 300, 0.02, lambda c, _: np.clip(c + side * 0.02, 0, 1), streams=MANY, looks=120, seed=2)
+    assert at_most((run.ever <= 120).sum(), MANY, 0.05)
 
 
 def test_fifty_groups_are_left_alone():
     run = simulate("uniform", 50, 0.0, lambda c, _: c, streams=20, looks=40, groups=50, seed=3)
-    assert (run.ever <= 40).mean() <= most(0.05, 20)
+    assert at_most((run.ever <= 40).sum(), 20, 0.05)
 
 
 @pytest.mark.parametrize(("scores", "tolerance"), [("skewed", 0.02), ("uniform", 0.01)])
@@ -63,7 +60,7 @@ def test_a_shift_of_five_points_is_found_within_five_days(scores, tolerance):
         300,
         tolerance,
         lambda c, t: c if t <= 10 else curve(c, t),
-        streams=60,
+        streams=MANY,
         looks=50,
         seed=4,
         run_length=1000,
@@ -75,7 +72,7 @@ def test_a_shift_of_five_points_is_found_within_five_days(scores, tolerance):
 
 def test_a_local_shift_is_found_where_a_daily_test_is_blind():
     curve = CHANGES["above 0.9 down by 5 points"]
-    run = simulate("uniform", 300, 0.0, lambda c, t: c if t <= 10 else curve(c, t), streams=40, looks=70, seed=5)
+    run = simulate("uniform", 300, 0.0, lambda c, t: c if t <= 10 else curve(c, t), streams=FEW, looks=70, seed=5)
     assert np.median(run.changed[run.changed > 10] - 10) <= 18
     assert np.median(run.daily) > 70  # never
 
@@ -87,7 +84,7 @@ def test_a_local_shift_is_found_where_a_daily_test_is_blind():
 def test_what_lies_beyond_a_tolerance_in_some_places_only_is_found(scores, change, days):
     """Before experts kept to where they expect more than the tolerance it took 113 and 39 days."""
     truth = lambda c, t: c if t <= 10 else CHANGES[change](c, t)  # noqa: E731
-    run = simulate(scores, 300, 0.02, truth, streams=40, looks=100, seed=5)
+    run = simulate(scores, 300, 0.02, truth, streams=FEW, looks=100, seed=5)
     assert np.median(run.changed[run.changed > 10] - 10) <= days
 
 

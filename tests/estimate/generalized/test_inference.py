@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from tests.breakdown.data import drawn, simulated
+from tests.simulations import datasets
 from truecal.estimate.generalized.bins import EqualMass, VectorBins
 from truecal.estimate.generalized.chance import Chance, _labels
 from truecal.estimate.generalized.directed import Directed
@@ -62,15 +63,15 @@ def bin_error(preds, rates, binning=None):
 )
 def test_the_interval_holds_the_error_of_its_bins_and_is_not_too_long(classes, exponent, n):
     """60 datasets at 90 %: misses compatible with 5 to 12 %, debiased values within 0.03 of the truth on average."""
-    misses, off = 0, []
-    for seed in range(60):
+    misses, off, trials = 0, [], datasets(60)
+    for seed in range(trials):
         preds, rates = world(classes, exponent, n, np.random.default_rng([seed, 31]))
         truth = bin_error(preds, rates)
         interval = GeneralizedECE(level=0.9, rng=seed)(preds).interval
         misses += not interval.low <= truth + 1e-12 <= interval.high + 1e-12
         off.append(GeneralizedECE(level=None, debiased=True)(preds).value - truth)
-    assert binomtest(misses, 60, 0.12, alternative="greater").pvalue > 0.005, misses
-    assert binomtest(misses, 60, 0.05, alternative="less").pvalue > 0.005, misses
+    assert binomtest(misses, trials, 0.12, alternative="greater").pvalue > 0.005, misses
+    assert binomtest(misses, trials, 0.05, alternative="less").pvalue > 0.005, misses
     assert abs(np.mean(off)) < 0.03
 
 
@@ -89,19 +90,19 @@ def test_over_and_underconfidence_are_found_among_many_events(exponent):
 @pytest.mark.slow
 def test_the_test_keeps_its_level():
     """400 calibrated datasets of 12 classes: rejections at 5 % between 3 and 7 %, within chance."""
-    rejected = 0
-    for seed in range(400):
+    rejected, trials = 0, datasets(400)
+    for seed in range(trials):
         preds, _ = world(12, 1.0, 150, np.random.default_rng([seed, 5]))
         rejected += GeneralizedECE(rng=seed)(preds).p_value <= 0.05
-    assert binomtest(rejected, 400, 0.07, alternative="greater").pvalue > 0.01, rejected
-    assert binomtest(rejected, 400, 0.03, alternative="less").pvalue > 0.01, rejected
+    assert binomtest(rejected, trials, 0.07, alternative="greater").pvalue > 0.01, rejected
+    assert binomtest(rejected, trials, 0.03, alternative="less").pvalue > 0.01, rejected
 
 
 @pytest.mark.slow
 def test_clusters_keep_level_and_coverage():
     """120 datasets of 100 clusters of 6 alike rows, four classes: calibrated ones are rejected in 3 to 8 %, within chance."""
-    rejected, blind = 0, 0
-    for seed in range(120):
+    rejected, blind, trials = 0, 0, datasets(120)
+    for seed in range(trials):
         rng = np.random.default_rng([seed, 8])
         logits = np.repeat(1.5 * rng.standard_normal((100, 4)), 6, axis=0) + 0.2 * rng.standard_normal((600, 4))
         rates = softmax(logits)
@@ -111,8 +112,8 @@ def test_clusters_keep_level_and_coverage():
         rejected += GeneralizedECE(rng=seed)(preds).p_value <= 0.05
         if seed < 20:
             blind += GeneralizedECE(rng=seed)(replace(preds, clusters=None)).p_value <= 0.05
-    assert binomtest(rejected, 120, 0.08, alternative="greater").pvalue > 0.01, rejected
-    assert binomtest(rejected, 120, 0.03, alternative="less").pvalue > 0.01, rejected
+    assert binomtest(rejected, trials, 0.08, alternative="greater").pvalue > 0.01, rejected
+    assert binomtest(rejected, trials, 0.03, alternative="less").pvalue > 0.01, rejected
     assert blind > 10
 
 

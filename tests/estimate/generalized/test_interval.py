@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from tests.breakdown.data import drawn, simulated
+from tests.simulations import datasets
 from truecal.estimate.generalized.bins import EqualMass, EqualWidth, VectorBins
 from truecal.estimate.generalized.distances import ClassWeighted, InterInterval, Lp, TotalVariation
 from truecal.estimate.generalized.estimator import GeneralizedECE
@@ -151,7 +152,7 @@ def truth_of(vector, partition, outcome_probs, distance=None):
 )
 def test_the_interval_holds_the_true_error_of_its_bins_as_often_as_it_says(strength, lens, binning):
     """60 datasets of 1000 rows; the number of misses must not contradict the level of 90 %."""
-    missed, trials, n = 0, 60, 1000
+    missed, trials, n = 0, datasets(60), 1000
     for seed in range(trials):
         rng = np.random.default_rng([seed, 7])
         probs = rng.dirichlet(np.full(4, 0.5), n)
@@ -174,7 +175,7 @@ def test_the_interval_holds_the_true_error_of_its_bins_as_often_as_it_says(stren
 @pytest.mark.slow
 def test_bins_of_a_dozen_rows_do_not_make_a_calibrated_model_look_bad():
     """100 calibrated datasets of 300 rows in some 40 bins; 0 must be in the 90 % interval as often as it says."""
-    missed, trials = 0, 100
+    missed, trials = 0, datasets(100)
     for seed in range(trials):
         held = simulated(300, 4, seed=seed, calibrated=True)
         estimate = GeneralizedECE(binning=KDTree(0.06), level=0.9, replicates=100, rng=seed)(held)

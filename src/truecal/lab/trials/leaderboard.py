@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from truecal import options
 from truecal.errors import InputError, extra
 from truecal.frame import Frame
 from truecal.lab.trials.batches import Cell, answers_of
