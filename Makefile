@@ -14,7 +14,7 @@ ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 # One more than there are cores: browsers, kills and clusters wait more than they compute.
 WORKERS := $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 # What every change of the core can break, without simulations: see CONTRIBUTING.md for the measured time.
-QUICK := tests/predictions tests/profile tests/lens tests/estimate tests/recalibrate tests/selective tests/tools tests/conformance \
+QUICK := tests/predictions tests/profile tests/lenses tests/estimators tests/recalibration tests/selective tests/tools tests/conformance \
 	tests/cli/test_measure.py tests/test_public.py tests/test_select.py tests/test_scores.py
 .PHONY: help demo papers test test-all quick check picture coverage bench docs dist data lock clean hostile mutants sbom test-lowest
 

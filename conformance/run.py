@@ -36,15 +36,15 @@ def estimator(definition: dict[str, Any]) -> Any:
     chosen = {k: np.inf if v == "inf" else v for k, v in definition.items() if k != "name"}
     if definition["name"] == "generalized":
         tree = chosen["binning"] == "tree"
-        binning = tc.KDTree(chosen["fraction"]) if tree else tc.EqualWidth(chosen["bins"])
-        return tc.GeneralizedECE(binning=binning, distance=tc.TotalVariation(), norm=chosen["norm"])
+        binning = tc.estimators.KDTree(chosen["fraction"]) if tree else tc.estimators.EqualWidth(chosen["bins"])
+        return tc.GeneralizedECE(binning=binning, distance=tc.estimators.TotalVariation(), norm=chosen["norm"])
     classes: dict[str, Callable[..., Any]] = {
         "binned": tc.BinnedECE,
-        "label-binned": tc.LabelBinnedECE,
+        "label-binned": tc.estimators.LabelBinnedECE,
         "debiased": tc.DebiasedECE,
         "sweep": tc.SweepECE,
         "nearest": tc.NearestECE,
-        "isotonic": tc.IsotonicError,
+        "isotonic": tc.estimators.IsotonicError,
         "smooth": tc.SmoothECE,
     }
     return classes[definition["name"]](**chosen)
@@ -69,9 +69,9 @@ def lens(named: dict[str, Any] | None) -> Any:
 def answer(case: Case, data: dict[str, Any]) -> float:
     """truecal's value for a case."""
     if case["definition"]["name"] == "temperature":
-        return float(tc.TemperatureScaling().fit(np.array(data["logits"]), data["labels"]).temperature_)
+        return float(tc.recalibration.TemperatureScaling().fit(np.array(data["logits"]), data["labels"]).temperature_)
     if "lens" not in case:
-        profile = tc.Profile.from_arrays(
+        profile = tc.profile.Profile.from_arrays(
             np.array(data["scores"], data["precision"]), data["outcomes"], data.get("weights")
         )
         return float(estimator(case["definition"])(profile).value)

@@ -15,8 +15,8 @@ def on_files(files: Any, config: Any) -> Any:
     """Put the page among the files of the site."""
     from mkdocs.structure.files import File
 
-    from truecal.report.page import render_study
-    from truecal.report.study.record import StudyContent
+    from truecal.pages.page import render_study
+    from truecal.pages.study_record import StudyContent
 
     html = render_study(StudyContent.of_record(json.loads(NUMBERS.read_text(encoding="utf-8"))))
     files.append(File.generated(config, "example-study-page.html", content=html))
@@ -25,7 +25,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def keep(store: str) -> None:
     """Write the numbers that the page of a store shows."""
-    from truecal.report.study.content import gather_study
+    from truecal.pages.study import gather_study
     from truecal.study import Store
     from truecal.writing import write_whole
 

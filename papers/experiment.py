@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import truecal as tc
 from papers.drawing import Figure
-from truecal.estimate import Estimator
+from truecal.estimators import Estimator
 
 Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating[Any]]
@@ -68,12 +68,12 @@ def read_network(path: str | PathLike[str]) -> Network:
     """From an .npz file of logits (or probs) and labels, or of test_logits, test_labels, val_logits and val_labels."""
     file = Path(path)
     if not file.is_file():
-        raise tc.FileError(f"no file {path}; --data takes NAME=FILE")
+        raise tc.errors.FileError(f"no file {path}; --data takes NAME=FILE")
     with np.load(file, allow_pickle=False) as stored:
         arrays = dict(stored)
     splits = {split: _outputs(arrays, prefixes) for split, prefixes in _PREFIXES.items()}
     if splits["test"] is None:
-        raise tc.FileError(
+        raise tc.errors.FileError(
             f"{path} holds {', '.join(arrays)}; it needs logits (or probs) and labels, or test_logits and test_labels"
         )
     return Network(splits["test"], splits["validation"])

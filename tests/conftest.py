@@ -16,7 +16,7 @@ settings.load_profile("truecal")
 
 # Tests that wait for a minute, for other processes mostly: begun last, they would keep one worker busy when all others are done.
 _FIRST = (
-    "tests/scan/test_spark.py",
+    "tests/engines/test_spark.py",
     "tests/papers/test_papers.py::test_the_committed_page_is_what_the_command_writes",
     "tests/study/test_kill.py",
     "tests/watch/test_watch.py::test_the_state_of_ten_classes_is_bounded",

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.lens import Lens
-from truecal.uncertainty import (
+from truecal.inference import (
     consistency_test,
     debiased_interval,
     hosmer_lemeshow,
@@ -20,6 +19,7 @@ from truecal.uncertainty import (
     rank_series_test,
     spiegelhalter,
 )
+from truecal.lenses import Lens
 
 N, K = 240, 4
 
@@ -118,11 +118,13 @@ DOORS: dict[str, Door] = {
     "measure": lambda preds, lens: tc.measure(preds, lens=lens),
     "measure, binned": lambda preds, lens: tc.measure(preds, lens=lens, estimator=tc.BinnedECE(bins=5)),
     "measure, generalized": lambda preds, lens: tc.measure(
-        preds, lens=lens, estimator=tc.GeneralizedECE(binning=tc.KDTree(0.2), replicates=40)
+        preds, lens=lens, estimator=tc.GeneralizedECE(binning=tc.estimators.KDTree(0.2), replicates=40)
     ),
-    "bootstrap": lambda preds, lens: tc.bootstrap(tc.BinnedECE(bins=5), preds, lens=lens, resamples=60).interval(),
-    "below": lambda preds, lens: tc.below(preds, 0.3, lens=lens),
-    "band": lambda preds, lens: (lambda b: (b.low, b.high))(tc.band(lens(preds))),
+    "bootstrap": lambda preds, lens: tc.inference.bootstrap(
+        tc.BinnedECE(bins=5), preds, lens=lens, resamples=60
+    ).interval(),
+    "below": lambda preds, lens: tc.inference.below(preds, 0.3, lens=lens),
+    "band": lambda preds, lens: (lambda b: (b.low, b.high))(tc.inference.band(lens(preds))),
     "verify": lambda preds, lens: (lambda v: (v.low, v.high))(tc.verify(preds, 0.3, lens=lens)),
     "compare": compared,
     "subgroups": grouped,
@@ -146,19 +148,19 @@ NOT_DOORS = {
     "sample_size": "plans, judges nothing",
     "sample_size_by_simulation": "plans, judges nothing",
     "like": "names an estimator and a lens",
-    "scorer": "measure for models of scikit-learn: see tests/uncertainty/test_scorer.py",
+    "scorer": "measure for models of scikit-learn: see tests/inference/test_scorer.py",
     "report_watch": "draws what a watch says",
     "calibration_error": "measure on arrays",
     "compare_many": "compare of more than two",
     "evaluate": "recalibrators, judged by measure",
     "choose_bins": "a choice of bins for a recalibrator",
-    "scan": "rows that stay where they are: see tests/scan",
-    "report": "draws what measure says: see tests/report",
+    "scan": "rows that stay where they are: see tests/engines",
+    "report": "draws what measure says: see tests/pages",
     "report_comparison": "draws what compare says",
     "report_study": "draws what a study says",
     "read": "reads Predictions",
-    "likert": "its own lens: see tests/breakdown",
-    "beyond_top": "its own lenses: see tests/breakdown",
+    "likert": "its own lens: see tests/groups",
+    "beyond_top": "its own lenses: see tests/groups",
     "sweep_granularity": "GeneralizedECE over many binnings",
     "by_column": "a selection",
     "by_label": "a selection",
@@ -169,7 +171,7 @@ NOT_DOORS = {
 def test_no_door_and_no_lens_is_missing_from_the_table():
     functions = {name for name in tc.__all__ if inspect.isfunction(getattr(tc, name))}
     assert functions - {name.partition(",")[0] for name in DOORS} - set(NOT_DOORS) == set()
-    kinds = [kind for kind in vars(import_module("truecal.lens")).values() if inspect.isclass(kind)]
+    kinds = [kind for kind in vars(import_module("truecal.lenses")).values() if inspect.isclass(kind)]
     lenses = [kind for kind in kinds if issubclass(kind, Lens) and not inspect.isabstract(kind)]
     assert {kind.__name__ for kind in lenses} <= {name.partition(".")[0] for name in LENSES}
 

@@ -39,9 +39,9 @@ def test_clusters_reach_profiles_tests_bands_and_bins():
     rows = tc.Predictions.from_probs(p, y)
     patients = tc.Predictions.from_probs(p, y, clusters=np.arange(2000) // 20)
     naive, honest = tc.OneClass()(rows), tc.OneClass()(patients)
-    assert float(tc.uncertainty.rank_series_test(naive).p_value) < 0.01
-    assert float(tc.uncertainty.rank_series_test(honest).p_value) > 0.05
-    width = [np.mean(b.high - b.low) for b in (tc.band(naive), tc.band(honest))]
+    assert float(tc.inference.rank_series_test(naive).p_value) < 0.01
+    assert float(tc.inference.rank_series_test(honest).p_value) > 0.05
+    width = [np.mean(b.high - b.low) for b in (tc.inference.band(naive), tc.inference.band(honest))]
     assert width[1] > 1.5 * width[0]
     bins = [tc.BinnedECE(bins=5)(profile).bins.frame() for profile in (naive, honest)]
     assert np.mean(bins[1]["high"] - bins[1]["low"]) > 2 * np.mean(bins[0]["high"] - bins[0]["low"])
@@ -87,9 +87,9 @@ def test_clinical_numbers_in_the_shell_and_on_the_page(run):
         assert f'"{name}"' in numbers
     assert '"patients": 400' in out
     preds = tc.read("cohort.csv", label="died", score="risk")
-    assert len(tc.net_benefit(preds).frame())
-    assert len(tc.calibration_belt(preds).frame())
-    assert callable(tc.sample_size)
+    assert len(tc.clinical.net_benefit(preds).frame())
+    assert len(tc.clinical.calibration_belt(preds).frame())
+    assert callable(tc.clinical.sample_size)
     tc.report(preds, "page.html", fast=True, scale={"low risk": (0, 0.1), "high risk": (0.1, 1)})
     assert "high risk" in Path("page.html").read_text()
 

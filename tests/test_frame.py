@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.frame import Frame
+from truecal.table import Frame
 
 FRAME = Frame({"name": ["a|b", "x & <y>\nz"], "error": [0.125, np.nan], "n": np.array([3, 4]), "kept": [True, None]})
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from truecal.errors import InputError
-from truecal.logistic import fit_logistic
+from truecal.special import fit_logistic
 
 RNG = np.random.default_rng(7)
 Z = RNG.normal(size=(500, 2)) * [1.0, 300.0] + [0.0, 1000.0]  # columns of very different sizes

@@ -15,7 +15,7 @@ import pytest
 SLICE = """
 import numpy as np
 import truecal as tc
-from truecal.lab.worlds.fit_world import fit_world
+from truecal.lab.fit import fit_world
 
 rng = np.random.default_rng(0)
 logits = 2 * rng.normal(size=(1200, 4))
@@ -23,7 +23,8 @@ calm = np.exp(0.6 * logits)
 labels = ((calm / calm.sum(axis=1, keepdims=True)).cumsum(axis=1) < rng.random((1200, 1))).sum(axis=1).clip(0, 3)
 preds = tc.Predictions.from_logits(logits, labels)
 
-for estimator in (tc.RankSeries(), tc.BinnedECE(), tc.SweepECE(), tc.DebiasedECE(), tc.NearestECE(), tc.KernelDensityECE()):
+density = tc.estimators.KernelDensityECE()
+for estimator in (tc.RankSeries(), tc.BinnedECE(), tc.SweepECE(), tc.DebiasedECE(), tc.NearestECE(), density):
     print(type(estimator).__name__, f"{float(tc.measure(preds, estimator=estimator)):.8f}")
 whole = tc.measure(preds)
 print("interval", f"{whole.interval.low:.8f} {whole.interval.high:.8f} {whole.p_value:.6f}")
@@ -36,7 +37,7 @@ for scores in ("empirical", "beta"):
 world = tc.lab.PAPER_WORLDS["resnet110_c10"]
 print("world", f"{tc.lab.bias(tc.RankSeries(), world, n=500, m=50).bias:.8f}")
 print("power", tc.lab.power(tc.RankSeries(), tc.lab.World(tc.lab.Uniform(), tc.lab.Power(1.2)), n=300, m=50).hits)
-repaired = tc.TemperatureScaling(input="logits").fit(logits, labels).predict_proba(logits)
+repaired = tc.recalibration.TemperatureScaling(input="logits").fit(logits, labels).predict_proba(logits)
 print("temperature", f"{float(tc.calibration_error(labels, repaired)):.8f}")
 """
 

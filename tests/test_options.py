@@ -11,7 +11,7 @@ from truecal import options
 
 Y, P = np.arange(200) % 2, np.linspace(0.1, 0.9, 200)
 PREDS = tc.Predictions.from_probs(P, Y, columns={"site": np.array(["a", "b"])[Y]})
-PROFILE = tc.Profile.from_arrays(P, Y)
+PROFILE = tc.profile.Profile.from_arrays(P, Y)
 
 TAKES_PREDICTIONS = {
     "measure": tc.measure,
@@ -19,20 +19,20 @@ TAKES_PREDICTIONS = {
     "subgroups": lambda preds: tc.subgroups(preds, "site"),
     "audit": tc.audit,
     "report": lambda preds: tc.report(preds, "page.html", fast=True),
-    "evaluate": lambda preds: tc.evaluate([tc.PlattScaling()], preds),
+    "evaluate": lambda preds: tc.evaluate([tc.recalibration.PlattScaling()], preds),
     "clinical": tc.clinical,
-    "net_benefit": tc.net_benefit,
-    "flexible_curve": tc.flexible_curve,
-    "calibration_belt": tc.calibration_belt,
+    "net_benefit": tc.clinical.net_benefit,
+    "flexible_curve": tc.clinical.flexible_curve,
+    "calibration_belt": tc.clinical.calibration_belt,
     "likert": tc.likert,
-    "below": lambda preds: tc.below(preds, 0.1),
-    "bootstrap": lambda preds: tc.bootstrap(tc.BinnedECE(), preds),
-    "choose_bins": lambda preds: tc.choose_bins(preds, 0.1),
-    "sweep_granularity": tc.sweep_granularity,
+    "below": lambda preds: tc.inference.below(preds, 0.1),
+    "bootstrap": lambda preds: tc.inference.bootstrap(tc.BinnedECE(), preds),
+    "choose_bins": lambda preds: tc.recalibration.choose_bins(preds, 0.1),
+    "sweep_granularity": tc.estimators.sweep_granularity,
     "risk_coverage": tc.selective.risk_coverage,
     "how_biased": tc.lab.how_biased,
-    "recalibrate": lambda preds: tc.PlattScaling().fit(P, Y).recalibrate(preds),
-    "fit_rows": lambda preds: tc.PlattScaling().fit_rows(preds, P),
+    "recalibrate": lambda preds: tc.recalibration.PlattScaling().fit(P, Y).recalibrate(preds),
+    "fit_rows": lambda preds: tc.recalibration.PlattScaling().fit_rows(preds, P),
     "a selection": tc.by_label(0),
     "a lens": tc.TopLabel(),
 }
@@ -56,11 +56,11 @@ def test_arrays_and_files_are_not_predictions(function, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "test",
     [
-        tc.uncertainty.hosmer_lemeshow,
-        tc.uncertainty.spiegelhalter,
-        tc.uncertainty.kuiper,
-        tc.uncertainty.consistency_test,
-        tc.uncertainty.debiased_interval,
+        tc.inference.hosmer_lemeshow,
+        tc.inference.spiegelhalter,
+        tc.inference.kuiper,
+        tc.inference.consistency_test,
+        tc.inference.debiased_interval,
         tc.lab.fit_world,
         tc.plot.ReliabilityDisplay.from_profile,
     ],
@@ -78,8 +78,8 @@ TAKES_A_LENS = {
     "verify": lambda lens: tc.verify(PREDS, lens=lens),
     "subgroups": lambda lens: tc.subgroups(PREDS, "site", lens=lens),
     "audit": lambda lens: tc.audit(PREDS, lens=lens),
-    "evaluate": lambda lens: tc.evaluate([tc.PlattScaling()], PREDS, lens=lens),
-    "clinical": lambda lens: tc.clinical(PREDS, lens=lens),
+    "evaluate": lambda lens: tc.evaluate([tc.recalibration.PlattScaling()], PREDS, lens=lens),
+    "clinical": lambda lens: tc.clinical.summary(PREDS, lens=lens),
     "Watch": lambda lens: tc.Watch(lens=lens),
     "Accumulator": lambda lens: tc.Accumulator(lens=lens),
     "scorer": lambda lens: tc.scorer(lens=lens),
@@ -104,8 +104,8 @@ TAKES_AN_ESTIMATOR = {
     "measure, several": lambda estimator: tc.measure(PREDS, estimator=[tc.BinnedECE(), estimator]),
     "compare": lambda estimator: tc.compare(Y, P, P**2, estimator=estimator),
     "subgroups": lambda estimator: tc.subgroups(PREDS, "site", estimator=estimator),
-    "bootstrap": lambda estimator: tc.bootstrap(estimator, PREDS),
-    "consistency_test": lambda estimator: tc.uncertainty.consistency_test(PROFILE, estimator),
+    "bootstrap": lambda estimator: tc.inference.bootstrap(estimator, PREDS),
+    "consistency_test": lambda estimator: tc.inference.consistency_test(PROFILE, estimator),
     "scorer": tc.scorer,
 }
 
@@ -121,21 +121,33 @@ def test_an_estimator_is_an_object_not_its_name_or_class(function):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tc.evaluate(tc.PlattScaling(), PREDS), r"a list, or a mapping by name.*write \[tc\.BetaCalibration"),
-        (lambda: tc.evaluate([tc.PlattScaling], PREDS), r"a recalibrator must be one of truecal's.*not the class"),
+        (
+            lambda: tc.evaluate(tc.recalibration.PlattScaling(), PREDS),
+            r"a list, or a mapping by name.*write \[tc\.BetaCalibration",
+        ),
+        (
+            lambda: tc.evaluate([tc.recalibration.PlattScaling], PREDS),
+            r"a recalibrator must be one of truecal's.*not the class",
+        ),
         (lambda: tc.evaluate({"platt": "platt"}, PREDS), "a recalibrator must be one of truecal's.*not 'platt'"),
         (lambda: tc.measure(PREDS, select="site"), r"select must be a selection, such as tc\.by_label\(0\)"),
-        (lambda: tc.clinical(PREDS, select=Y == 1), "select must be a selection.*not ndarray"),
+        (lambda: tc.clinical.summary(PREDS, select=Y == 1), "select must be a selection.*not ndarray"),
         (lambda: tc.report(PREDS, None), "path must be text or a Path, not None"),
         (lambda: tc.report(PREDS, "page.html", level=95), "level must lie strictly between 0 and 1, not 95"),
         (lambda: tc.read(P), "path must be text or a Path, not ndarray"),
-        (lambda: tc.report_comparison([PREDS, PREDS], "page.html"), "models must be a mapping of Predictions by name"),
-        (lambda: tc.report_watch("state.json", "page.html"), r"watch must be a Watch, such as tc\.Watch\.load"),
-        (lambda: tc.report_study(PREDS, "page.html"), "store must be a study's store or its folder"),
-        (lambda: tc.compare_many(Y, [P, P]), "probs must be a mapping of models by name, not .*; write"),
+        (
+            lambda: tc.pages.report_comparison([PREDS, PREDS], "page.html"),
+            "models must be a mapping of Predictions by name",
+        ),
+        (lambda: tc.pages.report_watch("state.json", "page.html"), r"watch must be a Watch, such as tc\.Watch\.load"),
+        (lambda: tc.pages.report_study(PREDS, "page.html"), "store must be a study's store or its folder"),
+        (lambda: tc.inference.compare_many(Y, [P, P]), "probs must be a mapping of models by name, not .*; write"),
         (lambda: tc.likert(PREDS, binning=5), "binning must be one of truecal's"),
         (lambda: tc.Accumulator(classes=3), "classes must be a list of class names, not 3"),
-        (lambda: tc.beyond_top({"a": PREDS}, ks=2), r"give a list with at least one k, such as ks=\[1, 5\], not 2"),
+        (
+            lambda: tc.groups.beyond_top({"a": PREDS}, ks=2),
+            r"give a list with at least one k, such as ks=\[1, 5\], not 2",
+        ),
     ],
 )
 def test_what_to_write_instead(call, words, tmp_path, monkeypatch):

@@ -42,7 +42,7 @@ def test_an_impossible_label_costs_infinity():
 
 
 def test_the_decomposition_adds_up():
-    profile = tc.Profile.from_arrays(P, Y)
+    profile = tc.profile.Profile.from_arrays(P, Y)
     d = tc.scores.decompose(profile)
     assert d.brier == pytest.approx(metrics.brier_score_loss(Y, P))
     assert d.miscalibration - d.discrimination + d.uncertainty == pytest.approx(d.brier)
@@ -51,6 +51,6 @@ def test_the_decomposition_adds_up():
 
 
 def test_batches_are_refused_by_one_dataset_summaries():
-    batch = tc.Profile.from_arrays([[0.1, 0.2], [0.3, 0.4]], [[0, 1], [1, 0]])
+    batch = tc.profile.Profile.from_arrays([[0.1, 0.2], [0.3, 0.4]], [[0, 1], [1, 0]])
     with pytest.raises(tc.InputError, match="one dataset"):
         tc.scores.decompose(batch)

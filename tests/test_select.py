@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.breakdown.data import simulated
+from tests.groups.data import simulated
 from truecal.errors import InputError
-from truecal.estimate.generalized.distances import TotalVariation
-from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.lens import TopK
-from truecal.predictions import Predictions
-from truecal.select import by_column, by_label, by_output
+from truecal.estimators import GeneralizedECE, TotalVariation
+from truecal.lenses import TopK
+from truecal.predictions import Predictions, by_column, by_label, by_output
 
 SITES = np.array(["north", "south", "east"])
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.frame import plain
-from truecal.report.records import EstimateRecord
+from truecal.pages.records import EstimateRecord
+from truecal.table import plain
 
 RNG = np.random.default_rng(0)
 P = RNG.random(3000)
@@ -25,7 +25,7 @@ RESULTS = {
     "Comparison": lambda: tc.compare(PREDS.labels, P, P**2, names=(HOSTILE, "b"), resamples=99),
     "Subgroups": lambda: tc.subgroups(PREDS, "site"),
     "Verification": lambda: tc.verify(PREDS, 0.2),
-    "Verdict": lambda: tc.below(PREDS, 0.2),
+    "Verdict": lambda: tc.inference.below(PREDS, 0.2),
     "Audit": lambda: tc.audit(PREDS, by=["site", "sex"], depth=1),
     "LikertReport": lambda: tc.likert(PREDS, {HOSTILE: (0, 0.5), "high": (0.5, 1)}, replicates=50),
 }

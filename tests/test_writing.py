@@ -58,7 +58,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     write_whole(sys.argv[1], "x" * 100_000)
-except tc.FileError as error:
+except tc.errors.FileError as error:
     print(error)
 """
     target = tmp_path / "out"

@@ -36,7 +36,7 @@ GROUPS = {
     "verify": (
         ("uncertainty/verify/verify.py", "uncertainty/verify/limit.py", "uncertainty/verify/cells.py",
          "uncertainty/verify/bounds.py", "uncertainty/verify/binned_error.py"),
-        ("tests/uncertainty/test_verify.py", "tests/uncertainty/test_verify_edges.py", "tests/uncertainty/test_verify_formulas.py"),
+        ("tests/inference/test_verify.py", "tests/inference/test_verify_edges.py", "tests/inference/test_verify_formulas.py"),
     ),
     "readers": (
         (*(f"predictions/readers/{name}.py" for name in _READERS), "profile/file.py"),

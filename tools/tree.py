@@ -33,7 +33,7 @@ class Module:
 
     @property
     def folder(self) -> str:
-        """The part of the package it belongs to: `estimate` for truecal.estimate.sweep, the empty string for the root."""
+        """The part of the package it belongs to: `estimate` for truecal.estimators.sweep, the empty string for the root."""
         return folder_of(self.name)
 
     @property

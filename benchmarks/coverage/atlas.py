@@ -12,7 +12,8 @@ import numpy as np
 
 import truecal as tc
 from benchmarks.coverage.doors import DOORS, Door, Kind
-from truecal.lab.trials.content import code_digest, name_words
+from truecal.lab import code_digest
+from truecal.lab.trials import name_words
 from truecal.parallel import Step
 from truecal.writing import write_whole
 

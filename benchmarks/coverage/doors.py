@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 import truecal as tc
 from benchmarks.coverage.worlds import Array, ClassWorld, FewOutputs, atlas_worlds, class_worlds, few_outputs
-from truecal.estimate import Estimator, Interval
+from truecal.estimators import Estimator, Interval
+from truecal.inference.exact_limit import promised
 from truecal.lab import Identity, World
-from truecal.lens import Lens
-from truecal.uncertainty.verify import promised
+from truecal.lenses import Lens
 
 Kind = Literal["interval", "test", "promise"]
 LEVEL = 0.9  # of every interval
@@ -135,10 +135,10 @@ def batch_sizes(n: int, m: int) -> list[int]:
     return [min(step, m - start) for start in range(0, m, step)]
 
 
-def draw_profiles(world: World, n: int, m: int, rng: np.random.Generator) -> Iterator[tc.Profile]:
+def draw_profiles(world: World, n: int, m: int, rng: np.random.Generator) -> Iterator[tc.profile.Profile]:
     """Draw m datasets in batches."""
     for size in batch_sizes(n, m):
-        yield tc.Profile.from_arrays(*world.draw(n, size, rng=rng))
+        yield tc.profile.Profile.from_arrays(*world.draw(n, size, rng=rng))
 
 
 def draw_dataset(world: World, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[np.int64]]:
@@ -174,15 +174,15 @@ def _debiased(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     intervals, truth = [], []
     for size in batch_sizes(n, m):
         scores, rates = world.draw_rates(n, size, rng=rng)
-        profile = tc.Profile.from_arrays(scores, rng.random(scores.shape) < rates)
-        intervals.append(tc.uncertainty.debiased_interval(profile, level=LEVEL))
+        profile = tc.profile.Profile.from_arrays(scores, rng.random(scores.shape) < rates)
+        intervals.append(tc.inference.debiased_interval(profile, level=LEVEL))
         truth.append(_error_of_rates(tc.BinnedECE(scheme="mass", norm=2), scores, rates))
     return Trials.of_intervals(intervals, np.concatenate(truth))
 
 
 def _resampled(estimator: Estimator, binned: bool, world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
     """The truth is the error of the population's bins where `binned`, else the true error."""
-    datasets = (tc.Profile.from_arrays(*(part[0] for part in world.draw(n, 1, rng=rng))) for _ in range(m))
+    datasets = (tc.profile.Profile.from_arrays(*(part[0] for part in world.draw(n, 1, rng=rng))) for _ in range(m))
     truth = _binned_error(estimator, world) if binned else world.true_error(estimator.power_norm)
     return Trials.of_intervals((estimator.interval(profile, level=LEVEL, rng=rng) for profile in datasets), truth)
 
@@ -197,7 +197,9 @@ def _error_of_rates(estimator: Estimator, scores: Array, rates: Array) -> Array:
     weights = np.concatenate([rates, 1 - rates], axis=1)
     weights[weights < ROUNDING] = 0.0  # a row of weight 0 counts as absent
     outcomes = np.broadcast_to(np.repeat([1.0, 0.0], scores.shape[1]), weights.shape)
-    return estimator.values(tc.Profile.from_arrays(np.concatenate([scores, scores], axis=1), outcomes, weights=weights))
+    return estimator.values(
+        tc.profile.Profile.from_arrays(np.concatenate([scores, scores], axis=1), outcomes, weights=weights)
+    )
 
 
 def _clustered(world: World, n: int, m: int, rng: np.random.Generator) -> Trials:
@@ -395,7 +397,7 @@ def _clustered_test(test: Callable[..., Any], world: World, n: int, m: int, rng:
     return Trials.of_tests(test(sample, resamples=REDRAWS, rng=rng).p_value for sample in samples)
 
 
-def _rank_series_test(profile: tc.Profile, *, resamples: int, rng: np.random.Generator) -> Any:
+def _rank_series_test(profile: tc.profile.Profile, *, resamples: int, rng: np.random.Generator) -> Any:
     return tc.RankSeries().test(profile, resamples=resamples, rng=rng)
 
 
@@ -427,7 +429,7 @@ def _below(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | N
     if truth < LEAST_ERROR:
         return None
     profiles = draw_profiles(world, n, m, rng)
-    return Trials.of_tests((tc.uncertainty.below(p, JUST_BELOW * truth).p_value for p in profiles), truth)
+    return Trials.of_tests((tc.inference.below(p, JUST_BELOW * truth).p_value for p in profiles), truth)
 
 
 def _verify(world: World, n: int, m: int, rng: np.random.Generator) -> Trials | None:
@@ -512,13 +514,13 @@ DOORS: tuple[Door, ...] = (
         for design, share in _DESIGNS.items()
     ),
     _false_alarms("test of the rank series", partial(_test, _rank_series_test), share=0.5, most_rows=20_000),
-    _false_alarms("Kuiper", partial(_test, tc.uncertainty.kuiper), share=0.1, most_rows=5000),
-    _false_alarms("Hosmer-Lemeshow", partial(_test, tc.uncertainty.hosmer_lemeshow), share=0.1, most_rows=5000),
-    _false_alarms("Spiegelhalter", partial(_test, tc.uncertainty.spiegelhalter), share=0.1, most_rows=5000),
+    _false_alarms("Kuiper", partial(_test, tc.inference.kuiper), share=0.1, most_rows=5000),
+    _false_alarms("Hosmer-Lemeshow", partial(_test, tc.inference.hosmer_lemeshow), share=0.1, most_rows=5000),
+    _false_alarms("Spiegelhalter", partial(_test, tc.inference.spiegelhalter), share=0.1, most_rows=5000),
     _false_alarms(
-        "test of the rank series, clusters", partial(_clustered_test, tc.uncertainty.rank_series_test), **_CLUSTERED
+        "test of the rank series, clusters", partial(_clustered_test, tc.inference.rank_series_test), **_CLUSTERED
     ),
-    _false_alarms("Hosmer-Lemeshow, clusters", partial(_clustered_test, tc.uncertainty.hosmer_lemeshow), **_CLUSTERED),
+    _false_alarms("Hosmer-Lemeshow, clusters", partial(_clustered_test, tc.inference.hosmer_lemeshow), **_CLUSTERED),
     _false_alarms("any of 12 subgroups", _flagged_subgroups, **_FAMILY),
     _false_alarms("any segment of an audit", _audited_segments, **_FAMILY),
     Door("below", "promise", ALPHA, _below, promised=0.07),

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import ndtr, softmax
 
 import truecal as tc
-from truecal import uncertainty as tcu
-from truecal.estimate import rank_series
+from truecal.estimators.rank_series.family import Family
+from truecal.inference import tests
 
 REDRAWS = 199
 SCORES = {  # of all rows, whatever their group
@@ -26,12 +26,12 @@ SCORES = {  # of all rows, whatever their group
     "rare": lambda n, rng: rng.beta(0.4, 12, n),
 }
 TESTS: dict[str, Callable[..., Any]] = {
-    "rank series": tcu.rank_series_test,
-    "Hosmer-Lemeshow": tcu.hosmer_lemeshow,
-    "Kuiper": tcu.kuiper,
-    "Kolmogorov-Smirnov": lambda profile, **options: tcu.kuiper(profile, statistic="ks", **options),
-    "Spiegelhalter": tcu.spiegelhalter,
-    "consistency, equal mass": lambda profile, **options: tcu.consistency_test(
+    "rank series": tests.rank_series_test,
+    "Hosmer-Lemeshow": tests.hosmer_lemeshow,
+    "Kuiper": tests.kuiper,
+    "Kolmogorov-Smirnov": lambda profile, **options: tests.kuiper(profile, statistic="ks", **options),
+    "Spiegelhalter": tests.spiegelhalter,
+    "consistency, equal mass": lambda profile, **options: tests.consistency_test(
         profile, tc.BinnedECE(scheme="mass"), **options
     ),
 }
@@ -56,7 +56,7 @@ def clusters(datasets: int, seed: int) -> None:
             for name, test in TESTS.items():
                 rejected[name] += bool(test(profile, resamples=REDRAWS, rng=i).p_value <= 0.05)
             rejected["measure"] += _rejects(tc.measure(preds, rng=i))
-            rejected["band misses"] += not tc.band(profile, level=0.9).contains(GRID, GRID)
+            rejected["band misses"] += not tc.inference.band(profile, level=0.9).contains(GRID, GRID)
             held.extend(_words(preds))
         shares = ", ".join(f"{name} {count / datasets:.3f}" for name, count in rejected.items())
         print(
@@ -90,7 +90,7 @@ def null(datasets: int, seed: int) -> None:
         rejected = 0
         for i in range(datasets):
             preds = calibrated_groups(kind, np.random.default_rng([seed, i]))
-            family = rank_series.Family(REDRAWS, i)
+            family = Family(REDRAWS, i)
             family.add(tc.OneClass().sample(preds), np.arange(6000) % 60)
             rejected += bool((family.adjusted() <= 0.05).any())
         print(f"tests of 60 calibrated groups of 100 rows, {kind}: any rejects in {rejected} of {datasets}", flush=True)
@@ -135,7 +135,7 @@ def alone(datasets: int, seed: int) -> None:
     for i in range(datasets):
         rng = np.random.default_rng([seed, i])
         score = rng.random((60, 150))
-        profile = tc.Profile.from_arrays(score, (rng.random((60, 150)) < score).astype(int))
+        profile = tc.profile.Profile.from_arrays(score, (rng.random((60, 150)) < score).astype(int))
         interval = tc.RankSeries()(profile).interval
         tables += interval is not None and bool((np.asarray(interval.low) > 0.05).any())
     print(f"60 calibrated groups of 150 rows: some interval above 0.05 in {tables} of {datasets} tables", flush=True)

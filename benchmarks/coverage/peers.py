@@ -56,7 +56,7 @@ class _UncertaintyCalibration:
         return float(low), float(high)
 
 
-def peer_limits(interval: Interval, profile: tc.Profile, level: float) -> tuple[Array, Array]:
+def peer_limits(interval: Interval, profile: tc.profile.Profile, level: float) -> tuple[Array, Array]:
     """Limits of a peer's intervals, one dataset of the batch after the other, each with its own seed."""
     limits = np.empty((2, profile.batch))
     for i in range(profile.batch):

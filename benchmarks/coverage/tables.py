@@ -12,7 +12,7 @@ from jinja2 import Environment
 
 import truecal as tc
 from benchmarks.coverage.atlas import AtlasCell
-from truecal.frame import Frame
+from truecal.table import Frame
 from truecal.writing import write_whole
 
 START, END = "<!-- atlas: written by python -m benchmarks.coverage -->", "<!-- end of atlas -->"
@@ -120,7 +120,9 @@ def write_into(path: str | PathLike[str], cells: Sequence[AtlasCell], command: s
     """Write the tables, and the command that made them, between the two marks of a document."""
     text = Path(path).read_text(encoding="utf-8")
     if START not in text or END not in text:
-        raise tc.FileError(f"{path} has no lines {START!r} and {END!r} between which the tables could go; add them")
+        raise tc.errors.FileError(
+            f"{path} has no lines {START!r} and {END!r} between which the tables could go; add them"
+        )
     tables = f"{START}\n\nMade by `{command}`.\n\n{markdown(cells)}\n{END}"
     return write_whole(path, re.sub(re.escape(START) + ".*" + re.escape(END), lambda _: tables, text, flags=re.S))
 

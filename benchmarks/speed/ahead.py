@@ -53,7 +53,7 @@ def _width(c: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], object]]:
         return [np.bincount(place, weights, 15) for weights in (None, c, y)]
 
     works: dict[str, Callable[[], object]] = {
-        "truecal": lambda: tc.BinnedECE()(tc.Profile.from_arrays(c, y)).value,
+        "truecal": lambda: tc.BinnedECE()(tc.profile.Profile.from_arrays(c, y)).value,
         "plain bincount": plain,
     }
     try:
@@ -87,7 +87,7 @@ def equal_mass(setting: str) -> list[Row]:
     slow = [peer for peer in peers_of_mass(c, y.astype(np.int64)) if peer[2] > 4]
 
     def ours() -> object:
-        return tc.BinnedECE(scheme="mass")(tc.Profile.from_arrays(c, y)).value
+        return tc.BinnedECE(scheme="mass")(tc.profile.Profile.from_arrays(c, y)).value
 
     read, mine, *others = seconds_together(lambda: c.max(), ours, *(work for _, work, _ in quick), repeat=2)
     others += seconds_together(*(work for _, work, _ in slow), repeat=1) if slow else []
@@ -179,7 +179,7 @@ def many_bins(setting: str) -> list[Row]:
 
     c, y = _data(N, np.float64)
     few, many = seconds_together(
-        *(lambda b=b: tc.BinnedECE(bins=b)(tc.Profile.from_arrays(c, y)).value for b in (10, 1000)), repeat=2
+        *(lambda b=b: tc.BinnedECE(bins=b)(tc.profile.Profile.from_arrays(c, y)).value for b in (10, 1000)), repeat=2
     )
     slope = float(np.log(many / few) / np.log(100))
     return [Row("growth exponent of bins of equal width, from 10 to 1000", many, slope, "bins ** exponent", 0.25)]
@@ -189,8 +189,8 @@ def memory(setting: str) -> list[Row]:
     found = []
     for what, n, work, bound in (
         ("default call", 10 * N, "tc.calibration_error(y, c)", 1.5),
-        ("equal width", N, "tc.BinnedECE()(tc.Profile.from_arrays(c, y))", 1.0),
-        ("equal mass", N, "tc.BinnedECE(scheme='mass')(tc.Profile.from_arrays(c, y))", 1.5),
+        ("equal width", N, "tc.BinnedECE()(tc.profile.Profile.from_arrays(c, y))", 1.0),
+        ("equal mass", N, "tc.BinnedECE(scheme='mass')(tc.profile.Profile.from_arrays(c, y))", 1.5),
     ):
         make = (
             "import numpy as np, truecal as tc; rng = np.random.default_rng(0); "

@@ -53,17 +53,17 @@ for n, repeat in ((1000, 20), (10_000, 10), (100_000, 5)):
     for name, power in (("calibrated", 1.0), ("not calibrated", 1.5)):
         found[f"default call, n = {n:.0e}, {name}"] = default(n, power, repeat)
 c, y = data(1_000_000)
-profile = tc.Profile.from_arrays(c, y)
+profile = tc.profile.Profile.from_arrays(c, y)
 profile.scores
 for name in ("SmoothECE", "NearestECE", "KernelDensityECE", "IsotonicError"):
     estimator = getattr(tc, name)()
     found[f"{name}, 1e6, given its profile"] = best(lambda: estimator.values(profile), 3)
-few = tc.Profile.from_arrays(*data(100_000))
-found["bootstrap of 1000, DebiasedECE, n = 1e5"] = best(lambda: tc.bootstrap(tc.DebiasedECE(), few, resamples=1000), 3)
+few = tc.profile.Profile.from_arrays(*data(100_000))
+found["bootstrap of 1000, DebiasedECE, n = 1e5"] = best(lambda: tc.inference.bootstrap(tc.DebiasedECE(), few, resamples=1000), 3)
 logits = rng.normal(size=(5000, 1000)).astype(np.float32)
 labels = rng.integers(0, 1000, 5000)
 logits[np.arange(5000), labels] += 5
-found["temperature, 5000 x 1000 float32"] = best(lambda: tc.TemperatureScaling(input="logits").fit(logits, labels), 6)
+found["temperature, 5000 x 1000 float32"] = best(lambda: tc.recalibration.TemperatureScaling(input="logits").fit(logits, labels), 6)
 import polars as pl
 frame = pl.LazyFrame({"p": c.astype(np.float32), "y": y})
 found["scan of 1e6 rows, polars"] = best(lambda: tc.scan(frame, label="y", score="p"), 3)

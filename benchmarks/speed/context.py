@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.speed.harness import Row, peak_extra_bytes, seconds_together
-from truecal.estimate.generalized.estimator import GeneralizedECE
-from truecal.estimate.generalized.kd_tree import KDTree
-from truecal.lens import Canonical, TopK
+from truecal.estimators import GeneralizedECE, KDTree
+from truecal.lenses import Canonical, TopK
 from truecal.predictions import Predictions
 
 

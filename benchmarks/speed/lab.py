@@ -15,9 +15,8 @@ from papers.peng import benchmark as peng
 from papers.peng.benchmark import peng_estimators
 from papers.roelofs.bias import RANK_SERIES, roelofs_estimators
 from truecal.lab import PAPER_WORLDS, Run, trials
-from truecal.lab.trials.batches import batch_sizes
-from truecal.lab.trials.trials import Estimators
-from truecal.lab.worlds.paper_worlds import PRINTED, PrintedWorld
+from truecal.lab.trials import Estimators, batch_sizes
+from truecal.lab.worlds import PRINTED, PrintedWorld
 from truecal.parallel import Pool, unheard
 
 WORKERS = max(1, os.cpu_count() or 1)

@@ -13,14 +13,14 @@ from benchmarks.speed.harness import Row, seconds
 GROUPS = 40
 
 
-def scanned(groups: int, rows: int) -> tc.Scan:
+def scanned(groups: int, rows: int) -> tc.engines.Scan:
     """What a scan of so many groups of so many rows leaves."""
     sketches = {}
     for group in range(groups):
         rng = np.random.default_rng(group)
         scores = rng.beta(0.6, 0.6 + group % 3, rows).astype(np.float32)
         sketches[(group,)] = (tc.Sketch.from_arrays(scores, rng.random(rows) < scores**1.1),)
-    return tc.Scan(sketches, ("group",), tc.OneClass(), "positive class", 2, None, 0, "polars")
+    return tc.engines.Scan(sketches, ("group",), tc.OneClass(), "positive class", 2, None, 0, "polars")
 
 
 def _page(data: object) -> float:

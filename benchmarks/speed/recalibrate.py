@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.speed.harness import Row, peak_extra_bytes, seconds_together
-from truecal.recalibrate import IsotonicCalibration, PlattScaling, StructuredMatrixScaling, TemperatureScaling
+from truecal.recalibration import IsotonicCalibration, PlattScaling, StructuredMatrixScaling, TemperatureScaling
 
 Array = NDArray[np.float64]
 

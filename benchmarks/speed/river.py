@@ -13,13 +13,13 @@ LARGE, MEDIUM = 10_000_000, 1_000_000
 ALL = (
     tc.BinnedECE(),
     tc.BinnedECE(scheme="mass"),
-    tc.LabelBinnedECE(),
+    tc.estimators.LabelBinnedECE(),
     tc.DebiasedECE(),
     tc.SweepECE(),
     tc.NearestECE(),
-    tc.KernelDensityECE(),
+    tc.estimators.KernelDensityECE(),
     tc.SmoothECE(),
-    tc.IsotonicError(),
+    tc.estimators.IsotonicError(),
     tc.RankSeries(),
 )
 
@@ -32,15 +32,15 @@ def data(n: int, dtype: type) -> tuple[np.ndarray, np.ndarray]:
 
 def profiles_and_estimators() -> list[Row]:
     for estimator in ALL:  # scipy parts load on first use
-        estimator(tc.Profile.from_arrays(*data(1000, np.float64)))
+        estimator(tc.profile.Profile.from_arrays(*data(1000, np.float64)))
     rows = []
     for dtype, bound in ((np.float64, 3.0), (np.float32, 3.5)):
         name = np.dtype(dtype).name
         c, y = data(LARGE, dtype)
-        sort, build = seconds_together(lambda c=c: np.sort(c), lambda c=c, y=y: tc.Profile.from_arrays(c, y))
+        sort, build = seconds_together(lambda c=c: np.sort(c), lambda c=c, y=y: tc.profile.Profile.from_arrays(c, y))
         rows.append(Row(f"np.sort of 1e7 {name}", sort, 1.0, "itself"))
         rows.append(Row(f"profile of 1e7 {name}", build, build / sort, f"np.sort of the {name}", bound))
-        extra = peak_extra_bytes(lambda c=c, y=y: tc.Profile.from_arrays(c, y))
+        extra = peak_extra_bytes(lambda c=c, y=y: tc.profile.Profile.from_arrays(c, y))
         rows.append(
             Row(
                 f"  its peak memory ({extra / 2**20:.0f} MiB)",
@@ -51,12 +51,12 @@ def profiles_and_estimators() -> list[Row]:
             )
         )
         if dtype is np.float64:
-            together = min(_all_once(tc.Profile.from_arrays(c, y)) for _ in range(3))
+            together = min(_all_once(tc.profile.Profile.from_arrays(c, y)) for _ in range(3))
             rows.append(
                 Row("all estimators, given that profile", together, together / sort, "np.sort of the float64", 2.0)
             )
     c, y = data(MEDIUM, np.float64)
-    profile = tc.Profile.from_arrays(c, y)
+    profile = tc.profile.Profile.from_arrays(c, y)
     for estimator, limit in ((tc.SweepECE(), 0.2), (tc.NearestECE(), 5.0)):
         sort, once = seconds_together(lambda: np.sort(c), lambda e=estimator: e(profile))
         rows.append(
@@ -65,7 +65,7 @@ def profiles_and_estimators() -> list[Row]:
     return rows
 
 
-def _all_once(profile: tc.Profile) -> float:
+def _all_once(profile: tc.profile.Profile) -> float:
     return seconds(lambda: [estimator(profile) for estimator in ALL], repeat=1)
 
 
@@ -75,7 +75,7 @@ def peers_equal_mass() -> list[Row]:
     y_int = y.astype(np.int64)
 
     def ours() -> object:
-        return tc.BinnedECE(bins=15, scheme="mass")(tc.Profile.from_arrays(c, y)).value
+        return tc.BinnedECE(bins=15, scheme="mass")(tc.profile.Profile.from_arrays(c, y)).value
 
     rows = []
     for name, work, bound in peers_of_mass(c, y_int):

@@ -38,7 +38,7 @@ def bare_duckdb():
         f"from '{pattern}' group by 1"
     ).fetchall()
 def scan(engine):
-    from truecal.scan import scan
+    from truecal.engines import scan
     return scan(pattern, label="y", score="p", engine=engine).sketch
 kind, engine = what.split()
 work = {"bare polars": bare_polars, "bare duckdb": bare_duckdb}.get(what, lambda: scan(engine))
@@ -122,7 +122,7 @@ def files() -> list[Row]:
 
 def streams() -> list[Row]:
     """1e7 rows in batches of 1024, and the state that is left."""
-    from truecal.scan.accumulate import Accumulator
+    from truecal.engines import Accumulator
 
     rng = np.random.default_rng(0)
     count, batch = 10_000_000, 1024

@@ -8,7 +8,7 @@ import numpy as np
 
 import truecal as tc
 from benchmarks.speed.harness import Row, peak_bytes, seconds_together
-from truecal.study.metrics.names import GRID, metrics_of
+from truecal.study.metrics import GRID, metrics_of
 
 MODELS, ROWS, CLASSES = 2, 50_000, 1000  # few, because the promise is per model: 200 take a hundred times as long
 LENSES = ("top-label", "all-label", "class-wise")

@@ -13,11 +13,8 @@ from torch.nn.functional import cross_entropy
 
 import truecal as tc
 from benchmarks.speed.harness import Row
-from truecal.study.interventions.config import DataPlan
-from truecal.study.interventions.data import load_data
-from truecal.train.fit import Descent, objective, repeatable
-from truecal.train.networks import network
-from truecal.train.recipe import Recipe
+from truecal.study.interventions.plan import DataPlan, Recipe, load_data
+from truecal.study.interventions.training import Descent, network, objective, repeatable
 
 ROUNDS = 400
 BOUND = 1.3

@@ -4,8 +4,7 @@ import numpy as np
 
 import truecal as tc
 from benchmarks.speed.harness import Row, peak_extra_bytes, seconds_together
-from truecal.uncertainty import bootstrap, compare
-from truecal.uncertainty.tests import rank_series as rank_series_test
+from truecal.inference import bootstrap, compare, tests
 
 _N = 100_000
 _FIXED = (tc.BinnedECE(), tc.BinnedECE(scheme="mass", norm=2), tc.DebiasedECE())
@@ -20,21 +19,21 @@ def rows() -> list[Row]:
     for estimators, bound, repeat in ((_FIXED, 5.0, 5), (_FREE, 60.0, 3)):
         for estimator in estimators:
             one, many = seconds_together(
-                lambda e=estimator: e.values(tc.Profile.from_arrays(c, y)),
-                lambda e=estimator: bootstrap(e, tc.Profile.from_arrays(c, y), resamples=1000),
+                lambda e=estimator: e.values(tc.profile.Profile.from_arrays(c, y)),
+                lambda e=estimator: bootstrap(e, tc.profile.Profile.from_arrays(c, y), resamples=1000),
                 repeat=repeat,
             )
             scheme = f", {estimator.scheme}" if isinstance(estimator, tc.BinnedECE) else ""
             what = f"bootstrap of 1000, {type(estimator).__name__}{scheme}, n = 1e5"
             found.append(Row(what, many, many / one, "one estimate incl. its sort", bound))
-    profile = tc.Profile.from_arrays(c, y)
+    profile = tc.profile.Profile.from_arrays(c, y)
     for resamples in (1000, 4000):
         extra = peak_extra_bytes(lambda m=resamples: bootstrap(tc.SweepECE(), profile, resamples=m))
         what = f"peak memory, bootstrap of {resamples}, SweepECE, n = 1e5 (MiB)"
         found.append(Row(what, 0.0, extra / 2**20, "MiB (chunks: not growing with resamples)", 128.0))
     one, test, pair = seconds_together(
-        lambda: tc.RankSeries().values(tc.Profile.from_arrays(c, y)),
-        lambda: rank_series_test(profile),
+        lambda: tc.RankSeries().values(tc.profile.Profile.from_arrays(c, y)),
+        lambda: tests(profile),
         lambda: compare(y.astype(int), c, c**1.1, resamples=200),
         repeat=2,
     )

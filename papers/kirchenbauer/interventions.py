@@ -20,7 +20,7 @@ from truecal.lab import Frame
 BASE = "none"
 _COLUMNS = ("intervention", "lens", "selection", "metric", "value", "if_calibrated", "n")
 _JUDGE = tc.GeneralizedECE(level=None)  # total variation in a k-d tree of 0.1, the paper's choice
-_USUAL = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.EqualWidth(15), level=None)
+_USUAL = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.estimators.EqualWidth(15), level=None)
 _HISTOGRAM_BINS = 15
 SCALES = {
     "likert": {"low": (0.0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1.0)},
@@ -34,10 +34,10 @@ def interventions(network: Network, experiment: str) -> dict[str, tc.Predictions
     held, test = network.held_out(experiment), network.test
     learn, apply = held.logits_or_logs(), test.logits_or_logs()
     made = {
-        "temperature": tc.TemperatureScaling(input="logits"),
-        "bias-corrected temperature": tc.BiasCorrectedTemperature(input="logits"),
-        "histogram, equal mass": tc.HistogramBinning(_HISTOGRAM_BINS, input="logits"),
-        "histogram, equal width": tc.HistogramBinning(_HISTOGRAM_BINS, scheme="width", input="logits"),
+        "temperature": tc.recalibration.TemperatureScaling(input="logits"),
+        "bias-corrected temperature": tc.recalibration.BiasCorrectedTemperature(input="logits"),
+        "histogram, equal mass": tc.recalibration.HistogramBinning(_HISTOGRAM_BINS, input="logits"),
+        "histogram, equal width": tc.recalibration.HistogramBinning(_HISTOGRAM_BINS, scheme="width", input="logits"),
     }
     outputs = {BASE: test.preds}
     for name, recalibrator in made.items():
@@ -163,7 +163,7 @@ def granularity(setting: Setting) -> Experiment:
             return preds.take(setting.stream(size, k).integers(0, len(preds), size))
 
         for gamma in GAMMAS:
-            judge = tc.GeneralizedECE(binning=tc.KDTree(gamma), level=None)
+            judge = tc.GeneralizedECE(binning=tc.estimators.KDTree(gamma), level=None)
             words = f"full error, gamma {gamma:g}, {size} rows"
             values = setting.repeated(words, lambda k, judge=judge, drawn=drawn: [float(judge(drawn(k)))])  # type: ignore[misc]
             counts = np.asarray(getattr(judge(drawn(0)).vector_bins, "count"))  # noqa: B009 (the protocol names only what pages need)

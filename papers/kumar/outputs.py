@@ -29,7 +29,7 @@ import truecal as tc
 from papers.drawing import Figure, Line, banded, lines, panels
 from papers.experiment import Array, Experiment, Field, Setting, the_network, tidy
 from truecal.lab import PAPER_WORLDS, Frame
-from truecal.recalibrate import Recalibrator
+from truecal.recalibration import Recalibrator
 
 Groups = npt.NDArray[np.intp]
 TAIL = 0.05  # of a 90 % interval
@@ -63,7 +63,9 @@ def shuffled_parts(n: int, shares: Sequence[float], rng: np.random.Generator) ->
 
 def platt(c: Array, y: Array, fit: Groups) -> Array:
     """All confidences after a sigmoid in their log odds, fitted on some rows."""
-    scaling = tc.BetaCalibration(parameters=2, input="probs", clip=1e-7).fit(c[fit], y[fit].astype(np.int64))
+    scaling = tc.recalibration.BetaCalibration(parameters=2, input="probs", clip=1e-7).fit(
+        c[fit], y[fit].astype(np.int64)
+    )
     return np.asarray(scaling.predict_proba(c)[:, 1], dtype=np.float64)
 
 
@@ -230,7 +232,9 @@ def _squared_marginals(setting: Setting, name: str, bins: Sequence[int]) -> dict
     fit, judge = preds.take(order[: _first(len(preds))]), preds.take(order[_first(len(preds)) :])
     estimates: dict[int, tuple[Estimates, int]] = {}
     for count in bins:
-        after = tc.ScalingBinning(bins=count, normalize=False).fit(fit.probs, fit.labels).recalibrate(judge)
+        after = (
+            tc.recalibration.ScalingBinning(bins=count, normalize=False).fit(fit.probs, fit.labels).recalibrate(judge)
+        )
         classes = marginals(after)
         estimates[count] = (lambda rows, classes=classes: marginal_squared(classes, rows), len(judge))  # type: ignore[misc]
     return estimates
@@ -349,12 +353,16 @@ _COMPARED_COLUMNS = (
 
 def _maker(method: str, bins: int, *, top: bool) -> Recalibrator:
     if top:
-        scaling = tc.BetaCalibration(parameters=2, input="probs", clip=1e-7)
-        histogram: Recalibrator = tc.HistogramBinning(bins=bins, input="probs")
-        return histogram if method == METHODS[0] else tc.ScalingBinning(bins=bins, input="probs", scaling=scaling)
+        scaling = tc.recalibration.BetaCalibration(parameters=2, input="probs", clip=1e-7)
+        histogram: Recalibrator = tc.recalibration.HistogramBinning(bins=bins, input="probs")
+        return (
+            histogram
+            if method == METHODS[0]
+            else tc.recalibration.ScalingBinning(bins=bins, input="probs", scaling=scaling)
+        )
     if method == METHODS[0]:
-        return tc.HistogramBinning(bins=bins, normalize=False)
-    return tc.ScalingBinning(bins=bins, normalize=False)
+        return tc.recalibration.HistogramBinning(bins=bins, normalize=False)
+    return tc.recalibration.ScalingBinning(bins=bins, normalize=False)
 
 
 def _compared(errors: dict[tuple[int, str], Array], repeats: int) -> Frame:
@@ -469,7 +477,7 @@ def figure_17(setting: Setting) -> Experiment:
     """
     preds = class_rows(setting, "kumar-fig17")
     seed = setting.rng if isinstance(setting.rng, int) else 0
-    choice = tc.choose_bins(
+    choice = tc.recalibration.choose_bins(
         preds, 0.015, bins=tuple(range(10, 101, 5)), fit_share=0.6, resamples=max(setting.m, 2), level=0.9, rng=seed
     )
     records = [

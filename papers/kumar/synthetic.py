@@ -14,9 +14,9 @@ import numpy as np
 import truecal as tc
 from papers.drawing import Figure, Line, lines, panels
 from papers.experiment import Array, Experiment, Field, Setting, tidy
-from truecal.estimate import Estimator
+from truecal.estimators import Estimator
 from truecal.lab import GLM, PAPER_WORLDS, Cell, Frame, Uniform, World
-from truecal.recalibrate import Recalibrator
+from truecal.recalibration import Recalibrator
 
 Kind = Literal["histogram binning", "scaling-binning", "scaling"]
 TRUTH = GLM("logit", "logit", 1.0, 2.0)
@@ -43,7 +43,7 @@ class SquaredError:
     def name(self) -> str:
         return f"the squared error of {self.kind} with {self.bins} bins"
 
-    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
         z = self.low + (np.arange(_POINTS) + 0.5) / _POINTS * (self.high - self.low)
         results = [
             self._error(z, scores.astype(np.float64), outcomes)
@@ -63,9 +63,13 @@ class SquaredError:
 
     def recalibrator(self) -> Recalibrator:
         if self.kind == "histogram binning":
-            return tc.HistogramBinning(bins=self.bins, input="probs")
-        scaling = tc.BetaCalibration(parameters=2, input="probs")
-        return scaling if self.kind == "scaling" else tc.ScalingBinning(bins=self.bins, input="probs", scaling=scaling)
+            return tc.recalibration.HistogramBinning(bins=self.bins, input="probs")
+        scaling = tc.recalibration.BetaCalibration(parameters=2, input="probs")
+        return (
+            scaling
+            if self.kind == "scaling"
+            else tc.recalibration.ScalingBinning(bins=self.bins, input="probs", scaling=scaling)
+        )
 
 
 def appendix_e_a(setting: Setting) -> Experiment:

@@ -15,7 +15,7 @@ import truecal as tc
 from papers.drawing import Figure, Line, lines, panels, shared_legend
 from papers.experiment import Array, Experiment, Field, Network, Setting, tidy
 from papers.roelofs.bias import DEBIASED, EM, EM_SWEEP, EW, RANK_SERIES
-from truecal.estimate import Estimator
+from truecal.estimators import Estimator
 from truecal.lab import KNN_REGIONS, PAPER_WORLDS, Trial, World, dataset_of, fit_world
 
 SIZES = (200, 400, 800, 1600, 3200, 6400, 12800)
@@ -69,7 +69,7 @@ def world_groups(setting: Setting) -> dict[str, dict[str, World]]:
 def temperature_scaled_world(network: Network) -> World:
     """The world fitted to the test outputs after the temperature that suits the validation outputs."""
     fit = network.held_out("the paper's recalibrated world")
-    scaling = tc.TemperatureScaling(input="logits").fit(fit.logits_or_logs(), fit.preds.labels)
+    scaling = tc.recalibration.TemperatureScaling(input="logits").fit(fit.logits_or_logs(), fit.preds.labels)
     after = tc.Predictions.from_probs(scaling.predict_proba(network.test.logits_or_logs()), network.test.preds.labels)
     return fit_world(tc.TopLabel()(after)).world
 

@@ -11,7 +11,7 @@ import numpy as np
 import truecal as tc
 from papers.drawing import Figure, bars, heat, lines, panels, shared_legend
 from papers.experiment import Array, Experiment, Field, Setting, tidy
-from truecal.estimate import Estimator
+from truecal.estimators import Estimator
 from truecal.lab import (
     PAPER_WORLDS,
     Beta,
@@ -34,7 +34,7 @@ EM = tc.BinnedECE(bins=15, scheme="mass", norm=2, ties="split")
 DEBIASED = tc.DebiasedECE(bins=15, norm=2, ties="split")
 EM_SWEEP = tc.SweepECE(scheme="mass", norm=2, ties="split")
 EW_SWEEP = tc.SweepECE(scheme="width", norm=2)
-KDE = tc.KernelDensityECE(norm=2)
+KDE = tc.estimators.KernelDensityECE(norm=2)
 RANK_SERIES = tc.RankSeries(norm=2)
 SIZES = (200, 400, 800, 1600, 3200, 6400)
 LONG_SIZES = (*SIZES, 12800)
@@ -72,7 +72,7 @@ def figure_1(setting: Setting) -> Experiment:
         ("ECE of samples", float(low), float(high), int(count), float(count / setting.m), None, None)
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
-    bins = EW(tc.Profile.from_arrays(*(part[0] for part in world.draw(200, 1, rng=setting.rng)))).bins
+    bins = EW(tc.profile.Profile.from_arrays(*(part[0] for part in world.draw(200, 1, rng=setting.rng)))).bins
     assert bins is not None
     for k, (weight, score, rate) in enumerate(
         zip(bins.weight[0], bins.score_sum[0] / bins.safe[0], bins.rate[0], strict=True)
@@ -124,7 +124,7 @@ def figure_4(setting: Setting) -> Experiment:
 
 def figure_6(setting: Setting) -> Experiment:
     """Bias by n of the six estimators, of KDE with the authors' bandwidth, and of RankSeries, in the ten worlds."""
-    theirs = tc.KernelDensityECE(norm=2, bandwidth="correct")
+    theirs = tc.estimators.KernelDensityECE(norm=2, bandwidth="correct")
     estimators = {**roelofs_estimators(), "KDE, authors' bandwidth": theirs, "RankSeries": RANK_SERIES}
     results = setting.trials(estimators, PAPER_WORLDS, n=LONG_SIZES)
 
@@ -213,7 +213,7 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
     for b in BINS:
         for scheme in ("width", "mass"):
             grid[f"BIN {scheme} {b}"] = tc.BinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
-            grid[f"LB {scheme} {b}"] = tc.LabelBinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
+            grid[f"LB {scheme} {b}"] = tc.estimators.LabelBinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
             grid[f"DEBIAS {scheme} {b}"] = tc.DebiasedECE(bins=b, scheme=scheme, norm=2, ties="split")
     grid |= {"SWEEP width -1": EW_SWEEP, "SWEEP mass -1": EM_SWEEP}
     results = setting.trials(grid, {world_name: PAPER_WORLDS[world_name]}, n=SIZES)
@@ -264,7 +264,7 @@ class SweepBins:
     def name(self) -> str:
         return f"the bins of {self.estimator!r}"
 
-    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
         return self.estimator.sweep(profile)[0].astype(np.float64)[None, :]
 
 

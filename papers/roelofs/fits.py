@@ -119,7 +119,7 @@ def _as_printed(outputs: Outputs) -> Reading:
     return Reading(AS_PRINTED, beta, tuple(curves), int(ones.sum()))
 
 
-def _as_it_should_be(profile: tc.Profile, name: str) -> Reading:
+def _as_it_should_be(profile: tc.profile.Profile, name: str) -> Reading:
     fit = fit_world(profile)
     return Reading(name, fit.beta, fit.curves, int(fit.beta.ones))
 
@@ -128,9 +128,9 @@ def readings(name: str, setting: Setting) -> list[Reading]:
     """Both readings of a given network, or the fit to data simulated from the printed world."""
     if name in setting.data:
         outputs = setting.data[name].test
-        return [_as_printed(outputs), _as_it_should_be(tc.Profile.from_arrays(*outputs.top()), AS_IT_SHOULD_BE)]
+        return [_as_printed(outputs), _as_it_should_be(tc.profile.Profile.from_arrays(*outputs.top()), AS_IT_SHOULD_BE)]
     scores, outcomes = PAPER_WORLDS[name].draw(evaluation_size(name), 1, rng=setting.rng)
-    return [_as_it_should_be(tc.Profile.from_arrays(scores[0], outcomes[0]), SIMULATED)]
+    return [_as_it_should_be(tc.profile.Profile.from_arrays(scores[0], outcomes[0]), SIMULATED)]
 
 
 def table_1(setting: Setting) -> Experiment:
@@ -240,7 +240,7 @@ def _checks(name: str, setting: Setting) -> list[_Check]:
             _Check(name, AS_PRINTED, on_validation, world, _PRINTED_ROWS, known.size, known),
             _Check(name, MORE_DATASETS, on_validation, world, _PRINTED_ROWS, _DATASETS),
         ]
-        on_test = 100 * float(EW.values(tc.Profile.from_arrays(*network.test.top()))[0])
+        on_test = 100 * float(EW.values(tc.profile.Profile.from_arrays(*network.test.top()))[0])
         world = World(proper.beta.scores, proper.curves[0].curve)
         checks.append(_Check(name, AS_IT_SHOULD_BE, on_test, world, len(network.test.preds), setting.m))
     world, n = PAPER_WORLDS[name], evaluation_size(name)
@@ -250,7 +250,7 @@ def _checks(name: str, setting: Setting) -> list[_Check]:
 def _on_validation(network: Network) -> tuple[float, GLM]:
     """ECE (percent) and curve of the validation split, which Table 3 takes beside the Beta of the test split."""
     fit = network.held_out("roelofs-tab3 as printed")
-    on_data = 100 * float(EW.values(tc.Profile.from_arrays(*fit.top()))[0])
+    on_data = 100 * float(EW.values(tc.profile.Profile.from_arrays(*fit.top()))[0])
     chosen = next(iter(RESNET110_C10))
     return on_data, next(c.curve for c in _as_printed(fit).curves if c.name == chosen)
 
@@ -266,7 +266,7 @@ def _published_stream(scores: Beta, curve: GLM) -> Array:
         seed = int(10_000_000 * stream.rand())
         drawn = [(stream.rand(), stream.beta(scores.alpha, scores.beta), stream.rand()) for _ in range(_PRINTED_ROWS)]
         _, c, u = np.array(drawn).T
-        values[place] = 100 * EW.values(tc.Profile.from_arrays(c, u < curve(c)))[0]
+        values[place] = 100 * EW.values(tc.profile.Profile.from_arrays(c, u < curve(c)))[0]
     return values
 
 

@@ -19,9 +19,9 @@ import numpy.typing as npt
 import truecal as tc
 from papers.drawing import Figure
 from papers.experiment import Array, Experiment, Field, Network, Outputs, Setting, tidy
-from truecal.estimate import Estimator
+from truecal.estimators import Estimator
 from truecal.lab import PAPER_WORLDS, Cell, World
-from truecal.recalibrate import Recalibrator
+from truecal.recalibration import Recalibrator
 
 Indices = npt.NDArray[np.intp]
 METHODS = ("histogram", "temperature", "isotonic")
@@ -90,12 +90,14 @@ def recalibrated(
     if method == "none":
         return tc.Predictions.from_probs(judge.preds.probs[apply], truth)
     if method == "temperature":
-        scaling = tc.TemperatureScaling(input="logits").fit(fit.logits_or_logs()[learn], labels)
+        scaling = tc.recalibration.TemperatureScaling(input="logits").fit(fit.logits_or_logs()[learn], labels)
         return tc.Predictions.from_probs(scaling.predict_proba(judge.logits_or_logs()[apply]), truth)
     if method == "isotonic":
-        fitted: tc.IsotonicCalibration | tc.HistogramBinning = tc.IsotonicCalibration()
+        fitted: tc.recalibration.IsotonicCalibration | tc.recalibration.HistogramBinning = (
+            tc.recalibration.IsotonicCalibration()
+        )
     else:
-        fitted = tc.HistogramBinning(bins=15, scheme="width", multiclass="top-label")
+        fitted = tc.recalibration.HistogramBinning(bins=15, scheme="width", multiclass="top-label")
     fitted.fit(fit.preds.probs[learn], labels)
     return tc.Predictions.from_probs(fitted.predict_proba(judge.preds.probs[apply]), truth)
 
@@ -198,11 +200,11 @@ def world_metrics() -> dict[str, Estimator]:
 
 def _recalibrator(method: str) -> Recalibrator:
     if method == "histogram":
-        return tc.HistogramBinning(bins=15, scheme="width", input="probs")
+        return tc.recalibration.HistogramBinning(bins=15, scheme="width", input="probs")
     return (
-        tc.BetaCalibration(parameters=2, input="probs", clip=1e-7)
+        tc.recalibration.BetaCalibration(parameters=2, input="probs", clip=1e-7)
         if method == "scaling"
-        else tc.IsotonicCalibration(input="probs")
+        else tc.recalibration.IsotonicCalibration(input="probs")
     )
 
 
@@ -216,7 +218,7 @@ class Choices:
     def name(self) -> str:
         return "the recalibration each metric prefers"
 
-    def __call__(self, profile: tc.Profile, seed: np.random.SeedSequence) -> Array:
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
         rng = np.random.default_rng(seed)
         columns = [self._one(c, y, rng) for c, y in zip(profile.scores, profile.outcomes, strict=True)]
         return np.stack(columns, axis=1)
@@ -232,7 +234,7 @@ class Choices:
             shown, group = np.unique(map_.predict_proba(raw)[:, 1], return_inverse=True)
             count = np.bincount(group)
             errors.append(float(np.sum(count * np.abs(shown - np.bincount(group, truth) / count))) / _GRID)
-            judged = tc.Profile.from_arrays(map_.predict_proba(c[judge])[:, 1], y[judge])
+            judged = tc.profile.Profile.from_arrays(map_.predict_proba(c[judge])[:, 1], y[judge])
             estimates.append([float(e.values(judged)[0]) for e in world_metrics().values()])
         return np.concatenate([errors, np.ravel(estimates, order="F")])
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import truecal as tc
-from truecal import estimate as estimators
 from truecal.errors import InputError
+from truecal.estimators import isotonic
 from truecal.types import Float64s
 
 _BLOCK = 1 << 16  # probabilities looked at together: what stays in cache
@@ -77,7 +77,7 @@ def mean_confidence(preds: tc.Predictions) -> float:
     return _rates(tc.TopLabel()(preds))[0]
 
 
-def _rates(profile: tc.Profile) -> tuple[float, float]:
+def _rates(profile: tc.profile.Profile) -> tuple[float, float]:
     whole = profile.whole()
     return tuple(float(profile.sums(name, whole)[0, 0] / profile.total[0]) for name in ("c", "y"))  # type: ignore[return-value]
 
@@ -92,14 +92,14 @@ class Decomposition:
     uncertainty: float
 
 
-def decompose(profile: tc.Profile) -> Decomposition:
+def decompose(profile: tc.profile.Profile) -> Decomposition:
     """CORP decomposition of the Brier score of one-dimensional scores (Dimitriadis, Gneiting and Jordan 2021).
 
     Miscalibration: what the isotonic recalibration of the scores would save. Discrimination: how much better the recalibrated
     scores are than a constant. Uncertainty: the score of that constant. Each is at least zero.
 
     >>> import truecal as tc
-    >>> d = decompose(tc.Profile.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]))
+    >>> d = decompose(tc.profile.Profile.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]))
     >>> round(d.brier, 3), round(d.miscalibration, 3), round(d.discrimination, 3), d.uncertainty
     (0.2, 0.075, 0.125, 0.25)
     """
@@ -108,7 +108,7 @@ def decompose(profile: tc.Profile) -> Decomposition:
     whole = profile.at_count(np.array([[profile.rows]]))
     total = float(profile.total[0])
     outcome, square, product = (float(profile.sums(name, whole)[0, 0]) / total for name in ("y", "cc", "cy"))
-    _, weight, ones = estimators.isotonic_blocks(profile)
+    _, weight, ones = isotonic.isotonic_blocks(profile)
     heavy = weight > 0
     fitted = float((ones[heavy] ** 2 / weight[heavy]).sum()) / total
     score = outcome - 2 * product + square

@@ -15,8 +15,9 @@ from benchmarks.coverage.doors import DOORS, Door, Trials
 from benchmarks.coverage.peers import Peer, peer_doors, peer_limits
 from benchmarks.coverage.tables import END, START, atlas_page, cell_table, lines, markdown, summary, write_into
 from benchmarks.coverage.worlds import ClassWorld, Decades, atlas_worlds, class_worlds
-from truecal import FileError, InputError, Profile
+from truecal.errors import FileError, InputError
 from truecal.lab import PAPER_WORLDS, Run, Uniform, World
+from truecal.profile import Profile
 
 MINE = {"calibrated": {"uniform": World(Uniform())}}
 FAST = DOORS[:2]

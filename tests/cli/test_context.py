@@ -47,26 +47,34 @@ CASES = {
     "groups": (["--lens", "grouping={folder}/groups.json"], {"lens": tc.Grouping(GROUPS)}),
     "costs": (
         ["--lens", "grouping={folder}/groups.json", "--distance", "matrix={folder}/costs.json"],
-        {"lens": tc.Grouping(GROUPS), "estimator": tc.GeneralizedECE(distance=tc.Mahalanobis([[2, 0], [0, 2]]))},
+        {
+            "lens": tc.Grouping(GROUPS),
+            "estimator": tc.GeneralizedECE(distance=tc.estimators.Mahalanobis([[2, 0], [0, 2]])),
+        },
     ),
     "distance and binning": (
         ["--lens", "top-2", "--distance", "lp=2", "--binning", "kd-tree=0.2", "--norm", "2"],
-        {"lens": tc.TopK(2), "estimator": tc.GeneralizedECE(distance=tc.Lp(2), binning=tc.KDTree(0.2), norm=2)},
+        {
+            "lens": tc.TopK(2),
+            "estimator": tc.GeneralizedECE(distance=tc.estimators.Lp(2), binning=tc.estimators.KDTree(0.2), norm=2),
+        },
     ),
     "weights": (
         ["--lens", "canonical", "--distance", "weights=1,1,2,4"],
-        {"lens": tc.Canonical(), "estimator": tc.GeneralizedECE(distance=tc.ClassWeighted([1, 1, 2, 4]))},
+        {"lens": tc.Canonical(), "estimator": tc.GeneralizedECE(distance=tc.estimators.ClassWeighted([1, 1, 2, 4]))},
     ),
     "bins of the top label": (
         ["--binning", "mass=5"],
-        {"lens": tc.TopLabel(), "estimator": tc.GeneralizedECE(binning=tc.EqualMass(5))},
+        {"lens": tc.TopLabel(), "estimator": tc.GeneralizedECE(binning=tc.estimators.EqualMass(5))},
     ),
     "an interval": (
         ["--select", "output=0.6:", "--distance", "interval=0.6:1", "--binning", "width=1"],
         {
             "lens": tc.TopLabel(),
             "select": tc.by_output(low=0.6),
-            "estimator": tc.GeneralizedECE(distance=tc.InterInterval(0.6, 1), binning=tc.EqualWidth(1)),
+            "estimator": tc.GeneralizedECE(
+                distance=tc.estimators.InterInterval(0.6, 1), binning=tc.estimators.EqualWidth(1)
+            ),
         },
     ),
     "labels": (

@@ -112,7 +112,7 @@ def test_an_answer_that_nobody_can_read(tmp_path, stdout):
 
 def test_many_columns_are_asked_together(monkeypatch):
     import truecal as tc
-    from truecal.predictions.readers import frames
+    from truecal.predictions import frames
 
     asked = []
     monkeypatch.setattr(frames, "_refuse_missing", lambda column, name: asked.append(name))

@@ -36,39 +36,39 @@ here = lambda name: folder + "/" + name
 
 CALLS = {
     "audit": lambda: tc.audit(preds, by=["site"], depth=1),
-    "band": lambda: tc.band(tc.OneClass()(preds)),
-    "below": lambda: tc.below(preds, 0.1),
-    "beyond_top": lambda: tc.beyond_top({"raw": many}, ks=[2]),
-    "bootstrap": lambda: tc.bootstrap(tc.BinnedECE(), preds, resamples=99),
+    "band": lambda: tc.inference.band(tc.OneClass()(preds)),
+    "below": lambda: tc.inference.below(preds, 0.1),
+    "beyond_top": lambda: tc.groups.beyond_top({"raw": many}, ks=[2]),
+    "bootstrap": lambda: tc.inference.bootstrap(tc.BinnedECE(), preds, resamples=99),
     "by_column": lambda: tc.measure(preds, select=tc.by_column("site", "a")),
     "by_label": lambda: tc.measure(preds, select=tc.by_label(1)),
     "by_output": lambda: tc.measure(preds, select=tc.by_output(1, 0.2, 0.9)),
-    "calibration_belt": lambda: tc.calibration_belt(preds),
+    "calibration_belt": lambda: tc.clinical.calibration_belt(preds),
     "calibration_error": lambda: tc.calibration_error(y, p),
-    "censoring_weights": lambda: tc.censoring_weights(rng.exponential(5, 300), y, 3.0),
-    "choose_bins": lambda: tc.choose_bins(preds),
-    "clinical": lambda: tc.clinical(preds),
+    "censoring_weights": lambda: tc.clinical.censoring_weights(rng.exponential(5, 300), y, 3.0),
+    "choose_bins": lambda: tc.recalibration.choose_bins(preds),
+    "clinical": lambda: tc.clinical.summary(preds),
     "compare": lambda: tc.compare(y, p, p**2, resamples=99),
-    "compare_many": lambda: tc.compare_many(y, {"a": p, "b": p**2}, resamples=99),
+    "compare_many": lambda: tc.inference.compare_many(y, {"a": p, "b": p**2}, resamples=99),
     "evaluate": lambda: tc.evaluate({"a": None}, preds),
-    "flexible_curve": lambda: tc.flexible_curve(preds),
+    "flexible_curve": lambda: tc.clinical.flexible_curve(preds),
     "like": lambda: tc.like("torchmetrics").measure(preds),
     "likert": lambda: tc.likert(preds, replicates=50),
     "measure": lambda: tc.measure(preds),
-    "missing_outcomes": lambda: tc.missing_outcomes,
-    "net_benefit": lambda: tc.net_benefit(preds),
+    "missing_outcomes": lambda: tc.clinical.missing_outcomes,
+    "net_benefit": lambda: tc.clinical.net_benefit(preds),
     "read": lambda: (tc.read(here("a.npz")), tc.read(here("a.csv"))),
     "report": lambda: tc.report(preds, here("r.html"), fast=True),
-    "report_comparison": lambda: tc.report_comparison({"a": preds, "b": preds}, here("c.html"), resamples=99),
-    "report_study": lambda: tc.report_study(here("store"), here("s.html")),
-    "report_watch": lambda: tc.report_watch(watch, here("w.html")),
-    "rows_needed": lambda: tc.rows_needed(0.02, bins=10),
-    "sample_size": lambda: tc.sample_size,
-    "sample_size_by_simulation": lambda: tc.sample_size_by_simulation,
+    "report_comparison": lambda: tc.pages.report_comparison({"a": preds, "b": preds}, here("c.html"), resamples=99),
+    "report_study": lambda: tc.pages.report_study(here("store"), here("s.html")),
+    "report_watch": lambda: tc.pages.report_watch(watch, here("w.html")),
+    "rows_needed": lambda: tc.inference.rows_needed(0.02, bins=10),
+    "sample_size": lambda: tc.clinical.sample_size,
+    "sample_size_by_simulation": lambda: tc.clinical.sample_size_by_simulation,
     "scan": lambda: tc.scan(here("a.csv"), label="y", score="p"),
     "scorer": lambda: tc.scorer(),
     "subgroups": lambda: tc.subgroups(preds, "site"),
-    "sweep_granularity": lambda: tc.sweep_granularity(many),
+    "sweep_granularity": lambda: tc.estimators.sweep_granularity(many),
     "verify": lambda: tc.verify(preds, 0.02),
 }
 functions = set()
@@ -76,7 +76,7 @@ refused = set()
 for name in tc.__all__:
     try:
         found = getattr(tc, name)
-    except tc.MissingExtraError as error:
+    except tc.errors.MissingExtraError as error:
         assert "pip install 'truecal[" in str(error), error
         refused.add(name)
         continue
@@ -84,7 +84,7 @@ for name in tc.__all__:
         for inside in getattr(found, "__all__", ()):
             try:
                 getattr(found, inside)
-            except tc.MissingExtraError:
+            except tc.errors.MissingExtraError:
                 refused.add(f"{name}.{inside}")
     elif inspect.isfunction(found):
         functions.add(name)
@@ -92,9 +92,9 @@ assert not functions - set(CALLS), functions - set(CALLS)
 for name, call in CALLS.items():
     try:
         call()
-    except tc.MissingExtraError:
+    except tc.errors.MissingExtraError:
         refused.add(name)
-    except tc.FileError as error:
+    except tc.errors.FileError as error:
         assert name == "report_study", error
 print(",".join(sorted(refused)))
 """

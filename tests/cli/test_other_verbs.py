@@ -20,7 +20,7 @@ def test_report(truecal, binary_csv, tmp_path):
     assert 'id="group-table"' in text
     content = json.loads(truecal("report", binary_csv, "--out", out, "--fast", "--json").out)
     assert content == {
-        "schema": "truecal.report-written",
+        "schema": "truecal.pages-written",
         "version": 1,
         "source": "binary.csv",
         "path": str(out),
@@ -83,18 +83,20 @@ def test_recalibrate_fit_and_apply(truecal, binary_csv, tmp_path):
     ran = truecal("recalibrate", "fit", binary_csv, "--method", "beta", "--out", model, "--json")
     content = json.loads(ran.out)
     assert ran.code == 0
-    assert (content["schema"], content["version"], content["method"]) == ("truecal.recalibrate-fit", 1, "beta")
+    assert (content["schema"], content["version"], content["method"]) == ("truecal.recalibration-fit", 1, "beta")
     assert [row["recalibrator"] for row in content["results"]] == ["uncalibrated", "beta"]
     applied = truecal("recalibrate", "apply", binary_csv, "--model", model, "--out", out, "--json")
     assert json.loads(applied.out) == {
-        "schema": "truecal.recalibrate-apply",
+        "schema": "truecal.recalibration-apply",
         "version": 1,
         "rows": 400,
         "path": str(out),
     }
     frame, after = binary_frame(), pl.read_parquet(out)
     expected = (
-        tc.BetaCalibration().fit(frame["p"].to_numpy(), frame["y"].to_numpy()).predict_proba(frame["p"].to_numpy())
+        tc.recalibration.BetaCalibration()
+        .fit(frame["p"].to_numpy(), frame["y"].to_numpy())
+        .predict_proba(frame["p"].to_numpy())
     )
     assert after["p"].to_numpy() == pytest.approx(expected[:, 1], abs=1e-12)
     assert after.columns == frame.columns

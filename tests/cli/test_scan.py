@@ -9,7 +9,7 @@ import pytest
 
 import truecal as tc
 from tests.cli.conftest import binary_frame, class_frame
-from tests.scan.engines import need
+from tests.engines.engines import need
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 WRITE = {"csv": "write_csv", "jsonl": "write_ndjson", "parquet": "write_parquet"}
@@ -177,7 +177,7 @@ def test_what_a_scan_cannot_do_is_refused(truecal, tmp_path, logs):
 
 
 def test_an_engine_that_is_not_installed_is_named_with_its_extra(truecal, logs, monkeypatch):
-    monkeypatch.setattr(import_module("truecal.scan.sources"), "installed", lambda package: package == "polars")
+    monkeypatch.setattr(import_module("truecal.engines.sources"), "installed", lambda package: package == "polars")
     ran = truecal("measure", logs, "--engine", "duckdb")
     assert ran.code == 2
     assert "pip install 'truecal[duckdb]'" in ran.err

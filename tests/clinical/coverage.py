@@ -11,9 +11,7 @@ from scipy.special import betaincinv
 
 import truecal as tc
 from tests.clinical.worlds import FLAT, KEPT, NAMES, WORLDS, World
-from truecal.clinical.cohort import Cohort
-from truecal.clinical.line import calibration_line
-from truecal.clinical.quantity import Quantity
+from truecal.clinical.cohort import Cohort, Quantity, calibration_line
 from truecal.clinical.summaries import brier_score, c_statistic, observed_expected, scaled_brier
 
 Shares = dict[str, float]
@@ -23,7 +21,7 @@ def numbers_coverage(world: World, cohorts: Iterable[tc.Predictions]) -> Shares:
     """Share of cohorts in which each interval of tc.clinical holds the true number; Emax is that over the scores of the cohort."""
     truth, found = world.numbers(), []
     for preds in cohorts:
-        numbers = tc.clinical(preds)
+        numbers = tc.clinical.summary(preds)
         truth["emax"] = float(np.abs(world.truth(preds.probs) - preds.probs).max())
         ends = {name: getattr(numbers, name) for name in NAMES}
         found.append({name: end.low - 1e-9 <= truth[name] <= end.high + 1e-9 for name, end in ends.items()})
@@ -37,13 +35,13 @@ def band_coverage(world: World, cohorts: Iterable[tc.Predictions], kind: str) ->
 
 def _holds(world: World, preds: tc.Predictions, kind: str) -> bool:
     if kind == "belt":
-        belt = tc.calibration_belt(preds, levels=(0.95,))
+        belt = tc.clinical.calibration_belt(preds, levels=(0.95,))
         score, low, high = belt.score, belt.low[0], belt.high[0]
     elif kind == "steps":
         score = np.linspace(*np.quantile(preds.probs, [0.01, 0.99]), 101)
-        low, high = tc.band(tc.OneClass(1)(preds)).at(score)
+        low, high = tc.inference.band(tc.OneClass(1)(preds)).at(score)
     else:
-        curve = tc.flexible_curve(preds, kind)
+        curve = tc.clinical.flexible_curve(preds, kind)
         score, low, high = curve.score, curve.lowest, curve.highest
     truth = world.truth(score)
     return bool(((low <= truth) & (truth <= high)).all())
@@ -62,7 +60,7 @@ def benefit_coverage(
         truth[t] = net, net - max(float(worth.mean()), 0.0), net - other
     for preds in cohorts:
         other_risks = tc.Predictions.from_probs(preds.probs**1.3, preds.labels, clusters=preds.clusters)
-        models = tc.net_benefit({"a": preds, "b": other_risks}, thresholds)
+        models = tc.clinical.net_benefit({"a": preds, "b": other_risks}, thresholds)
         curve, difference, held = models["a"], models.difference("a", "b"), {}
         for i, t in enumerate(thresholds):
             held[f"net benefit at {t:g}"] = truth[t][0] in curve.at(t)
@@ -106,7 +104,7 @@ def censoring_coverage(cohorts: Iterable[int], rows: int = 1000) -> Shares:
     found = []
     for r in cohorts:
         risk, time, event = censored_cohort(np.random.default_rng(r), rows)
-        known = tc.censoring_weights(time, event, 1.0)
+        known = tc.clinical.censoring_weights(time, event, 1.0)
         cohort = Cohort.of(known.predictions(risk))
         found.append({name: truth[name] in _one(cohort, name) for name in _QUICK} | {"censored": known.unknown / rows})
     return _shares(found)
@@ -146,7 +144,7 @@ TITLES = {
     "scaled_brier": "scaled Brier",
     "spline": "band of the spline, all scores at once",
     "loess": "band of loess",
-    "steps": "`tc.band`, for any rising curve",
+    "steps": "`tc.inference.band`, for any rising curve",
 }
 TABLES = {
     "numbers": numbers_coverage,

@@ -10,7 +10,7 @@ from tests.simulations import at_least, at_most, datasets
 
 def test_weights_by_hand():
     time, event = [1, 2, 2, 3, 4, 5], [1, 0, 1, 1, 0, 1]
-    known = tc.censoring_weights(time, event, 4.5)
+    known = tc.clinical.censoring_weights(time, event, 4.5)
     # censored at 2 (at risk without the event at 2: 4), at 4 (at risk: 2)
     assert known.weights == pytest.approx([1, 0, 1, 4 / 3, 0, 8 / 3])
     assert known.outcome.tolist() == [1, 0, 1, 1, 0, 0]
@@ -20,7 +20,7 @@ def test_weights_by_hand():
 
 def test_groups_have_their_own_censoring():
     time, event, site = np.array([1, 2, 3, 1, 2, 3.0]), np.array([0, 1, 0, 1, 1, 0]), np.array(list("aaabbb"))
-    known = tc.censoring_weights(time, event, 2.5, by=site)
+    known = tc.clinical.censoring_weights(time, event, 2.5, by=site)
     assert known.weights == pytest.approx([0, 1.5, 1.5, 1, 1, 1])
     kept = known.predictions([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], clusters=site, columns={"site": site})
     assert len(kept) == 5
@@ -44,10 +44,10 @@ def test_missing_outcomes_are_an_explicit_choice():
     y = (rng.random(4000) < p).astype(float)
     gone = rng.random(4000) < 0.6 * p  # high risks are lost more often
     labels = np.where(gone, np.nan, y)
-    dropped = tc.missing_outcomes(labels, "drop")
+    dropped = tc.clinical.missing_outcomes(labels, "drop")
     assert dropped.unknown == gone.sum()
     assert dropped.predictions(p).weights is None
-    weighted = tc.missing_outcomes(labels, "inverse-probability", covariates=p)
+    weighted = tc.clinical.missing_outcomes(labels, "inverse-probability", covariates=p)
     assert weighted.weights.sum() == pytest.approx(4000, rel=0.02)
     mean = np.average(y[~gone], weights=weighted.weights[~gone])
     assert abs(mean - 0.5) < abs(y[~gone].mean() - 0.5) / 3
@@ -58,13 +58,13 @@ def test_missing_outcomes_are_an_explicit_choice():
         ("inverse-probability", {"covariates": np.full(4000, np.nan)}, "finite"),
     ):
         with pytest.raises(tc.InputError, match=message):
-            tc.missing_outcomes(labels, how, **options)
+            tc.clinical.missing_outcomes(labels, how, **options)
     with pytest.raises(tc.InputError, match="row 1 is 2"):
-        tc.missing_outcomes([0, 2], "drop")
+        tc.clinical.missing_outcomes([0, 2], "drop")
     with pytest.raises(tc.InputError, match="every outcome is missing"):
-        tc.missing_outcomes([None, None], "drop")
+        tc.clinical.missing_outcomes([None, None], "drop")
     with pytest.raises(TypeError):
-        tc.missing_outcomes(labels)
+        tc.clinical.missing_outcomes(labels)
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_missing_outcomes_are_an_explicit_choice():
 )
 def test_bad_follow_up_is_refused_by_name(time, event, horizon, message):
     with pytest.raises(tc.InputError, match=message):
-        tc.censoring_weights(time, event, horizon)
+        tc.clinical.censoring_weights(time, event, horizon)

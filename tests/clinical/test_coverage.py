@@ -43,7 +43,7 @@ def test_distances_of_many_rows_are_held_from_both_sides():
     """At 20,000 rows the interval is a small part of the distance itself: truths are tried near the fit, not from 0 on."""
     world, truth, hits = WORLDS[1], WORLDS[1].numbers()["ici"], 0
     for r in range(20):
-        found = tc.clinical(world.preds(np.random.default_rng([r, 20_000]), 20_000)).ici
+        found = tc.clinical.summary(world.preds(np.random.default_rng([r, 20_000]), 20_000)).ici
         assert 0 < found.low < found.value < found.high < 1.5 * found.value
         hits += truth in found
     assert hits >= 16  # 0.95 less 3.1 standard errors; half of them with truths on a grid from 0
@@ -54,5 +54,5 @@ def test_rows_taken_for_patients_do_not_cover():
     world, truth, hits = WORLDS[1], WORLDS[1].numbers()["oe"], 0
     for r in range(30):
         p, y, _ = world.draw(np.random.default_rng(r), 800, 8)
-        hits += truth in tc.clinical(tc.Predictions.from_probs(p, y)).oe
+        hits += truth in tc.clinical.summary(tc.Predictions.from_probs(p, y)).oe
     assert hits / 30 < 0.8

@@ -8,9 +8,8 @@ from tests.clinical import naive
 from tests.clinical.worlds import WORLDS
 from tests.simulations import at_least, at_most, datasets
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.curve.distance import scatter
-from truecal.clinical.curve.loess import fit_loess, smooth
-from truecal.clinical.curve.spline import fit_spline
+from truecal.clinical.curves import fit_loess, fit_spline, smooth
+from truecal.clinical.distances import scatter
 
 RNG = np.random.default_rng(2)
 PREDS = WORLDS[1].preds(RNG, 300)
@@ -48,7 +47,7 @@ def test_the_spline_has_as_many_knots_as_events_pay_for():
 def test_few_scores_have_their_own_rates_and_a_binomial_band():
     p, y = np.repeat([0.2, 0.5, 0.9], 50), np.tile([0, 1], 75)
     y[100:] = 1
-    curve = tc.flexible_curve(tc.Predictions.from_probs(p, y))
+    curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, y))
     assert curve.score.tolist() == [0.2, 0.5, 0.9]
     assert curve.outcome.tolist() == [0.5, 0.5, 1.0]
     assert curve.high[2] == 1
@@ -61,9 +60,9 @@ def test_few_scores_have_their_own_rates_and_a_binomial_band():
 def test_bands_widen_with_clusters(kind):
     p, y, _ = WORLDS[1].draw(np.random.default_rng(0), 400)
     rows = np.repeat(np.arange(400), 4)
-    one = tc.flexible_curve(tc.Predictions.from_probs(p, y), kind)
-    counted = tc.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows], clusters=rows), kind, at=one.score)
-    naive_rows = tc.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows]), kind, at=one.score)
+    one = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, y), kind)
+    counted = tc.clinical.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows], clusters=rows), kind, at=one.score)
+    naive_rows = tc.clinical.flexible_curve(tc.Predictions.from_probs(p[rows], y[rows]), kind, at=one.score)
     width = [(c.highest - c.lowest).mean() for c in (one, counted, naive_rows)]
     assert width[1] == pytest.approx(width[0], rel=0.1)
     assert width[2] < 0.65 * width[0]
@@ -73,8 +72,8 @@ def test_bands_widen_with_clusters(kind):
 
 @pytest.mark.parametrize("kind", ["spline", "loess"])
 def test_a_band_at_one_score_is_that_of_the_whole_curve_there(kind):
-    whole = tc.flexible_curve(PREDS, kind)
-    one = tc.flexible_curve(PREDS, kind, at=whole.score[[90]])
+    whole = tc.clinical.flexible_curve(PREDS, kind)
+    one = tc.clinical.flexible_curve(PREDS, kind, at=whole.score[[90]])
     assert (one.outcome[0], one.low[0], one.high[0]) == pytest.approx(
         (whole.outcome[90], whole.low[90], whole.high[90])
     )
@@ -96,7 +95,7 @@ def test_the_band_of_loess_allows_for_what_smoothing_does_to_the_curve():
 def test_the_belt_finds_where_risks_are_off():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 3000)
-    belt = tc.calibration_belt(tc.Predictions.from_probs(p, rng.random(3000) < p**1.5))
+    belt = tc.clinical.calibration_belt(tc.Predictions.from_probs(p, rng.random(3000) < p**1.5))
     high, low = belt.deviations(0.95)
     assert belt.p_value < 0.001
     assert len(high) == 1
@@ -106,10 +105,10 @@ def test_the_belt_finds_where_risks_are_off():
     with pytest.raises(tc.InputError, match="among those of the belt"):
         belt.deviations(0.9)
     with pytest.raises(tc.InputError, match="kind"):
-        tc.flexible_curve(PREDS, "lowess")
+        tc.clinical.flexible_curve(PREDS, "lowess")
     for span in (0, -0.5, 1.5, np.nan):
         with pytest.raises(tc.InputError, match="span must be a share"):
-            tc.flexible_curve(PREDS, "loess", span=span)
+            tc.clinical.flexible_curve(PREDS, "loess", span=span)
 
 
 @pytest.mark.slow
@@ -118,7 +117,7 @@ def test_the_belt_rejects_a_calibrated_model_as_rarely_as_it_says(size):
     """100 calibrated cohorts: p-values below 0.05 and 0.5 as rarely and as often as in one of 1000 simulations (binomial tests)."""
     trials = datasets(100)
     cohorts = (WORLDS[0].preds(np.random.default_rng([r, size]), 800, size) for r in range(trials))
-    values = np.array([tc.calibration_belt(preds).p_value for preds in cohorts])
+    values = np.array([tc.clinical.calibration_belt(preds).p_value for preds in cohorts])
     assert at_most((values < 0.05).sum(), trials, 0.05)
     assert at_least((values < 0.5).sum(), trials, 0.5)
 
@@ -127,17 +126,17 @@ def test_a_belt_is_asked_for_where_log_odds_exist():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 400)
     preds = tc.Predictions.from_probs(p, rng.random(400) < p)
-    assert tc.calibration_belt(preds, at=[0.3, 0.2]).score.tolist() == [0.2, 0.3]
+    assert tc.clinical.calibration_belt(preds, at=[0.3, 0.2]).score.tolist() == [0.2, 0.3]
     for at in (np.array(3), [0.5, 1.0], [], ["a"]):
         with pytest.raises(tc.InputError, match="at must"):
-            tc.calibration_belt(preds, at=at)
+            tc.clinical.calibration_belt(preds, at=at)
 
 
 def test_scores_whose_outcomes_are_all_ones_have_a_band():
     """Their rate, a mean of weights, may round past 1."""
     risks, died = np.repeat([0.3, 0.9], [5, 6]), np.r_[0, 1, 0, 1, 0, np.ones(6, int)]
     weights = np.array([0.1, 0.7, 0.3, 0.9, 0.2, 0.1, 0.2, 0.3, 0.1, 0.7, 0.3])
-    curve = tc.flexible_curve(tc.Predictions.from_probs(risks, died, weights=weights))
+    curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(risks, died, weights=weights))
     assert all(np.isfinite(getattr(curve, name)).all() for name in ("outcome", "low", "high", "lowest", "highest"))
     assert curve.outcome.max() <= 1.0
 

@@ -16,7 +16,7 @@ AT = [0.05, 0.2, 0.5, 0.8]
 @pytest.mark.parametrize("p", [P, np.round(P, 1), np.where(P > 0.5, 1.0, P)], ids=["random", "tied", "saturated"])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_values_equal_naive_code(p, weights):
-    found = tc.net_benefit(tc.Predictions.from_probs(p, Y, weights=weights), AT)
+    found = tc.clinical.net_benefit(tc.Predictions.from_probs(p, Y, weights=weights), AT)
     w = np.ones(400) if weights is None else weights
     assert found.net_benefit == pytest.approx([naive.benefit(p, Y, w, t) for t in AT], abs=1e-10)
     assert found.treat_all == pytest.approx([naive.benefit(np.ones(400), Y, w, t) for t in AT], abs=1e-10)
@@ -27,16 +27,16 @@ def test_values_equal_naive_code(p, weights):
 
 def test_intervals_count_patients():
     rows = np.repeat(np.arange(400), 3)
-    one = tc.net_benefit(tc.Predictions.from_probs(P, Y), AT)
-    copied = tc.net_benefit(tc.Predictions.from_probs(P[rows], Y[rows], clusters=rows), AT)
+    one = tc.clinical.net_benefit(tc.Predictions.from_probs(P, Y), AT)
+    copied = tc.clinical.net_benefit(tc.Predictions.from_probs(P[rows], Y[rows], clusters=rows), AT)
     assert copied.low == pytest.approx(one.low)
     assert copied.high == pytest.approx(one.high)
-    clustered = tc.net_benefit(tc.Predictions.from_probs(P, Y, clusters=CLUSTERS), AT)
+    clustered = tc.clinical.net_benefit(tc.Predictions.from_probs(P, Y, clusters=CLUSTERS), AT)
     assert clustered.high[0] - clustered.low[0] > one.high[0] - one.low[0]
 
 
 def test_costs_and_avoided_treatments():
-    found = tc.net_benefit(tc.Predictions.from_probs(P, Y), [0.2])
+    found = tc.clinical.net_benefit(tc.Predictions.from_probs(P, Y), [0.2])
     missed, false = np.mean((P < 0.2) & (Y == 1)), np.mean((P >= 0.2) & (Y == 0))
     assert found.cost(1, 4, per=1000).value == pytest.approx(1000 * (4 * missed + false))
     assert found.avoided(100)[0] == pytest.approx(100 * (found.net_benefit[0] - found.treat_all[0]) * 4)
@@ -51,7 +51,7 @@ def test_miscalibration_costs_what_recalibration_would_give():
     rng = np.random.default_rng(0)
     p = rng.random(20_000)
     y = rng.random(20_000) < p**3
-    found = tc.net_benefit(tc.Predictions.from_probs(p, y), [0.3])
+    found = tc.clinical.net_benefit(tc.Predictions.from_probs(p, y), [0.3])
     q = rng.random(2_000_000)
     best = np.mean((q**3 >= 0.3) * (q**3 - (1 - q**3) * 0.3 / 0.7))
     now = np.mean((q >= 0.3) * (q**3 - (1 - q**3) * 0.3 / 0.7))
@@ -61,16 +61,16 @@ def test_miscalibration_costs_what_recalibration_would_give():
 
 def test_models_are_compared_row_by_row():
     a, b = tc.Predictions.from_probs(P, Y), tc.Predictions.from_probs(P**2, Y)
-    both = tc.net_benefit({"a": a, "b": b}, AT)
+    both = tc.clinical.net_benefit({"a": a, "b": b}, AT)
     difference = both.difference("a", "b")
     assert difference["difference"] == pytest.approx(both["a"].net_benefit - both["b"].net_benefit)
     assert (difference["high"] - difference["low"] < both["a"].high - both["a"].low).all()
     assert set(both.frame()["model"]) == {"a", "b"}
     assert "a is better than b" in str(both)
     with pytest.raises(tc.InputError, match="row 0 has outcome"):
-        tc.net_benefit({"a": a, "c": tc.Predictions.from_probs(P, 1 - Y)}, AT)
+        tc.clinical.net_benefit({"a": a, "c": tc.Predictions.from_probs(P, 1 - Y)}, AT)
     with pytest.raises(tc.InputError, match="400 rows and 'c' 399"):
-        tc.net_benefit({"a": a, "c": a.take(np.arange(399))}, AT)
+        tc.clinical.net_benefit({"a": a, "c": a.take(np.arange(399))}, AT)
     with pytest.raises(tc.InputError, match="no model 'x'"):
         both["x"]
 
@@ -78,15 +78,15 @@ def test_models_are_compared_row_by_row():
 @pytest.mark.parametrize("wrong", [0, 1, 1.5, np.nan])
 def test_thresholds_are_refused_by_name(wrong):
     with pytest.raises(tc.InputError, match="strictly between 0 and 1: number 1"):
-        tc.net_benefit(tc.Predictions.from_probs(P, Y), [0.1, wrong])
+        tc.clinical.net_benefit(tc.Predictions.from_probs(P, Y), [0.1, wrong])
     with pytest.raises(tc.InputError, match="list of numbers"):
-        tc.net_benefit(tc.Predictions.from_probs(P, Y), [])
+        tc.clinical.net_benefit(tc.Predictions.from_probs(P, Y), [])
 
 
 def test_treating_everyone_has_wilsons_interval():
-    from truecal.clinical.quantity import student
+    from truecal.clinical.cohort import student
 
-    curve = tc.net_benefit(tc.Predictions.from_probs(P, Y), [0.2, 0.5])
+    curve = tc.clinical.net_benefit(tc.Predictions.from_probs(P, Y), [0.2, 0.5])
     share, n, z = Y.mean(), len(Y), student(len(Y) - 1, 0.95)
     centre, spread = share + z**2 / 2 / n, z * np.sqrt(share * (1 - share) / n + z**2 / 4 / n**2)
     for i, odds in enumerate((0.25, 1.0)):
@@ -97,9 +97,9 @@ def test_treating_everyone_has_wilsons_interval():
 def test_a_threshold_that_nobody_reaches_is_not_certain():
     p = np.linspace(0.05, 0.3, 200)
     y = (np.arange(200) % 5 == 0).astype(int)
-    found = tc.net_benefit(tc.Predictions.from_probs(p, y), [0.4]).at(0.4)
+    found = tc.clinical.net_benefit(tc.Predictions.from_probs(p, y), [0.4]).at(0.4)
     assert found.value == 0
     assert -0.02 < found.low < 0 < found.high < 0.03
     twice = tc.Predictions.from_probs(np.tile(p, 2), np.tile(y, 2), clusters=np.tile(np.arange(200), 2))
-    again = tc.net_benefit(twice, [0.4]).at(0.4)
+    again = tc.clinical.net_benefit(twice, [0.4]).at(0.4)
     assert (again.low, again.high) == pytest.approx((found.low, found.high))

@@ -27,7 +27,7 @@ WEIGHTS = {"none": None, "counts": RNG.integers(0, 4, 300).astype(float), "impor
 @pytest.mark.parametrize("case", CASES)
 def test_values_equal_naive_code(case, weighting):
     p, y, w = CASES[case], OUTCOMES[case], WEIGHTS[weighting]
-    found = tc.clinical(tc.Predictions.from_probs(p, y, weights=w))
+    found = tc.clinical.summary(tc.Predictions.from_probs(p, y, weights=w))
     w = np.ones(300) if w is None else w
     intercept, slope = naive.line(p, y, w)
     assert found.oe.value == pytest.approx((w * y).sum() / (w * p).sum(), abs=1e-10)
@@ -63,8 +63,8 @@ def test_whole_weights_are_repetitions_in_every_interval(case, seed):
     counts = np.random.default_rng(seed).integers(1, 4, 300)
     rows = np.repeat(np.arange(300), counts)
     p, y = CASES[case], OUTCOMES[case]
-    once = tc.clinical(tc.Predictions.from_probs(p, y, weights=counts))
-    each = tc.clinical(tc.Predictions.from_probs(p[rows], y[rows]))
+    once = tc.clinical.summary(tc.Predictions.from_probs(p, y, weights=counts))
+    each = tc.clinical.summary(tc.Predictions.from_probs(p[rows], y[rows]))
     assert (once.rows, once.events) == (each.rows, each.events)
     for name in NAMES:
         a, b = getattr(once, name), getattr(each, name)
@@ -73,20 +73,23 @@ def test_whole_weights_are_repetitions_in_every_interval(case, seed):
 
 def test_copies_of_a_patient_change_nothing_but_the_number_of_rows():
     p, y = RANDOM, OUTCOMES["random"]
-    one = tc.clinical(tc.Predictions.from_probs(p, y))
+    one = tc.clinical.summary(tc.Predictions.from_probs(p, y))
     copied = tc.Predictions.from_probs(np.tile(p, 3), np.tile(y, 3), clusters=np.tile(np.arange(300), 3))
-    three = tc.clinical(copied)
+    three = tc.clinical.summary(copied)
     assert (three.rows, three.patients, one.patients) == (900, 300, 300)
     for name in ("oe", "intercept", "slope", "c_statistic", "brier", "scaled_brier"):
         a, b = getattr(one, name), getattr(three, name)
         assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high), abs=1e-8), name
-    as_rows = tc.clinical(tc.Predictions.from_probs(np.tile(p, 3), np.tile(y, 3)))
+    as_rows = tc.clinical.summary(tc.Predictions.from_probs(np.tile(p, 3), np.tile(y, 3)))
     assert as_rows.slope.high - as_rows.slope.low < 0.65 * (one.slope.high - one.slope.low)
 
 
 def test_zero_and_one_are_left_out_of_the_line_only_and_counted():
     p, y = np.append(RANDOM, [0.0, 1.0, 1.0]), np.append(OUTCOMES["random"], [0, 1, 0])
-    found, inner = tc.clinical(tc.Predictions.from_probs(p, y)), tc.clinical(tc.Predictions.from_probs(RANDOM, y[:300]))
+    found, inner = (
+        tc.clinical.summary(tc.Predictions.from_probs(p, y)),
+        tc.clinical.summary(tc.Predictions.from_probs(RANDOM, y[:300])),
+    )
     assert (found.left_out, found.impossible) == (3, 1)
     assert found.slope.value == inner.slope.value
     assert found.emax.value == pytest.approx(0.5)  # one of two rows at 1 had no event
@@ -96,13 +99,13 @@ def test_zero_and_one_are_left_out_of_the_line_only_and_counted():
 def test_perfect_risks_have_one_sided_intervals():
     y = np.tile([0, 1], 50)
     almost = np.where(y == 1, 0.9, 0.1) + np.linspace(-0.05, 0.05, 100)
-    found = tc.clinical(tc.Predictions.from_probs(almost, y))
+    found = tc.clinical.summary(tc.Predictions.from_probs(almost, y))
     assert found.slope.value == np.inf
     assert (found.slope.low, found.slope.high) == (-np.inf, np.inf)
     assert found.c_statistic.value == 1
     assert found.c_statistic.low == pytest.approx(0.025 ** (1 / 50))
     with pytest.raises(tc.InputError, match="none has a logit"):
-        tc.clinical(tc.Predictions.from_probs(y.astype(float), y))
+        tc.clinical.summary(tc.Predictions.from_probs(y.astype(float), y))
 
 
 def test_known_prevalence_reweights_and_narrows():
@@ -114,12 +117,12 @@ def test_known_prevalence_reweights_and_narrows():
     study = tc.Predictions.from_probs(p[rows], y[rows])
     truth = world.numbers()
     share = truth["oe"] * float(p.mean())
-    found = tc.clinical(study, prevalence=share, level=0.999)
+    found = tc.clinical.summary(study, prevalence=share, level=0.999)
     assert found.prevalence == pytest.approx(share)
     for name in ("oe", "intercept", "slope", "c_statistic", "brier"):
         assert truth[name] in getattr(found, name), name
     w = np.where(y[rows] == 1, share, 1 - share)
-    plain = tc.clinical(tc.Predictions.from_probs(p[rows], y[rows], weights=w), level=0.999)
+    plain = tc.clinical.summary(tc.Predictions.from_probs(p[rows], y[rows], weights=w), level=0.999)
     assert found.oe.value == pytest.approx(plain.oe.value)
     assert found.oe.high - found.oe.low < plain.oe.high - plain.oe.low
 
@@ -127,27 +130,27 @@ def test_known_prevalence_reweights_and_narrows():
 def test_bad_input_is_refused_by_name():
     p, y = RANDOM, OUTCOMES["random"]
     with pytest.raises(tc.InputError, match="no events among its 300 rows"):
-        tc.clinical(tc.Predictions.from_probs(p, np.zeros(300, int)))
+        tc.clinical.summary(tc.Predictions.from_probs(p, np.zeros(300, int)))
     with pytest.raises(tc.InputError, match="nothing but events"):
-        tc.clinical(tc.Predictions.from_probs(p, np.ones(300, int)))
+        tc.clinical.summary(tc.Predictions.from_probs(p, np.ones(300, int)))
     with pytest.raises(tc.InputError, match="level"):
-        tc.clinical(tc.Predictions.from_probs(p, y), level=95)
+        tc.clinical.summary(tc.Predictions.from_probs(p, y), level=95)
     with pytest.raises(tc.InputError, match="one cluster"):
-        tc.clinical(tc.Predictions.from_probs(p, y, clusters=np.zeros(300)))
+        tc.clinical.summary(tc.Predictions.from_probs(p, y, clusters=np.zeros(300)))
     with pytest.raises(tc.InputError, match="two different scores"):
-        tc.clinical(tc.Predictions.from_probs(np.full(300, 0.4), y))
+        tc.clinical.summary(tc.Predictions.from_probs(np.full(300, 0.4), y))
     with pytest.raises(tc.InputError, match="prevalence"):
-        tc.clinical(tc.Predictions.from_probs(p, y), prevalence=1.0)
+        tc.clinical.summary(tc.Predictions.from_probs(p, y), prevalence=1.0)
     three = tc.Predictions.from_probs(RNG.dirichlet([1, 1, 1], 50), RNG.integers(0, 3, 50))
     with pytest.raises(tc.InputError, match="one risk per row"):
-        tc.clinical(three, lens=tc.ClassWise())
-    assert tc.clinical(three, lens=tc.OneClass(2)).rows == 50
+        tc.clinical.summary(three, lens=tc.ClassWise())
+    assert tc.clinical.summary(three, lens=tc.OneClass(2)).rows == 50
 
 
 def test_frames_words_and_json():
     import json
 
-    found = tc.clinical(tc.Predictions.from_probs(RANDOM, OUTCOMES["random"], clusters=np.arange(300) // 2))
+    found = tc.clinical.summary(tc.Predictions.from_probs(RANDOM, OUTCOMES["random"], clusters=np.arange(300) // 2))
     frame = found.frame()
     assert frame["name"].tolist() == list(NAMES)
     assert frame["value"][2] == found.slope.value

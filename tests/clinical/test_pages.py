@@ -14,9 +14,9 @@ import pytest
 import truecal as tc
 from tests.clinical.worlds import WORLDS
 from truecal.cli.main import main
+from truecal.pages.dossier import write_dossier
+from truecal.pages.parts import Forest, ForestRow, forest_figure, forests_of
 from truecal.plot import DecisionDisplay, FlexibleDisplay, ForestDisplay
-from truecal.report.dossier import write_dossier
-from truecal.report.model.forest import Forest, ForestRow, forest_figure, forests_of
 
 mpl.use("Agg")
 P, Y, CLUSTERS = WORLDS[1].draw(np.random.default_rng(6), 600, 2)
@@ -38,12 +38,12 @@ def test_displays_draw_what_was_computed():
     from matplotlib import pyplot
 
     before = dict(mpl.rcParams)
-    found = tc.clinical(PREDS, by="site")
+    found = tc.clinical.summary(PREDS, by="site")
     forest = ForestDisplay.from_sites(found.sites, "slope")
     assert forest.frame()["value"][1] == found.sites["south"].slope.value
     assert forest.frame()["kind"].tolist() == ["site", "site", "site", "mean", "new site"]
     assert len(ForestDisplay.from_sites(found.sites, "ici", plot=False).frame()) == 3
-    decision = DecisionDisplay.from_curve(tc.net_benefit({"a": PREDS, "b": PREDS}, [0.1, 0.3]))
+    decision = DecisionDisplay.from_curve(tc.clinical.net_benefit({"a": PREDS, "b": PREDS}, [0.1, 0.3]))
     assert len(decision.frame()) == 4
     flexible = FlexibleDisplay.from_curves({"all": found.curve}, scores=P)
     assert flexible.frame()["outcome"] == pytest.approx(found.curve.outcome)
@@ -56,7 +56,7 @@ def test_displays_draw_what_was_computed():
 def test_long_names_of_groups_stay_different_and_in_their_column():
     hospital = "Hospital of the Holy Ghost"
     site = np.array([f"{hospital}, north", f"{hospital}, south"])[np.arange(600) // 300]
-    found = tc.clinical(tc.Predictions.from_probs(P, Y, columns={"site": site}), by="site")
+    found = tc.clinical.summary(tc.Predictions.from_probs(P, Y, columns={"site": site}), by="site")
     lines = str(found.sites).splitlines()
     assert {line.index("[") for line in lines[1:3]} == {lines[0].index("O/E") + 6}
     for forest in forests_of(found.sites):
@@ -86,7 +86,7 @@ class _Balance(HTMLParser):
 
 def test_the_dossier_holds_the_numbers_and_nothing_that_runs(tmp_path):
     page = write_dossier(PREDS, tmp_path / "dossier.html", by="site", source="cohort.csv").read_text()
-    found = tc.clinical(PREDS, by="site")
+    found = tc.clinical.summary(PREDS, by="site")
     reader = _Balance()
     reader.feed(page)
     words = " ".join(reader.text).replace("\xa0", " ")
@@ -110,7 +110,7 @@ def test_the_commands_say_what_python_says(table, tmp_path, capsys):
     options = [table, "--label", "ill", "--score", "risk", "--cluster", "patient", "--by", "site"]
     assert main(["measure", *options, "--clinical", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    found = tc.clinical(PREDS, by="site")
+    found = tc.clinical.summary(PREDS, by="site")
     numbers = {number["name"]: number for number in said["whole"]["numbers"]}
     assert numbers["slope"]["low"] == pytest.approx(found.slope.low)
     assert numbers["ici"]["high"] == pytest.approx(found.ici.high)
@@ -127,7 +127,7 @@ def test_the_commands_say_what_python_says(table, tmp_path, capsys):
 
 def test_a_dossier_named_pdf_is_printed_and_not_html(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(tc.FileError, match="needs an installed Chromium or Chrome"):
+    with pytest.raises(tc.errors.FileError, match="needs an installed Chromium or Chrome"):
         write_dossier(PREDS, tmp_path / "dossier.pdf")
     assert not (tmp_path / "dossier.pdf").exists()
 
@@ -137,7 +137,7 @@ def test_the_page_draws_a_forest_of_its_groups(tmp_path):
     page = tmp_path / "page.html"
     tc.report(PREDS, page, by="site")
     html = page.read_text()
-    found = tc.clinical(PREDS, by="site")
+    found = tc.clinical.summary(PREDS, by="site")
     picture = html.partition('class="forest"')[2].partition("</svg>")[0]
     for name, site in zip(found.sites.names, found.sites.results, strict=True):
         assert f"{escape(name)}: {site.events:,} of {site.rows:,}" in picture

@@ -6,7 +6,7 @@ import pytest
 import truecal as tc
 from tests.clinical.worlds import WORLDS
 from truecal.clinical.cohort import Cohort
-from truecal.clinical.curve.loess import smooth
+from truecal.clinical.curves import smooth
 
 RNG = np.random.default_rng(11)
 PREDS = WORLDS[1].preds(RNG, 400)
@@ -31,7 +31,7 @@ def test_statsmodels_gives_line_and_spline_curve(preds):
     api = pytest.importorskip("statsmodels.api")
     inner = (preds.probs > 0) & (preds.probs < 1)
     z, y = np.log(preds.probs[inner] / (1 - preds.probs[inner])), preds.labels[inner].astype(float)
-    found = tc.clinical(preds)
+    found = tc.clinical.summary(preds)
     binomial = api.families.Binomial()
     shifted = api.GLM(y, np.ones(len(z)), family=binomial, offset=z).fit(tol=1e-14, maxiter=200)
     robust = api.GLM(y, api.add_constant(z), family=binomial).fit(tol=1e-14, maxiter=200, cov_type="HC0")
@@ -54,7 +54,7 @@ def test_statsmodels_gives_clustered_standard_errors():
     fit = api.GLM(preds.labels.astype(float), api.add_constant(z), family=api.families.Binomial()).fit(
         tol=1e-14, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False}
     )
-    slope = tc.clinical(preds).slope
+    slope = tc.clinical.summary(preds).slope
     assert slope.se == pytest.approx(left_out(z, preds.labels, fit.fittedvalues, groups), rel=1e-6)
     assert slope.se == pytest.approx(fit.bse[1], rel=0.1)  # which leaves nobody out
 
@@ -77,7 +77,7 @@ def test_dcurves_gives_net_benefit(preds):
     thresholds = [0.05, 0.1, 0.3, 0.5, 0.7]
     data = pd.DataFrame({"y": preds.labels, "model": preds.probs})
     theirs = dcurves.dca(data=data, outcome="y", modelnames=["model"], thresholds=thresholds)
-    found = tc.net_benefit(preds, thresholds)
+    found = tc.clinical.net_benefit(preds, thresholds)
     for name, ours in (("model", found.net_benefit), ("all", found.treat_all)):
         expected = theirs[theirs["model"] == name].sort_values("threshold")["net_benefit"].to_numpy(float)
         assert ours == pytest.approx(expected, abs=1e-8)
@@ -86,7 +86,7 @@ def test_dcurves_gives_net_benefit(preds):
 def test_lifelines_gives_the_kaplan_meier_of_censoring():
     lifelines = pytest.importorskip("lifelines")
     time, event = RNG.exponential(1.0, 200), RNG.random(200) < 0.6
-    known = tc.censoring_weights(time, event, 0.8)
+    known = tc.clinical.censoring_weights(time, event, 0.8)
     fit = lifelines.KaplanMeierFitter().fit(time, ~event)
     for i in np.flatnonzero(known.known)[:50]:
         before = np.nextafter(min(time[i], 0.8), 0)

@@ -5,8 +5,8 @@ import pytest
 
 import truecal as tc
 from tests.clinical.worlds import WORLDS
-from truecal.clinical.quantity import Quantity
-from truecal.clinical.sites import pooled
+from truecal.clinical.cohort import Quantity
+from truecal.clinical.summaries import pooled
 
 RNG = np.random.default_rng(8)
 P, Y, CLUSTERS = WORLDS[0].draw(RNG, 900, 3)
@@ -16,18 +16,18 @@ PREDS = tc.Predictions.from_probs(P, Y, clusters=CLUSTERS, columns={"site": SITE
 
 
 def test_a_site_is_as_if_alone():
-    found = tc.clinical(PREDS, by="site")
+    found = tc.clinical.summary(PREDS, by="site")
     assert found.sites.names == ("a", "b", "c")
-    alone = tc.clinical(PREDS.take(SITE == "b"))
+    alone = tc.clinical.summary(PREDS.take(SITE == "b"))
     b = found.sites["b"]
     assert (b.rows, b.events, b.patients) == (300, alone.events, 100)
     assert (b.slope.value, b.slope.low, b.oe.high) == (alone.slope.value, alone.slope.low, alone.oe.high)
-    assert (b.ici, b.emax, found.ici) == (alone.ici, alone.emax, tc.clinical(PREDS).ici)  # the same draws
+    assert (b.ici, b.emax, found.ici) == (alone.ici, alone.emax, tc.clinical.summary(PREDS).ici)  # the same draws
     assert found.sites.frame()["slope"][1] == alone.slope.value
     assert set(found.sites.curves()["site"]) == {"a", "b", "c"}
     assert set(found.to_dict()["sites"]["each"]) == {"a", "b", "c"}
     assert "mean over sites" in str(found)
-    both = tc.clinical(PREDS, by=["site", "sex"])
+    both = tc.clinical.summary(PREDS, by=["site", "sex"])
     assert both.sites.names[0] == "a, f"
     with pytest.raises(tc.InputError, match="no site 'x'"):
         found.sites["x"]
@@ -35,17 +35,17 @@ def test_a_site_is_as_if_alone():
 
 def test_where_the_site_is_the_cluster_its_rows_are_independent():
     by_site = tc.Predictions.from_probs(P, Y, clusters=SITE, columns={"site": SITE})
-    inside = tc.clinical(by_site, by="site").sites["a"]
-    alone = tc.clinical(tc.Predictions.from_probs(P[SITE == "a"], Y[SITE == "a"]))
+    inside = tc.clinical.summary(by_site, by="site").sites["a"]
+    alone = tc.clinical.summary(tc.Predictions.from_probs(P[SITE == "a"], Y[SITE == "a"]))
     assert inside.slope.low == alone.slope.low
 
 
 def test_a_site_without_events_is_refused_by_name():
     y = np.where(SITE == "b", 0, Y)
     with pytest.raises(tc.InputError, match="site b has no events among its 300 rows"):
-        tc.clinical(tc.Predictions.from_probs(P, y, columns={"site": SITE}), by="site")
+        tc.clinical.summary(tc.Predictions.from_probs(P, y, columns={"site": SITE}), by="site")
     with pytest.raises(tc.InputError, match="no column 'ward'"):
-        tc.clinical(PREDS, by="ward")
+        tc.clinical.summary(PREDS, by="ward")
 
 
 def numbers(values, se):
@@ -74,7 +74,7 @@ def test_differences_between_sites_are_found():
     shift = np.array([0.0, 0.8, -0.8])[np.arange(900) // 300]
     q = 1 / (1 + np.exp(-(np.log(P / (1 - P)) + shift)))
     y = (np.random.default_rng(0).random(900) < q).astype(int)
-    found = tc.clinical(tc.Predictions.from_probs(P, y, columns={"site": SITE}), by="site")
+    found = tc.clinical.summary(tc.Predictions.from_probs(P, y, columns={"site": SITE}), by="site")
     spread = found.sites.heterogeneity["intercept"]
     assert spread.p_value < 0.001
     assert spread.i2 > 0.7

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import expit, logit, ndtr
 
 import truecal as tc
-from truecal.clinical.curve.distance import distances
-from truecal.logistic import fit_logistic
+from truecal.clinical.distances import distances
+from truecal.special import fit_logistic
 
 NAMES = ("oe", "intercept", "slope", "ici", "e50", "e90", "emax", "c_statistic", "brier", "scaled_brier")
 

@@ -24,7 +24,7 @@ NAMES = np.array(["cat", "dog", "fox"])
 
 
 def test_a_map_finds_the_classes_by_name():
-    fitted = tc.VectorScaling(input="probs", classes=NAMES.tolist()).fit(PROBS, NAMES[LABELS])
+    fitted = tc.recalibration.VectorScaling(input="probs", classes=NAMES.tolist()).fit(PROBS, NAMES[LABELS])
     plain = fitted.recalibrate(tc.Predictions.from_probs(PROBS, NAMES[LABELS], classes=NAMES.tolist()))
     turned = fitted.recalibrate(tc.Predictions.from_probs(PROBS[:, ::-1], NAMES[LABELS], classes=NAMES[::-1].tolist()))
     assert turned.classes == ("fox", "dog", "cat")
@@ -83,13 +83,13 @@ def test_a_nul_at_the_end_of_a_class_name_is_kept():
 )
 def test_impossible_numbers_in_saved_profiles(tmp_path, change):
     path = tmp_path / "p.npz"
-    tc.Profile.from_arrays([0.1, 0.3], [1, 0], [1.0, 2.0]).save(path)
+    tc.profile.Profile.from_arrays([0.1, 0.3], [1, 0], [1.0, 2.0]).save(path)
     with np.load(path) as held:
         good = dict(held)
     assert set(change) <= set(good)
     np.savez(path, **{**good, **change})
-    with pytest.raises(tc.FileError, match=r"p\.npz"):
-        tc.Profile.load(path)
+    with pytest.raises(tc.errors.FileError, match=r"p\.npz"):
+        tc.profile.Profile.load(path)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_impossible_numbers_in_saved_sketches(tmp_path, name, change):
     with np.load(path) as held:
         good = dict(held)
     np.savez(path, **{**good, name: good[name] + change})
-    with pytest.raises(tc.FileError, match=r"s\.npz"):
+    with pytest.raises(tc.errors.FileError, match=r"s\.npz"):
         tc.Sketch.load(path)
 
 
@@ -163,11 +163,11 @@ def test_a_pandas_frame_is_scanned():
     [
         lambda bins: tc.BinnedECE(bins=bins),
         lambda bins: tc.DebiasedECE(bins=bins),
-        lambda bins: tc.LabelBinnedECE(bins=bins),
-        lambda bins: tc.AdaptiveECE(bins=bins),
-        lambda bins: tc.EqualWidth(bins),
-        lambda bins: tc.EqualMass(bins),
-        lambda bins: tc.HistogramBinning(bins=bins).fit(PROBS, LABELS),
+        lambda bins: tc.estimators.LabelBinnedECE(bins=bins),
+        lambda bins: tc.estimators.AdaptiveECE(bins=bins),
+        lambda bins: tc.estimators.EqualWidth(bins),
+        lambda bins: tc.estimators.EqualMass(bins),
+        lambda bins: tc.recalibration.HistogramBinning(bins=bins).fit(PROBS, LABELS),
     ],
 )
 def test_bins_are_bounded(make):
@@ -212,7 +212,7 @@ def test_class_names_do_not_steer_the_terminal(tmp_path, capsys):
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/a.csv", "s3://bucket/a.parquet", "file:///etc/hostname"])
 def test_read_takes_an_address_for_a_file(address, monkeypatch):
     monkeypatch.setattr("socket.socket", None)  # never made
-    with pytest.raises(tc.FileError, match="there is no file"):
+    with pytest.raises(tc.errors.FileError, match="there is no file"):
         tc.read(address)
 
 

@@ -53,7 +53,7 @@ def test_zip_archives_damaged_in_ways_of_their_own_are_refused(tmp_path):
         damaged[place : place + len(other)] = other
         path = tmp_path / "p.npz"
         path.write_bytes(damaged)
-        for read in (tc.read, tc.Sketch.load, tc.Profile.load):
+        for read in (tc.read, tc.Sketch.load, tc.profile.Profile.load):
             with pytest.raises(TruecalError):
                 read(path)
     assert zipfile.is_zipfile(io.BytesIO(raw))
@@ -67,7 +67,7 @@ def test_rows_that_are_no_lists_or_mappings_are_named(column):
 
 def test_missing_values_of_pandas_are_missing_everywhere():
     assert tc.by_column("gone", "a").mask(TABLE).sum() == 20
-    assert "missing" in tc.clinical(TABLE, by="gone").sites.names
+    assert "missing" in tc.clinical.summary(TABLE, by="gone").sites.names
     assert "missing" in str(tc.subgroups(TABLE, by="gone"))
     assert [*tc.Watch(by="gone").update(TABLE, at=1).groups] == [("(missing)",), ("a",), ("b",)]
     assert "of 4 segments" in str(tc.audit(TABLE, by=["gone"], min_rows=5))  # all rows, two sites and those without one
@@ -78,7 +78,7 @@ def test_groups_are_what_the_values_are():
     assert [*tc.Watch(by="zero").update(TABLE, at=1).groups] == [("0.0",)]
     assert "all rows" not in str(tc.Watch(by="blank").update(TABLE, at=np.int64(1)))
     assert "2020-01-01T00:00:00" in str(tc.subgroups(TABLE, by="day"))
-    assert len(tc.clinical(TABLE, by=["comma", "more"]).sites.names) == 2
+    assert len(tc.clinical.summary(TABLE, by=["comma", "more"]).sites.names) == 2
 
 
 @pytest.mark.parametrize("show", [str, repr])
@@ -107,20 +107,22 @@ def test_a_local_regression_reaches_rows_that_are_all_equally_far():
     """Every score 0 or 1: between them the rows within reach lie at its very end, where the kernel vanishes."""
     p = np.repeat([0.0, 1.0], [15, 5])
     y = np.arange(20) % 5 == 0
-    curve = tc.flexible_curve(tc.Predictions.from_probs(p, y), kind="loess", at=[0.0, 0.2, 0.5])
+    curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, y), kind="loess", at=[0.0, 0.2, 0.5])
     assert curve.outcome[:2].tolist() == pytest.approx([3 / 15, 3 / 15])
     assert np.isfinite(curve.outcome).all()
 
 
 def test_one_row_has_no_acceleration():
-    found = tc.uncertainty.bootstrap(tc.IsotonicError(), tc.Profile.from_arrays([0.3], [1]), method="bca")
+    found = tc.inference.bootstrap(
+        tc.estimators.IsotonicError(), tc.profile.Profile.from_arrays([0.3], [1]), method="bca"
+    )
     assert found.acceleration == 0
     assert 0 <= found.interval().low <= found.value <= found.interval().high <= 1
 
 
 def test_a_clinical_curve_without_a_standard_error_says_nothing_about_its_distance():
     """Two rows in the wrong order: truths were tried up to a distance of 1e9."""
-    found = tc.clinical(tc.Predictions.from_probs([0.6, 0.7], [1, 0], weights=[2.0, 3.0]))
+    found = tc.clinical.summary(tc.Predictions.from_probs([0.6, 0.7], [1, 0], weights=[2.0, 3.0]))
     assert (found.ici.low, found.ici.high) == (0, 1)
     assert "no standard error" in found.ici.method
 
@@ -136,7 +138,7 @@ def test_segments_that_are_not_fitted_have_no_parameters():
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
-        _ = tc.SegmentOffsets().parameter_count
+        _ = tc.recalibration.SegmentOffsets().parameter_count
 
 
 @pytest.mark.parametrize("parts", [[1, 2], [tc.lab.Uniform(), "x"], [tc.lab.Uniform, tc.lab.Uniform]])
@@ -173,7 +175,7 @@ def test_pages_of_no_size_are_refused(megabytes, tmp_path):
 
     store = tc.study.Study.read(make_study(tmp_path, 1)).run(tmp_path / "store", workers=1)
     with pytest.raises(TruecalError, match="megabytes must lie strictly between 0 and 10000"):
-        tc.report_study(store, tmp_path / "page.html", megabytes=megabytes)
+        tc.pages.report_study(store, tmp_path / "page.html", megabytes=megabytes)
 
 
 @pytest.mark.parametrize("classes", [None, 2])
@@ -197,8 +199,12 @@ def test_a_map_fitted_to_columns_is_that_of_the_rows():
     rng = np.random.default_rng(5)
     rows = rng.dirichlet(np.ones(4), 300)
     labels = rng.integers(0, 4, 300)
-    by_rows = tc.BiasCorrectedTemperature(input="probs").fit(rows, labels).predict_proba(rows)
-    by_columns = tc.BiasCorrectedTemperature(input="probs").fit(np.asfortranarray(rows), labels).predict_proba(rows)
+    by_rows = tc.recalibration.BiasCorrectedTemperature(input="probs").fit(rows, labels).predict_proba(rows)
+    by_columns = (
+        tc.recalibration.BiasCorrectedTemperature(input="probs")
+        .fit(np.asfortranarray(rows), labels)
+        .predict_proba(rows)
+    )
     np.testing.assert_array_equal(by_columns, by_rows)
 
 
@@ -208,7 +214,7 @@ def test_scalars_of_numpy_as_options(kind):
     scores = np.linspace(0, 1, 100_000)
     curve = tc.lab.GLM("logit", "logit", b0=kind(1), b1=kind(2))
     np.testing.assert_allclose(curve(scores), tc.lab.GLM("logit", "logit", 1, 2)(scores), rtol=1e-12)
-    profile = tc.Profile.from_arrays(scores, np.arange(100_000) % 2)
+    profile = tc.profile.Profile.from_arrays(scores, np.arange(100_000) % 2)
     for scheme in ("width", "mass"):
         found, plain = (tc.BinnedECE(bins=bins, scheme=scheme)(profile).value for bins in (np.int8(7), 7))
         assert found == plain
@@ -217,14 +223,18 @@ def test_scalars_of_numpy_as_options(kind):
 @pytest.mark.parametrize("bins", [0, 2.5, float("nan"), 10**9])
 def test_bins_are_looked_at_where_the_sweep_chooses_them(bins):
     with pytest.raises(TruecalError, match="bins must be"):
-        tc.plot.ReliabilityDisplay.from_profile(tc.Profile.from_arrays([0.2, 0.7], [0, 1]), bins=bins, scheme="sweep")
+        tc.plot.ReliabilityDisplay.from_profile(
+            tc.profile.Profile.from_arrays([0.2, 0.7], [0, 1]), bins=bins, scheme="sweep"
+        )
 
 
 def test_a_map_whose_class_is_a_list_is_refused():
     """numpy could not make an array of such names."""
-    record = json.loads(tc.PlattScaling(classes=["no", "yes"]).fit(P, np.array(["no", "yes"])[Y]).to_json())
-    with pytest.raises(tc.FileError, match=r'"classes": class name 0 is \[None\]; name every class'):
-        tc.PlattScaling.from_json(json.dumps({**record, "classes": [[None], "yes"]}))
+    record = json.loads(
+        tc.recalibration.PlattScaling(classes=["no", "yes"]).fit(P, np.array(["no", "yes"])[Y]).to_json()
+    )
+    with pytest.raises(tc.errors.FileError, match=r'"classes": class name 0 is \[None\]; name every class'):
+        tc.recalibration.PlattScaling.from_json(json.dumps({**record, "classes": [[None], "yes"]}))
 
 
 NO_STATE = {
@@ -255,7 +265,7 @@ def test_a_watch_does_not_take_up_a_state_that_cannot_be(name, tmp_path):
         return [damaged(held) for held in part] if isinstance(part, list) else part
 
     path.write_text(json.dumps(damaged(json.loads(path.read_text()))))
-    with pytest.raises(tc.FileError, match=f"state.json is damaged: .*{words}"):
+    with pytest.raises(tc.errors.FileError, match=f"state.json is damaged: .*{words}"):
         tc.Watch.load(path)
 
 
@@ -278,6 +288,6 @@ def test_rows_left_out_of_weighted_ones_do_not_have_less_than_no_weight():
     """The sums before and after a row of weight 0 differ by rounding; its root was taken, with a warning and NaN."""
     rng = np.random.default_rng(0)
     scores, weights = rng.random(60), rng.random(60) + 0.1
-    profile = tc.Profile.from_arrays(scores, rng.random(60) < scores, weights)
-    found = tc.uncertainty.bootstrap(tc.RankSeries(), profile, method="bca", resamples=50).interval(0.9)
+    profile = tc.profile.Profile.from_arrays(scores, rng.random(60) < scores, weights)
+    found = tc.inference.bootstrap(tc.RankSeries(), profile, method="bca", resamples=50).interval(0.9)
     assert 0 <= found.low <= found.high <= 1

@@ -9,14 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truecal.errors import InputError, TruecalError
-from truecal.estimate import BinnedECE, Estimator, SweepECE
-from truecal.estimate.estimator import Findings
-from truecal.lab import PAPER_WORLDS, Beta, Discrete, Power, Uniform, World
-from truecal.lab.trials.batches import Cell, answers_of, batch_sizes, seed_number
-from truecal.lab.trials.cache import BatchCache
-from truecal.lab.trials.content import digest, name_words
-from truecal.lab.trials.measures import Value
-from truecal.lab.trials.run import Run
+from truecal.estimators import BinnedECE, Estimator, SweepECE
+from truecal.estimators.base import Findings
+from truecal.lab import PAPER_WORLDS, BatchCache, Beta, Cell, Discrete, Power, Run, Uniform, World, answers_of
+from truecal.lab.trials import Value, batch_sizes, digest, name_words, seed_number
 
 EW, SWEEP = Value(BinnedECE(norm=2)), Value(SweepECE())
 WORLD = PAPER_WORLDS["resnet110_c10"]

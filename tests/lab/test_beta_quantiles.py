@@ -5,7 +5,7 @@ import pytest
 from scipy.special import betainc, betaincinv
 
 from truecal.lab import Beta
-from truecal.lab.worlds.beta_quantiles import beta_from_uniforms, exact_logits
+from truecal.lab.distributions import beta_from_uniforms, exact_logits
 
 CASES = [(2.7752, 0.0478), (1.1823, 0.1081), (1.1928, 0.2206), (0.5, 20.0), (0.4, 0.3), (1, 1), (300, 500), (5e3, 5e3)]
 UNIFORMS = np.random.default_rng(0).random(20_000)

@@ -6,7 +6,7 @@ from scipy.stats import binomtest
 
 from tests.simulations import datasets
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, RankSeries, SweepECE
+from truecal.estimators import BinnedECE, RankSeries, SweepECE
 from truecal.lab import (
     PAPER_WORLDS,
     Beta,
@@ -14,14 +14,14 @@ from truecal.lab import (
     Uniform,
     World,
     coverage,
+    detection,
     power,
     power_curve,
     power_of_test,
     samples_needed,
     type_one,
 )
-from truecal.lab.trials import detection
-from truecal.lab.trials.detection import Rate, detect
+from truecal.lab.detection import Rate, detect
 
 
 def test_a_rate_knows_its_error():

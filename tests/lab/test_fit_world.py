@@ -10,10 +10,22 @@ from scipy.stats import beta as scipy_beta
 
 from tests.simulations import datasets
 from truecal.errors import InputError
-from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Empirical, Power, Uniform, World, fit_world, goodness
-from truecal.lab.worlds.fit_beta import fit_beta, resolution_of
-from truecal.lab.worlds.fit_curve import candidates, fit_curve, fit_curves
-from truecal.lens import TopLabel
+from truecal.lab import (
+    GLM,
+    PAPER_WORLDS,
+    Beta,
+    Discrete,
+    Empirical,
+    Power,
+    Uniform,
+    World,
+    fit_beta,
+    fit_curves,
+    fit_world,
+    goodness,
+)
+from truecal.lab.fit import candidates, fit_curve, resolution_of
+from truecal.lenses import TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 

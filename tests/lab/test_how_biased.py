@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, RankSeries
+from truecal.estimators import BinnedECE, RankSeries
 from truecal.lab import PAPER_WORLDS, Beta, Power, TopLabelWorld, Uniform, World, how_biased
-from truecal.lens import OneClass
+from truecal.lenses import OneClass
 from truecal.predictions import Predictions
 from truecal.profile import Profile
 

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 from truecal.cli.lab import lab
 from truecal.errors import InputError
-from truecal.frame import Frame
 from truecal.lab import Leaderboard, leaderboard
-from truecal.lab.trials.estimators import all_estimators
+from truecal.lab.trials import all_estimators
+from truecal.table import Frame
 
 
 @pytest.mark.slow
@@ -41,7 +41,7 @@ def test_an_unknown_table_format_is_refused(tmp_path):
 
 def test_no_estimator_is_missing_from_the_leaderboard():
     import truecal as tc
-    from truecal.estimate import Estimator
+    from truecal.estimators import Estimator
 
     public = [getattr(tc, name) for name in tc.__all__]
     known = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Estimator)}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from truecal.errors import InputError
-from truecal.estimate import DebiasedECE
-from truecal.estimate.combine import combined
+from truecal.estimators import DebiasedECE
+from truecal.estimators.bins import combined
 from truecal.lab import Beta, DirichletWorld, Power, TopLabelWorld, Uniform, World
-from truecal.lens import ClassWise, TopLabel
+from truecal.lenses import ClassWise, TopLabel
 from truecal.predictions import Predictions
 
 WORLDS = {

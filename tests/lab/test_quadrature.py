@@ -8,7 +8,7 @@ from scipy import integrate as scipy_integrate
 from scipy.special import digamma
 
 from truecal.lab import Beta, Mixture, Uniform
-from truecal.lab.worlds.quadrature import Piece, integrate
+from truecal.lab.distributions import Piece, integrate
 
 exponents = st.floats(0.02, 30.0)
 

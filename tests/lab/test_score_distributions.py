@@ -6,7 +6,7 @@ from scipy import stats
 
 from truecal.errors import InputError
 from truecal.lab import Beta, Discrete, Empirical, Mixture, Uniform
-from truecal.lab.worlds.score_distributions import _places
+from truecal.lab.distributions import _places
 from truecal.profile import Profile
 
 DISTRIBUTIONS = {

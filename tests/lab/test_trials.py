@@ -4,19 +4,8 @@ import numpy as np
 import pytest
 
 from truecal.errors import InputError
-from truecal.estimate import BinnedECE, DebiasedECE, RankSeries, SweepECE
-from truecal.lab import (
-    PAPER_WORLDS,
-    Beta,
-    Identity,
-    Power,
-    Trial,
-    Uniform,
-    World,
-    bias,
-    table_of,
-    trials,
-)
+from truecal.estimators import BinnedECE, DebiasedECE, RankSeries, SweepECE
+from truecal.lab import PAPER_WORLDS, Beta, Identity, Power, Trial, Uniform, World, bias, table_of, trials
 
 
 def test_a_trial_does_its_sums():

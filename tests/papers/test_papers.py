@@ -27,7 +27,7 @@ from papers.roelofs import bias as roelofs
 from papers.roelofs import fits, recalibration
 from truecal.errors import FileError, InputError
 from truecal.lab import Frame, Run
-from truecal.plot.study.figures import FIGURES
+from truecal.plot.figures import FIGURES
 from truecal.profile import Profile
 
 ROOT = Path(__file__).parents[2]

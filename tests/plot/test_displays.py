@@ -61,7 +61,7 @@ def drawn(display):
 def test_reliability_numbers(binary, scheme):
     y, p = binary
     display = ReliabilityDisplay.from_predictions(y, p, bins=7, scheme=scheme, level=0.9, plot=False)
-    profile = tc.Profile.from_arrays(p, y)
+    profile = tc.profile.Profile.from_arrays(p, y)
     estimator = tc.SweepECE(norm=1) if scheme == "sweep" else tc.BinnedECE(bins=7, scheme=scheme)
     bins = estimator(profile).bins
     low, high = bins.interval(0.9)
@@ -75,9 +75,11 @@ def test_reliability_numbers(binary, scheme):
     assert display.ax_ is None
     curve = tc.RankSeries()(profile).curve
     assert display.frame("smooth")["outcome"].tolist() == curve.outcome.tolist()
-    band = tc.band(profile, level=0.9)
+    band = tc.inference.band(profile, level=0.9)
     assert display.frame("smooth")["low"].tolist() == band.at(curve.score)[0].tolist()
-    assert display.frame("isotonic")["outcome"].tolist() == tc.IsotonicError()(profile).curve.outcome.tolist()
+    assert (
+        display.frame("isotonic")["outcome"].tolist() == tc.estimators.IsotonicError()(profile).curve.outcome.tolist()
+    )
     histogram = display.frame("histogram")
     expected = np.histogram(p, np.arange(51) / 50)[0] / 1000
     assert histogram["share"] == pytest.approx(expected, abs=1e-12)
@@ -163,7 +165,7 @@ def test_refusals(binary, many):
     with pytest.raises(tc.InputError, match="ClassWiseDisplay"):
         ReliabilityDisplay.from_predictions(*many, lens=tc.ClassWise())
     with pytest.raises(tc.InputError, match="one dataset"):
-        ReliabilityDisplay.from_profile(tc.Profile.from_arrays(np.full((2, 5), 0.5), np.ones((2, 5))))
+        ReliabilityDisplay.from_profile(tc.profile.Profile.from_arrays(np.full((2, 5), 0.5), np.ones((2, 5))))
     with pytest.raises(tc.InputError, match=r"part must be 'bins' or .*, not 'all'"):
         ReliabilityDisplay.from_predictions(*binary, plot=False).frame("all")
     with pytest.raises(tc.InputError, match="no column 'power'"):
@@ -181,7 +183,7 @@ def test_class_wise(many):
     names = ["a", "$b", "c" * 80, "d_1", "e"]
     display = drawn(ClassWiseDisplay.from_predictions(np.array(names)[y], probs, classes=names, most=3))
     errors = {
-        name: tc.DebiasedECE(correction="exact")(tc.Profile.from_arrays(probs[:, k], y == k)).value
+        name: tc.DebiasedECE(correction="exact")(tc.profile.Profile.from_arrays(probs[:, k], y == k)).value
         for k, name in enumerate(names)
     }
     worst = sorted(names, key=lambda name: -errors[name])[:3]
@@ -203,7 +205,7 @@ def test_before_after(binary):
     assert display.errors["before"] == (before.value, before.interval.low, before.interval.high)
     assert [t.get_text().partition(":")[0] for t in display.ax_.get_legend().get_texts()] == ["before", "after"]
     frame = display.frame()
-    curve = tc.RankSeries()(tc.Profile.from_arrays(p, y)).curve
+    curve = tc.RankSeries()(tc.profile.Profile.from_arrays(p, y)).curve
     assert [
         o for o, name in zip(frame["outcome"], frame["name"], strict=True) if name == "before"
     ] == curve.outcome.tolist()
@@ -222,7 +224,7 @@ def test_likert(binary):
 
 def test_top_k(many):
     y, probs = many
-    found = tc.beyond_top(
+    found = tc.groups.beyond_top(
         {"plain": tc.Predictions.from_probs(probs, y), "same": tc.Predictions.from_probs(probs, y)},
         ks=(1, 2),
         replicates=20,
@@ -235,7 +237,9 @@ def test_top_k(many):
 
 def test_granularity(many):
     y, probs = many
-    sweep = tc.sweep_granularity(tc.Predictions.from_probs(probs, y), fractions=[0.5, 0.25, 0.1, 0.05], replicates=20)
+    sweep = tc.estimators.sweep_granularity(
+        tc.Predictions.from_probs(probs, y), fractions=[0.5, 0.25, 0.1, 0.05], replicates=20
+    )
     display = drawn(GranularityDisplay.from_sweep(sweep))
     assert display.ax_.lines[0].get_ydata() == pytest.approx(sweep.value)
     assert display.frame() == sweep.frame()
@@ -290,10 +294,9 @@ def test_over_time():
 
 
 def test_every_display_of_a_model_and_the_laboratory_is_one():
-    from truecal import plot
     from truecal.plot.display import Display
 
-    ours = [getattr(plot, name) for name in plot.__all__]
+    ours = [getattr(tc.plot, name) for name in tc.plot.__all__]
     ours = [kind for kind in ours if not kind.__module__.startswith("truecal.plot.study")]
     assert len(ours) >= 10
     assert all(issubclass(kind, Display) for kind in ours)
@@ -312,7 +315,9 @@ def test_matplotlib_is_loaded_when_drawing_and_missed_by_name():
 
 def test_evaluation_numbers(binary):
     y, p = binary
-    result = tc.evaluate([tc.BetaCalibration(), tc.IsotonicCalibration()], tc.Predictions.from_probs(p, y))
+    result = tc.evaluate(
+        [tc.recalibration.BetaCalibration(), tc.recalibration.IsotonicCalibration()], tc.Predictions.from_probs(p, y)
+    )
     display = drawn(EvaluationDisplay.from_evaluation(result))
     assert display.frame()["log_loss_calibration"][0] == result["uncalibrated"].log_loss_split.calibration
     labels = [text.get_text() for text in display.ax_.get_yticklabels()]

@@ -19,7 +19,7 @@ from truecal.plot import (
     ResidualDisplay,
     ShiftDisplay,
 )
-from truecal.plot.study.families import family_styles
+from truecal.plot.study import family_styles
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

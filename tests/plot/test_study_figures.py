@@ -12,7 +12,7 @@ from tests.study.studies import write_files, write_study
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-from truecal.plot.study import FIGURES, Choice, External, draw_figure
+from truecal.plot.figures import FIGURES, Choice, External, draw_figure
 
 FROM_NUMBERS = [name for name in FIGURES if name != "costs"]
 

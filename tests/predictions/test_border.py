@@ -146,7 +146,7 @@ def test_bad_logits(logits, message):
 )
 def test_bad_profiles(scores, outcomes, message):
     with pytest.raises(tc.InputError, match=message):
-        tc.Profile.from_arrays(scores, outcomes)
+        tc.profile.Profile.from_arrays(scores, outcomes)
 
 
 def test_masked_arrays_are_not_unmasked_silently():
@@ -243,7 +243,7 @@ def test_labels_keep_their_size_and_mean_the_same(dtype):
         )
     assert tc.TopK(1).sample(preds).labels.tolist() == tc.TopK(1).sample(plain).labels.tolist()
     assert tc.scores.brier(preds) == tc.scores.brier(plain)
-    fitted, other = (tc.PlattScaling().fit(p, x.labels).predict_proba(p) for x in (preds, plain))
+    fitted, other = (tc.recalibration.PlattScaling().fit(p, x.labels).predict_proba(p) for x in (preds, plain))
     np.testing.assert_array_equal(fitted, other)
 
 

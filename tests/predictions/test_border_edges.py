@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from truecal.errors import InputError
-from truecal.predictions import arrays, border
+from truecal.predictions import validation
 
 
 def refusal(check, *arguments, **options):
@@ -19,15 +19,15 @@ def refusal(check, *arguments, **options):
 
 
 def test_the_unit_interval_is_closed():
-    border.refuse_outside_unit(np.array([0.0, 0.5, 1.0]), "scores")
-    border.refuse_outside_unit(np.array([1.0]), "scores")
-    border.refuse_outside_unit(np.array([]), "scores")
+    validation.refuse_outside_unit(np.array([0.0, 0.5, 1.0]), "scores")
+    validation.refuse_outside_unit(np.array([1.0]), "scores")
+    validation.refuse_outside_unit(np.array([]), "scores")
     for value in (np.nextafter(1, 2), -5e-324, np.nan, np.inf, -np.inf):
-        assert "row 1 is" in refusal(border.refuse_outside_unit, np.array([0.5, value]), "scores")
+        assert "row 1 is" in refusal(validation.refuse_outside_unit, np.array([0.5, value]), "scores")
 
 
 def test_wrong_values_are_counted_and_explained():
-    outside = border.refuse_outside_unit
+    outside = validation.refuse_outside_unit
     logits = "if these are logits use Predictions.from_logits"
     percent = "these look like percentages; divide by 100"
     assert refusal(outside, np.array([0.5, 2.0]), "scores") == f"scores must lie in [0, 1]: row 1 is 2.0; {logits}"
@@ -41,24 +41,24 @@ def test_wrong_values_are_counted_and_explained():
 
 
 def test_scores_have_one_or_two_dimensions():
-    assert border.check_scores([0.5]).shape == (1,)
-    assert border.check_scores([[0.5, 0.25]]).shape == (1, 2)
-    assert "shape ()" in refusal(border.check_scores, 0.5)
-    assert "shape (1, 1, 1)" in refusal(border.check_scores, [[[0.5]]])
-    assert "scores are empty" in refusal(border.check_scores, [])
+    assert validation.check_scores([0.5]).shape == (1,)
+    assert validation.check_scores([[0.5, 0.25]]).shape == (1, 2)
+    assert "shape ()" in refusal(validation.check_scores, 0.5)
+    assert "shape (1, 1, 1)" in refusal(validation.check_scores, [[[0.5]]])
+    assert "scores are empty" in refusal(validation.check_scores, [])
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "i8", "u4", "f4", "f8"])
 def test_outcomes_of_any_type_become_bytes(dtype):
     given = np.array([0, 1, 1, 0], dtype)
-    found = border.check_outcomes(given, (4,))
+    found = validation.check_outcomes(given, (4,))
     assert found.dtype == np.uint8
     assert_array_equal(found, [0, 1, 1, 0])
     assert (np.shares_memory(found, given)) == (given.dtype.itemsize == 1)
 
 
 def test_outcomes_that_are_none():
-    check = border.check_outcomes
+    check = validation.check_outcomes
     for wrong in (np.array([0, 2]), np.array([1, -1]), np.array([0, 255], np.uint8), np.array([0, -1], np.int8)):
         assert "outcomes must be 0 or 1: row 1 is" in refusal(check, wrong, (2,))
         assert "swapped" not in refusal(check, wrong, (2,))
@@ -71,7 +71,7 @@ def test_outcomes_that_are_none():
 
 
 def test_weights_at_their_limits():
-    check = border.check_weights
+    check = validation.check_weights
     assert_array_equal(check([0, 1, 2], (3,)), [0.0, 1.0, 2.0])
     assert check([2.0**53], (1,)).dtype == np.float64
     assert "weights sum to" in refusal(check, [2.0**53, 2.0], (2,))
@@ -88,23 +88,23 @@ def test_weights_at_their_limits():
 
 
 def test_clusters_of_every_kind():
-    assert_array_equal(border.check_clusters([3, 1, 3], 3), [1, 0, 1])
-    assert_array_equal(border.check_clusters(["b", 1, "b"], 3), [1, 0, 1])
-    assert_array_equal(border.check_clusters(np.array(["2020-01-02", "2020-01-01"], "M8[D]"), 2), [1, 0])
-    assert border.check_clusters([1, 2], 2).dtype == np.intp
-    assert "row 1 is nan" in refusal(border.check_clusters, [1.0, np.nan], 2)
-    assert "shape (2, 1) but there are 2 rows" in refusal(border.check_clusters, [[1], [2]], 2)
+    assert_array_equal(validation.check_clusters([3, 1, 3], 3), [1, 0, 1])
+    assert_array_equal(validation.check_clusters(["b", 1, "b"], 3), [1, 0, 1])
+    assert_array_equal(validation.check_clusters(np.array(["2020-01-02", "2020-01-01"], "M8[D]"), 2), [1, 0])
+    assert validation.check_clusters([1, 2], 2).dtype == np.intp
+    assert "row 1 is nan" in refusal(validation.check_clusters, [1.0, np.nan], 2)
+    assert "shape (2, 1) but there are 2 rows" in refusal(validation.check_clusters, [[1], [2]], 2)
 
 
 def test_values_of_different_types_have_an_order():
-    values, rows = border.distinct(np.array([2, "a", 1.5, "b", 2], object), "groups")
+    values, rows = validation.distinct(np.array([2, "a", 1.5, "b", 2], object), "groups")
     assert values == [1.5, 2, "a", "b"]
     assert_array_equal(rows, [1, 2, 0, 3, 1])
-    assert "groups: row 1 is [1]" in refusal(border.distinct, np.array([0, [1], [2]], object), "groups")
+    assert "groups: row 1 is [1]" in refusal(validation.distinct, np.array([0, [1], [2]], object), "groups")
 
 
 def test_class_names():
-    check = border.check_classes
+    check = validation.check_classes
     assert check(None, 2) is None
     names = check(np.array([1, 2]), 2)
     assert names == (1, 2)
@@ -116,22 +116,22 @@ def test_class_names():
     assert "class name 1 is nan" in refusal(check, ["a", np.nan], 2)
     assert "1 class names were given for 2" in refusal(check, ["a"], 2)
     for name in ("a", 3, None):
-        border.check_name(name)
+        validation.check_name(name)
     for name in ([1], np.nan):
-        assert "named by a number or text" in refusal(border.check_name, name)
+        assert "named by a number or text" in refusal(validation.check_name, name)
 
 
 def test_further_columns():
-    assert border.check_columns(None, 2) == {}
-    kept = border.check_columns({"a": [1, 2], "b": [[1, 2, 3], [4, 5, 6]]}, 2)
+    assert validation.check_columns(None, 2) == {}
+    kept = validation.check_columns({"a": [1, 2], "b": [[1, 2, 3], [4, 5, 6]]}, 2)
     assert kept["b"].shape == (2, 3)
-    assert "has 3 values but there are 2 rows" in refusal(border.check_columns, {"a": [1, 2, 3]}, 2)
-    assert "has 1 values but there are 2 rows" in refusal(border.check_columns, {"a": 5}, 2)
-    assert "has 1 values but there are 2 rows" in refusal(border.check_columns, {"a": [[1, 2]]}, 2)
+    assert "has 3 values but there are 2 rows" in refusal(validation.check_columns, {"a": [1, 2, 3]}, 2)
+    assert "has 1 values but there are 2 rows" in refusal(validation.check_columns, {"a": 5}, 2)
+    assert "has 1 values but there are 2 rows" in refusal(validation.check_columns, {"a": [[1, 2]]}, 2)
 
 
 def test_labels_as_positions():
-    check = border.check_labels
+    check = validation.check_labels
     assert_array_equal(check([[0], [2], [1]], 3, None, 3), [0, 2, 1])
     assert_array_equal(check([0.0, 2.0], 2, None, 3), [0, 2])
     assert_array_equal(check([False, True], 2, None, 2), [0, 1])
@@ -161,13 +161,13 @@ def test_labels_as_positions():
     ],
 )
 def test_hints_about_labels(labels, count, hint):
-    assert hint in refusal(border.check_labels, labels, len(labels), None, count)
+    assert hint in refusal(validation.check_labels, labels, len(labels), None, count)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
 def test_labels_are_lent_as_signed_integers_of_their_size(dtype):
     given = np.array([0, 1, 1], dtype)
-    found = border.check_labels(given, 3, None, 2)
+    found = validation.check_labels(given, 3, None, 2)
     assert found.dtype == np.dtype(f"i{given.dtype.itemsize}")
     assert np.shares_memory(found, given)
     assert_array_equal(found, [0, 1, 1])
@@ -175,13 +175,13 @@ def test_labels_are_lent_as_signed_integers_of_their_size(dtype):
 
 def test_labels_too_large_for_the_signed_type_are_widened():
     for last in (127, 128, 200):
-        found = border.check_labels(np.array([0, last], np.uint8), 2, None, 300)
+        found = validation.check_labels(np.array([0, last], np.uint8), 2, None, 300)
         assert_array_equal(found, [0, last])
         assert found.dtype == (np.int8 if last == 127 else np.intp)
 
 
 def test_labels_by_name():
-    check = border.check_labels
+    check = validation.check_labels
     assert_array_equal(check(["b", "a", "b"], 3, ("a", "b"), 2), [1, 0, 1])
     numbered = "; labels given as class indices need no classes=, or use classes[label]"
     assert refusal(check, [0, 1], 2, ("a", "b"), 2).endswith(f"('a', 'b'){numbered}")
@@ -194,7 +194,7 @@ def test_labels_by_name():
 
 
 def test_rows_of_probabilities_sum_to_one():
-    check = border.check_probabilities
+    check = validation.check_probabilities
     check(np.array([[1.0, 0.0], [0.5, 0.5]]))
     exact = np.array([[0.5, 0.5 + 2.0**-10]])  # 0.00098
     check(exact)
@@ -210,20 +210,20 @@ def test_rows_of_probabilities_sum_to_one():
 
 
 def test_every_block_of_rows_is_looked_at(monkeypatch):
-    monkeypatch.setattr(border, "_BLOCK_BYTES", 64)  # two rows of four
+    monkeypatch.setattr(validation, "_BLOCK_BYTES", 64)  # two rows of four
     good = np.full((7, 4), 0.25)
-    border.check_probabilities(good)
+    validation.check_probabilities(good)
     for row in range(7):
         for dtype in (np.float32, np.float64):
             wrong = good.astype(dtype)
             wrong[row, 3] = 0.5
-            assert f"probabilities of row {row} sum to 1.25" in refusal(border.check_probabilities, wrong)
-    monkeypatch.setattr(border, "_BLOCK_BYTES", 1)  # less than a row
-    border.check_probabilities(good)
+            assert f"probabilities of row {row} sum to 1.25" in refusal(validation.check_probabilities, wrong)
+    monkeypatch.setattr(validation, "_BLOCK_BYTES", 1)  # less than a row
+    validation.check_probabilities(good)
 
 
 def test_logits_may_rule_classes_out_but_not_all():
-    check = border.check_finite
+    check = validation.check_finite
     check(np.array([[0.0, -np.inf], [1e300, 1e300]]))
     check(np.array([-np.inf, 1.0]))
     check(np.array([]))
@@ -257,9 +257,9 @@ def test_logits_may_rule_classes_out_but_not_all():
 )
 def test_arguments_the_wrong_way_round(first, second, swapped):
     if swapped:
-        assert "swapped" in refusal(border.refuse_swapped, first, second)
+        assert "swapped" in refusal(validation.refuse_swapped, first, second)
     else:
-        border.refuse_swapped(first, second)
+        validation.refuse_swapped(first, second)
 
 
 # ------------------------------------------------------------------ containers
@@ -268,73 +268,73 @@ def test_arguments_the_wrong_way_round(first, second, swapped):
 def test_numbers_keep_their_precision():
     for dtype in (np.float16, np.float32, np.float64):
         given = np.array([0.5], dtype)
-        assert arrays.as_floats(given, "scores") is given
-    assert arrays.as_floats(np.array([0.5], np.longdouble), "scores").dtype == np.float64
-    assert arrays.as_floats([True, False], "scores").dtype == np.float64
-    mixed = arrays.as_floats(np.array([Decimal("0.5"), 1, True, np.float32(0.25)], object), "scores")
+        assert validation.as_floats(given, "scores") is given
+    assert validation.as_floats(np.array([0.5], np.longdouble), "scores").dtype == np.float64
+    assert validation.as_floats([True, False], "scores").dtype == np.float64
+    mixed = validation.as_floats(np.array([Decimal("0.5"), 1, True, np.float32(0.25)], object), "scores")
     assert_array_equal(mixed, [0.5, 1.0, 1.0, 0.25])
 
 
 def test_what_is_no_number_is_named_by_its_place():
-    assert "row 1, column 0 is None" in refusal(arrays.as_floats, np.array([[1, 2], [None, 3]], object), "scores")
-    assert "row 1 is 'x'" in refusal(arrays.as_floats, ["0.5", "x"], "scores")
-    assert "row 1 is 'inf'" in refusal(arrays.as_floats, ["0.5", "inf"], "scores")
-    assert "not text; read the column" in refusal(arrays.as_floats, ["0.5", "1e-3"], "scores")
-    assert "the value is 'x'" in refusal(arrays.as_floats, "x", "scores")
-    assert "row 0 is (1+0j)" in refusal(arrays.as_floats, [1 + 0j], "scores")
+    assert "row 1, column 0 is None" in refusal(validation.as_floats, np.array([[1, 2], [None, 3]], object), "scores")
+    assert "row 1 is 'x'" in refusal(validation.as_floats, ["0.5", "x"], "scores")
+    assert "row 1 is 'inf'" in refusal(validation.as_floats, ["0.5", "inf"], "scores")
+    assert "not text; read the column" in refusal(validation.as_floats, ["0.5", "1e-3"], "scores")
+    assert "the value is 'x'" in refusal(validation.as_floats, "x", "scores")
+    assert "row 0 is (1+0j)" in refusal(validation.as_floats, [1 + 0j], "scores")
 
 
 def test_lists_that_numpy_would_misread():
-    mixed = arrays.as_array(["a", 1, None], "labels")
+    mixed = validation.as_array(["a", 1, None], "labels")
     assert mixed.dtype == object
     assert mixed.tolist() == ["a", 1, None]
-    assert arrays.as_array(["a\0", "b"], "labels").tolist() == ["a\0", "b"]
-    assert arrays.as_array([b"a\0", b"b"], "labels").tolist() == [b"a\0", b"b"]
-    assert arrays.as_array(("a", "b"), "labels").dtype.kind == "U"
-    assert "the rows have different lengths" in refusal(arrays.as_array, [[1], [2, 3]], "labels")
-    assert "a set, which has no rows in order" in refusal(arrays.as_array, {1, 2}, "labels")
-    assert "masked in places" in refusal(arrays.as_array, np.ma.masked_array([1, 2], [0, 1]), "labels")
-    assert arrays.as_array(np.ma.masked_array([1, 2], [0, 0]), "labels").tolist() == [1, 2]
-    swapped = arrays.as_array(np.array([1, 2], ">i4"), "labels")
+    assert validation.as_array(["a\0", "b"], "labels").tolist() == ["a\0", "b"]
+    assert validation.as_array([b"a\0", b"b"], "labels").tolist() == [b"a\0", b"b"]
+    assert validation.as_array(("a", "b"), "labels").dtype.kind == "U"
+    assert "the rows have different lengths" in refusal(validation.as_array, [[1], [2, 3]], "labels")
+    assert "a set, which has no rows in order" in refusal(validation.as_array, {1, 2}, "labels")
+    assert "masked in places" in refusal(validation.as_array, np.ma.masked_array([1, 2], [0, 1]), "labels")
+    assert validation.as_array(np.ma.masked_array([1, 2], [0, 0]), "labels").tolist() == [1, 2]
+    swapped = validation.as_array(np.array([1, 2], ">i4"), "labels")
     assert swapped.dtype.isnative
     assert swapped.tolist() == [1, 2]
 
 
 def test_missing_values():
     for value in (None, np.nan, np.datetime64("NaT"), np.array([1, 2])):
-        assert arrays.is_missing(value)
+        assert validation.is_missing(value)
     for value in (0, "", "nan", False, np.inf):
-        assert not arrays.is_missing(value)
+        assert not validation.is_missing(value)
 
 
 def test_values_in_messages_are_short():
-    assert arrays.shown("a" * 58) == repr("a" * 58)  # 60 letters with the quotes
-    long = arrays.shown("a" * 59)
+    assert validation.shown("a" * 58) == repr("a" * 58)  # 60 letters with the quotes
+    long = validation.shown("a" * 59)
     assert len(long) == 60
     assert long.endswith("a...")
-    assert arrays.shown(np.float64(0.5)) == "0.5"
-    assert arrays.where(()) == "the value"
-    assert arrays.where((3,)) == "row 3"
-    assert arrays.where((3, 1, 2)) == "row 3, column 1, column 2"
+    assert validation.shown(np.float64(0.5)) == "0.5"
+    assert validation.where(()) == "the value"
+    assert validation.where((3,)) == "row 3"
+    assert validation.where((3, 1, 2)) == "row 3, column 1, column 2"
 
 
 def test_rows_are_a_mask_or_numbers():
     for rows in ([True, False, True], [0, 2], [-3, 2], [], np.array([], int)):
         if len(rows):
-            assert_array_equal(border.check_rows(rows, 3), rows)
-    assert border.check_rows(np.array([], int), 3).shape == (0,)
+            assert_array_equal(validation.check_rows(rows, 3), rows)
+    assert validation.check_rows(np.array([], int), 3).shape == (0,)
     wrong = ([True, False], [True] * 4, [3], [-4], [0.0], [[0]], [[True, False, True]], "x", 1, True, [])
     for rows in wrong:
-        assert "rows" in refusal(border.check_rows, rows, 3)
-    assert refusal(border.check_rows, [3], 3).endswith("for each of the 3 rows, or numbers of rows from 0 to 2")
+        assert "rows" in refusal(validation.check_rows, rows, 3)
+    assert refusal(validation.check_rows, [3], 3).endswith("for each of the 3 rows, or numbers of rows from 0 to 2")
 
 
 def test_points_of_a_curve_are_finite_and_match():
-    assert_array_equal(border.check_points([0, 1], "scores"), [0.0, 1.0])
-    assert_array_equal(border.check_points([0, 1], "rates", (2,)), [0.0, 1.0])
-    assert border.check_points(0.5, "rates", (2,)) == 0.5
-    assert "not inf" in refusal(border.check_points, [0, np.inf], "scores")
-    assert "rates have shape (1,), but the scores (2,)" in refusal(border.check_points, [0], "rates", (2,))
+    assert_array_equal(validation.check_points([0, 1], "scores"), [0.0, 1.0])
+    assert_array_equal(validation.check_points([0, 1], "rates", (2,)), [0.0, 1.0])
+    assert validation.check_points(0.5, "rates", (2,)) == 0.5
+    assert "not inf" in refusal(validation.check_points, [0, np.inf], "scores")
+    assert "rates have shape (1,), but the scores (2,)" in refusal(validation.check_points, [0], "rates", (2,))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
@@ -354,16 +354,16 @@ def test_numbers_outside_the_unit_interval_are_seen_by_their_bits(dtype):
         values[place] = value
         for array in (values, np.repeat(values, 2)[::2]):  # the second is not contiguous
             if value in inside:
-                border.refuse_outside_unit(array, "scores")
+                validation.refuse_outside_unit(array, "scores")
             else:
-                assert f"row {place} is" in refusal(border.refuse_outside_unit, array, "scores")
+                assert f"row {place} is" in refusal(validation.refuse_outside_unit, array, "scores")
 
 
 @pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 3000])
 def test_columns_become_rows_whatever_their_length(rows):
     matrix = np.random.default_rng(0).random((rows, 7)).astype(np.float32)
     for part in (matrix, matrix[:, 2:5], matrix[::-1], np.asfortranarray(matrix)):
-        columns = arrays.turned(part)
+        columns = validation.turned(part)
         assert_array_equal(columns, part.T)
         assert columns.flags.c_contiguous
         assert columns.dtype == part.dtype

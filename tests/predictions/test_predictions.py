@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
-from truecal.predictions.softmax import sigmoid, softmax
+from truecal.special import sigmoid, softmax
 
 PROBS = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]
 
@@ -138,14 +138,14 @@ def test_files_of_every_kind_give_the_same_predictions(tmp_path):
 
 
 def test_unreadable_files_say_so(tmp_path):
-    with pytest.raises(tc.FileError, match="no file"):
+    with pytest.raises(tc.errors.FileError, match="no file"):
         tc.read(tmp_path / "none.csv", label="y", probs="p")
     (tmp_path / "p.txt").write_text("y,p")
-    with pytest.raises(tc.FileError, match="unknown kind"):
+    with pytest.raises(tc.errors.FileError, match="unknown kind"):
         tc.read(tmp_path / "p.txt", label="y", probs="p")
     for name in ("p.parquet", "p.npz", "p.csv"):
         (tmp_path / name).write_bytes(b"")
-        with pytest.raises(tc.FileError, match=name):
+        with pytest.raises(tc.errors.FileError, match=name):
             tc.read(tmp_path / name, label="y", probs="p")
     np.savez(tmp_path / "p.npz", a=[1])
     with pytest.raises(tc.InputError, match="no array 'p'; it has a"):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from truecal.predictions.softmax import softmax
+from truecal.special import softmax
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10, 32, 33, 100])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from truecal.profile.cut import Cut, every_edge, gather, search, width_edges
+from truecal.profile import Cut, width_edges
+from truecal.profile.binning import every_edge, gather, search
 
 
 def test_cuts_inside_ties_move_to_the_nearer_end_and_up_when_halfway():

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import truecal as tc
 from tests.datasets import small
-from truecal.estimate.resampling.cells import Counted
+from truecal.estimators.resampling.cells import Counted
 from truecal.profile import Cut
-from truecal.profile.ones import Ones
+from truecal.profile.rows import Ones
 from truecal.profile.sort import _threads, packed_sort
 
 SUMS = ("w", "c", "y", "cc", "cy")
@@ -63,7 +63,7 @@ def test_large_datasets_are_shared_by_threads_and_small_ones_are_not(monkeypatch
 @given(data=small())
 def test_sums_at_every_row_equal_the_naive_ones(data):
     c, y = data
-    profile = tc.Profile.from_arrays(c, y)
+    profile = tc.profile.Profile.from_arrays(c, y)
     cut = profile.at_count(np.arange(len(c) + 1)[None, :])
     for rows in range(len(c) + 1):
         expected = naive_sums(c, y, np.ones(len(c)), rows)
@@ -75,7 +75,7 @@ def test_sums_at_every_row_equal_the_naive_ones(data):
 def test_weighted_sums_follow_the_weight(data, seed):
     c, y = data
     w = np.random.default_rng(seed).random(len(c)) + 0.1
-    profile = tc.Profile.from_arrays(c, y, w)
+    profile = tc.profile.Profile.from_arrays(c, y, w)
     mass = np.broadcast_to(profile.prefix("w"), (1, len(c) + 1))
     cut = profile.at_mass(mass)
     for rows in range(len(c) + 1):
@@ -93,7 +93,7 @@ def test_large_profiles_sum_in_blocks_to_the_same_result(rows):
     w = rng.random((2, rows))
     place = np.array([[0, 1, 63, 64, 65, 50_000, 65_536, rows - 1, rows], [rows, *range(100, 108)]])
     for weights, datasets in ((None, 1), (None, 2), (w, 2)):
-        profile = tc.Profile.from_arrays(c[:datasets], y[:datasets], weights)
+        profile = tc.profile.Profile.from_arrays(c[:datasets], y[:datasets], weights)
         for at in (place[:datasets], place[:1]):
             for name in ("c", "y", "cc", "cy"):
                 sparse = profile.sums(name, Cut(at, at))
@@ -111,7 +111,7 @@ def test_ones_are_counted_from_bits(rows, datasets, seed):
 def test_ties_of_large_profiles_are_shared_like_those_of_small_ones():
     rng = np.random.default_rng(2)
     c, y = rng.integers(0, 50, 70_000) / 50, rng.random(70_000) < 0.5
-    large = tc.Profile.from_arrays(c, y)
+    large = tc.profile.Profile.from_arrays(c, y)
     cut = large.mass_cut(17, "split")
     for k, t in enumerate(-(-np.arange(18) * 70_000 // 17)):
         value = large.scores[0, min(t, 69_999)]
@@ -124,7 +124,7 @@ def test_cuts_of_large_profiles_see_the_ties_they_fall_into():
     """Looking only where the cuts are must find what looking at every row finds."""
     c = np.arange(70_000) / 70_000
     c[23_330:23_340] = c[23_330]  # a third is inside, two thirds are not
-    seeking, knowing = (tc.Profile.from_arrays(c, np.ones(70_000)) for _ in range(2))
+    seeking, knowing = (tc.profile.Profile.from_arrays(c, np.ones(70_000)) for _ in range(2))
     assert knowing.has_ties
     for bins in (3, 5):
         cut, known = (profile.mass_cut(bins) for profile in (seeking, knowing))
@@ -138,7 +138,7 @@ def test_edges_are_whole_numbers_over_bins(bins):
     """Scores exactly on j/b open bin j; a rule by linspace or floor(c * b) puts some of them one bin lower."""
     edges = np.arange(bins + 1) / bins
     for dtype in (np.float64, np.float32):
-        profile = tc.Profile.from_arrays(edges.astype(dtype), np.ones(bins + 1))
+        profile = tc.profile.Profile.from_arrays(edges.astype(dtype), np.ones(bins + 1))
         counts = np.diff(profile.width_cut(bins).below[0])
         np.testing.assert_array_equal(counts, [1] * (bins - 1) + [2])  # the last bin also holds 1.0
         counts = np.diff(profile.width_cut(bins, "right").below[0])
@@ -146,7 +146,7 @@ def test_edges_are_whole_numbers_over_bins(bins):
 
 
 def test_a_split_tie_goes_to_the_side_with_more_of_it():
-    profile = tc.Profile.from_arrays([0.1, 0.5, 0.5, 0.5, 0.9, 0.9], [0, 1, 0, 1, 1, 1])
+    profile = tc.profile.Profile.from_arrays([0.1, 0.5, 0.5, 0.5, 0.9, 0.9], [0, 1, 0, 1, 1, 1])
     # cut after 3 of 6 rows: two of the three 0.5 lie below, so all go below
     np.testing.assert_array_equal(profile.mass_cut(2).below, [[0, 4, 6]])
     np.testing.assert_allclose(profile.sums("y", profile.mass_cut(2, "split")), [[0, 4 / 3, 4]])
@@ -160,7 +160,7 @@ def test_weighted_rows_without_ties_follow_the_one_tie_rule(rows, bins, unit, se
     rng = np.random.default_rng(seed)
     w = rng.integers(0, 4, (3, rows)) * unit
     w[:, rng.integers(rows)] += unit
-    profile = tc.Profile.from_arrays(rng.random((3, rows)), rng.integers(0, 2, (3, rows)), w)
+    profile = tc.profile.Profile.from_arrays(rng.random((3, rows)), rng.integers(0, 2, (3, rows)), w)
     mass = np.arange(bins + 1) * profile.total[:, None] / bins
     expected = profile.at_mass(np.ceil(mass) if profile.counted else mass).keep_ties()
     for name in SUMS:
@@ -174,11 +174,11 @@ def test_merging_is_exact_whatever_the_order(data, parts, weighted):
     w = np.arange(1, len(c) + 1) / 3 if weighted else None
     piece = np.arange(len(c)) % parts
     some = [
-        tc.Profile.from_arrays(c[piece == i], y[piece == i], None if w is None else w[piece == i])
+        tc.profile.Profile.from_arrays(c[piece == i], y[piece == i], None if w is None else w[piece == i])
         for i in range(parts)
         if (piece == i).any()
     ]
-    whole = tc.Profile.from_arrays(c, y, w)
+    whole = tc.profile.Profile.from_arrays(c, y, w)
     for merged in (sum(some), sum(some[::-1])):
         np.testing.assert_array_equal(merged.scores, whole.scores)
         end = np.array([[whole.rows]])
@@ -190,8 +190,10 @@ def test_merging_is_exact_whatever_the_order(data, parts, weighted):
 def test_merging_keeps_the_moments_of_coarse_cells():
     rng = np.random.default_rng(4)
     c, y = rng.random(3000), rng.random(3000) < 0.5
-    whole = tc.Profile.from_arrays(c, y)
-    merged = tc.Profile.from_arrays(c[:1000], y[:1000]).coarsen(20) + tc.Profile.from_arrays(c[1000:], y[1000:])
+    whole = tc.profile.Profile.from_arrays(c, y)
+    merged = tc.profile.Profile.from_arrays(c[:1000], y[:1000]).coarsen(20) + tc.profile.Profile.from_arrays(
+        c[1000:], y[1000:]
+    )
     end, last = np.array([[merged.rows]]), np.array([[whole.rows]])
     for name in SUMS:
         np.testing.assert_allclose(merged.sums(name, Cut(end, end)), whole.sums(name, Cut(last, last)), rtol=1e-12)
@@ -200,7 +202,7 @@ def test_merging_keeps_the_moments_of_coarse_cells():
 def test_coarse_cells_keep_sums_and_ties():
     rng = np.random.default_rng(5)
     c, y = np.round(rng.random((2, 5000)) ** 0.1, 3), rng.random((2, 5000)) < 0.5
-    profile = tc.Profile.from_arrays(c, y)
+    profile = tc.profile.Profile.from_arrays(c, y)
     coarse = profile.coarsen(100)
     assert coarse.rows == 100
     assert (np.diff(coarse.scores, axis=1) >= 0).all()
@@ -209,21 +211,23 @@ def test_coarse_cells_keep_sums_and_ties():
         ends = [np.array([[p.rows]]) for p in (profile, coarse)]
         one, other = (p.sums(name, Cut(e, e)) for p, e in zip((profile, coarse), ends, strict=True))
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    alone = tc.Profile.from_arrays(np.repeat([0.25, 0.5], 500), np.ones(1000)).coarsen(10)
+    alone = tc.profile.Profile.from_arrays(np.repeat([0.25, 0.5], 500), np.ones(1000)).coarsen(10)
     np.testing.assert_array_equal(alone.scores, [[0.25, 0.5]])
     np.testing.assert_array_equal(alone.weights, [[500, 500]])
 
 
 def test_sample_size_under_weights():
     c, y = [0.1, 0.2, 0.3], [0, 1, 1]
-    assert tc.Profile.from_arrays(c, y).size == 3
-    assert tc.Profile.from_arrays(c, y, [2, 1, 3]).size == 6  # counts
-    assert tc.Profile.from_arrays(c, y, [0.5, 0.5, 0.5]).size == pytest.approx(3)  # importance: only ratios matter
-    assert tc.Profile.from_arrays(c, y, [9.5, 0.01, 0.01]).size == pytest.approx(1, abs=0.01)
+    assert tc.profile.Profile.from_arrays(c, y).size == 3
+    assert tc.profile.Profile.from_arrays(c, y, [2, 1, 3]).size == 6  # counts
+    assert tc.profile.Profile.from_arrays(c, y, [0.5, 0.5, 0.5]).size == pytest.approx(
+        3
+    )  # importance: only ratios matter
+    assert tc.profile.Profile.from_arrays(c, y, [9.5, 0.01, 0.01]).size == pytest.approx(1, abs=0.01)
 
 
 def test_profiles_of_different_shape_do_not_add():
-    one, two = tc.Profile.from_arrays([0.5], [1]), tc.Profile.from_arrays([[0.5], [0.6]], [[1], [0]])
+    one, two = tc.profile.Profile.from_arrays([0.5], [1]), tc.profile.Profile.from_arrays([[0.5], [0.6]], [[1], [0]])
     with pytest.raises(tc.InputError, match="1 and 2 datasets"):
         one + two
     with pytest.raises(TypeError):
@@ -232,43 +236,43 @@ def test_profiles_of_different_shape_do_not_add():
 
 @pytest.mark.parametrize("weights", [None, [0.5, 2.0, 1.0]])
 def test_saved_profiles_come_back_whole(tmp_path, weights):
-    profile = tc.Profile.from_arrays([0.3, 0.1, 0.3], [1, 0, 0], weights)
+    profile = tc.profile.Profile.from_arrays([0.3, 0.1, 0.3], [1, 0, 0], weights)
     profile.save(tmp_path / "p.npz")
-    again = tc.Profile.load(tmp_path / "p.npz")
+    again = tc.profile.Profile.load(tmp_path / "p.npz")
     assert again.single
     assert tc.DebiasedECE(correction="exact")(again).power == tc.DebiasedECE(correction="exact")(profile).power
-    coarse = tc.Profile.from_arrays(np.linspace(0, 1, 99), np.arange(99) % 2).coarsen(9)
+    coarse = tc.profile.Profile.from_arrays(np.linspace(0, 1, 99), np.arange(99) % 2).coarsen(9)
     coarse.save(tmp_path / "p.npz")
-    assert tc.RankSeries()(tc.Profile.load(tmp_path / "p.npz")).value == tc.RankSeries()(coarse).value
+    assert tc.RankSeries()(tc.profile.Profile.load(tmp_path / "p.npz")).value == tc.RankSeries()(coarse).value
     assert [f.name for f in tmp_path.iterdir()] == ["p.npz"]
 
 
 def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
     file = tmp_path / "p.npz"
-    with pytest.raises(tc.FileError, match="no file"):
-        tc.Profile.load(file)
-    profile = tc.Profile.from_arrays([0.3, 0.1], [1, 0])
+    with pytest.raises(tc.errors.FileError, match="no file"):
+        tc.profile.Profile.load(file)
+    profile = tc.profile.Profile.from_arrays([0.3, 0.1], [1, 0])
     profile.save(file)
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(tc.FileError, match="damaged"):
-        tc.Profile.load(file)
+    with pytest.raises(tc.errors.FileError, match="damaged"):
+        tc.profile.Profile.load(file)
     file.write_bytes(b"not a zip at all")
-    with pytest.raises(tc.FileError, match="damaged"):
-        tc.Profile.load(file)
+    with pytest.raises(tc.errors.FileError, match="damaged"):
+        tc.profile.Profile.load(file)
     np.savez(file, scores=[0.1])
-    with pytest.raises(tc.FileError, match="not a saved profile"):
-        tc.Profile.load(file)
+    with pytest.raises(tc.errors.FileError, match="not a saved profile"):
+        tc.profile.Profile.load(file)
     parts = {"scores": profile.scores, "outcomes": profile.outcomes, "single": True, "format": "truecal.profile"}
     np.savez(file, version=99, **parts)
-    with pytest.raises(tc.FileError, match="newer truecal"):
-        tc.Profile.load(file)
+    with pytest.raises(tc.errors.FileError, match="newer truecal"):
+        tc.profile.Profile.load(file)
     np.savez(file, version=1, **(parts | {"scores": profile.scores[:, ::-1]}))
-    with pytest.raises(tc.FileError, match="not sorted"):
-        tc.Profile.load(file)
+    with pytest.raises(tc.errors.FileError, match="not sorted"):
+        tc.profile.Profile.load(file)
     np.savez(file, version=1, **(parts | {"outcomes": np.ones((1, 7), np.uint8)}))
-    with pytest.raises(tc.FileError, match="do not match"):
-        tc.Profile.load(file)
+    with pytest.raises(tc.errors.FileError, match="do not match"):
+        tc.profile.Profile.load(file)
 
 
 def test_a_part_of_a_batch_counts_rows_as_the_batch_does():

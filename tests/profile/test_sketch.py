@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import truecal as tc
-from tests.scan.worlds import KINDS, draw, score_lists
+from tests.engines.worlds import KINDS, draw, score_lists
 from truecal.profile import Sketch
-from truecal.profile.sketch.cells import cell_edge
-from truecal.profile.sketch.tally import SUMS
+from truecal.profile.cells import SUMS, cell_edge
 
 
 def naive(c, y, w=None):
@@ -53,7 +52,7 @@ def test_few_rows_are_summed_as_many_are(weighted, kind, monkeypatch):
     outcomes = rng.random(len(scores)) < scores
     weights = rng.choice([0.0, 0.5, 1.0, 2.25], len(scores)) if weighted else None
     few = Sketch.from_arrays(scores, outcomes, weights)
-    monkeypatch.setattr("truecal.profile.sketch.sketch._FEW", 0)
+    monkeypatch.setattr("truecal.profile.sketch._FEW", 0)
     many = Sketch.from_arrays(scores, outcomes, weights)
     same(few, many)
     for name in SUMS:
@@ -101,7 +100,7 @@ def test_float32_sums_are_exact_in_any_order():
 def test_the_profile_has_the_sums_and_the_size_of_all_rows(kind, weighted):
     c, y = draw(kind, 5000, 0)
     w = np.random.default_rng(0).random(5000) + 0.1 if weighted else None
-    exact, cells = tc.Profile.from_arrays(c, y, w), Sketch.from_arrays(c, y, w).to_profile()
+    exact, cells = tc.profile.Profile.from_arrays(c, y, w), Sketch.from_arrays(c, y, w).to_profile()
     for name in ("w", "c", "y", "cc", "cy"):
         ends = [np.array([[p.rows]]) for p in (exact, cells)]
         one, other = (p.sums(name, p.at_count(e)) for p, e in zip((exact, cells), ends, strict=True))
@@ -174,23 +173,23 @@ def test_saved_sketches_come_back_whole(tmp_path, weighted):
 
 def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
     file = tmp_path / "s.npz"
-    with pytest.raises(tc.FileError, match="no file"):
+    with pytest.raises(tc.errors.FileError, match="no file"):
         Sketch.load(file)
     sketch = Sketch.from_arrays([0.3, 0.1, 0.9], [1, 0, 1])
     sketch.save(file)
     whole = file.read_bytes()
     for length in (0, 10, len(whole) // 2, len(whole) - 1):
         file.write_bytes(whole[:length])
-        with pytest.raises(tc.FileError, match="damaged"):
+        with pytest.raises(tc.errors.FileError, match="damaged"):
             Sketch.load(file)
     middle = bytearray(whole)
     for at in range(60, len(whole) - 60, 97):
         middle[at] ^= 0xFF
     file.write_bytes(bytes(middle))
-    with pytest.raises(tc.FileError, match="damaged"):
+    with pytest.raises(tc.errors.FileError, match="damaged"):
         Sketch.load(file)
-    tc.Profile.from_arrays([0.3], [1]).save(file)
-    with pytest.raises(tc.FileError, match="not a saved sketch"):
+    tc.profile.Profile.from_arrays([0.3], [1]).save(file)
+    with pytest.raises(tc.errors.FileError, match="not a saved sketch"):
         Sketch.load(file)
     good = {"edges": sketch.edges, "low": sketch.low, "high": sketch.high, **sketch.sums}
     good |= {"format": "truecal.sketch", "version": 1, "fraction": 0.0, "precision": 8}
@@ -203,11 +202,11 @@ def test_damaged_foreign_and_newer_files_are_refused(tmp_path):
     }
     for words, change in wrong.items():
         np.savez(file, **(good | change))
-        with pytest.raises(tc.FileError, match=words):
+        with pytest.raises(tc.errors.FileError, match=words):
             Sketch.load(file)
     del good["rr"]
     np.savez(file, **good)
-    with pytest.raises(tc.FileError, match="rr is missing"):
+    with pytest.raises(tc.errors.FileError, match="rr is missing"):
         Sketch.load(file)
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.profile import unsorted, width, width_edges
-from truecal.profile.width import one_pass, width_bins
+from truecal.profile import binning, rows, width_edges
+from truecal.profile.binning import one_pass, width_bins
 
 N = 140_000  # just enough not to be sorted at once
 RNG = np.random.default_rng(0)
@@ -47,7 +47,7 @@ def test_width_bins_are_exact_next_to_every_edge(dtype, closed, bins):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_blocks_of_rows_are_summed_like_single_rows(monkeypatch, shape, dtype):
-    scores = SHAPES[shape][: 2 * width._BLOCK + 4321].astype(dtype)  # two whole blocks, and an odd rest
+    scores = SHAPES[shape][: 2 * binning._BLOCK + 4321].astype(dtype)  # two whole blocks, and an odd rest
     ones = (np.arange(len(scores)) % 3 == 0).astype(np.uint8)
     for bins, closed in ((15, "left"), (15, "right"), (10, "left"), (40, "left")):
         bin_ = np.searchsorted(width_edges(bins, scores.dtype)[1:-1], scores, "right" if closed == "left" else "left")
@@ -57,7 +57,7 @@ def test_blocks_of_rows_are_summed_like_single_rows(monkeypatch, shape, dtype):
             np.add.at(table, (bin_, ones), values)
         ways = []
         for least in (0, len(scores) + 1):
-            monkeypatch.setattr(width, "_SPARSE_FROM", least)
+            monkeypatch.setattr(binning, "_SPARSE_FROM", least)
             found = width_bins(scores[None], ones[None], bins, closed, squares=True)
             ways.append(np.stack([found.count[0], found.score[0], found.square[0]]))
         np.testing.assert_array_equal(ways[0], ways[1])  # scipy's sums are numpy's, bit for bit
@@ -68,7 +68,7 @@ def test_blocks_of_rows_are_summed_like_single_rows(monkeypatch, shape, dtype):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("closed", ["left", "right"])
 def test_a_product_gives_the_bin_only_where_it_gives_that_of_every_score(dtype, closed):
-    exact = [bins for bins in range(1, 33) if not width.Edges(np.dtype(dtype), bins, closed, 1)._bits]
+    exact = [bins for bins in range(1, 33) if not binning.Edges(np.dtype(dtype), bins, closed, 1)._bits]
     assert {1, 2, 4, 8, 16, 32} <= set(exact) or closed == "right"
     assert (15 in exact) == (closed == "left" and dtype is not np.float16)
     if dtype is np.float16:  # all scores there are
@@ -77,14 +77,14 @@ def test_a_product_gives_the_bin_only_where_it_gives_that_of_every_score(dtype, 
             naive = np.searchsorted(
                 width_edges(bins, scores.dtype)[1:-1], scores, "right" if closed == "left" else "left"
             )
-            np.testing.assert_array_equal(width.Edges(scores.dtype, bins, closed, len(scores)).of(scores), naive)
+            np.testing.assert_array_equal(binning.Edges(scores.dtype, bins, closed, len(scores)).of(scores), naive)
 
 
 @pytest.mark.parametrize("shape", ["uniform", "near 1", "two digits"])
 def test_estimates_do_not_depend_on_whether_rows_were_sorted(shape):
     c = SHAPES[shape]
     y = RNG.random(N) < c**1.2
-    whole = tc.Profile.from_arrays(c, y)
+    whole = tc.profile.Profile.from_arrays(c, y)
     assert whole.scores[0, 0] == c.min()  # asks for the order
     for estimator in (
         tc.BinnedECE(),
@@ -94,25 +94,25 @@ def test_estimates_do_not_depend_on_whether_rows_were_sorted(shape):
         tc.DebiasedECE(),
         tc.RankSeries(),
     ):
-        fresh = tc.Profile.from_arrays(c, y)
+        fresh = tc.profile.Profile.from_arrays(c, y)
         found, known = estimator(fresh), estimator(whole)
         assert found.value == pytest.approx(known.value, rel=1e-9)
         assert found.direction == pytest.approx(known.direction, rel=1e-8)
 
 
 def test_bins_of_equal_width_need_no_sort(monkeypatch):
-    monkeypatch.setattr(unsorted, "packed_sort", None)
+    monkeypatch.setattr(rows, "packed_sort", None)
     c = SHAPES["near 1"]
-    est = tc.BinnedECE()(tc.Profile.from_arrays(c, RNG.random(N) < c))
+    est = tc.BinnedECE()(tc.profile.Profile.from_arrays(c, RNG.random(N) < c))
     assert est.bins is not None
     assert est.bins.weight.sum() == N
-    batch = tc.BinnedECE()(tc.Profile.from_arrays(c.reshape(4, -1), (c > 0.5).reshape(4, -1)))
+    batch = tc.BinnedECE()(tc.profile.Profile.from_arrays(c.reshape(4, -1), (c > 0.5).reshape(4, -1)))
     assert np.shape(batch.value) == (4,)
 
 
 def test_arrays_changed_behind_a_profile_are_noticed():
     c, y = RNG.random(N), RNG.random(N) < 0.5
-    profile = tc.Profile.from_arrays(c, y)
+    profile = tc.profile.Profile.from_arrays(c, y)
     c[:] = 0.5
     with pytest.raises(InputError, match="changed after"):
         tc.BinnedECE()(profile)

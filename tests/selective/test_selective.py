@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import truecal as tc
 from tests.datasets import small
 from tests.simulations import datasets, within
-from truecal.selective.ladder import Ladder
+from truecal.selective import Ladder
 
 FEW = {"resamples": 20}
 

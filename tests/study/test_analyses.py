@@ -15,8 +15,8 @@ from scipy import stats
 import truecal as tc
 from tests.simulations import datasets, within
 from tests.study.results import frame_of, number, random_study, study
-from truecal.study.analyses.correlation import correlate, fit_line
-from truecal.study.analyses.points import points
+from truecal.study import points
+from truecal.study.analyses.points import correlate, fit_line
 
 # ------------------------------------------------------------------ fronts
 

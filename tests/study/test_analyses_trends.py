@@ -186,18 +186,18 @@ def test_bias_of_bins_is_the_formula():
     rng = np.random.default_rng(2)
     c = rng.beta(3, 1, 900)
     y = rng.random(900) < c**1.2
-    profile = tc.Profile.from_arrays(c, y)
+    profile = tc.profile.Profile.from_arrays(c, y)
     for bins in (1, 9, 90):
         found = tc.study.bin_bias(profile, bins=bins)
         assert found.total == pytest.approx(naive_bin_bias(c, y, bins), abs=1e-14)
         plug_in = tc.BinnedECE(bins=bins, scheme="mass", norm=2)(profile).power
         debiased = tc.DebiasedECE(bins=bins, correction="exact")(profile).power
         assert found.total == pytest.approx(plug_in - debiased, abs=1e-14)
-    twice = tc.Profile.from_arrays(np.repeat(c, 2), np.repeat(y, 2))
-    weighted = tc.Profile.from_arrays(c, y, np.full(900, 2))
+    twice = tc.profile.Profile.from_arrays(np.repeat(c, 2), np.repeat(y, 2))
+    weighted = tc.profile.Profile.from_arrays(c, y, np.full(900, 2))
     assert tc.study.bin_bias(weighted, bins=30).total == pytest.approx(tc.study.bin_bias(twice, bins=30).total)
     with pytest.raises(tc.InputError, match="a batch of 2"):
-        tc.study.bin_bias(tc.Profile.from_arrays([[0.5, 0.6]] * 2, [[0, 1]] * 2))
+        tc.study.bin_bias(tc.profile.Profile.from_arrays([[0.5, 0.6]] * 2, [[0, 1]] * 2))
 
 
 def test_bias_of_bins_is_what_simulation_shows():
@@ -214,7 +214,7 @@ def test_bias_of_bins_is_what_simulation_shows():
         exact = (variance_a + grid.var() - 2 * covariance) / n
         excess = (y.mean(axis=1) - c.mean(axis=1)) ** 2 - truth**2
         assert abs(excess.mean() - exact) < 4 * excess.std() / np.sqrt(m)
-        found = [tc.study.bin_bias(tc.Profile.from_arrays(c[i], y[i]), bins=1).total for i in range(400)]
+        found = [tc.study.bin_bias(tc.profile.Profile.from_arrays(c[i], y[i]), bins=1).total for i in range(400)]
         assert abs(np.mean(found) - exact) < 4 * np.std(found) / 20
 
 
@@ -231,7 +231,7 @@ def simulated_study(models=24, n=10_000, gap=0.03, seed=4):
         shape = (mean - 0.5) / (1 - mean)
         c = 0.5 + 0.5 * rng.beta(2 * shape, 2, n)
         y = rng.random(n) < c - gap
-        profile = tc.Profile.from_arrays(c, y)
+        profile = tc.profile.Profile.from_arrays(c, y)
         rows += [number(f"m{i}", name, float(est(profile)), n=n) for name, est in estimators.items()]
         rows += [
             number(f"m{i}", "error", 1 - y.mean(), n=n),

@@ -3,7 +3,7 @@
 import pytest
 
 import truecal as tc
-from truecal.study.spec.document import Problems, read_document
+from truecal.study.spec import Problems, read_document
 
 
 def written(folder, text):

@@ -10,9 +10,8 @@ import pytest
 
 import truecal as tc
 from truecal.errors import InputError
-from truecal.study.example.data import SHIFTS, load, shifted
-from truecal.study.example.example import make_example, plan
-from truecal.study.example.models import log_probabilities, models
+from truecal.study import make_example
+from truecal.study.example import SHIFTS, load, log_probabilities, models, plan, shifted
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +113,7 @@ def test_a_folder_of_something_else_is_refused(folder, tmp_path):
 
 
 def test_killed_at_any_moment_it_goes_on(tmp_path):
-    code = f"from truecal.study.example.example import make_example; make_example({str(tmp_path)!r}, quick=True, workers=1)"
+    code = f"from truecal.study.example import make_example; make_example({str(tmp_path)!r}, quick=True, workers=1)"
     run = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
     while len(files(tmp_path)) < 7:
         assert run.poll() is None

@@ -7,9 +7,16 @@ from hypothesis import strategies as st
 
 import truecal as tc
 from tests.simulations import datasets, within
-from truecal.study.metrics.measured import diagram, measure_lens
-from truecal.study.metrics.names import GRID, GRID_BINS, metrics_of, parse_metric
-from truecal.study.metrics.scores import measure_scores, row_scores
+from truecal.study.metrics import (
+    GRID,
+    GRID_BINS,
+    diagram,
+    measure_lens,
+    measure_scores,
+    metrics_of,
+    parse_metric,
+    row_scores,
+)
 
 LENSES = {
     "top-label": tc.TopLabel(),
@@ -91,7 +98,7 @@ def test_class_wise_in_blocks(monkeypatch):
     preds = preds_of()
     metrics = metrics_of((GRID, "rank-series-l2"), "class-wise")
     whole = measure_lens(preds, tc.ClassWise(), metrics)
-    monkeypatch.setattr("truecal.lens.lens._BLOCK", 300)
+    monkeypatch.setattr("truecal.lenses.lens._BLOCK", 300)
     for one, other in zip(whole, measure_lens(preds, tc.ClassWise(), metrics), strict=True):
         assert one.value == pytest.approx(other.value, abs=1e-12)
 
@@ -102,7 +109,7 @@ def test_bootstrap_intervals_are_those_of_the_bootstrap():
     for one, resamples in zip(
         measure_lens(preds, tc.TopLabel(), metrics, intervals="bootstrap"), (1000, 200), strict=True
     ):
-        direct = tc.bootstrap(one.metric.estimator(), tc.TopLabel()(preds), resamples=resamples).interval()
+        direct = tc.inference.bootstrap(one.metric.estimator(), tc.TopLabel()(preds), resamples=resamples).interval()
         assert (one.low, one.high) == pytest.approx((direct.low, direct.high), abs=1e-12)
 
 

@@ -16,15 +16,11 @@ import pytest
 import truecal as tc
 from tests.study.interventions_files import MODELS, TINY
 from truecal.cli.main import main
-from truecal.study.interventions import choice as interventions_choice
-from truecal.study.interventions import models as interventions_models
-from truecal.study.interventions.choice import choose
-from truecal.study.interventions.compare import compare_interventions
-from truecal.study.interventions.config import Plan
-from truecal.study.interventions.data import load_data
-from truecal.study.interventions.lenses import Number, numbers
-from truecal.study.interventions.models import Job, Outputs
-from truecal.study.interventions.summary import Finding, summed
+from truecal.study import Plan, compare_interventions
+from truecal.study.interventions import models
+from truecal.study.interventions.models import Job, Outputs, choose
+from truecal.study.interventions.plan import load_data
+from truecal.study.interventions.summary import Finding, Number, numbers, summed
 from truecal.study.interventions.text import markdown, tables, text, verdict
 
 matplotlib.use("Agg")
@@ -56,12 +52,12 @@ def test_numbers_are_those_of_direct_calls(config, clean):
     found, folder = clean
     plan = Plan.read(config)
     data = load_data(plan.data)
-    outputs = interventions_models.outputs_of_all(plan, data, folder / "models")
+    outputs = models.outputs_of_all(plan, data, folder / "models")
     names = np.arange(10)
     shape = tc.Grouping(plan.lenses.groupings["shape"])
     for seed in plan.seeds:
         base = outputs[Job("none", None, seed)]
-        fixed = tc.TemperatureScaling(input="logits").fit(base.validation, data.validation.labels)
+        fixed = tc.recalibration.TemperatureScaling(input="logits").fit(base.validation, data.validation.labels)
         preds = tc.Predictions.from_probs(fixed.predict_proba(base.test), data.test.labels, classes=names)
         direct = {
             ("traditional", "all", "error"): tc.BinnedECE(bins=15, norm=1)(tc.TopLabel()(preds)).value,
@@ -73,9 +69,9 @@ def test_numbers_are_those_of_direct_calls(config, clean):
             ).value,
             ("full", "label 8", "error"): tc.GeneralizedECE(select=tc.by_label(8))(preds).value,
             ("top-1", "all", "accuracy"): tc.scores.accuracy(preds),
-            ("top-3", "all", "accuracy"): tc.beyond_top({"t": preds}, ks=[3]).by_k["accuracy"][0],
-            ("rank 2", "all", "confidence"): tc.beyond_top({"t": preds}, ks=[2]).by_k["confidence"][0],
-            ("full", "all", "entropy"): tc.beyond_top({"t": preds}, ks=[1]).by_method["entropy"][0],
+            ("top-3", "all", "accuracy"): tc.groups.beyond_top({"t": preds}, ks=[3]).by_k["accuracy"][0],
+            ("rank 2", "all", "confidence"): tc.groups.beyond_top({"t": preds}, ks=[2]).by_k["confidence"][0],
+            ("full", "all", "entropy"): tc.groups.beyond_top({"t": preds}, ks=[1]).by_method["entropy"][0],
             ("full", "all", "log loss"): tc.scores.log_loss(preds),
         }
         report = tc.likert(shape.predictions(preds), of="loops")
@@ -108,13 +104,13 @@ def test_interventions_change_the_models(clean):
 
 def test_interruptions_change_no_bit(config, clean, tmp_path, monkeypatch):
     trained = []
-    train = interventions_models.train
+    train = models.train
 
     def counted(job, plan, data):
         trained.append(job)
         return train(job, plan, data)
 
-    monkeypatch.setattr(interventions_models, "train", counted)
+    monkeypatch.setattr(models, "train", counted)
 
     def stop(step):
         assert step.total == MODELS
@@ -209,9 +205,9 @@ def test_the_strength_with_the_lowest_error_that_keeps_the_accuracy_is_chosen(co
 def test_bins_are_chosen_by_rows_the_map_has_not_seen(config, clean, monkeypatch):
     plan = Plan.read(config)
     data = load_data(plan.data)
-    outputs = interventions_models.outputs_of_all(plan, data, clean[1] / "models")
+    outputs = models.outputs_of_all(plan, data, clean[1] / "models")
     pairs = []
-    direct = interventions_choice.recalibrated
+    direct = models.recalibrated
 
     def watched(kind, strength, learn, labels, apply):
         pairs.append(
@@ -219,7 +215,7 @@ def test_bins_are_chosen_by_rows_the_map_has_not_seen(config, clean, monkeypatch
         )
         return direct(kind, strength, learn, labels, apply)
 
-    monkeypatch.setattr(interventions_choice, "recalibrated", watched)
+    monkeypatch.setattr(models, "recalibrated", watched)
     choose(plan, data, outputs)
     assert len(pairs) == 2 * 2 * (1 + 1 + 2)
     assert all(not shared for _, shared, _, _ in pairs)
@@ -334,7 +330,7 @@ def test_tables_show_every_intervention_and_number(clean):
 def test_pictures_draw_the_summary(clean, tmp_path):
     from matplotlib import pyplot
 
-    from truecal.plot.study.interventions import InterventionsDisplay, pictures, write_pictures
+    from truecal.plot.interventions import InterventionsDisplay, pictures, write_pictures
 
     found, _ = clean
     shown = pictures(found)

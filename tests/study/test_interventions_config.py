@@ -7,9 +7,8 @@ import pytest
 
 import truecal as tc
 from tests.study.interventions_files import BAD, TINY
-from truecal.study.interventions.config import LensPlan, Plan
-from truecal.study.interventions.data import check_plan, load_data
-from truecal.train.recipe import Recipe
+from truecal.study import Plan
+from truecal.study.interventions.plan import LensPlan, Recipe, check_plan, load_data
 
 
 def written(folder, text, name="study.yaml"):

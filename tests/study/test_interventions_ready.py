@@ -8,7 +8,7 @@ import pytest
 
 import truecal as tc
 from truecal.cli.main import main
-from truecal.study.interventions.compare import compare_interventions
+from truecal.study import compare_interventions
 
 matplotlib.use("Agg")
 READY = """\
@@ -71,7 +71,7 @@ def test_ready_logits_and_ensembles(ready):
     usual = {(s.intervention, s.lens): s for s in found.summary if s.metric == "error" and s.selection == "all"}
     with np.load(ready / "logits" / "calmer" / "1.npz") as held:
         preds = tc.Predictions.from_logits(held["test_logits"].astype(float), held["test_labels"])
-    judge = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.EqualWidth(15), level=None)
+    judge = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.estimators.EqualWidth(15), level=None)
     (own,) = [
         f.number.value
         for f in found.findings

@@ -10,10 +10,8 @@ from scipy.stats import binom
 
 import truecal as tc
 from tests.study.studies import write_files, write_study
-from truecal.study.analyses.rankings.paired import compare_pairs
-from truecal.study.metrics.names import parse_metric
-from truecal.study.metrics.paired import Draws
-from truecal.study.metrics.scores import row_scores
+from truecal.study.analyses.rankings import compare_pairs
+from truecal.study.metrics import Draws, parse_metric, row_scores
 
 matplotlib.use("Agg")
 
@@ -86,7 +84,7 @@ def test_costs_of_abstaining_are_those_of_the_library(store, recalibrator):
 
 
 def test_there_is_a_cost_map_for_every_pair_before_and_after(store):
-    from truecal.plot.study import Choice, draw_figure
+    from truecal.plot.figures import Choice, draw_figure
 
     models = tuple(f"m{i}" for i in range(4))
     table = draw_figure(store, "costs", Choice(models=models)).frame()

@@ -13,7 +13,7 @@ import pytest
 
 import truecal as tc
 from tests.study.studies import write_study
-from truecal.study.spec.split import held_out
+from truecal.study.rows import held_out
 
 MODELS, CLASSES, ROWS, OTHER_ROWS = 12, 5, 240, 130
 SUBSET = (4, 1, 2)

@@ -9,8 +9,8 @@ import pytest
 
 import truecal as tc
 from tests.study.studies import STUDY, write_files, write_study
-from truecal.study.metrics.names import parse_metric
-from truecal.study.spec.split import held_out
+from truecal.study.metrics import parse_metric
+from truecal.study.rows import held_out
 
 METRICS = (
     "metrics: [ece-width-15-l1, ece-mass-10-max, debiased-15-l2, sweep-mass-l1, rank-series-l2, nll, brier, error]\n"
@@ -70,7 +70,7 @@ def test_numbers_equal_direct_calls(tmp_path):
                 arrays[severity] = held["logits"], held["labels"]
         labels = arrays[0][1]
         learnt = held_out(labels, 0.25, 3)
-        scaling = tc.TemperatureScaling(input="logits").fit(arrays[0][0][learnt], labels[learnt])
+        scaling = tc.recalibration.TemperatureScaling(input="logits").fit(arrays[0][0][learnt], labels[learnt])
         for severity in (0, 2):
             logits = arrays[severity][0][~learnt]
             variants = {
@@ -99,7 +99,7 @@ def test_recalibrators_learnt_on_another_dataset(tmp_path):
             arrays[dataset] = held["logits"], held["labels"]
     logits, labels = arrays["digits"]
     learnt = held_out(labels, 0.2, 0)
-    scaling = tc.TemperatureScaling(input="logits").fit(logits[learnt], labels[learnt])
+    scaling = tc.recalibration.TemperatureScaling(input="logits").fit(logits[learnt], labels[learnt])
     preds = tc.Predictions.from_probs(scaling.predict_proba(arrays["faces"][0]), arrays["faces"][1])
     row = value_of(frame, dataset="faces", severity=0.0, recalibrator="temperature")
     assert (row["value"], row["n"]) == (pytest.approx(tc.scores.log_loss(preds), abs=1e-12), 120)
@@ -225,7 +225,7 @@ def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
 
 
 def test_another_model_or_metric_costs_only_itself(tmp_path, monkeypatch):
-    from truecal.study.run import job as jobs
+    from truecal.study import metrics, run
 
     write_files(tmp_path, models=("a", "b"))
     run(tmp_path)
@@ -235,12 +235,12 @@ def test_another_model_or_metric_costs_only_itself(tmp_path, monkeypatch):
     assert told == [(2, 3), (3, 3)]
     before = run(tmp_path).frame()
     computed = []
-    measure, scores = jobs.measure_lens, jobs.measure_scores
+    measure, scores = metrics.measure_lens, metrics.measure_scores
     monkeypatch.setattr(
-        jobs, "measure_lens", lambda p, lens, m, **o: computed.extend(x.name for x in m) or measure(p, lens, m, **o)
+        run, "measure_lens", lambda p, lens, m, **o: computed.extend(x.name for x in m) or measure(p, lens, m, **o)
     )
     monkeypatch.setattr(
-        jobs, "measure_scores", lambda p, rows, m, **o: computed.extend(x.name for x in m) or scores(p, rows, m, **o)
+        run, "measure_scores", lambda p, rows, m, **o: computed.extend(x.name for x in m) or scores(p, rows, m, **o)
     )
     store = run(tmp_path, "metrics: [ece-width-15-l1, error, nll, debiased-15-l2]\n")
     assert sorted(computed) == ["debiased-15-l2"] * 3 + ["nll"] * 3
@@ -292,17 +292,17 @@ def test_a_rewritten_file_of_the_same_size_and_time_is_seen_by_its_content(tmp_p
 
 
 def test_a_file_that_changes_while_it_is_judged_is_refused(tmp_path, monkeypatch):
-    from truecal.study.run import job as jobs
+    from truecal.study import rows, run
 
     write_files(tmp_path, models=("a",))
-    load = jobs.load_rows
+    load = rows.load_rows
 
     def slow(path, columns):
         rows = load(path, columns)
         os.utime(path, ns=(5, 5))
         return rows
 
-    monkeypatch.setattr(jobs, "load_rows", slow)
+    monkeypatch.setattr(run, "load_rows", slow)
     with pytest.raises(tc.InputError, match="it was changed while the study was running"):
         run(tmp_path)
 
@@ -341,7 +341,7 @@ def test_weights_and_clusters(tmp_path):
     with np.load(tmp_path / "runs/digits/a-0-0.npz") as held:
         logits, labels = held["logits"], held["labels"]
     learnt = held_out(labels, 0.2, 0)
-    scaling = tc.TemperatureScaling().fit(logits[learnt], labels[learnt], weights[learnt])
+    scaling = tc.recalibration.TemperatureScaling().fit(logits[learnt], labels[learnt], weights[learnt])
     preds = tc.Predictions.from_probs(
         scaling.predict_proba(logits[~learnt]), labels[~learnt], weights=weights[~learnt], clusters=clusters[~learnt]
     )

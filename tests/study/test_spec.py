@@ -9,7 +9,7 @@ import pytest
 import truecal as tc
 from tests.study.studies import STUDY, write_files, write_study
 from truecal.names import RECALIBRATORS
-from truecal.study.spec.read import read_spec
+from truecal.study.read_spec import read_spec
 
 
 def problems_of(path):

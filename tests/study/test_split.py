@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import truecal as tc
-from truecal.study.spec.split import held_out
+from truecal.study.rows import held_out
 
 
 @given(

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import truecal as tc
-from truecal.study.run.claims import Claims
-from truecal.study.store import DIAGRAMS, RESULTS, Store
+from truecal.study import Store
+from truecal.study.run import Claims
+from truecal.study.store import DIAGRAMS, RESULTS
 
 
 def filled(folder, jobs=("a", "b"), done=("a",), rows=3):
@@ -113,7 +114,7 @@ def test_readers_see_whole_rows_while_parts_arrive(tmp_path):
 def test_folders_that_are_no_store(tmp_path, content, words):
     if content is not None:
         (tmp_path / "study.json").write_text(content)
-    with pytest.raises(tc.FileError, match=words):
+    with pytest.raises(tc.errors.FileError, match=words):
         Store(tmp_path).frame()
 
 
@@ -121,7 +122,7 @@ def test_a_damaged_part_is_told(tmp_path):
     store = filled(tmp_path)
     part = next((tmp_path / "results").iterdir())
     part.write_bytes(b"PAR1")
-    with pytest.raises(tc.FileError, match=rf"{part.name} is damaged; delete it and run the study again"):
+    with pytest.raises(tc.errors.FileError, match=rf"{part.name} is damaged; delete it and run the study again"):
         store.frame()
 
 
@@ -173,7 +174,7 @@ def test_a_damaged_study_file_is_told(tmp_path, name, value):
     filled(tmp_path)
     path = tmp_path / "study.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
-    with pytest.raises(tc.FileError, match=f"study.json is damaged: its '{name}'"):
+    with pytest.raises(tc.errors.FileError, match=f"study.json is damaged: its '{name}'"):
         tc.study.Store(tmp_path).frame()
 
 
@@ -181,5 +182,5 @@ def test_a_damaged_study_file_is_told(tmp_path, name, value):
 def test_a_damaged_set_is_told(tmp_path, content):
     store = filled(tmp_path)
     next((tmp_path / "sets").iterdir()).write_text(content)
-    with pytest.raises(tc.FileError, match=r"sets/.*\.json is damaged"):
+    with pytest.raises(tc.errors.FileError, match=r"sets/.*\.json is damaged"):
         store.done()

@@ -22,7 +22,7 @@ def test_derivation_and_package_agree(n, shape):
     c = rng.random(n) ** (0.1 if shape == "piled up" else 1.0)
     c = np.round(c, 1) if shape == "ties" else c
     y = rng.random(n) < (c if shape == "calibrated" else c**1.7)
-    written, package = derivation.rank_series(c, y), tc.RankSeries()(tc.Profile.from_arrays(c, y))
+    written, package = derivation.rank_series(c, y), tc.RankSeries()(tc.profile.Profile.from_arrays(c, y))
     assert written.value == pytest.approx(package.value, abs=1e-11)
     assert written.low == pytest.approx(package.interval.low, abs=1e-9)
     assert written.high == pytest.approx(package.interval.high, abs=1e-9)
@@ -34,7 +34,7 @@ def test_derivation_and_package_see_the_same_beyond_the_series(ties):
     c = rng.random(1020)
     c = np.round(c, 2) if ties else c
     y = rng.random(1020) < np.where(c < 0.4, 0.05, 0.95)
-    written, package = derivation.rank_series(c, y), tc.RankSeries()(tc.Profile.from_arrays(c, y))
+    written, package = derivation.rank_series(c, y), tc.RankSeries()(tc.profile.Profile.from_arrays(c, y))
     smooth = derivation.rank_series(c, y, derivation.Constants(runs=()))
     assert written.high > smooth.high + 1e-3
     assert written.low == pytest.approx(package.interval.low, abs=1e-9)
@@ -53,9 +53,9 @@ def test_long_ties_hide_nothing_from_runs_of_neighbours(ties):
     """Cells of equal mass are empty within a long tie, and batches of ties end in empty cells."""
     rng = np.random.default_rng(5)
     many = [_beside_a_spike(rng, ties) for _ in range(4)]
-    batch = tc.RankSeries()(tc.Profile.from_arrays(*(np.stack(part) for part in zip(*many, strict=True))))
+    batch = tc.RankSeries()(tc.profile.Profile.from_arrays(*(np.stack(part) for part in zip(*many, strict=True))))
     for i, (c, y) in enumerate(many):
-        written, alone = derivation.rank_series(c, y), tc.RankSeries()(tc.Profile.from_arrays(c, y))
+        written, alone = derivation.rank_series(c, y), tc.RankSeries()(tc.profile.Profile.from_arrays(c, y))
         smooth = derivation.rank_series(c, y, derivation.Constants(runs=()))
         assert written.high > smooth.high + 0.01
         assert alone.interval.high == pytest.approx(written.high, abs=2e-3)

@@ -9,7 +9,7 @@ from tools.tree import Tree
 FILES = {
     "profile/__init__.py": "x = 1",
     "lens/__init__.py": "from truecal.profile import x",
-    "estimate/__init__.py": "from truecal.lens import x\nfrom truecal.profile import x",
+    "estimate/__init__.py": "from truecal.lenses import x\nfrom truecal.profile import x",
     "errors.py": "",
 }
 

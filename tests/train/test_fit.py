@@ -8,9 +8,8 @@ import pytest
 import torch
 
 import truecal as tc
-from truecal.train.fit import Descent, fit, logits_of, objective, repeatable
-from truecal.train.networks import network
-from truecal.train.recipe import Recipe
+from truecal.study.interventions.plan import Recipe
+from truecal.study.interventions.training import Descent, fit, logits_of, network, objective, repeatable
 
 RECIPE = Recipe("mlp", width=12, epochs=5, batch=16, learning_rate=0.1)
 
@@ -108,7 +107,7 @@ def test_mistakes_are_named():
 
 
 def test_training_does_not_load_the_compiler():
-    code = "import sys, numpy as np; from truecal.train.fit import *; "
+    code = "import sys, numpy as np; from truecal.study.interventions.training import *; "
     code += "fit(np.eye(4, dtype=np.float32), np.arange(4), classes=4, recipe=Recipe('mlp', width=4, epochs=1)); "
     ran = subprocess.run(
         [sys.executable, "-c", code + "print('torch._dynamo' in sys.modules)"], capture_output=True, text=True

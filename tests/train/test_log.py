@@ -71,7 +71,7 @@ def test_importing_never_loads_torch():
     assert ran.stdout.strip() == "False", ran.stderr
 
 
-@pytest.mark.parametrize("use", ["tc.train.focal_loss", "from truecal.train.mixing import mixup", "tc.train.Mixup"])
+@pytest.mark.parametrize("use", ["tc.train.focal_loss", "from truecal.train import mixup", "tc.train.Mixup"])
 def test_without_torch_the_error_says_how_to_install_it(use):
     ran = run(
         f"import sys; sys.modules['torch'] = None; import truecal as tc; import truecal.train; print('in'); {use}"

@@ -11,8 +11,7 @@ import numpy as np
 
 import truecal as tc
 from tests.watch.simulate import CHANGES
-from truecal.watch.cells import Batch
-from truecal.watch.stream import Stream
+from truecal.watch.e_processes import Batch, Stream
 
 BEFORE, AFTER, ROWS, ALPHA = 20, 130, 300, 0.05
 DELTAS = (2e-3, 2e-4, 2e-5, 2e-6, 2e-8)

@@ -13,9 +13,7 @@ from itertools import product
 import numpy as np
 
 import truecal as tc
-from truecal.watch.cells import UnitRows, edges
-from truecal.watch.evidence import starting_weight, unspent_weight
-from truecal.watch.experts import LOCAL, Experts
+from truecal.watch.e_processes import LOCAL, Experts, UnitRows, edges, starting_weight, unspent_weight
 
 Truth = Callable[[np.ndarray, int], np.ndarray]  # scores and number of the batch -> probability of the outcome 1
 _FEW = 300  # rows of a batch up to which they are drawn one by one, and float32 is exact enough for their sums

@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 
-from truecal.watch.cells import Batch, UnitRows, edges
-from truecal.watch.evidence import Evidence, starting_weight, unspent_weight
-from truecal.watch.experts import Experts, Played
-from truecal.watch.mean_error import MeanError
+from truecal.watch.e_processes import (
+    Batch,
+    Evidence,
+    Experts,
+    MeanError,
+    Played,
+    UnitRows,
+    edges,
+    starting_weight,
+    unspent_weight,
+)
 
 SCORES = np.concatenate([[0.0, 1e-7, 0.01, 0.02, 0.98, 0.99, 1 - 1e-7, 1.0], np.linspace(0.05, 0.95, 19)])
 

@@ -6,9 +6,7 @@ import pytest
 import truecal as tc
 from tests.simulations import at_most, datasets
 from tests.watch.simulate import CHANGES, SCORES, Table, _drawn, simulate, support
-from truecal.watch.cells import Batch
-from truecal.watch.evidence import Evidence, starting_weight, unspent_weight
-from truecal.watch.experts import Experts
+from truecal.watch.e_processes import Batch, Evidence, Experts, starting_weight, unspent_weight
 
 pytestmark = pytest.mark.slow
 MANY, FEW = datasets(60), datasets(40)

@@ -329,9 +329,9 @@ def test_damaged_states_are_refused_by_name(tmp_path):
     }
     for words, text in bad.items():
         path.write_text(text)
-        with pytest.raises(tc.FileError, match=f"state.json.*{words}"):
+        with pytest.raises(tc.errors.FileError, match=f"state.json.*{words}"):
             tc.Watch.load(path)
-    with pytest.raises(tc.FileError, match="cannot read the state"):
+    with pytest.raises(tc.errors.FileError, match="cannot read the state"):
         tc.Watch.load(tmp_path / "none.json")
 
 
@@ -344,7 +344,7 @@ def test_a_state_changed_by_another_process_is_not_overwritten(tmp_path):
     theirs.update(day(rng))
     theirs.save(path)
     mine.update(day(rng))
-    with pytest.raises(tc.FileError, match="changed by another process"):
+    with pytest.raises(tc.errors.FileError, match="changed by another process"):
         mine.save(path)
 
 

@@ -109,7 +109,7 @@ def make_files(folder: Path) -> None:
     (folder / "empty.csv").write_bytes(b"")
     (folder / "binary.bin").write_bytes(rng.bytes(400))
     tc.Sketch.from_arrays(p, y).save(folder / "sketch.npz")
-    (folder / "map.json").write_text(tc.PlattScaling().fit(np.column_stack([1 - p, p]), y).to_json())
+    (folder / "map.json").write_text(tc.recalibration.PlattScaling().fit(np.column_stack([1 - p, p]), y).to_json())
     watch = tc.Watch(tolerance=0.05)
     watch.update(tc.Predictions.from_probs(p, y), at="2026-01-01")
     watch.save(folder / "watch.json")

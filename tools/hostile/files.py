@@ -90,7 +90,7 @@ def _fitted() -> Any:
     import truecal as tc
 
     p = np.array(_table()["p"])
-    return tc.PlattScaling().fit(np.column_stack([1 - p, p]), _table()["y"])
+    return tc.recalibration.PlattScaling().fit(np.column_stack([1 - p, p]), _table()["y"])
 
 
 def _watch(path: Path) -> None:
@@ -122,7 +122,7 @@ def _saved(thing: str) -> Callable[[Path], object]:
         import truecal as tc
 
         table = _table()
-        made: Any = tc.Profile if thing == "profile" else tc.Sketch
+        made: Any = tc.profile.Profile if thing == "profile" else tc.Sketch
         made.from_arrays(table["p"], table["y"]).save(path)
 
     return make
@@ -142,10 +142,10 @@ KINDS = (
     Kind("a.parquet", _polars, _READ),
     Kind("a.npz", _npz, _READ),
     Kind("nosuffix", lambda path: path.write_bytes(_csv(",")), _READ),
-    Kind("profile.npz", _saved("profile"), "tc.BinnedECE()(tc.Profile.load(path)).value"),
+    Kind("profile.npz", _saved("profile"), "tc.BinnedECE()(tc.profile.Profile.load(path)).value"),
     Kind("sketch.npz", _saved("sketch"), "tc.BinnedECE()(tc.Sketch.load(path)).value"),
     Kind("map.json", lambda path: path.write_text(_fitted().to_json()),
-         "tc.PlattScaling.from_json(text(path)).predict_proba([[0.2, 0.8]])"),
+         "tc.recalibration.PlattScaling.from_json(text(path)).predict_proba([[0.2, 0.8]])"),
     Kind("watch.json", _watch, "tc.Watch.load(path).step()"),
     Kind("store", _store, "tc.study.Store(path).frame().height + tc.study.Store(path).diagrams().height"),
     Kind("study.yaml", lambda path: path.write_text(

@@ -115,7 +115,7 @@ def _compared(found: list[tuple[str, float]], wanted: list[tuple[str, float]]) -
 
 
 def _run(line: str, names: Mapping[str, Any]) -> tuple[Outcome, Any]:
-    from truecal import TruecalError, TruecalWarning
+    from truecal.errors import TruecalError, TruecalWarning
 
     def stop(*_: object) -> None:
         raise _TooSlow
@@ -202,7 +202,7 @@ def _needs(function: Callable[..., Any]) -> list[str]:
 
 def _seen(view: Callable[[], object]) -> None:
     """A view may be refused by name, as those of a recalibrator that is not fitted."""
-    from truecal import TruecalError
+    from truecal.errors import TruecalError
 
     try:
         view()

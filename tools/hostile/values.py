@@ -155,7 +155,7 @@ def dataset(seed: int) -> dict[str, Any]:
     held = {
         "y": y, "p": p, "Y": Y, "P": P, "Z": Z, "w": w, "g": g, "site": site, "n": n, "k": k,
         "binary": binary, "many": many, "rival": rival, "others": others, "Q": Q, "watched": _watched(),
-        "results": _store().frame(), "store": _store(), "profile": tc.Profile.from_arrays(p, y),
+        "results": _store().frame(), "store": _store(), "profile": tc.profile.Profile.from_arrays(p, y),
         "sketch": tc.Sketch().update(p, y), "frame": pd.DataFrame(table), "rows": pl.DataFrame(table),
     }  # fmt: skip
     known = {"np": np, "tc": tc, "pd": pd, "pl": pl, "Path": Path}
@@ -192,13 +192,14 @@ def _watched() -> Any:
 LENSES = ("None", "tc.TopLabel()", "tc.OneClass(0)", "tc.ClassWise()", "tc.AllLabels()", "tc.TopK(2)", "tc.Canonical()",
           "tc.Grouping({'a': [0], 'b': [1]})")  # fmt: skip
 ESTIMATORS = ("None", "tc.RankSeries()", "tc.RankSeries(norm=1)", "tc.BinnedECE()", "tc.BinnedECE(bins=3, norm=2)",
-              "tc.BinnedECE(norm=np.inf)", "tc.DebiasedECE()", "tc.SweepECE()", "tc.NearestECE()", "tc.KernelDensityECE()",
-              "tc.SmoothECE()", "tc.IsotonicError()", "tc.LabelBinnedECE()", "tc.GeneralizedECE(replicates=20)",
-              "tc.AdaptiveECE()", "tc.KSError()")  # fmt: skip
+              "tc.BinnedECE(norm=np.inf)", "tc.DebiasedECE()", "tc.SweepECE()", "tc.NearestECE()",
+              "tc.estimators.KernelDensityECE()", "tc.SmoothECE()", "tc.estimators.IsotonicError()",
+              "tc.estimators.LabelBinnedECE()", "tc.GeneralizedECE(replicates=20)", "tc.estimators.AdaptiveECE()", "tc.estimators.KSError()")  # fmt: skip
 # What takes a second wherever it is asked for comes up this much less often than the others.
 SELDOM = {"tc.SmoothECE()": 0.1}
-RECALIBRATORS = ("tc.PlattScaling()", "tc.TemperatureScaling(input='probs')", "tc.IsotonicCalibration()", "tc.HistogramBinning(3)",
-                 "tc.VennAbers()", "tc.BetaCalibration()")  # fmt: skip
+RECALIBRATORS = ("tc.recalibration.PlattScaling()", "tc.recalibration.TemperatureScaling(input='probs')",
+                 "tc.recalibration.IsotonicCalibration()", "tc.recalibration.HistogramBinning(3)",
+                 "tc.recalibration.VennAbers()", "tc.recalibration.BetaCalibration()")  # fmt: skip
 _LABELS, _PROBS = ("y",), ("p",)
 # Values by the name of the parameter. A name with several meanings has the values of all of them.
 GOOD: dict[str, tuple[str, ...]] = {
@@ -209,10 +210,12 @@ GOOD: dict[str, tuple[str, ...]] = {
     "preds": ("binary", "many"), "a": ("many",), "b": ("many",), "data": ("profile", "binary"), "profile": ("profile",),
     "methods": ("{'a': many, 'b': many}",), "models": ("{'a': binary, 'b': binary}",), "frame": ("frame", "rows"),
     "source": ("frame", "rows"), "label": ("'y'",), "score": ("'p'",), "lens": LENSES, "estimator": ESTIMATORS,
-    "estimators": ("None", "{'b': tc.BinnedECE()}"), "recalibrator": RECALIBRATORS, "scaling": ("None", "tc.PlattScaling()"),
-    "recalibrators": ("{'platt': tc.PlattScaling()}", "[tc.VennAbers()]"),
+    "estimators": ("None", "{'b': tc.BinnedECE()}"), "recalibrator": RECALIBRATORS,
+    "scaling": ("None", "tc.recalibration.PlattScaling()"),
+    "recalibrators": ("{'platt': tc.recalibration.PlattScaling()}", "[tc.recalibration.VennAbers()]"),
     "select": ("None", "tc.by_label(0)", "tc.by_output(low=0.2)", "tc.by_column('site', 'a')"),
-    "distance": ("None", "tc.TotalVariation()", "tc.Lp(2)"), "binning": ("None", "tc.KDTree(0.2)", "tc.EqualMass(3)"),
+    "distance": ("None", "tc.estimators.TotalVariation()", "tc.estimators.Lp(2)"),
+    "binning": ("None", "tc.estimators.KDTree(0.2)", "tc.estimators.EqualMass(3)"),
     "level": ("0.95", "0.5"), "rng": ("0", "np.random.default_rng(1)"), "seed": ("0",), "bins": ("3", "15"), "norm": ("1", "2"),
     "resamples": ("20",), "replicates": ("20",), "m": ("3",), "n": ("20",), "threshold": ("0.02", "0.5"), "tolerance": ("0.02",),
     "alpha": ("0.05", "2.0"), "by": ("None", "'site'", "['site', 'age']"), "cuts": ("None", "[40, 60]"), "depth": ("1", "2"),
@@ -315,12 +318,12 @@ TOGETHER |= {
         "BeforeAfterDisplay.from_predictions": {"y_true": "y", "y_probs": "{'a': p, 'b': p**2}"},
         "ContextDisplay.from_estimates": {"estimates": "{'a': tc.measure(binary)}"},
         "ContextDisplay.from_grouping": {"preds": "many", "grouping": "tc.Grouping({'a': [0], 'b': range(1, k)})"},
-        "DecisionDisplay.from_curve": {"curve": "tc.net_benefit(binary)"},
-        "FlexibleDisplay.from_curves": {"curves": "{'a': tc.flexible_curve(binary)}", "scores": ""},
-        "GranularityDisplay.from_sweep": {"sweep": "tc.sweep_granularity(many, replicates=3)"},
+        "DecisionDisplay.from_curve": {"curve": "tc.clinical.net_benefit(binary)"},
+        "FlexibleDisplay.from_curves": {"curves": "{'a': tc.clinical.flexible_curve(binary)}", "scores": ""},
+        "GranularityDisplay.from_sweep": {"sweep": "tc.estimators.sweep_granularity(many, replicates=3)"},
         "LikertDisplay.from_report": {"report": "tc.likert(binary)"},
         "OverTimeDisplay.from_watch": {"watch": "watched"},
-        "TopKDisplay.from_report": {"report": "tc.beyond_top({'a': many}, ks=(1, 2))"},
+        "TopKDisplay.from_report": {"report": "tc.groups.beyond_top({'a': many}, ks=(1, 2))"},
         "ParetoDisplay.from_result": {"result": "tc.study.pareto(results, metrics=['ece-width-15-l1', 'error'])"},
     }.items()
 }

@@ -1,1 +1,1 @@
-"""The command line: verbs only, no statistics."""
+"""The command line."""

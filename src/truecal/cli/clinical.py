@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import truecal as tc
-from truecal.cli.answer.output import Reply, working
 from truecal.cli.estimators import make_lens
+from truecal.cli.output import Reply, working
 from truecal.cli.scan import is_scan
 from truecal.cli.source import Source, load_all
 from truecal.errors import InputError
-from truecal.report import records
+from truecal.pages import records
 
 if TYPE_CHECKING:
-    from truecal.clinical import Clinical
+    from truecal.clinical.summaries import Clinical
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def answer_clinical(source: Source, lens: str, level: float, seed: int, reply: R
         raise InputError("clinical numbers need the rows of one file in memory; leave out --engine and further files")
     loaded = load_all(source)
     with working("measuring"):
-        numbers = tc.clinical(
+        numbers = tc.clinical.summary(
             loaded.preds, level=level, lens=make_lens(lens, loaded.preds), by=list(source.by) or None, rng=seed
         )
     groups = () if numbers.sites is None else tuple(zip(numbers.sites.names, numbers.sites.results, strict=True))
@@ -80,7 +80,7 @@ def answer_clinical(source: Source, lens: str, level: float, seed: int, reply: R
 
 def make_dossier(source: Source, kind: str, out: str, lens: str, level: float, seed: int, command: str) -> Path:
     """Write the dossier of the predictions that the user named."""
-    from truecal.report.dossier import write_dossier
+    from truecal.pages.dossier import write_dossier
 
     if is_scan(source):
         raise InputError("a dossier needs the rows of one file in memory; leave out --engine and further files")

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import truecal as tc
-from truecal.cli.answer.formats import Answer, Finding
-from truecal.cli.answer.output import Output, as_typed, format_options, note, number, p_shown, table, working
 from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
+from truecal.cli.output import Answer, Finding, Output, as_typed, format_options, note, number, p_shown, table, working
 from truecal.cli.scan import is_sketched, sketch_of
 from truecal.cli.source import Source, column_options, load
 from truecal.errors import InputError, printable
-from truecal.report import records
-from truecal.report.comparison import pairs as paired_models
+from truecal.pages import comparison, records
+from truecal.pages.comparison import PairRow
 
 if TYPE_CHECKING:
     Models = dict[str, tc.Predictions] | dict[str, tc.Sketch]
@@ -43,7 +42,7 @@ class CompareRecord:
     metric: str
     level: float
     errors: Mapping[str, float]
-    pairs: tuple[paired_models.PairRow, ...]
+    pairs: tuple[comparison.PairRow, ...]
     gate: IncreaseRecord | None = field(default=None, metadata=records.OPTIONAL)
 
 
@@ -105,15 +104,17 @@ def compare(
     if sums and key is not None:
         raise InputError("--key pairs rows, and folders and sketches keep sums; leave it out, or compare files")
     judged = make_lens(lens, first) if isinstance(first, tc.Predictions) else None
-    pairing = paired_models.Pairing(key, not (unpaired or sums), reference, resamples)
+    pairing = comparison.Pairing(key, not (unpaired or sums), reference, resamples)
     with working("resampling"):
-        comparisons = paired_models.compare_models(preds, pairing, lens=judged, level=level, rng=seed)
+        comparisons = comparison.compare_models(preds, pairing, lens=judged, level=level, rng=seed)
     record = _record(comparisons, level, reference, max_increase)
     if page is not None:
         with working("writing the page"):
             options: dict[str, Any] = {"reference": reference, "key": key, "paired": pairing.paired}
             options["resamples"] = resamples
-            path = tc.report_comparison(preds, page, lens=judged, level=level, command=as_typed(), rng=seed, **options)
+            path = tc.pages.report_comparison(
+                preds, page, lens=judged, level=level, command=as_typed(), rng=seed, **options
+            )
         note(f"wrote {path}", err=True)
     method = comparisons[0].interval.method
     findings = [_finding(record, pair) for pair in record.pairs]
@@ -177,10 +178,10 @@ def _from_files(source: Source, files: Sequence[str], lens: str) -> "Models":
 
 
 def _record(
-    comparisons: "Sequence[tc.uncertainty.Comparison]", level: float, reference: str | None, max_increase: float | None
+    comparisons: "Sequence[tc.inference.Comparison]", level: float, reference: str | None, max_increase: float | None
 ) -> CompareRecord:
     errors = {name: value for c in comparisons for name, value in ((c.a, c.value_a), (c.b, c.value_b))}
-    pairs = tuple(paired_models.PairRow.of(comparison) for comparison in comparisons)
+    pairs = tuple(PairRow.of(comparison) for comparison in comparisons)
     gate = None
     if max_increase is not None:
         increases = {pair.a if pair.b == reference else pair.b: _increase(pair, reference) for pair in pairs}
@@ -190,12 +191,12 @@ def _record(
     return CompareRecord(first.n, first.lens, first.estimator.metric or _RMS, level, errors, pairs, gate)
 
 
-def _increase(pair: paired_models.PairRow, reference: str | None) -> float:
+def _increase(pair: comparison.PairRow, reference: str | None) -> float:
     """The largest increase over the reference that the data allow."""
     return pair.high if pair.b == reference else -pair.low
 
 
-def _finding(record: CompareRecord, pair: paired_models.PairRow) -> Finding:
+def _finding(record: CompareRecord, pair: comparison.PairRow) -> Finding:
     reach = f"[{pair.low:+.4f}, {pair.high:+.4f}] at {record.level:.0%}"
     errors = f"{record.errors[pair.a]:.4f} - {record.errors[pair.b]:.4f}"
     reference = next((name for name in (pair.b, pair.a) if all(name in (p.a, p.b) for p in record.pairs)), None)

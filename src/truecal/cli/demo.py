@@ -16,8 +16,8 @@ _TOLERANCE = 0.02
 @click.option("--out", metavar="FILE", default="truecal-demo.html", show_default=True, help="Where the report goes.")
 def demo(out: str) -> None:
     """Train classifiers on scikit-learn's digits and breast-cancer data, measure them, and write a report."""
-    from truecal.cli.answer.output import number, table
-    from truecal.report import judge
+    from truecal.cli.output import number, table
+    from truecal.pages.content import judge
 
     rows, verdicts = [], []
     kept: dict[str, tc.Predictions] = {}
@@ -81,22 +81,22 @@ def _predictions() -> Iterator[tuple[str, str, "tc.Predictions"]]:
 
 
 def _all_estimators(preds: "tc.Predictions") -> str:
-    from truecal.cli.answer.output import number, table
+    from truecal.cli.output import number, table
 
     chosen = {
         "rank series (default)": tc.RankSeries(),
         "rank series, absolute": tc.RankSeries(norm=1),
         "equal width, 15 bins": tc.BinnedECE(),
         "equal mass, 15 bins": tc.BinnedECE(scheme="mass"),
-        "label-binned, 15 bins": tc.LabelBinnedECE(),
+        "label-binned, 15 bins": tc.estimators.LabelBinnedECE(),
         "debiased, 15 bins": tc.DebiasedECE(),
         "debiased, absolute": tc.DebiasedECE(norm=1),
         "monotone sweep": tc.SweepECE(),
         "monotone sweep, absolute": tc.SweepECE(norm=1),
         "nearest neighbours": tc.NearestECE(),
-        "kernel density": tc.KernelDensityECE(),
+        "kernel density": tc.estimators.KernelDensityECE(),
         "smooth (smECE)": tc.SmoothECE(),
-        "isotonic (CORP)": tc.IsotonicError(),
+        "isotonic (CORP)": tc.estimators.IsotonicError(),
     }
     rows = []
     for name, estimator in chosen.items():
@@ -109,7 +109,7 @@ def _all_estimators(preds: "tc.Predictions") -> str:
 
 
 def _interval(est: "tc.Estimate") -> str:
-    from truecal.cli.answer.output import number
+    from truecal.cli.output import number
 
     if est.interval is None:
         return "-"
@@ -117,7 +117,7 @@ def _interval(est: "tc.Estimate") -> str:
 
 
 def _write_report(preds: "tc.Predictions", name: str, out: str) -> None:
-    from truecal.cli.answer.output import note
+    from truecal.cli.output import note
 
     path = tc.report(
         preds,

@@ -8,19 +8,18 @@ import click
 
 import truecal as tc
 from truecal import names
-from truecal.cli.answer.formats import Answer, Finding
-from truecal.cli.answer.output import Output, Reply, Share, format_options, number, p_shown, table, working
 from truecal.cli.clinical import answer_clinical
 from truecal.cli.estimators import Asked, estimator_options, make_lens
+from truecal.cli.output import Answer, Finding, Output, Reply, Share, format_options, number, p_shown, table, working
 from truecal.cli.scan import ScanRecord, is_scan, scan_estimates, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError, printable
-from truecal.report import records
+from truecal.pages import records
 
 if TYPE_CHECKING:
-    from truecal.estimate import Estimator
-    from truecal.lens import Lens
-    from truecal.select import Selection
+    from truecal.estimators.base import Estimator
+    from truecal.lenses.lens import Lens
+    from truecal.predictions.selection import Selection
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def _in_memory(
     source: Source, lens: str, asked: Asked, level: float, seed: int, like: str | None
 ) -> "list[tuple[str, tc.Estimate]]":
     """Group (empty where there are none) and estimate, group by group; last what another tool would say."""
-    from truecal.lens import default_lens
+    from truecal.lenses.one_probability import default_lens
 
     loaded = load_all(source)
     preds = loaded.preds if loaded.whole is None else loaded.whole
@@ -151,7 +150,7 @@ def _in_memory(
 
 def _foreign(preds: "tc.Predictions", tool: str, level: float, seed: int, ours: str) -> "tc.Estimate":
     """What another tool would say, with the reasons why it differs among the warnings; `ours` is what we judge."""
-    from truecal.like import like_for
+    from truecal.inference.conventions import like_for
 
     convention = like_for(preds, tool)
     estimate = convention.measure(preds, level=level, rng=seed)
@@ -164,7 +163,7 @@ def preds_by(preds: "tc.Predictions", columns: Sequence[str]) -> "dict[str, tc.P
     """The rows of each value of a column, or of each combination of values of several, in their order."""
     import numpy as np
 
-    from truecal.select import categories
+    from truecal.predictions.selection import categories
 
     parts = [categories(preds, column) for column in columns]
     combinations, member = np.unique(np.stack([index for _, index in parts], axis=1), axis=0, return_inverse=True)

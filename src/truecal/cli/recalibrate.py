@@ -11,7 +11,7 @@ import click
 
 import truecal as tc
 from truecal import names
-from truecal.cli.answer.output import JsonReply, json_option, number, table, working
+from truecal.cli.output import JsonReply, json_option, number, table, working
 from truecal.cli.source import (
     Loaded,
     Source,
@@ -23,12 +23,11 @@ from truecal.cli.source import (
     predictions_in,
 )
 from truecal.errors import FileError, InputError
-from truecal.predictions import readers
+from truecal.predictions import files, frames
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
-    from truecal.recalibrate import Recalibrator
-
+    from truecal.recalibration.contract import Recalibrator
 # What 'auto' compares: one of each kind of map, none that takes minutes or gives up accuracy for a guarantee.
 _AUTO_TWO = (
     *("temperature", "platt", "beta", "isotonic", "centered-isotonic", "spline", "venn-abers", "histogram"),
@@ -153,7 +152,7 @@ def apply(file: str, model: str, probs: str | None, logits: str | None, out: str
     fitted = _read(model)
     with as_file(file) as path:
         frame, columns = open_columns(path)
-        where = readers.choose_predictions(columns, probs=probs, logits=logits)
+        where = frames.choose_predictions(columns, probs=probs, logits=logits)
         kind = "probs" if where[0] is not None else "logits"
         if fitted.input != kind:
             raise InputError(f"the recalibrator was fitted on {fitted.input}, but {where[0] or where[1]!r} are {kind}")
@@ -223,7 +222,7 @@ def _scripted(fitted: "Recalibrator") -> bytes:
 
 
 def _read(model: str) -> "Recalibrator":
-    from truecal.recalibrate import Recalibrator
+    from truecal.recalibration.contract import Recalibrator
 
     try:
         return Recalibrator.from_json(Path(model).read_text(encoding="utf-8"))
@@ -235,7 +234,7 @@ def _read(model: str) -> "Recalibrator":
 
 def _classes(columns: list[str], wanted: str) -> list[str] | None:
     """The classes named by a pattern such as p_*, or None where columns have no pattern."""
-    classes = readers.matching(columns, wanted, "predictions")[1]
+    classes = frames.matching(columns, wanted, "predictions")[1]
     return None if classes is None else [str(name) for name in classes]
 
 
@@ -322,7 +321,7 @@ def _written(frame: Any, path: Path) -> bytes:
 def _npz(path: Path, columns_read: list[str], probs: Any, kind: str) -> bytes:
     import numpy as np
 
-    held = readers.read_arrays(path)
+    held = files.read_arrays(path)
     held[columns_read[0] if kind == "probs" else "probs"] = probs if held[columns_read[0]].ndim == 2 else probs[:, 1]
     buffer = BytesIO()
     np.savez(buffer, **held)  # type: ignore[arg-type]

@@ -9,10 +9,9 @@ from pathlib import Path
 import click
 
 import truecal as tc
-from truecal.cli.answer.output import JsonReply, Share, as_typed, working, written_option
 from truecal.cli.clinical import make_dossier
-from truecal.cli.context.words import scale_of
-from truecal.cli.estimators import lens_option, level_option, make_lens, seed_option
+from truecal.cli.estimators import lens_option, level_option, make_lens, scale_of, seed_option
+from truecal.cli.output import JsonReply, Share, as_typed, working, written_option
 from truecal.cli.scan import is_scan, scanned
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError

@@ -7,20 +7,25 @@ from dataclasses import dataclass, replace
 from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import click
 
 import truecal as tc
 from truecal import names
-from truecal.cli.answer.output import note, working
-from truecal.cli.context.words import selected_columns, selection_of
-from truecal.cli.estimators import lens_of
-from truecal.cli.source import Source, class_names
+from truecal.cli.estimators import lens_of, lens_option, selected_columns, selection_of
+from truecal.cli.output import Reply, note, reply_options, working
+from truecal.cli.source import Source, by_option, class_names, scan_options
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-    from truecal.estimate import Estimator
+    from truecal.estimators.base import Estimator
 
+
+# ----------------------------------------------------------------------------------------------------
+# Predictions that are too many to hold: a pattern, a folder, several files or any file with --engine, scanned into sketches
 
 # Names of the parts of one dataset: part-0, 2026-05-01. Other names may be those of models.
 _SHARD = re.compile(r"((part|shard|chunk|batch|day)[\W_]*)?[\d\W_]+", re.IGNORECASE)
@@ -35,9 +40,9 @@ def is_scan(source: Source) -> bool:
 
 def is_sketch(file: str) -> bool:
     """Whether an npz file holds a sketch, and not arrays of predictions."""
-    from truecal.predictions import readers
+    from truecal.predictions import files
 
-    return str(readers.read_arrays(Path(file)).get("format")) == "truecal.sketch"
+    return str(files.read_arrays(Path(file)).get("format")) == "truecal.sketch"
 
 
 def is_sketched(source: Source) -> bool:
@@ -55,26 +60,26 @@ def sketch_of(source: Source, lens: str) -> "tc.Sketch":
     return scan.sketch
 
 
-def scanned(source: Source, lens: str) -> "tc.Scan":
+def scanned(source: Source, lens: str) -> "tc.engines.Scan":
     """One pass over the files; says on stderr what was read."""
-    from truecal.predictions import readers
-    from truecal.scan import sources
+    from truecal.engines import sources
+    from truecal.predictions import frames
 
     _refuse(source)
     files = sources.files_of([source.file, *source.also])
     schema = sources.opened(files[:1], source.engine)[0].collect_schema()
     columns = list(schema)
     other = [] if source.weight is None else [source.weight]
-    choice = readers.choose(
+    choice = frames.choose(
         columns, label=source.label, probs=source.probs, logits=source.logits, other=other, by=source.by
     )
     wanted = choice.outputs
-    outputs, stars = readers.matching(columns, wanted, "predictions")
+    outputs, stars = frames.matching(columns, wanted, "predictions")
     alone = len(outputs) == 1 and not schema[outputs[0]].is_nested()
     kind = "logits" if choice.logits is not None else "score" if alone else "probs"
-    readers.matching(columns, [choice.label], "label")
+    frames.matching(columns, [choice.label], "label")
     numeric = schema[choice.label].is_numeric()
-    readers.class_names(outputs, wanted, stars, class_names(source.class_names), numeric=numeric)
+    frames.class_names(outputs, wanted, stars, class_names(source.class_names), numeric=numeric)
     classes, by_word = _classes(source, lens, numeric)
     judge = lens_of(lens, by_word)
     kinds = {name: _kind(schema[name]) for name in selected_columns(source.select) if name in schema}
@@ -106,7 +111,7 @@ def scanned(source: Source, lens: str) -> "tc.Scan":
 
 def _pooled(source: Source, files: Sequence[str], named: bool) -> tuple[str, ...]:
     """A note where the rows of several models are, or may be, judged as if they were of one."""
-    from truecal.scan import sources
+    from truecal.engines import sources
 
     if "model" in source.by:
         return ()
@@ -134,7 +139,7 @@ class ScanRecord:
 
 
 def scan_estimates(
-    scan: "tc.Scan", estimators: "Sequence[Estimator]", level: float, seed: int
+    scan: "tc.engines.Scan", estimators: "Sequence[Estimator]", level: float, seed: int
 ) -> "list[tuple[str, tc.Estimate]]":
     """Group (empty where there are none) and estimate, group by group."""
     with working("measuring"):
@@ -184,3 +189,85 @@ def sketch_files(name: str) -> list[str]:
     """The saved sketches behind a file or folder."""
     path = Path(name)
     return [name] if path.suffix == ".npz" else sorted(map(str, path.rglob("*.npz"))) if path.is_dir() else []
+
+
+# ----------------------------------------------------------------------------------------------------
+# `truecal sketch`: days that are only kept as sketches: saved, merged, shown
+
+
+@click.group()
+def sketch() -> None:
+    """Sums of scores and outcomes in fixed cells: a day of any size in one small file, which adds to others.
+
+    \b
+    truecal sketch save logs/2026-05-01/*.parquet --out 2026-05-01.npz
+    truecal sketch merge 2026-05-*.npz --out 2026-05.npz
+    truecal sketch show 2026-05.npz
+    """
+
+
+@sketch.command()
+@lens_option
+@by_option
+@click.option(
+    "--out", metavar="FILE", required=True, help="The sketch to write; with --by a folder, one file per group."
+)
+@scan_options
+def save(source: Source, lens: str, out: str) -> None:
+    """Write the sketch of the predictions in FILE, read in one pass and in bounded memory.
+
+    With --by, OUT becomes a folder with one sketch per group, OUT/model=a/sketch.npz, which `truecal watch update` reads.
+    """
+    scan = scanned(source, lens)
+    if scan.shares is not None:
+        raise InputError("a class-wise scan has one sketch per class; save one class at a time with --lens class=NAME")
+    written = []
+    for group, (held,) in scan.sketches.items():
+        parts = [f"{name}={quote(str(value), safe='')}" for name, value in zip(scan.by, group, strict=True)]
+        path = Path(out, *parts, "sketch.npz") if scan.by else Path(out)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        held.save(path)
+        written.append(path)
+    many = f"{len(written)} groups below {out}" if scan.by else str(written[0])
+    note(f"wrote {many}: {scan.rows} rows, {scan.judged}")
+
+
+@sketch.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--out", metavar="FILE", required=True, help="The sketch to write.")
+def merge(files: tuple[str, ...], out: str) -> None:
+    """Add the sketches in FILE... up into one; they must judge the same scores. A folder stands for all sketches below it."""
+    total, many = _added(files)
+    total.save(out)
+    note(f"wrote {out}: {total.rows} rows of {many} sketches in {total.cells} cells")
+
+
+@sketch.command()
+@click.argument("file", metavar="FILE")
+@reply_options
+def show(file: str, reply: Reply) -> None:
+    """Say what a sketch, or all sketches below a folder, hold: rows, cells, and the calibration error with its interval."""
+    held, _ = _added([file])
+    estimate = tc.measure(held)
+    assert estimate.interval is not None
+    reply.give(
+        "sketch",
+        f"{held.rows} rows in {held.cells} cells\n{estimate}",
+        source=Path(file).name,
+        rows=held.rows,
+        cells=held.cells,
+        value=float(estimate.value),
+        low=float(estimate.interval.low),
+        high=float(estimate.interval.high),
+        level=estimate.interval.level,
+        sketch_error=estimate.sketch_error,
+    )
+
+
+def _added(names: Sequence[str]) -> "tuple[tc.Sketch, int]":
+    """The sum of the sketches behind files and folders, and how many they are."""
+    files = [file for name in names for file in sketch_files(name) or [name]]
+    total = tc.Sketch()
+    for file in files:
+        total.merge(tc.Sketch.load(file))
+    return total, len(files)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import truecal as tc
-from truecal.cli.answer.output import note
-from truecal.cli.context.words import classes_by_word, select_option, selected_columns, selection_of
+from truecal.cli.estimators import classes_by_word, select_option, selected_columns, selection_of
+from truecal.cli.output import note
 from truecal.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from truecal.predictions import readers
-    from truecal.select import Selection
+    from truecal.predictions.readers import Wanted
+    from truecal.predictions.selection import Selection
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _several_models(preds: "tc.Predictions", source: Source) -> tuple[str, ...]:
     return (f"the rows of {models} models are judged together; --by model gives one answer each",)
 
 
-def wanted_of(source: Source) -> "readers.Wanted":
+def wanted_of(source: Source) -> "Wanted":
     """What the options ask of a file."""
     from truecal.predictions import readers
 
@@ -222,11 +222,11 @@ def wanted_of(source: Source) -> "readers.Wanted":
 
 def open_columns(path: Path) -> tuple[Any, list[str]]:
     """The frame in a file and its columns; no frame, but the names of the arrays, for npz."""
-    from truecal.predictions import readers
+    from truecal.predictions import files
 
-    if readers.kind_of(path) == "npz":
-        return None, list(readers.read_arrays(path))
-    frame = readers.read_frame(path)
+    if files.kind_of(path) == "npz":
+        return None, list(files.read_arrays(path))
+    frame = files.read_frame(path)
     if not len(frame):
         raise FileError(f"{path} has no rows")
     return frame, list(frame.columns)
@@ -234,14 +234,14 @@ def open_columns(path: Path) -> tuple[Any, list[str]]:
 
 def outputs_of(path: Path, frame: Any, wanted: str) -> tuple[Any, list[str]]:
     """The values of the prediction columns (or array) and the names of those columns."""
-    from truecal.predictions import readers
+    from truecal.predictions import files, frames
 
     if frame is None:
-        arrays = readers.read_arrays(path)
+        arrays = files.read_arrays(path)
         if wanted not in arrays:
             raise InputError(f"{path.name} has no array {wanted!r}; it has {', '.join(arrays)}")
         return arrays[wanted], [wanted]
-    names, _ = readers.matching(list(frame.columns), wanted, "predictions")
+    names, _ = frames.matching(list(frame.columns), wanted, "predictions")
     return (frame[names[0]].to_numpy() if len(names) == 1 else frame.select(names).to_numpy()), names
 
 
@@ -278,10 +278,10 @@ def _word_values(given: str | None) -> dict[str, float] | None:
 @contextmanager
 def as_file(file: str) -> Iterator[Path]:
     """The file itself, or standard input copied to a temporary file, whose first bytes tell its format."""
-    from truecal.predictions import readers
+    from truecal.predictions import files
 
     if file != "-":
-        yield readers.existing(file)
+        yield files.existing(file)
         return
     data = sys.stdin.buffer.read()
     if not data.strip():

@@ -5,9 +5,8 @@ from dataclasses import asdict
 import click
 
 import truecal as tc
-from truecal.cli.answer.formats import Answer, Finding
-from truecal.cli.answer.output import Output, Share, format_options, working
 from truecal.cli.estimators import lens_option, make_lens
+from truecal.cli.output import Answer, Finding, Output, Share, format_options, working
 from truecal.cli.scan import is_sketched, sketch_of
 from truecal.cli.source import Source, load, scan_options
 
@@ -44,7 +43,7 @@ def verify(source: Source, max_error: float, level: float, assume_smooth: bool, 
     Exit 0 if it is promised (or supported, with --assume-smooth), 1 if it is not (the error is larger, or the data are too few
     to tell), 2 if the input cannot be used.
     """
-    from truecal.report import records
+    from truecal.pages import records
 
     data = sketch_of(source, lens) if is_sketched(source) else load(source)
     judged = None if isinstance(data, tc.Sketch) else make_lens(lens, data)

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import truecal as tc
-from truecal.cli.answer.output import as_typed, note, say, working
-from truecal.cli.answer.watch import FORMATS, rendered
 from truecal.cli.estimators import lens_option, make_lens
+from truecal.cli.output import FORMATS_WATCH, as_typed, note, render_watch, say, working
 from truecal.cli.scan import is_scan, is_sketch, scanned, sketch_files
 from truecal.cli.source import Source, by_option, load_all, scan_options
 from truecal.errors import InputError
 
 if TYPE_CHECKING:
-    from truecal.watch import step as steps_of
-
+    from truecal.watch import findings
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}[:-]?\d{2}(?:[:-]?\d{2})?)?")
 _format_option = click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="line", show_default=True, help="How to answer."
+    "--format", "form", type=click.Choice(FORMATS_WATCH), default="line", show_default=True, help="How to answer."
 )
 _out_option = click.option(
     "--out", metavar="FILE", help="Write the answer to a file (whole or not at all); - is standard output."
@@ -81,7 +79,7 @@ def update(
     predicted, late, restart = (options.pop(name) for name in ("predicted", "late", "restart"))
     columns = source.by
     watching = _opened(Path(state), asked, columns)
-    steps: list[steps_of.WatchStep] = []
+    steps: list[findings.WatchStep] = []
     batches = _batches(source, at)
     with working(f"watching {source.name}") as tell:
         for i, (when, part) in enumerate(batches):
@@ -97,7 +95,7 @@ def update(
     if watching is None or not (steps or watching.groups):
         raise InputError(f"no batch to count: nothing in {source.name} is from {since} or later")
     last = steps[-1] if steps else watching.step()
-    say(rendered(form, watching, steps or [last]), out)
+    say(render_watch(form, watching, steps or [last]), out)
     return 1 if last.alarm or last.changed else 0
 
 
@@ -109,7 +107,7 @@ def show(state: str, form: str, out: str | None) -> int:
     """Say what STATE knows; exit 1 on an alarm."""
     watching = tc.Watch.load(state)
     step = watching.step()
-    say(rendered(form, watching, [step]), out)
+    say(render_watch(form, watching, [step]), out)
     return 1 if step.alarm or step.changed else 0
 
 
@@ -119,7 +117,7 @@ def show(state: str, form: str, out: str | None) -> int:
 @click.option("--title", default="Calibration over time", show_default=True, help="Heading of the page.")
 def report(state: str, out: str, title: str) -> None:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
-    path = tc.report_watch(tc.Watch.load(state), out, title=title, command=as_typed())
+    path = tc.pages.report_watch(tc.Watch.load(state), out, title=title, command=as_typed())
     note(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -160,7 +158,7 @@ def _batches(source: Source, at: str | None) -> list[tuple[str | None, Source]]:
     """Times and what is from them, in order; one batch where the time is said, else by the dates in names."""
     if at is not None or source.file == "-":
         return [(at, source)]
-    from truecal.scan import files_of
+    from truecal.engines.sources import files_of
 
     days: dict[str, list[str]] = {}
     for file in _files([source.file, *source.also], files_of):
@@ -193,7 +191,7 @@ def _skipped(watching: "tc.Watch | None", when: str | None, at: str | None, sinc
 
 def _read(source: Source, lens: str, by: tuple[str, ...]) -> tuple[Any, int, Any]:
     """The data of a batch, how many rows had no label, and the lens they are judged by (None: the default)."""
-    from truecal.scan import sources
+    from truecal.engines import sources
 
     names = [source.file, *source.also]
     sketches = [file for name in names for file in sketch_files(name)]

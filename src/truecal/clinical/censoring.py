@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import truecal as tc
-from truecal import logistic, options
+from truecal import options, special
 from truecal.errors import InputError
-from truecal.predictions import border
+from truecal.predictions import validation
 from truecal.types import Float64s, Indices
 
 
@@ -39,7 +39,7 @@ class KnownOutcomes:
         self, probs: ArrayLike, *, clusters: ArrayLike | None = None, columns: Mapping[str, ArrayLike] | None = None
     ) -> tc.Predictions:
         """The rows with a known outcome as weighted Predictions; `probs`, `clusters` and `columns` are those of all rows."""
-        kept = {name: values[self.known] for name, values in border.check_columns(columns, len(self.known)).items()}
+        kept = {name: values[self.known] for name, values in validation.check_columns(columns, len(self.known)).items()}
         groups = None if clusters is None else self._of_known(clusters, "clusters")
         weights = self.weights[self.known]
         weighted = None if (weights == 1).all() else weights
@@ -52,7 +52,7 @@ class KnownOutcomes:
         )
 
     def _of_known(self, values: ArrayLike, what: str) -> NDArray[Any]:
-        rows = border.as_array(values, what)
+        rows = validation.as_array(values, what)
         if rows.shape[:1] != self.known.shape:
             count = len(np.atleast_1d(rows))
             raise InputError(f"there are {count} {what} but {len(self.known)} outcomes; they must match row by row")
@@ -117,7 +117,7 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
     (1, [True, True, False, True])
     """
     options.choice(how, ("drop", "inverse-probability"), "how")
-    given = np.asarray(border.as_array(labels, "labels"), dtype=object)
+    given = np.asarray(validation.as_array(labels, "labels"), dtype=object)
     if given.ndim != 1:
         raise InputError(f"labels must be one-dimensional, not of shape {given.shape}")
     known = np.array([not (v is None or v != v) for v in given], bool)
@@ -134,11 +134,11 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
         return KnownOutcomes(known, outcome, known.astype(np.float64), unknown, "rows with a known outcome")
     if covariates is None:
         raise InputError("how='inverse-probability' needs covariates=, on which missingness may depend")
-    x = border.as_floats(covariates, "covariates").astype(np.float64)
+    x = validation.as_floats(covariates, "covariates").astype(np.float64)
     x = x[:, None] if x.ndim == 1 else x
     if x.ndim != 2 or len(x) != len(known) or not np.isfinite(x).all():
         raise InputError("covariates must be finite numbers, one row per outcome")
-    fit = logistic.fit_logistic(np.column_stack([np.ones(len(x)), x]), known.astype(np.float64))
+    fit = special.fit_logistic(np.column_stack([np.ones(len(x)), x]), known.astype(np.float64))
     if unknown and not fit.converged:
         raise InputError(
             "the covariates tell exactly which outcomes are missing; no weights can stand for the missing ones"
@@ -148,8 +148,8 @@ def missing_outcomes(labels: ArrayLike, how: str, *, covariates: ArrayLike | Non
 
 
 def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.bool_]]:
-    times = border.as_floats(time, "time").astype(np.float64)
-    happened = border.as_array(event, "event")
+    times = validation.as_floats(time, "time").astype(np.float64)
+    happened = validation.as_array(event, "event")
     if times.ndim != 1 or not len(times) or happened.shape != times.shape:
         raise InputError(f"time has shape {times.shape} and event {happened.shape}; give one of each per row")
     wrong = np.flatnonzero(~(np.isfinite(times) & (times > 0)))
@@ -168,11 +168,11 @@ def _follow_up(time: ArrayLike, event: ArrayLike) -> tuple[Float64s, NDArray[np.
 def _groups(by: ArrayLike | None, count: int) -> list[tuple[str, Indices]]:
     if by is None:
         return [("", np.arange(count))]
-    labels = border.as_array(by, "by")
+    labels = validation.as_array(by, "by")
     if labels.shape != (count,):
         raise InputError(f"by has shape {labels.shape} but there are {count} rows; give one group per row")
-    border.refuse_missing(labels, "by", "group")
-    names, place = border.distinct(labels, "by")
+    validation.refuse_missing(labels, "by", "group")
+    names, place = validation.distinct(labels, "by")
     return [(f"of group {name} ", np.flatnonzero(place == i)) for i, name in enumerate(names)]
 
 

@@ -1,21 +1,100 @@
-"""The cohort: one risk and one outcome per row, with weights and with the patients behind the rows.
-
-Every interval of this folder is built from influence functions. If an estimate reacts to a small change of row i's weight by
-w_i psi_i / W (W the total weight), its variance is that of the sum of these reactions over independent units: patients where
-clusters are given, rows otherwise.
-"""
+"""A number with its interval: what every clinical summary is made of."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
-from truecal import options
+from truecal import options, special
 from truecal.errors import InputError
-from truecal.lens import Lens, check_lens, default_lens
-from truecal.predictions import check_predictions
+from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.one_probability import default_lens
+from truecal.predictions.predictions import check_predictions
 from truecal.types import Float64s, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# A number with its interval: what every clinical summary is made of
+
+Scale = Literal["plain", "log", "logit"]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A value, and `low` to `high`, which hold the true one with probability `level`; `se` is the standard error, None where the
+    interval is not built from one."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+    se: float | None
+    method: str
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __contains__(self, value: object) -> bool:
+        return bool(self.low <= value <= self.high)  # type: ignore[operator]
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def student(df: float, level: float) -> float:
+    """The quantile of Student's distribution that leaves (1 - level) / 2 above it."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, 0.5 + level / 2))
+
+
+def quantity(value: float, se: float, df: float, *, level: float, scale: Scale = "plain", method: str) -> Quantity:
+    """value with the interval value -+ t se, built on a scale on which the value is nearly normal.
+
+    "log" keeps positive numbers positive, "logit" keeps shares in (0, 1); the standard error is carried over by the derivative
+    of the scale. A value at the end of its scale has no such interval: the caller treats it.
+
+    >>> str(quantity(1.0, 0.1, 99, level=0.95, scale="log", method="example"))
+    '1.000 [0.820, 1.219]'
+    """
+    centre, slope = onto(value, scale)
+    reach = student(df, level) * se * slope
+    return Quantity(float(value), back(centre - reach, scale), back(centre + reach, scale), level, float(se), method)
+
+
+def onto(value: float, scale: Scale) -> tuple[float, float]:
+    """A value on a scale, and the derivative of the scale there."""
+    if scale == "plain":
+        return value, 1.0
+    return (np.log(value), 1 / value) if scale == "log" else (np.log(value / (1 - value)), 1 / (value * (1 - value)))
+
+
+def back(place: float, scale: Scale) -> float:
+    """The value that stands at a place of a scale."""
+    from scipy.special import expit
+
+    return float(place if scale == "plain" else np.exp(place) if scale == "log" else expit(place))
+
+
+def skewed(value: float, se: float, df: float, skewness: float, *, level: float, method: str) -> Quantity:
+    """value with an interval that allows for the skewness of its error (Hall 1992, JRSS B 54:221-228).
+
+    T = (value - truth) / se of a skewed mean is not symmetric: g(T) = T + c T^2 / 3 + c^2 T^3 / 27 + c / 6 nearly is, c the
+    skewness of the value. Its inverse puts the two ends at different distances.
+
+    >>> str(skewed(1.0, 0.1, 99, 0.3, level=0.95, method="example"))
+    '1.000 [0.835, 1.270]'
+    """
+    reach = student(df, level)
+    ends = [reach, -reach]
+    if abs(skewness) > 1e-9:
+        ends = [3 / skewness * (np.cbrt(1 + skewness * (x - skewness / 6)) - 1) for x in ends]
+    return Quantity(float(value), float(value - se * ends[0]), float(value - se * ends[1]), level, float(se), method)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The cohort: one risk and one outcome per row, with weights and with the patients behind the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,3 +276,89 @@ class Spread:
     df: float
     skewness: float
     df_beyond: float
+
+
+# ----------------------------------------------------------------------------------------------------
+# The calibration line: intercept and slope of a logistic recalibration (Cox 1958), each with an interval
+
+
+@dataclass(frozen=True)
+class CalibrationLine:
+    """logit P(y) = a + b logit(p): `slope` is b, `intercept` is a with b held at 1 (calibration in the large).
+
+    Scores of exactly 0 or 1 have no logit and are left out: `left_out` counts such rows, `impossible` those among them whose
+    outcome contradicts the score. A right one would not change the line (its likelihood is 1 on every rising line); an
+    impossible one has likelihood 0 on every line.
+    """
+
+    intercept: Quantity
+    slope: Quantity
+    left_out: int
+    impossible: int
+
+
+def calibration_line(cohort: Cohort, level: float) -> CalibrationLine:
+    """Maximum likelihood, with sandwich standard errors over patients (no model is assumed to be true)."""
+    inner = (cohort.scores > 0) & (cohort.scores < 1)
+    heavy = cohort.weights > 0
+    outer = ~inner & heavy
+    impossible = int(np.count_nonzero(outer & (cohort.scores != cohort.outcomes)))
+    left_out = int(np.count_nonzero(outer))
+    rows = cohort if inner.all() else _judged(cohort, inner)
+    z = logit(rows.scores)
+    kept = rows.weights > 0
+    events, others = z[kept & (rows.outcomes == 1)], z[kept & (rows.outcomes == 0)]
+    if not len(events) or not len(others):
+        raise InputError(
+            "intercept and slope need events and non-events among scores strictly between 0 and 1; "
+            f"{left_out:,} rows have scores of exactly 0 or 1 and no logit"
+        )
+    return CalibrationLine(_intercept(rows, z, level), _slope(rows, z, events, others, level), left_out, impossible)
+
+
+def logit(p: Float64s) -> Float64s:
+    """Log odds of numbers strictly between 0 and 1."""
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def _judged(cohort: Cohort, inner: NDArray[np.bool_]) -> Cohort:
+    if not (cohort.weights[inner] > 0).any():
+        raise InputError("every score is exactly 0 or 1: none has a logit, so there is no intercept and no slope")
+    return cohort.take(inner)
+
+
+def _intercept(rows: Cohort, z: Float64s, level: float) -> Quantity:
+    fit = special.fit_logistic(np.ones((len(z), 1)), rows.outcomes, rows.weights, z)
+    influence = (rows.outcomes - fit.probs) / (fit.information[0, 0] / rows.weights.sum())
+    spread = rows.spread(influence)
+    return quantity(float(fit.coefficients[0]), spread.se, spread.df, level=level, method="sandwich")
+
+
+def _slope(rows: Cohort, z: Float64s, events: Float64s, others: Float64s, level: float) -> Quantity:
+    if max(events.max(), others.max()) == min(events.min(), others.min()):
+        raise InputError("the slope needs at least two different scores; all scores are equal")
+    if events.min() >= others.max() or events.max() <= others.min():
+        end = np.inf if events.min() >= others.max() else -np.inf
+        return Quantity(end, -np.inf, np.inf, level, None, "a threshold separates the outcomes: no finite slope")
+    design = np.stack([np.ones(len(z)), z], axis=1)
+    fit = special.fit_logistic(design, rows.outcomes, rows.weights)
+    spread = rows.spread(_left_out(rows, design, fit), 0)
+    return quantity(float(fit.coefficients[1]), spread.se, spread.df, level=level, method="jackknife sandwich")
+
+
+def _left_out(rows: Cohort, design: Float64s, fit: special.LogisticFit) -> Float64s:
+    """Influence of every row on the slope, by how much the slope changes in one Newton step when its patient is left out.
+
+    The step uses the information of the others (CR3, Bell and McCaffrey 2002): a patient draws the line to itself, and with few
+    events its residual alone says too little.
+    """
+    residual, curved = rows.outcomes - fit.probs, fit.probs * (1 - fit.probs)
+    total = rows.weights.sum()
+    if rows.units is None:
+        inverse = np.linalg.inv(fit.information)
+        pull = curved * np.einsum("ij,jk,ik->i", design, inverse, design) * (1 if rows.counted else rows.weights)
+        return np.asarray(total * (design @ inverse[1]) * residual / np.maximum(1 - pull, 0.1))
+    z, heavy = design[:, 1], rows.weights * curved
+    own = np.stack([np.bincount(rows.units, heavy * z**power) for power in (0, 1, 1, 2)], axis=1).reshape(-1, 2, 2)
+    inverses = np.linalg.pinv(fit.information - own, hermitian=True)[rows.units, 1]
+    return np.asarray(total * (design * inverses).sum(axis=1) * residual)

@@ -1,10 +1,27 @@
 """O/E ratio, Brier score and c-statistic of a cohort, each with an interval."""
 
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
+from typing import Any
+
 import numpy as np
 
-from truecal.clinical.cohort import Cohort
-from truecal.clinical.quantity import Quantity, quantity, skewed
+import truecal as tc
+from truecal import options
+from truecal.clinical.cohort import Cohort, Quantity, Scale, back, calibration_line, onto, quantity, skewed, student
+from truecal.clinical.curves import FlexibleCurve, SplineCurve, fit_spline, grid_of, spline_band
+from truecal.clinical.distances import curve_distance
+from truecal.errors import InputError
+from truecal.lenses.lens import Lens
+from truecal.predictions.selection import Selection, categories, check_selection
+from truecal.table import Frame
 from truecal.types import Float64s
+
+# ----------------------------------------------------------------------------------------------------
+# O/E ratio, Brier score and c-statistic of a cohort, each with an interval
 
 
 def observed_expected(cohort: Cohort, level: float) -> Quantity:
@@ -89,3 +106,404 @@ def _placements(cohort: Cohort) -> Float64s:
     below = (np.cumsum(zeros) - zeros / 2) / zeros.sum()
     above = 1 - (np.cumsum(ones) - ones / 2) / ones.sum()
     return np.where(event, below[place], above[place])
+
+
+# ----------------------------------------------------------------------------------------------------
+# What `tc.clinical` answers: the numbers of one cohort, and of its sites
+
+# What is reported: field, name, the value of a calibrated model (None where there is none), and how to read it.
+QUANTITIES = (
+    ("oe", "O/E ratio", 1.0, "below 1: risks too high on the whole"),
+    ("intercept", "calibration intercept", 0.0, "below 0: risks too high on the whole (slope held at 1)"),
+    ("slope", "calibration slope", 1.0, "below 1: risks too extreme, high ones too high and low ones too low"),
+    ("ici", "ICI", 0.0, "mean distance between curve and diagonal"),
+    ("e50", "E50", 0.0, "median distance"),
+    ("e90", "E90", 0.0, "90th percentile of the distance"),
+    ("emax", "Emax", 0.0, "largest distance"),
+    ("c_statistic", "c-statistic", None, "how often an event has the higher risk of a pair"),
+    ("brier", "Brier score", None, "mean squared error of the risks"),
+    ("scaled_brier", "scaled Brier score", None, "1: perfect; 0: no better than the prevalence for everyone"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Clinical:
+    """A clinical validation: every number is a :class:`Quantity` with `.value`, `.low` and `.high`.
+
+    Attributes
+    ----------
+    oe : observed over expected events. intercept, slope : of the logistic recalibration, the intercept with the slope held at 1.
+    ici, e50, e90, emax : mean, median, 90th percentile and maximum of the distance between spline curve and diagonal.
+    c_statistic, brier, scaled_brier : discrimination and overall error.
+    rows, events, patients : how much data; patients are the clusters, or the rows where there are none.
+    prevalence : weighted share of events. left_out : rows without a log odds (scores of exactly 0 or 1), which intercept and
+        slope leave out. impossible : those among them whose outcome contradicts the score.
+    sites : the same per value of a column, with heterogeneity, or None.
+    curve : the flexible curve with its bands.
+    """
+
+    oe: Quantity
+    intercept: Quantity
+    slope: Quantity
+    ici: Quantity
+    e50: Quantity
+    e90: Quantity
+    emax: Quantity
+    c_statistic: Quantity
+    brier: Quantity
+    scaled_brier: Quantity
+    rows: int
+    events: int
+    patients: int
+    prevalence: float
+    left_out: int
+    impossible: int
+    level: float
+    lens: str
+    warnings: tuple[str, ...]
+    sites: "Sites | None" = None
+    cohort: Cohort = field(repr=False, kw_only=True)
+    fit: SplineCurve = field(repr=False, kw_only=True)
+
+    @cached_property
+    def curve(self) -> FlexibleCurve:
+        """The restricted cubic spline behind ICI, with pointwise and simultaneous bands."""
+        return spline_band(self.fit, grid_of(self.cohort), self.level, np.random.default_rng(0))
+
+    def frame(self) -> Frame:
+        """One row per number: value, interval, the value of a calibrated model, and how to read it."""
+        records = []
+        for name, title, ideal, reading in QUANTITIES:
+            quantity: Quantity = getattr(self, name)
+            records.append(
+                {
+                    "name": name,
+                    "title": title,
+                    "value": quantity.value,
+                    "low": quantity.low,
+                    "high": quantity.high,
+                    "calibrated": ideal,
+                    "reading": reading,
+                    "method": quantity.method,
+                }
+            )
+        return Frame.from_records(records)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; infinite ends are None."""
+
+        def plain(x: float) -> float | None:
+            return float(x) if np.isfinite(x) else None
+
+        numbers = {}
+        for name, *_ in QUANTITIES:
+            quantity: Quantity = getattr(self, name)
+            numbers[name] = {"value": plain(quantity.value), "low": plain(quantity.low), "high": plain(quantity.high)}
+        counts = {name: getattr(self, name) for name in ("rows", "events", "patients", "left_out", "impossible")}
+        content: dict[str, Any] = {
+            "level": float(self.level),
+            "lens": self.lens,
+            "prevalence": self.prevalence,
+            **counts,
+            **numbers,
+        }
+        content["warnings"] = list(self.warnings)
+        if self.sites is not None:
+            content["sites"] = self.sites.to_dict()
+        return content
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.lens}: {self.rows:,} rows, {self.events:,} events ({self.prevalence:.1%})"
+            + (f", {self.patients:,} patients" if self.cohort.units is not None else "")
+            + f"; intervals at {self.level:.0%}"
+        )
+        lines = [f"{title:<22}{getattr(self, name)!s:<26}{reading}" for name, title, _, reading in QUANTITIES]
+        notes = [f"warning: {note}" for note in self.warnings]
+        more = [] if self.sites is None else ["", str(self.sites)]
+        return "\n".join([head, *lines, *notes, *more])
+
+    def _repr_html_(self) -> str:
+        table = self.frame().select("title", "value", "low", "high", "reading").to_html()
+        notes = "".join(f"<p>warning: {escape(note)}</p>" for note in self.warnings)
+        return f"<p>{escape(str(self).splitlines()[0])}</p>{table}{notes}"
+
+
+@dataclass(frozen=True)
+class Heterogeneity:
+    """How much a number differs between sites.
+
+    Attributes
+    ----------
+    pooled : the mean over sites (random effects), with a confidence interval.
+    low, high : prediction interval: where the number of a new site would lie with probability `pooled.level`.
+    tau : standard deviation between sites beyond chance, on the scale of the pooling (log, logit or plain).
+    i2 : share of the variation that is not chance. p_value : of Cochran's Q, for no differences at all.
+    """
+
+    pooled: Quantity
+    low: float
+    high: float
+    tau: float
+    i2: float
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """One :class:`Clinical` per value of the columns `by`, in the order of their names, and the heterogeneity of O/E, intercept,
+    slope and c-statistic between them (empty where fewer than two sites have an estimate)."""
+
+    by: tuple[str, ...]
+    names: tuple[str, ...]
+    results: tuple[Clinical, ...]
+    heterogeneity: dict[str, Heterogeneity]
+
+    def __getitem__(self, name: str) -> Clinical:
+        if name not in self.names:
+            raise InputError(f"there is no {' x '.join(self.by)} {name!r}; there are {', '.join(self.names)}")
+        return self.results[self.names.index(name)]
+
+    def frame(self) -> Frame:
+        """One row per site: rows, events, patients, and every number with its interval."""
+        records = []
+        for name, site in zip(self.names, self.results, strict=True):
+            record: dict[str, Any] = {
+                "site": name,
+                "rows": site.rows,
+                "events": site.events,
+                "patients": site.patients,
+            }
+            for short, *_ in QUANTITIES:
+                number: Quantity = getattr(site, short)
+                record |= {short: number.value, f"{short}_low": number.low, f"{short}_high": number.high}
+            records.append(record)
+        return Frame.from_records(records)
+
+    def curves(self) -> Frame:
+        """The flexible curve of every site, one below the other."""
+        frames = [(name, site.curve.frame()) for name, site in zip(self.names, self.results, strict=True)]
+        return Frame.from_records([{"site": name, **row} for name, frame in frames for row in frame])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        spread = {
+            name: {
+                "pooled": h.pooled.value,
+                "low": h.pooled.low,
+                "high": h.pooled.high,
+                "prediction_low": h.low,
+                "prediction_high": h.high,
+                "tau": h.tau,
+                "i2": h.i2,
+                "p_value": h.p_value,
+            }
+            for name, h in self.heterogeneity.items()
+        }
+        each = {name: site.to_dict() for name, site in zip(self.names, self.results, strict=True)}
+        return {"by": list(self.by), "each": each, "heterogeneity": spread}
+
+    def __str__(self) -> str:
+        shown = ("oe", "slope", "ici", "c_statistic")
+        titles = {name: title for name, title, *_ in QUANTITIES}
+        wide = max(20, *(len(name) + 1 for name in self.names))
+        head = f"{' x '.join(self.by):<{wide}}{'events/rows':>14}  " + "".join(f"{titles[s]:<24}" for s in shown)
+        lines = [head.rstrip()]
+        for name, site in zip(self.names, self.results, strict=True):
+            numbers = "".join(f"{getattr(site, s)!s:<24}" for s in shown)
+            lines.append(f"{name:<{wide}}{f'{site.events}/{site.rows}':>14}  {numbers}".rstrip())
+        for name, h in self.heterogeneity.items():
+            lines.append(
+                f"{titles[name]}: mean over sites {h.pooled}, a new site {h.low:.3f} to {h.high:.3f}, "
+                f"I2 {h.i2:.0%}, p={h.p_value:.3g} for no differences"
+            )
+        return "\n".join(lines)
+
+
+# ----------------------------------------------------------------------------------------------------
+# All numbers of one cohort together
+
+_FEW_EVENTS = 100  # events or non-events below which a validation is called small (Collins, Ogundimu and Altman 2016)
+_FEW_PATIENTS = 20  # clusters below which their scatter is hardly known
+
+
+def summarise(cohort: Cohort, level: float, rng: np.random.Generator, sites: Sites | None = None) -> Clinical:
+    """All numbers of one cohort."""
+    line = calibration_line(cohort, level)
+    fit = fit_spline(cohort)
+    distance = curve_distance(cohort, fit, level, rng)
+    return Clinical(
+        observed_expected(cohort, level),
+        line.intercept,
+        line.slope,
+        distance.ici,
+        distance.e50,
+        distance.e90,
+        distance.emax,
+        c_statistic(cohort, level),
+        brier_score(cohort, level),
+        scaled_brier(cohort, level),
+        cohort.rows,
+        cohort.events,
+        cohort.patients,
+        cohort.prevalence,
+        line.left_out,
+        line.impossible,
+        level,
+        cohort.lens,
+        _warnings(cohort, line.left_out, line.impossible),
+        sites,
+        cohort=cohort,
+        fit=fit,
+    )
+
+
+def _warnings(cohort: Cohort, left_out: int, impossible: int) -> tuple[str, ...]:
+    notes = []
+    fewest = min(cohort.events, cohort.rows - cohort.events)
+    if fewest < _FEW_EVENTS:
+        kind = "events" if cohort.events == fewest else "non-events"
+        notes.append(f"only {fewest} {kind}; fewer than {_FEW_EVENTS} leave a validation imprecise")
+    if cohort.units is not None and cohort.patients < _FEW_PATIENTS:
+        notes.append(f"only {cohort.patients} patients (clusters); intervals from fewer than {_FEW_PATIENTS} are rough")
+    if left_out:
+        wrong = f", {impossible:,} of them contradicted by the outcome" if impossible else ""
+        notes.append(
+            f"{left_out:,} rows have a score of exactly 0 or 1, which has no log odds{wrong}; "
+            "intercept and slope leave them out, all other numbers count them"
+        )
+    return tuple(notes)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The clinical numbers site by site (or subgroup by subgroup), and how much sites differ beyond chance
+
+_MOST = 200  # values of a column beyond which it is not a list of sites
+# The numbers that are pooled, and the scale on which their estimates are nearly normal.
+_POOLED: dict[str, Scale] = {"oe": "log", "intercept": "plain", "slope": "plain", "c_statistic": "logit"}
+
+
+def sites_of(
+    preds: tc.Predictions, cohort: Cohort, by: str | Sequence[str], level: float, rng: np.random.Generator
+) -> Sites:
+    """Split a cohort by the values of columns; a site without events, or with nothing but events, is refused by name."""
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    if not columns:
+        raise InputError("say which column to group by, such as by='site'")
+    parts = [categories(preds, name) for name in columns]
+    held, place = np.unique(np.stack([index for _, index in parts]), axis=1, return_inverse=True)
+    names = [", ".join(words[i] for (words, _), i in zip(parts, site, strict=True)) for site in held.T]
+    if len(names) > _MOST:
+        raise InputError(f"{' x '.join(columns)} has {len(names)} values; group it into at most {_MOST} first")
+    results = []
+    for i, name in enumerate(names):
+        part = cohort.take(place == i)
+        if part.units is not None and part.patients == 1:  # the site is the cluster: within it, rows are independent
+            part = replace(part, units=None)
+        part.refuse_one_class(f"{' x '.join(columns)} {name}")
+        # the same draws for every site, and for the whole after them: no number depends on what else was asked
+        results.append(summarise(part, level, deepcopy(rng)))
+    spread = {
+        name: heterogeneity
+        for name, scale in _POOLED.items()
+        if (heterogeneity := pooled([getattr(r, name) for r in results], scale, level)) is not None
+    }
+    return Sites(columns, tuple(names), tuple(results), spread)
+
+
+def pooled(numbers: Sequence[Quantity], scale: Scale, level: float) -> Heterogeneity | None:
+    """Random-effects meta-analysis of one number over sites; None where fewer than two have a standard error.
+
+    tau^2 solves sum (x - mean)^2 / (se^2 + tau^2) = k - 1 (Paule and Mandel 1982); the mean's interval is that of Hartung and Knapp
+    (2001) with k - 1 degrees of freedom, not narrower than without differences; the prediction interval is
+    mean -+ t_(k-2) sqrt(tau^2 + se^2) (Higgins, Thompson and Spiegelhalter 2009; with two sites t_1).
+    """
+    from scipy.special import chdtrc
+
+    kept = [n for n in numbers if n.se is not None and n.se > 0 and np.isfinite(n.value)]
+    if len(kept) < 2:
+        return None
+    x, slope = np.array([onto(n.value, scale) for n in kept]).T
+    variance = np.array([float(n.se or 0.0) for n in kept]) ** 2 * slope**2
+    k = len(kept)
+    tau2 = _between(x, variance)
+    weight = 1 / (variance + tau2)
+    mean = float(weight @ x / weight.sum())
+    scatter = float(weight @ (x - mean) ** 2 / (k - 1))
+    se = float(np.sqrt(max(scatter, 1.0) / weight.sum()))
+    fixed = 1 / variance
+    q = float(fixed @ (x - fixed @ x / fixed.sum()) ** 2)
+    reach, far = student(k - 1, level) * se, student(max(k - 2, 1), level) * float(np.sqrt(tau2 + se**2))
+    low, value, high = (back(v, scale) for v in (mean - reach, mean, mean + reach))
+    pool = Quantity(value, low, high, level, None, "random effects, Hartung-Knapp")
+    i2 = max(0.0, (q - (k - 1)) / q) if q > 0 else 0.0
+    p_value = float(chdtrc(k - 1, q))
+    return Heterogeneity(pool, back(mean - far, scale), back(mean + far, scale), float(np.sqrt(tau2)), i2, p_value)
+
+
+def _between(x: Float64s, variance: Float64s) -> float:
+    """Paule and Mandel's variance between sites, by bisection: the generalised Q falls as tau^2 grows."""
+
+    def excess(tau2: float) -> float:
+        weight = 1 / (variance + tau2)
+        return float(weight @ (x - weight @ x / weight.sum()) ** 2) - (len(x) - 1)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    low, high = 0.0, float((x.max() - x.min()) ** 2) + 1e-12
+    while excess(high) > 0:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return (low + high) / 2
+
+
+# ----------------------------------------------------------------------------------------------------
+# `tc.clinical`: the numbers that a clinical reviewer asks for, each with an interval that counts patients
+
+
+def summary(
+    preds: tc.Predictions,
+    *,
+    level: float = 0.95,
+    lens: Lens | None = None,
+    select: Selection | None = None,
+    by: str | Sequence[str] | None = None,
+    prevalence: float | None = None,
+    rng: int | np.random.Generator = 0,
+) -> Clinical:
+    r"""Calibration in the large, slope, curve, discrimination and overall error, as TRIPOD+AI asks for, with intervals.
+
+    O/E = sum y / sum p. Intercept and slope: logit P(y) = a + logit p, and logit P(y) = a' + b logit p, by maximum likelihood
+    (Cox 1958). ICI, E50, E90, Emax: mean, median, 90th percentile and maximum of abs(curve - p) over the rows, the curve being a
+    logistic regression on a restricted cubic spline of logit p (Austin and Steyerberg 2019). c-statistic: P(risk of an event >
+    risk of a non-event), ties one half. Scaled Brier: 1 - Brier / (q (1 - q)), q the prevalence.
+
+    Every interval is built from what each patient contributes (weights and clusters included), not from rows.
+
+    Parameters
+    ----------
+    preds : with `clusters=` where patients have several rows, `weights=` where rows stand for different numbers of people.
+    level : of the intervals.
+    lens : what is judged; default the positive class, `OneClass("malignant")` for one diagnosis of several.
+    select : which rows.
+    by : a column (site, sex), or several: the same numbers for each value, with heterogeneity between them.
+    prevalence : the share of events in the population, where the sample was drawn by outcome (case-control).
+    rng : seed of the draws behind the intervals of ICI, E50, E90 and Emax.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(-1, 1, 2000)
+    >>> y = rng.random(2000) < 1 / (1 + np.exp(-0.7 * z))  # risks are too extreme
+    >>> found = tc.clinical.summary(tc.Predictions.from_probs(1 / (1 + np.exp(-z)), y))
+    >>> round(found.slope.value, 2), 0.7 in found.slope, 1.0 in found.slope
+    (0.7, True, False)
+    """
+    level = options.level(level)
+    check_selection(select)
+    generator = options.generator(rng)
+    chosen = preds if select is None else select(preds)
+    cohort = Cohort.of(chosen, lens, prevalence=prevalence)
+    sites = None if by is None else sites_of(chosen, cohort, by, level, generator)
+    return summarise(cohort, level, generator, sites)

@@ -1,10 +1,7 @@
-"""The laboratory: worlds whose true calibration error is known, and trials of every estimator in them."""
+"""Simulated worlds whose true calibration error is known, and trials of estimators in them."""
 
-from truecal.frame import Frame
-from truecal.lab.trials.batches import Cell, answers_of
-from truecal.lab.trials.cache import BatchCache
-from truecal.lab.trials.content import code_digest
-from truecal.lab.trials.detection import (
+from truecal.lab.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power, Steps
+from truecal.lab.detection import (
     Coverage,
     Detection,
     SamplesNeeded,
@@ -15,21 +12,14 @@ from truecal.lab.trials.detection import (
     samples_needed,
     type_one,
 )
-from truecal.lab.trials.goodness import Goodness, goodness
-from truecal.lab.trials.how_biased import HowBiased, how_biased
-from truecal.lab.trials.leaderboard import Leaderboard, leaderboard
-from truecal.lab.trials.measures import Measure
-from truecal.lab.trials.run import Run
-from truecal.lab.trials.trials import Trial, bias, table_of, trials
-from truecal.lab.worlds.curves import GLM, AnyCurve, Blend, Curve, Identity, Logistic, Power, Steps
-from truecal.lab.worlds.fit_beta import BetaFit, fit_beta
-from truecal.lab.worlds.fit_curve import CurveFit, fit_curves
-from truecal.lab.worlds.fit_world import WorldFit, fit_world
-from truecal.lab.worlds.multiclass import DirichletWorld, TopLabelWorld
-from truecal.lab.worlds.paper_worlds import KNN_REGIONS, PAPER_WORLDS, dataset_of
-from truecal.lab.worlds.score_distributions import Beta, Discrete, Empirical, Mixture, Scores, Uniform
-from truecal.lab.worlds.world import World
+from truecal.lab.distributions import Beta, Discrete, Empirical, Mixture, Scores, Uniform
+from truecal.lab.fit import BetaFit, CurveFit, Goodness, WorldFit, fit_beta, fit_curves, fit_world, goodness
+from truecal.lab.leaderboard import Leaderboard, leaderboard
+from truecal.lab.own_data import HowBiased, how_biased
+from truecal.lab.trials import BatchCache, Cell, Measure, Run, Trial, answers_of, bias, code_digest, table_of, trials
+from truecal.lab.worlds import KNN_REGIONS, PAPER_WORLDS, DirichletWorld, TopLabelWorld, World, dataset_of
 from truecal.parallel import Step
+from truecal.table import Frame
 
 __all__ = [
     "GLM",

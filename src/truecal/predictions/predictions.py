@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.predictions.border import (
+from truecal.predictions.frames import columns_of
+from truecal.predictions.validation import (
     as_floats,
     check_classes,
     check_clusters,
@@ -25,8 +26,7 @@ from truecal.predictions.border import (
     refuse_outside_unit,
     refuse_swapped,
 )
-from truecal.predictions.readers.frames import columns_of
-from truecal.predictions.softmax import sigmoid, softmax
+from truecal.special import sigmoid, softmax
 from truecal.types import Float64s, Floats, Indices
 
 _REMEDY = "build them with tc.Predictions.from_probs(probs, labels)"

@@ -1,8 +1,9 @@
-"""The heart: sorted scores, prefix sums, cuts; and the sketch, its bounded cousin."""
+"""Sorted scores with prefix sums, the one edge and tie rule, and sketches."""
 
-from truecal.profile.cut import Cut, width_edges
-from truecal.profile.profile import Profile, check_profile
-from truecal.profile.sketch import CELL_RULE, Sketch, Tally
-from truecal.profile.sketch.profile import CellProfile
+from truecal.profile.binning import Cut, width_edges
+from truecal.profile.cell_profile import CellProfile
+from truecal.profile.cells import CELL_RULE, Tally
+from truecal.profile.profile import Profile
+from truecal.profile.sketch import Sketch
 
-__all__ = ["CELL_RULE", "CellProfile", "Cut", "Profile", "Sketch", "Tally", "check_profile", "width_edges"]
+__all__ = ["CELL_RULE", "CellProfile", "Cut", "Profile", "Sketch", "Tally", "width_edges"]

@@ -1,17 +1,4 @@
-"""The Profile: ascending scores, their outcomes and weights, and prefix sums over them, with a leading batch axis.
-
-Its rows come from a lens (or straight from arrays); every one-dimensional estimator reads nothing else. Sorting is paid once,
-here; whatever an estimator asks for afterwards is a difference of two prefix sums.
-
-Shapes: a profile holds `batch` datasets of `rows` rows each. Scores may be shared by the whole batch (shape (1, rows)) while
-weights differ, which is how a bootstrap resamples without sorting again.
-
-A row usually is one prediction. It may also stand for many (a cell of a sketch, a group of tied scores): then its weight is
-their number, its score and outcome are their means, and `squares` / `products` keep the means of c*c and c*y.
-
-Ties have no order. A place that falls inside a group of equal scores takes the same share of the group's ones as of its rows,
-so no answer depends on the order in which rows arrived, and a row of weight 3 equals three rows.
-"""
+"""Profiles on disk: a versioned npz file, written whole or not at all, read without pickle."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -22,14 +9,61 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truecal import options
-from truecal.errors import InputError
-from truecal.predictions import border
-from truecal.profile.cut import Cut, every_edge, gather, last_of_equal, search, width_edges
-from truecal.profile.file import ARRAYS, load_arrays, save_arrays
-from truecal.profile.rows import DENSE_ROWS, FEW, Rows, Sum
+from truecal.errors import FileError, InputError
+from truecal.predictions import files, validation
+from truecal.profile.binning import Cut, every_edge, gather, last_of_equal, search, width_edges
+from truecal.profile.rows import DENSE_ROWS, FEW, LEAST_ROWS, Rows, Sum, Unsorted
 from truecal.profile.sort import packed_sort
-from truecal.profile.unsorted import LEAST_ROWS, Unsorted
 from truecal.types import Float64s, Floats, Indices
+from truecal.writing import write_whole
+
+# ----------------------------------------------------------------------------------------------------
+# Profiles on disk: a versioned npz file, written whole or not at all, read without pickle
+
+_FORMAT, _VERSION = "truecal.profile", 1
+ARRAYS = ("scores", "outcomes", "weights", "squares", "products")
+
+
+def save_arrays(path: str | Path, arrays: dict[str, NDArray[Any]], *, single: bool) -> None:
+    """Write the arrays of a profile; the file at `path` is replaced in one step."""
+    header = {"format": np.array(_FORMAT), "version": np.array(_VERSION), "single": np.array(single)}
+    write_whole(path, lambda file: np.savez(file, **header, **arrays))  # type: ignore[arg-type]
+
+
+def load_arrays(path: str | Path) -> tuple[list[NDArray[Any] | None], bool]:
+    """What :func:`save_arrays` wrote: one array or None for each of ARRAYS, and whether answers are plain numbers."""
+    file = Path(path)
+    arrays = files.read_arrays(file)
+    if str(arrays.get("format")) != _FORMAT or not {"version", "single", "scores", "outcomes"} <= arrays.keys():
+        raise FileError(f"{file.name} is not a saved profile")
+    if int(arrays["version"]) > _VERSION:
+        raise FileError(f"{file.name} was written by a newer truecal (version {int(arrays['version'])} of the format)")
+    parts = {name: arrays.get(name) for name in ARRAYS}
+    scores = arrays["scores"]
+    if scores.ndim != 2 or not scores.size or not (np.diff(scores, axis=1) >= 0).all():
+        raise FileError(f"{file.name} is damaged: its scores are not sorted")
+    if any(a is not None and (a.ndim != 2 or a.shape[1] != scores.shape[1]) for a in parts.values()):
+        raise FileError(f"{file.name} is damaged: its arrays do not match")
+    _refuse_nonsense(file.name, parts)
+    return list(parts.values()), bool(arrays["single"])
+
+
+def _refuse_nonsense(name: str, parts: dict[str, NDArray[Any] | None]) -> None:
+    """Raise where numbers cannot be those of a profile."""
+    for what, array in parts.items():
+        if array is None:
+            continue
+        if array.dtype.kind not in "fu" or not np.isfinite(array).all():
+            raise FileError(f"{name} is damaged: its {what} are not numbers")
+        most = np.inf if what == "weights" else 1.0
+        wrong = (array < 0) | (array > most)
+        if wrong.any():
+            row, value = int(np.argwhere(wrong)[0, 1]), array[wrong][0]
+            raise FileError(f"{name} is damaged: its {what} cannot hold {value:g} (row {row})")
+
+
+# ----------------------------------------------------------------------------------------------------
+# The Profile: ascending scores, their outcomes and weights, and prefix sums over them, with a leading batch axis
 
 T = TypeVar("T")
 
@@ -38,7 +72,7 @@ class Profile(Rows):
     """Sorted scores with prefix sums. Build one with :meth:`from_arrays` or a lens.
 
     >>> import truecal as tc
-    >>> profile = tc.Profile.from_arrays([0.9, 0.2, 0.9, 0.6], [1, 0, 0, 1])
+    >>> profile = tc.profile.Profile.from_arrays([0.9, 0.2, 0.9, 0.6], [1, 0, 0, 1])
     >>> profile.scores
     array([[0.2, 0.6, 0.9, 0.9]])
     >>> profile.rows, profile.batch, profile.size
@@ -54,9 +88,9 @@ class Profile(Rows):
         Whole-number weights count repetitions. Other weights are importance weights: only their ratios matter, and the sample
         size is Kish's effective size (sum w)^2 / sum w^2. A row of weight zero counts as absent.
         """
-        c = border.check_scores(scores)
-        y = border.check_outcomes(outcomes, c.shape)
-        return cls.of_rows(c, y, None if weights is None else border.check_weights(weights, c.shape))
+        c = validation.check_scores(scores)
+        y = validation.check_outcomes(outcomes, c.shape)
+        return cls.of_rows(c, y, None if weights is None else validation.check_weights(weights, c.shape))
 
     @classmethod
     def of_rows(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> "Profile":
@@ -122,7 +156,7 @@ class Profile(Rows):
 
     def take(self, datasets: ArrayLike | slice) -> "Profile":
         """Some of the datasets of a batch, with their prefix sums (a slice copies nothing)."""
-        chosen = datasets if isinstance(datasets, slice) else border.check_rows(datasets, self.batch, "datasets")
+        chosen = datasets if isinstance(datasets, slice) else validation.check_rows(datasets, self.batch, "datasets")
         if self.rows <= DENSE_ROWS:
             self.prefix("c"), self.prefix("y")  # here once rather than in every part
 

@@ -29,7 +29,6 @@ from truecal.writing import write_whole
 
 if TYPE_CHECKING:
     import polars as pl
-
 VERSION = 2
 KINDS = ("results", "diagrams", "draws")
 

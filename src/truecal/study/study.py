@@ -4,9 +4,9 @@ import os
 from dataclasses import dataclass
 
 from truecal import parallel
-from truecal.study.run.run import run_study
-from truecal.study.spec.read import read_spec
-from truecal.study.spec.spec import Spec
+from truecal.study.read_spec import read_spec
+from truecal.study.run import run_study
+from truecal.study.spec import Spec
 from truecal.study.store import Store
 
 

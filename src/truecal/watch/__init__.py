@@ -1,7 +1,6 @@
-"""Calibration over time: an alarm that is valid whenever one looks."""
+"""Calibration over time: e-processes that may be looked at every day."""
 
-from truecal.watch.group import Settings, WatchedGroup
-from truecal.watch.step import GroupStep, WatchStep
+from truecal.watch.findings import WatchStep
 from truecal.watch.watch import Watch
 
-__all__ = ["GroupStep", "Settings", "Watch", "WatchStep", "WatchedGroup"]
+__all__ = ["Watch", "WatchStep"]

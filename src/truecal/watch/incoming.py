@@ -8,11 +8,12 @@ import numpy as np
 
 import truecal as tc
 from truecal.errors import InputError, printable
-from truecal.lens import Lens, default_lens
-from truecal.predictions import border
-from truecal.select import column
-from truecal.watch.cells import Batch
-from truecal.watch.step import Group
+from truecal.lenses.lens import Lens
+from truecal.lenses.one_probability import default_lens
+from truecal.predictions import validation
+from truecal.predictions.selection import column
+from truecal.watch.e_processes import Batch
+from truecal.watch.findings import Group
 
 MISSING = "(missing)"  # name of the group of rows without a value
 
@@ -59,7 +60,7 @@ def read(data: Any, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
         return _together([read(part, lens, by) for part in data])
     if isinstance(data, tc.Predictions):
         return _of_predictions(data, lens, by)
-    if isinstance(data, tc.Scan):
+    if isinstance(data, tc.engines.Scan):
         return _of_scan(data, lens, by)
     if isinstance(data, tc.Sketch):
         return _of_sketches({(): data}, by)
@@ -88,7 +89,7 @@ def _of_predictions(preds: tc.Predictions, lens: Lens | None, by: tuple[str, ...
     return Incoming(batches, _shares(shares), tuple(labels), judged)
 
 
-def _of_sample(sample: tc.Sample) -> Batch:
+def _of_sample(sample: tc.lenses.Sample) -> Batch:
     if sample.units is None:
         return Batch.from_sketch(tc.Sketch.from_arrays(sample.scores, sample.outcomes))
     return Batch.from_units(sample.scores.astype(np.float64), sample.outcomes.astype(np.float64), sample.units)
@@ -107,7 +108,7 @@ def _members(preds: tc.Predictions, by: tuple[str, ...]) -> dict[Group, Any]:
 
 def _words(preds: tc.Predictions, name: str) -> list[str]:
     """The values of a column as text, row by row."""
-    held, place = border.distinct(column(preds, name), f"column {name!r}")
+    held, place = validation.distinct(column(preds, name), f"column {name!r}")
     words = [_word(value) for value in held]
     _refuse_alike([word for word in words if word != MISSING], f"values of column {name!r}")
     return [words[i] for i in place]
@@ -120,7 +121,7 @@ def _refuse_alike(keys: Sequence[object], what: str) -> None:
         raise InputError(f"two {what} read {twice!r}, as a number and its text do; give them one type")
 
 
-def _of_scan(scan: tc.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
+def _of_scan(scan: tc.engines.Scan, lens: Lens | None, by: tuple[str, ...]) -> Incoming:
     if tuple(scan.by) != by:
         raise InputError(
             f"the watch groups by {_listed(by)} and the scan by {_listed(scan.by)}; scan with the same by="
@@ -195,7 +196,7 @@ def _group(key: Any) -> Group:
 
 
 def _word(value: object) -> str:
-    return MISSING if border.is_missing(value) else printable(value)
+    return MISSING if validation.is_missing(value) else printable(value)
 
 
 def _names(classes: Sequence[object] | None) -> tuple[str, ...] | None:

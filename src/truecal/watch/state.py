@@ -1,34 +1,264 @@
-"""The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly as float32 (evidence and sums of
-blocks, which hold no more) or int32 (starts), deflated, base64; the lines of the history are deflated JSON.
+"""What happened when: one line per batch of a group, of the last batches only, so that the state stays small."""
 
-Versions 1 to 3 had other experts, in float64. Their evidence is handed to the experts of today by their shares, which is fair: who
-may bet may also divide anew what was won. Version 1 held the lines as they are, versions 1 and 2 the starts, and the sums as
-float64.
-"""
-
+import hashlib
 import json
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import date, datetime
+from math import exp
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import truecal as tc
+from truecal import options
 from truecal.errors import FileError, InputError
-from truecal.lens import Lens
+from truecal.lenses.lens import Lens
+from truecal.table import Frame
 from truecal.types import Float64s
-from truecal.watch.blocks import Blocks
-from truecal.watch.evidence import Evidence, rounded_down
-from truecal.watch.experts import Experts, log_sum
-from truecal.watch.group import Settings, WatchedGroup
-from truecal.watch.history import History, Line
+from truecal.watch.e_processes import Batch, Blocks, Evidence, Experts, MeanError, Stream, log_sum, mixed, rounded_down
+from truecal.watch.findings import Group, GroupStep, advice, group_name, worst_region
 from truecal.watch.incoming import Judged
-from truecal.watch.mean_error import MeanError
-from truecal.watch.step import Group
-from truecal.watch.stream import Stream
+
+# ----------------------------------------------------------------------------------------------------
+# What happened when: one line per batch of a group, of the last batches only, so that the state stays small
+
+_KEPT = 730  # batches: two years of days
+
+
+@dataclass(frozen=True)
+class Line:
+    """One batch of a group: what came, and what the watch then said. Numbers are those of :class:`GroupStep`."""
+
+    number: int  # of the batch, from 1
+    at: str
+    fingerprint: str
+    rows: int
+    of: int | None
+    batch_error: float  # mean score - frequency of this batch alone
+    error: float
+    low: float
+    high: float
+    log_e: float
+    log_change: float
+    alarm: bool
+    changed: bool
+    late: bool = False
+    restart: bool = False  # evidence was forgotten before this batch
+
+
+@dataclass(frozen=True)
+class History:
+    """Lines in the order in which batches came; `latest` is the time up to which batches are known."""
+
+    lines: tuple[Line, ...] = field(default=())
+    latest: str = ""
+
+    def plus(self, line: Line) -> "History":
+        latest = self.latest if line.late else line.at
+        return History((*self.lines, line)[-_KEPT:], latest)
+
+    def frame(self) -> Frame:
+        """One row per batch."""
+        names = [item.name for item in fields(Line) if item.name != "fingerprint"]
+        return Frame({name: [getattr(line, name) for line in self.lines] for name in names})
+
+    def seen(self, at: str, fingerprint: str) -> bool:
+        """Whether this very batch has been counted."""
+        return any(line.at == at and line.fingerprint == fingerprint for line in self.lines)
+
+    def refuse_past(self, at: str, group: str) -> None:
+        """Raise where a batch is not later than those before it."""
+        if not self.lines:
+            return
+        _refuse_unlike(at, self.latest)
+        if any(line.at == at for line in self.lines):
+            raise InputError(
+                f"{group}: a batch at {at} was counted before, with other rows; further labels of it are counted with late=True "
+                "(--late)"
+            )
+        if order(at) <= order(self.latest):
+            raise InputError(
+                f"{group}: the batch at {at} comes after the one at {self.latest}; replay batches in order, or count labels that "
+                "came late with late=True (--late)"
+            )
+
+    def at(self, number: int) -> str:
+        """The time of a batch; of one that is no longer kept, the first that is."""
+        for line in self.lines:
+            if line.number >= number:
+                return line.at
+        return self.latest
+
+
+def moment(at: Any, before: str) -> str:
+    """A time as text: an ISO date or time, or a whole number; without one, the number after the last.
+
+    >>> moment(date(2026, 5, 1), ""), moment("2026-05-01T12:00", ""), moment(None, "7")
+    ('2026-05-01', '2026-05-01T12:00', '8')
+    """
+    if at is None:
+        if before and not before.isdigit():
+            raise InputError(f"say when the batch is from: at= (the last was at {before})")
+        return str(int(before or 0) + 1)
+    if isinstance(at, (date, datetime)):
+        return at.isoformat()
+    if options.is_whole(at) and at >= 0:
+        return str(at)
+    if isinstance(at, str):
+        order(at)
+        return at
+    raise InputError(f"at must be an ISO date such as 2026-05-01, a date or a whole number, not {at!r}")
+
+
+def order(at: str) -> tuple[int, Any]:
+    """What times are compared by."""
+    if at.isdigit() and len(at) < 8:
+        return 0, int(at)
+    try:
+        when = datetime.fromisoformat(at)
+    except ValueError:
+        raise InputError(
+            f"{at!r} is no time; use an ISO date such as 2026-05-01 or 2026-05-01T12:00, or a number"
+        ) from None
+    return (2, when) if when.tzinfo is not None else (1, when)
+
+
+def _refuse_unlike(at: str, latest: str) -> None:
+    kinds = {0: "a number", 1: "a time without a zone", 2: "a time with a zone"}
+    mine, theirs = order(at)[0], order(latest)[0]
+    if mine != theirs:
+        raise InputError(f"{at} is {kinds[mine]} but the last batch was at {latest}, {kinds[theirs]}; use one kind")
+
+
+# ----------------------------------------------------------------------------------------------------
+# One group watched over time: its streams (one, or one per class), what they say together, and what happened when
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of a watch; a state keeps them, and other ones are refused."""
+
+    tolerance: float
+    alpha: float
+    run_length: int
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """When a batch came and how: `rows` are labelled of the `of` that were predicted; a late one may be older than the last."""
+
+    at: str
+    rows: int
+    of: int | None
+    late: bool
+    restart: bool
+
+
+@dataclass(frozen=True)
+class WatchedGroup:
+    """`streams` one per class with its share and name; `position` is 0 for groups of the first batch, else the order of arrival."""
+
+    key: Group
+    position: int
+    shares: tuple[float, ...]
+    labels: tuple[str | None, ...]
+    streams: tuple[Stream, ...]
+    history: History = field(default_factory=History)
+    peak: float = 0.0  # largest log e-value since the last restart
+
+    @property
+    def name(self) -> str:
+        return group_name(self.key)
+
+    @property
+    def log_e(self) -> float:
+        """Of the mean over classes."""
+        return mixed([stream.evidence.log_e for stream in self.streams], list(self.shares))
+
+    @property
+    def log_change(self) -> float:
+        return mixed([stream.evidence.log_change for stream in self.streams], list(self.shares))
+
+    @property
+    def leader(self) -> int:
+        """The class with most evidence."""
+        return int(np.argmax([stream.evidence.log_e for stream in self.streams]))
+
+    def after(self, batches: tuple[Batch, ...]) -> "WatchedGroup":
+        """With one more batch, which is not yet in the history."""
+        streams = tuple(stream.after(batch) for stream, batch in zip(self.streams, batches, strict=True))
+        grown = replace(self, streams=streams)
+        return replace(grown, peak=max(self.peak, grown.log_e))
+
+    def restarted(self) -> "WatchedGroup":
+        """With all evidence forgotten."""
+        return replace(self, streams=tuple(stream.restarted() for stream in self.streams), peak=0.0)
+
+    def noted(self, batches: tuple[Batch, ...], arrival: Arrival, step: GroupStep) -> "WatchedGroup":
+        """With the batch in its history."""
+        leading = batches[self.leader]
+        line = Line(
+            number=self.streams[0].batches,
+            at=arrival.at,
+            fingerprint=fingerprint(batches),
+            rows=step.rows,
+            of=arrival.of,
+            batch_error=leading.total / leading.size,
+            error=step.error,
+            low=step.low,
+            high=step.high,
+            log_e=self.log_e,
+            log_change=self.log_change,
+            alarm=step.alarm,
+            changed=step.changed,
+            late=arrival.late,
+            restart=arrival.restart,
+        )
+        return replace(self, history=self.history.plus(line))
+
+    def step(self, arrival: Arrival, settings: Settings, *, alarm: bool, changed: bool) -> GroupStep:
+        """What the group says after a batch that is not yet in its history."""
+        leading = self.leader
+        stream = self.streams[leading]
+        low, high = stream.errors.interval(settings.alpha)
+        _, since_then = stream.blocks.split(stream.start)
+        to_do, offset = advice(since_then, stream.experts, alarmed=alarm or changed)
+        return GroupStep(
+            group=self.key,
+            at=arrival.at,
+            rows=arrival.rows,
+            of=arrival.of,
+            rows_seen=stream.rows,
+            log_e=self.log_e,
+            p_value=min(1.0, exp(-self.peak)),
+            alarm=alarm,
+            changed=changed,
+            evidence_of_change=self.log_change,
+            since=arrival.at if stream.start == stream.batches else self.history.at(stream.start),
+            worst=worst_region(since_then, stream.experts),
+            worst_class=self.labels[leading],
+            error=stream.errors.mean,
+            low=low,
+            high=high,
+            advice=to_do,
+            offset=offset,
+        )
+
+
+def fingerprint(batches: tuple[Batch, ...]) -> str:
+    """Of the counts of all classes."""
+    if len(batches) == 1:
+        return batches[0].fingerprint
+    return hashlib.sha256("".join(batch.fingerprint for batch in batches).encode()).hexdigest()[:16]
+
+
+# ----------------------------------------------------------------------------------------------------
+# The state of a watch as text: versioned JSON of bounded size. Long arrays are packed exactly as float32 (evidence and sums of
 
 _FORMAT, _VERSION = "truecal.watch", 4
 _LENSES: dict[str, type[Lens]] = {"TopLabel": tc.TopLabel, "OneClass": tc.OneClass, "ClassWise": tc.ClassWise}

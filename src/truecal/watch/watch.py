@@ -1,4 +1,10 @@
-"""tc.Watch: is calibration still within the tolerance? An alarm that is valid whenever one looks."""
+"""Control over groups: which of them are called, so that false calls stay rare however many groups there are.
+
+Every group has a share of the evidence, all shares together at most 1. The k groups with the largest share x e-value are called if
+the k-th product reaches 1 / (alpha k): the e-BH procedure (Wang and Ramdas 2022) with weights. Under any dependence the expected
+share of false calls among the calls is at most alpha, at any time one stops to look; and where no group is off, the chance of ever
+calling one is at most alpha, because the weighted mean of all e-values is then at least 1 / alpha.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -8,19 +14,48 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from truecal import options
 from truecal.errors import FileError, InputError
-from truecal.frame import Frame
-from truecal.lens import Lens, check_lens
-from truecal.watch.cells import Batch
-from truecal.watch.family import called, share
-from truecal.watch.group import Arrival, Settings, WatchedGroup, fingerprint
-from truecal.watch.history import moment, order
+from truecal.lenses.lens import Lens, check_lens
+from truecal.table import Frame
+from truecal.types import Float64s
+from truecal.watch.e_processes import Batch, Stream, mixed
+from truecal.watch.findings import Group, GroupStep, WatchStep
 from truecal.watch.incoming import Incoming, Judged, read
-from truecal.watch.state import from_text, to_text
-from truecal.watch.step import Group, GroupStep, WatchStep
-from truecal.watch.stream import Stream, mixed
+from truecal.watch.state import Arrival, Settings, WatchedGroup, fingerprint, from_text, moment, order, to_text
 from truecal.writing import write_whole
+
+# ----------------------------------------------------------------------------------------------------
+# Control over groups: which of them are called, so that false calls stay rare however many groups there are
+
+_KNOWN, _NEW = 0.75, 0.25  # shares of the groups of the first batch, and of all that turn up later
+
+
+def share(position: int, first: int) -> float:
+    """Of a group: one of the `first` of the first batch (position 0), or the position-th of those that turned up later.
+
+    >>> share(0, 4), share(1, 4), round(4 * share(0, 4) + sum(share(k, 4) for k in range(1, 10_000)), 3)
+    (0.1875, 0.125, 1.0)
+    """
+    return _KNOWN / first if position == 0 else _NEW / (position * (position + 1))
+
+
+def called(logs: Mapping[tuple[str, ...], float], limit: float) -> set[tuple[str, ...]]:
+    """The groups to call, from the logs of share x evidence and the log of the limit for a single call.
+
+    >>> sorted(called({("a",): 3.5, ("b",): 2.5, ("c",): 0.0}, 3.0))
+    [('a',), ('b',)]
+    """
+    groups = sorted(logs, key=lambda group: -logs[group])
+    values: Float64s = np.array([logs[group] for group in groups])
+    passing = np.flatnonzero(values >= limit - np.log(np.arange(1, len(groups) + 1)))
+    return set(groups[: int(passing[-1]) + 1]) if len(passing) else set()
+
+
+# ----------------------------------------------------------------------------------------------------
+# tc.Watch: is calibration still within the tolerance? An alarm that is valid whenever one looks
 
 RUN_LENGTH = 1000  # batches between false alarms about a change, on average, unless said otherwise
 
@@ -55,7 +90,7 @@ class Watch:
     tolerance : the error that is still acceptable, in probability. With 0 any model will be found to be off, given enough rows.
     alpha : chance of a false alarm, ever; the level of confidence sequences is 1 - alpha.
     lens : TopLabel, OneClass or ClassWise (the classes' e-values are averaged); default as for :func:`measure`.
-    by : columns whose values are watched apart, with control over all of them together (see `truecal.watch.family`).
+    by : columns whose values are watched apart, with control over all of them together (see `truecal.watch.watch`).
     run_length : see above; default 1000 batches.
 
     >>> import numpy as np, truecal as tc
@@ -201,7 +236,7 @@ class Watch:
         )
 
     def shares(self) -> dict[Group, float]:
-        """Every group's share of the evidence: see `truecal.watch.family`."""
+        """Every group's share of the evidence: see `truecal.watch.watch`."""
         if not self.settings.by:
             return dict.fromkeys(self._groups, 1.0)
         first = sum(group.position == 0 for group in self._groups.values())

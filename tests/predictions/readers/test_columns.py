@@ -3,7 +3,7 @@
 import pytest
 
 from truecal.errors import InputError
-from truecal.predictions.readers.columns import choose
+from truecal.predictions.frames import choose
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
-from truecal.predictions.readers.columns import _listed, choose, choose_predictions
-from truecal.predictions.readers.files import _reason, kind_of, read_json
-from truecal.predictions.readers.frames import matching
-from truecal.predictions.readers.read import Wanted, read_file, read_table
+from truecal.predictions.files import _reason, kind_of, read_json
+from truecal.predictions.frames import _listed, choose, choose_predictions, matching
+from truecal.predictions.readers import Wanted, read_file, read_table
 
 
 def chosen(columns, **options):
@@ -86,7 +85,7 @@ def test_columns_are_ordered_by_their_numbers():
 def test_unknown_endings_are_refused_by_name(tmp_path, name):
     path = tmp_path / name
     path.write_text("y,p\n1,0.5\n")
-    with pytest.raises(tc.FileError, match="unknown kind of file"):
+    with pytest.raises(tc.errors.FileError, match="unknown kind of file"):
         tc.read(path)
 
 
@@ -122,7 +121,7 @@ def test_brackets_in_the_name_of_a_parquet_file_are_no_pattern(tmp_path):
 def test_json_that_is_no_table(tmp_path, content):
     path = tmp_path / "a.json"
     path.write_text(content)
-    with pytest.raises(tc.FileError, match="is a list of objects or an object of lists, one per column"):
+    with pytest.raises(tc.errors.FileError, match="is a list of objects or an object of lists, one per column"):
         tc.read(path)
 
 
@@ -162,7 +161,7 @@ def test_lines_packed_by_zstd_are_read_whole_or_not_at_all(tmp_path, text):
     path = tmp_path / "a.csv.zst"
     with pa.OSFile(str(path), "wb") as file, pa.CompressedOutputStream(file, "zstd") as packed:
         packed.write(text.encode())
-    with pytest.raises(tc.FileError, match=r"a\.csv\.zst is damaged"):
+    with pytest.raises(tc.errors.FileError, match=r"a\.csv\.zst is damaged"):
         tc.read(path)
 
 
@@ -261,7 +260,7 @@ def test_arrays_of_an_npz_file(tmp_path):
 def test_an_empty_table_is_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("y,p\n")
-    with pytest.raises(tc.FileError, match=r"a\.csv has no rows"):
+    with pytest.raises(tc.errors.FileError, match=r"a\.csv has no rows"):
         tc.read(path)
 
 
@@ -290,18 +289,18 @@ def test_files_that_are_no_profile(tmp_path, change, words):
     path = tmp_path / "p.npz"
     parts = {"format": "truecal.profile", "version": 1, **PARTS}
     np.savez(path, **parts)
-    assert tc.Profile.load(path).rows == 2
+    assert tc.profile.Profile.load(path).rows == 2
     np.savez(path, **{name: array for name, array in (parts | change).items() if array is not None})
-    with pytest.raises(tc.FileError, match=words):
-        tc.Profile.load(path)
+    with pytest.raises(tc.errors.FileError, match=words):
+        tc.profile.Profile.load(path)
 
 
 def test_weights_and_ties_of_a_saved_profile(tmp_path):
     path = tmp_path / "p.npz"
     held = {"scores": np.array([[0.0, 0.0, 1.0]]), "outcomes": np.array([[0, 1, 1]], np.uint8), "single": False}
     np.savez(path, format="truecal.profile", version=1, weights=np.array([[0.0, 2.0, 5.0]]), **held)
-    assert not tc.Profile.load(path).single
-    assert tc.Profile.load(path).total.tolist() == [7.0]
+    assert not tc.profile.Profile.load(path).single
+    assert tc.profile.Profile.load(path).total.tolist() == [7.0]
 
 
 def test_numbered_columns_may_be_given_names_and_named_ones_no_numbers(tmp_path):

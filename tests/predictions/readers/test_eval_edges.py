@@ -9,11 +9,17 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
-from truecal.predictions.readers.evals.answers import Answer, EvalLog, truth_of
-from truecal.predictions.readers.evals.helm import is_helm
-from truecal.predictions.readers.evals.inspect_ai import _member, inspect_log, is_inspect
-from truecal.predictions.readers.evals.lm_eval import _is_options
-from truecal.predictions.readers.read import Wanted, read_file
+from truecal.predictions.eval_logs import (
+    Answer,
+    EvalLog,
+    _is_options,
+    _member,
+    inspect_log,
+    is_helm,
+    is_inspect,
+    truth_of,
+)
+from truecal.predictions.readers import Wanted, read_file
 
 
 @pytest.mark.parametrize(
@@ -187,14 +193,14 @@ def test_an_archive_of_inspect_has_a_header_and_samples(tmp_path, name):
     path = tmp_path / "run.eval"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(name, json.dumps({"eval": {}, "id": 1}))
-    with pytest.raises(tc.FileError, match="is not an Inspect log: it holds no samples"):
+    with pytest.raises(tc.errors.FileError, match="is not an Inspect log: it holds no samples"):
         read_file(path, Wanted())
 
 
 def test_a_line_that_is_no_json_is_numbered_from_one(tmp_path):
     path = tmp_path / "samples.jsonl"
     path.write_text(json.dumps(document()) + "\n\nno\n")
-    with pytest.raises(tc.FileError, match="is not a readable jsonl file: line 3: "):
+    with pytest.raises(tc.errors.FileError, match="is not a readable jsonl file: line 3: "):
         read_file(path, Wanted())
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
-from truecal.predictions.readers.evals.inspect_ai import inspect_log
-from truecal.predictions.readers.read import Wanted, read_file
+from truecal.predictions.eval_logs import inspect_log
+from truecal.predictions.readers import Wanted, read_file
 
 LOGS = Path(__file__).with_name("logs")
 # Written by lm-eval 0.4.13: --model dummy --tasks toy --include_path logs --log_samples (task: logs/toy.yaml)
@@ -133,7 +133,7 @@ def test_inspect_logs(tmp_path, kind):
 def test_a_damaged_eval_file_is_named(tmp_path):
     path = tmp_path / "run.eval"
     path.write_bytes(b"PK\x03\x04 no")
-    with pytest.raises(tc.FileError, match=r"run.eval is damaged"):
+    with pytest.raises(tc.errors.FileError, match=r"run.eval is damaged"):
         read_file(path, Wanted())
 
 

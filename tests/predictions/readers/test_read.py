@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import truecal as tc
-from truecal.predictions.readers.read import Wanted, read_file
+from truecal.predictions.readers import Wanted, read_file
 
 ROWS = [(1, 0.9), (0, 0.25), (1, 0.5), (0, 0.125)]
 
@@ -176,7 +176,7 @@ def test_missing_values_name_the_option_that_leaves_them_out(tmp_path):
 
 @pytest.mark.parametrize("library", [pl.DataFrame, pd.DataFrame])
 def test_nan_is_dropped_in_frames_of_any_library(library):
-    from truecal.predictions.readers.read import Wanted, read_table
+    from truecal.predictions.readers import Wanted, read_table
 
     frame = library({"y": [1, 0, 1], "p": [0.5, float("nan"), 0.25]})
     reading = read_table(frame, Wanted(drop_null=True))
@@ -188,11 +188,11 @@ def test_did_you_mean(tmp_path):
     path.write_text("label,confidence\n1,0.9\n")
     with pytest.raises(tc.InputError, match="did you mean 'confidence'"):
         tc.read(path, score="confidense")
-    with pytest.raises(tc.FileError, match=r"there is no file .*pred\.csv; did you mean 'preds.csv'"):
+    with pytest.raises(tc.errors.FileError, match=r"there is no file .*pred\.csv; did you mean 'preds.csv'"):
         tc.read(tmp_path / "pred.csv")
-    with pytest.raises(tc.FileError, match="is empty"):
+    with pytest.raises(tc.errors.FileError, match="is empty"):
         tc.read("")
-    with pytest.raises(tc.FileError, match="is a folder"):
+    with pytest.raises(tc.errors.FileError, match="is a folder"):
         tc.read(tmp_path)
 
 

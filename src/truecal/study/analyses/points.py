@@ -4,14 +4,20 @@ A condition is a dataset at a severity of shift (0 is clean). Seeds of one model
 means over its seeds, so that the interval is that of a single run and rather too wide than too narrow for the mean.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from truecal import options
 from truecal.errors import InputError
 from truecal.study.store import polars
+from truecal.types import Float64s
+
+# ----------------------------------------------------------------------------------------------------
+# Points: one number per model and condition, out of the long frame of a store
 
 _TEXT = ("model", "family", "dataset", "recalibrator", "lens", "selection", "metric")
 _NUMBERS = ("size", "severity", "seed", "value", "low", "high", "n")
@@ -194,3 +200,151 @@ def numbers(table: Any, *names: str) -> list[np.ndarray]:
     """Columns as float64 arrays; NaN where there is none."""
     pl = polars()
     return [table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy() for name in names]
+
+
+# ----------------------------------------------------------------------------------------------------
+# Correlation across models, with an interval, and the line through them
+
+Method = Literal["pearson", "spearman", "kendall"]
+METHODS: tuple[Method, ...] = ("pearson", "spearman", "kendall")
+FEWEST = 5  # models below which no interval exists
+FEW = 10  # models below which even a strong correlation is hardly known
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A coefficient over `models` models; NaN where all values are alike, bounds NaN below 5 models."""
+
+    method: Method
+    value: float
+    low: float
+    high: float
+    models: int
+
+
+def correlate(x: ArrayLike, y: ArrayLike, method: Method = "kendall", *, level: float = 0.95) -> Correlation:
+    """The coefficient of two columns of numbers, one row per model.
+
+    >>> found = correlate([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 6, 5])
+    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    (0.867, 0.383, 0.977)
+    """
+    from scipy import stats
+
+    options.choice(method, METHODS, "method")
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if a.shape != b.shape or a.ndim != 1:
+        raise InputError(f"a correlation needs two columns of one length, not of shapes {a.shape} and {b.shape}")
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return Correlation(method, np.nan, np.nan, np.nan, len(a))
+    find: Any = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
+    value = float(find(a, b)[0])
+    low, high = correlation_bounds(np.array([value]), len(a), method, level)
+    return Correlation(method, value, float(low[0]), float(high[0]), len(a))
+
+
+def correlation_bounds(value: Float64s, models: int, method: Method, level: float) -> tuple[Float64s, Float64s]:
+    """Interval of each coefficient; NaN where there are too few models."""
+    from scipy.special import ndtri
+
+    if models < FEWEST:
+        return np.full_like(value, np.nan), np.full_like(value, np.nan)
+    most = 1 - 2 / (models * (models - 1))
+    held = np.clip(value, -most, most)
+    spread = {
+        "pearson": np.full_like(value, 1 / (models - 3)),
+        "spearman": (1 + held**2 / 2) / (models - 3),
+        "kendall": np.full_like(value, 0.437 / (models - 4)),
+    }[method]
+    reach = float(ndtri((1 + level) / 2)) * np.sqrt(spread)
+    centre = np.arctanh(held)
+    return np.minimum(np.tanh(centre - reach), value), np.maximum(np.tanh(centre + reach), value)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Least squares y = intercept + slope * x, the slope with Student's interval; NaN where the points do not tell."""
+
+    slope: float
+    intercept: float
+    low: float
+    high: float
+    explained: float  # share of the variance of y (R squared)
+    models: int
+
+
+def fit_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Line:
+    """The line through the models.
+
+    >>> line = fit_line([0, 1, 2, 3], [1, 3, 5, 7])
+    >>> round(line.slope, 12), round(line.intercept, 12), round(line.explained, 12)
+    (2.0, 1.0, 1.0)
+    """
+    from scipy.special import stdtrit
+
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    n = len(a)
+    centred = a - a.mean()
+    square = float(centred @ centred)
+    if n < 2 or np.ptp(a) == 0:
+        return Line(np.nan, np.nan, np.nan, np.nan, np.nan, n)
+    slope = float(centred @ b) / square
+    intercept = float(b.mean()) - slope * float(a.mean())
+    rest = b - intercept - slope * a
+    total = float(((b - b.mean()) ** 2).sum())
+    explained = 1 - float(rest @ rest) / total if total > 0 else np.nan
+    if n < 3:
+        return Line(slope, intercept, np.nan, np.nan, np.nan, n)
+    error = np.sqrt(float(rest @ rest) / (n - 2) / square)
+    reach = float(stdtrit(n - 2, (1 + level) / 2)) * error
+    return Line(slope, intercept, slope - reach, slope + reach, explained, n)
+
+
+def few_models(count: int, place: str) -> list[tuple[str, str]]:
+    """What to say about a coefficient of so many models, and where."""
+    if count < FEWEST:
+        return [(f"{count} models are too few for a correlation with an interval; at least {FEWEST} are needed", place)]
+    if count < FEW:
+        return [(f"with {count} models even a strong correlation is hardly known; read its interval", place)]
+    return []
+
+
+# ----------------------------------------------------------------------------------------------------
+# Which clean data a shifted dataset is compared with
+
+Condition = tuple[str, float]
+
+
+def references(
+    conditions: Sequence[Condition], reference: str | Mapping[str, str] | None
+) -> tuple[dict[Condition, Condition], list[str]]:
+    """For every shifted condition its clean one, and notes on those that have none.
+
+    Without a reference a dataset's own severity 0 is its clean version. A name makes that dataset, at severity 0, the clean version
+    of all others; a mapping {shifted dataset: clean dataset} does so one by one.
+
+    >>> references([("digits", 0.0), ("digits", 3.0), ("street", 0.0)], None)[0]
+    {('digits', 3.0): ('digits', 0.0)}
+    >>> references([("digits", 0.0), ("digits", 3.0), ("street", 0.0)], "digits")[0]
+    {('digits', 3.0): ('digits', 0.0), ('street', 0.0): ('digits', 0.0)}
+    """
+    datasets = sorted({dataset for dataset, _ in conditions})
+    if isinstance(reference, Mapping):
+        named = {**{name: name for name in datasets}, **reference}
+    else:
+        named = {name: reference or name for name in datasets}
+    for clean in sorted(set(named.values())):
+        if clean not in datasets:
+            raise InputError(
+                f"the reference {clean!r} is not a dataset of the results; there are {', '.join(datasets)}"
+            )
+    clean_of, notes = {}, []
+    for dataset, severity in conditions:
+        clean_condition = (named[dataset], 0.0)
+        if clean_condition == (dataset, severity):
+            continue
+        if clean_condition in conditions:
+            clean_of[dataset, severity] = clean_condition
+        else:
+            notes.append(f"{dataset} has no results at severity 0 to compare with; name its clean dataset as reference")
+    return clean_of, list(dict.fromkeys(notes))

@@ -1,1 +1,0 @@
-"""Comparison of what is done while training and after it."""

@@ -15,15 +15,22 @@ import numpy as np
 
 from truecal import parallel
 from truecal.errors import extra
-from truecal.study.interventions import text as words
-from truecal.study.interventions.choice import Choice, choose, of_logits, of_probs, recalibrated
-from truecal.study.interventions.config import AFTERWARDS, BASELINE, Plan, Strength
-from truecal.study.interventions.data import Data, check_plan, load_data
-from truecal.study.interventions.lenses import numbers
-from truecal.study.interventions.models import Job, Outputs, outputs_of_all
-from truecal.study.interventions.pictures import Columns, picture_columns
-from truecal.study.interventions.ready import ready_logits, with_ensembles
-from truecal.study.interventions.summary import Finding, Summed, summed
+from truecal.study.interventions import text as text_module
+from truecal.study.interventions.models import (
+    Choice,
+    Job,
+    Outputs,
+    choose,
+    of_logits,
+    of_probs,
+    outputs_of_all,
+    ready_logits,
+    recalibrated,
+    with_ensembles,
+)
+from truecal.study.interventions.plan import AFTERWARDS, BASELINE, Data, Plan, Strength, check_plan, load_data
+from truecal.study.interventions.summary import Finding, Summed, numbers, summed
+from truecal.study.interventions.text import Columns, markdown, picture_columns
 from truecal.writing import write_whole
 
 if TYPE_CHECKING:
@@ -67,11 +74,11 @@ class Comparison:
 
     def verdict(self) -> list[str]:
         """Does what lowers the usual error lower the others?"""
-        return words.verdict(self)
+        return text_module.verdict(self)
 
     def tables(self) -> dict[str, tuple[list[str], list[list[str]]]]:
         """Title -> header and rows of every table, for a page."""
-        made = words.tables(self)
+        made = text_module.tables(self)
         return {title: (list(one.columns), [list(row.values()) for row in one]) for title, one in made.items()}
 
     def facts(self) -> list[str]:
@@ -81,7 +88,7 @@ class Comparison:
 
     def text(self) -> str:
         """All tables, the answer and the notes, for a terminal."""
-        return words.text(self)
+        return text_module.text(self)
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Results, summary and validation as .csv and .parquet, the summary as .txt and .md; returns their paths."""
@@ -93,7 +100,7 @@ class Comparison:
             paths.append(write_whole(target / f"{name}.csv", frame.write_csv()))
             paths.append(write_whole(target / f"{name}.parquet", frame.write_parquet))
         paths.append(write_whole(target / "summary.txt", self.text() + "\n"))
-        paths.append(write_whole(target / "summary.md", f"# {self.plan.name}\n\n{words.markdown(self)}\n"))
+        paths.append(write_whole(target / "summary.md", f"# {self.plan.name}\n\n{markdown(self)}\n"))
         return paths
 
 

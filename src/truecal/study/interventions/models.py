@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -15,9 +16,13 @@ from numpy.typing import NDArray
 
 import truecal as tc
 from truecal import parallel
-from truecal.study.interventions.config import BASELINE, WHILE_TRAINING, Plan, Strength
-from truecal.study.interventions.data import Data
-from truecal.train import recipe as recipes
+from truecal.errors import FileError, InputError, TruecalWarning
+from truecal.predictions import files
+from truecal.study.interventions import plan
+from truecal.study.interventions.plan import AFTERWARDS, BASELINE, TOGETHER, WHILE_TRAINING, Data, Part, Plan, Strength
+
+# ----------------------------------------------------------------------------------------------------
+# Every model a comparison needs, trained once: logits are kept by content, so that a run that was stopped goes on where it was
 
 Logits = NDArray[np.float32]
 
@@ -75,7 +80,7 @@ def outputs_of_all(
     return {job: judged[job] for job in asked}
 
 
-def _trained(missing: list[Job], recipe: recipes.Recipe, data: Data, workers: int) -> Iterator[tuple[Job, Outputs]]:
+def _trained(missing: list[Job], recipe: plan.Recipe, data: Data, workers: int) -> Iterator[tuple[Job, Outputs]]:
     if workers == 1 or len(missing) < 2:
         for job in missing:
             yield job, train(job, recipe, data)
@@ -85,9 +90,9 @@ def _trained(missing: list[Job], recipe: recipes.Recipe, data: Data, workers: in
             yield missing[place], outputs
 
 
-def train(job: Job, recipe: recipes.Recipe, data: Data) -> Outputs:
+def train(job: Job, recipe: plan.Recipe, data: Data) -> Outputs:
     """Train one model, in this process."""
-    from truecal.train import fit as training
+    from truecal.study.interventions import training
 
     model = training.fit(
         data.train.inputs,
@@ -105,7 +110,7 @@ def train(job: Job, recipe: recipes.Recipe, data: Data) -> Outputs:
 _HELD: dict[str, Any] = {}  # of a worker process: the recipe and the data, sent once
 
 
-def _remember(recipe: recipes.Recipe, data: Data) -> None:
+def _remember(recipe: plan.Recipe, data: Data) -> None:
     _HELD.update(recipe=recipe, data=data)
 
 
@@ -113,7 +118,7 @@ def _train_remembered(job: Job) -> Outputs:
     return train(job, _HELD["recipe"], _HELD["data"])
 
 
-def _setting(recipe: recipes.Recipe, data: Data) -> Mapping[str, Any]:
+def _setting(recipe: plan.Recipe, data: Data) -> Mapping[str, Any]:
     """All that determines the numbers besides the job: data, recipe, code, torch."""
     sources = sorted((Path(__file__).parents[2] / "train").glob("*.py"))
     code = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
@@ -127,3 +132,202 @@ def _setting(recipe: recipes.Recipe, data: Data) -> Mapping[str, Any]:
 
 def _key(setting: Mapping[str, Any], job: Job) -> str:
     return hashlib.sha256(json.dumps({**setting, "job": asdict(job)}, sort_keys=True).encode()).hexdigest()
+
+
+# ----------------------------------------------------------------------------------------------------
+# Models that need no training here: ready logits of several methods and seeds, and ensembles of the base model's seeds
+
+_ARRAYS = ("validation_logits", "validation_labels", "test_logits", "test_labels")
+
+
+def ready_logits(plan: Plan, folder: Path) -> tuple[Plan, Data, dict[Job, Outputs]]:
+    """Logits of METHOD/SEED.npz for every method and seed; the method "none" is the base model.
+
+    Every file holds validation_logits, validation_labels, test_logits and test_labels of the same rows. Methods take the place of
+    the plan's interventions while training, and the seeds found that of its seeds; what is done afterwards stays as planned.
+    """
+    files = {path.name: sorted(path.glob("*.npz")) for path in sorted(folder.iterdir()) if path.is_dir()}
+    files = {method: paths for method, paths in files.items() if paths}
+    if BASELINE not in files:
+        raise InputError(
+            f"{folder} has no folder {BASELINE!r} with the logits of the base model, one .npz file per seed"
+        )
+    taken = [name for name in files if name in (*AFTERWARDS, TOGETHER)]
+    if taken:
+        raise InputError(f"{taken[0]} is made from the base model here; give its logits under another name")
+    seeds = {method: tuple(path.stem for path in paths) for method, paths in files.items()}
+    for method, own in seeds.items():
+        if own != seeds[BASELINE]:
+            raise InputError(f"{method} has the seeds {', '.join(own)} and the base model {', '.join(seeds[BASELINE])}")
+    outputs: dict[Job, Outputs] = {}
+    labels: dict[str, np.ndarray] = {}
+    for method, paths in files.items():
+        for seed, path in enumerate(paths):
+            arrays = _arrays(path)
+            for side in ("validation", "test"):
+                known = labels.setdefault(side, arrays[f"{side}_labels"])
+                if not np.array_equal(known, arrays[f"{side}_labels"]):
+                    raise FileError(f"{path}: the {side} labels are not those of the other files")
+            outputs[Job(method, None, seed)] = Outputs(arrays["validation_logits"], arrays["test_logits"])
+    first = next(iter(outputs.values()))
+    count = first.test.shape[1]
+    parts = {side: _part(labels[side], count, side) for side in ("validation", "test")}
+    data = Data(_part(np.empty(0, np.int64), count, "train"), parts["validation"], parts["test"], tuple(range(count)))
+    methods: dict[str, tuple[Strength, ...]] = {name: (None,) for name in files if name != BASELINE}
+    after = {name: s for name, s in plan.interventions.items() if name in (*AFTERWARDS, TOGETHER)}
+    return (
+        replace(plan, seeds=tuple(range(len(files[BASELINE]))), interventions={**methods, **after}),
+        data,
+        outputs,
+    )
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    held = files.read_arrays(path)
+    missing = [name for name in _ARRAYS if name not in held]
+    if missing:
+        raise FileError(f"{path} has no array {missing[0]!r}; it needs {', '.join(_ARRAYS)}")
+    for side in ("validation", "test"):
+        logits, labels = held[f"{side}_logits"], held[f"{side}_labels"]
+        if logits.ndim != 2 or labels.shape != logits.shape[:1] or labels.dtype.kind not in "iu":
+            raise FileError(
+                f"{path}: {side}_logits {logits.shape} and {side}_labels {labels.shape} must be (n, classes) and (n,)"
+            )
+        tc.Predictions.from_logits(logits, labels)  # refuses what are no logits, or no classes
+    return held
+
+
+def _part(labels: np.ndarray, count: int, side: str) -> Part:
+    if labels.size and not 0 <= labels.min() <= labels.max() < count:
+        raise FileError(f"the {side} labels go from {labels.min()} to {labels.max()}, and there are {count} classes")
+    numbers = labels.astype(np.int64)
+    return Part(np.empty((len(labels), 0), np.float32), numbers, np.arange(len(labels)))
+
+
+def with_ensembles(plan: Plan, outputs: Mapping[Job, Outputs]) -> dict[Job, Outputs]:
+    """The outputs, and for each seed the mean probabilities of the base models of this and the next seeds (Lakshminarayanan et
+    al. 2017). Ensembles of neighbouring seeds share members, so that their spread is smaller than that of new ones."""
+    every = dict(outputs)
+    for members in plan.interventions.get(TOGETHER, ()):
+        size = int(members or 0)
+        if size > len(plan.seeds):
+            raise InputError(f"an ensemble of {size} needs as many seeds, and there are {len(plan.seeds)}")
+        for place, seed in enumerate(plan.seeds):
+            chosen = [plan.seeds[(place + k) % len(plan.seeds)] for k in range(size)]
+            models = [outputs[Job(BASELINE, None, one)] for one in chosen]
+            every[Job(TOGETHER, members, seed)] = Outputs(
+                _mean([m.validation for m in models]), _mean([m.test for m in models])
+            )
+    return every
+
+
+def _mean(logits: list[Logits]) -> Logits:
+    """Log of the mean of the probabilities."""
+    probs = np.mean([tc.Predictions.from_logits(z, np.zeros(len(z), int)).probs for z in logits], axis=0)
+    return np.log(np.maximum(probs, np.finfo(np.float64).tiny)).astype(np.float32)
+
+
+# ----------------------------------------------------------------------------------------------------
+# How strong each intervention is made: the strength with the lowest usual error on validation rows that keeps the accuracy
+
+TRADITIONAL = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.estimators.EqualWidth(15), level=None)
+_MAKERS: Mapping[str, Any] = {
+    "temperature": lambda _: tc.recalibration.TemperatureScaling(input="logits"),
+    "bias-corrected-temperature": lambda _: tc.recalibration.BiasCorrectedTemperature(input="logits"),
+    "histogram": lambda bins: tc.recalibration.HistogramBinning(bins, input="logits"),
+    "histogram-width": lambda bins: tc.recalibration.HistogramBinning(bins, scheme="width", input="logits"),
+}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One strength on the validation rows of one seed."""
+
+    intervention: str
+    strength: Strength
+    seed: int
+    error: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The strength of every intervention, all that were tried, and what there is to say about it."""
+
+    strengths: Mapping[str, Strength]
+    tried: tuple[Tried, ...]
+    notes: tuple[str, ...]
+
+
+def choose(plan: Plan, data: Data, outputs: Mapping[Job, Outputs]) -> Choice:
+    """Try every strength on the validation rows."""
+    tried = []
+    for job, logits in outputs.items():
+        tried.append(_judged(job, of_logits(logits.validation, data.validation, data.classes)))
+    notes: list[str] = []
+    for kind in AFTERWARDS:
+        for strength in plan.interventions.get(kind, ()):
+            for seed in plan.seeds:
+                base = outputs[Job(BASELINE, None, seed)].validation
+                probs, warned = _cross_fitted(kind, strength, base, data.validation.labels)
+                notes += [note for note in warned if note not in notes]
+                preds = of_probs(probs, data.validation, data.classes)
+                tried.append(_judged(Job(kind, strength, seed), preds))
+    means = _means(tried)
+    floor = means[BASELINE, None][1] - plan.accuracy_loss
+    strengths: dict[str, Strength] = {BASELINE: None}
+    for kind, asked in plan.interventions.items():
+        kept = [s for s in asked if means[kind, s][1] >= floor]
+        if kept:
+            strengths[kind] = min(kept, key=lambda s: means[kind, s][0])
+        else:
+            strengths[kind] = max(asked, key=lambda s: means[kind, s][1])
+            notes.append(
+                f"no strength of {kind} keeps the accuracy within {plan.accuracy_loss:g} of the base model's on the "
+                f"validation rows; {strengths[kind]} loses least and was taken"
+            )
+    return Choice(strengths, tuple(tried), tuple(notes))
+
+
+def recalibrated(kind: str, strength: Strength, learn: Logits, labels: NDArray[np.int64], apply: Logits) -> Any:
+    """Probabilities for `apply` by a recalibrator fitted to `learn`, and its warnings in words."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TruecalWarning)
+        fitted = _MAKERS[kind](strength).fit(learn, labels)
+    return fitted.predict_proba(apply), [f"{kind}: {w.message}" for w in caught]
+
+
+def of_logits(logits: Logits, part: Part, classes: tuple[object, ...]) -> tc.Predictions:
+    return tc.Predictions.from_logits(logits.astype(np.float64), _names(part, classes), classes=classes)
+
+
+def of_probs(probs: Any, part: Part, classes: tuple[object, ...]) -> tc.Predictions:
+    return tc.Predictions.from_probs(probs, _names(part, classes), classes=classes)
+
+
+def _names(part: Part, classes: tuple[object, ...]) -> NDArray[Any]:
+    return np.array(classes)[part.labels]
+
+
+def _cross_fitted(kind: str, strength: Strength, logits: Logits, labels: NDArray[np.int64]) -> Any:
+    """Halves are cut, not drawn: versions of one original are neighbours and stay on one side."""
+    middle = len(labels) // 2
+    first, second = slice(0, middle), slice(middle, None)
+    later, warned = recalibrated(kind, strength, logits[first], labels[first], logits[second])
+    sooner, also = recalibrated(kind, strength, logits[second], labels[second], logits[first])
+    return np.concatenate((sooner, later)), warned + also
+
+
+def _judged(job: Job, preds: tc.Predictions) -> Tried:
+    return Tried(job.kind, job.strength, job.seed, float(TRADITIONAL(preds)), tc.scores.accuracy(preds))
+
+
+def _means(tried: list[Tried]) -> dict[tuple[str, Strength], tuple[float, float]]:
+    """Error and accuracy of each strength, averaged over the seeds."""
+    together: dict[tuple[str, Strength], list[Tried]] = {}
+    for one in tried:
+        together.setdefault((one.intervention, one.strength), []).append(one)
+    return {
+        key: (float(np.mean([t.error for t in group])), float(np.mean([t.accuracy for t in group])))
+        for key, group in together.items()
+    }

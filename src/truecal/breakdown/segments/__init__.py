@@ -1,1 +1,0 @@
-"""The search behind `audit`: columns as levels, sums over all intersections, their joint null, and the few that matter."""

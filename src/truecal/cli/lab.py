@@ -1,0 +1,381 @@
+"""Options of `truecal lab` that travel together: how simulations run, where the answer goes, what is asked."""
+
+import os
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import truecal as tc
+from truecal import names
+from truecal.cli.estimators import lens_option, level_option, make_estimator, make_lens, seed_option
+from truecal.cli.output import JSON, OUT, Reply, bundled
+from truecal.cli.source import Source, input_options, load
+
+if TYPE_CHECKING:
+    from truecal.estimators.base import Estimator
+    from truecal.table import Frame
+
+
+# ----------------------------------------------------------------------------------------------------
+# Options of `truecal lab` that travel together: how simulations run, where the answer goes, what is asked
+
+world_option = click.option("--world", metavar="NAME", help="One of the papers' worlds (see: truecal lab worlds).")
+
+
+@dataclass(frozen=True)
+class Running:
+    """How simulations are run; only the seed changes the numbers."""
+
+    workers: int | None
+    cache: str | None
+    seed: int
+
+    @property
+    def run(self) -> "tc.lab.Run":
+        from truecal import parallel
+
+        return tc.lab.Run(self.workers or parallel.cores(), self.cache)
+
+
+class TableReply(Reply):
+    """A reply that is a table, perhaps with facts."""
+
+    def table(self, verb: str, table: "Frame", *, facts: dict[str, Any] | None = None, text: str | None = None) -> None:
+        """The table, and what is to be said besides; numbers that are missing become null in JSON."""
+        rows = [{key: None if value != value else value for key, value in row.items()} for row in table]
+        self.give(verb, table.to_text() if text is None else text, **(facts or {}), rows=rows)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which error is to be found, with which probability."""
+
+    error: float
+    target: float
+    alpha: float
+    m: int
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The estimator whose power is asked for."""
+
+    estimator: str
+    bins: int | None
+    norm: str | None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many simulations, and where the files go."""
+
+    full: bool
+    m: int | None
+    folder: str
+    table_format: str
+
+
+running_options = bundled(
+    Running,
+    "running",
+    click.option("--workers", type=click.IntRange(1), help="Processes to use. [default: all cores]"),
+    click.option("--cache", metavar="FOLDER", help="Keep finished batches here; a later run takes them up."),
+    seed_option,
+)
+reply_options = bundled(TableReply, "reply", JSON, OUT)
+question_options = bundled(
+    Question,
+    "question",
+    click.option("--error", type=float, default=0.02, show_default=True, help="The true error to be found."),
+    click.option("--target", type=float, default=0.8, show_default=True, help="Wanted probability to find it."),
+    click.option("--alpha", type=float, default=0.05, show_default=True, help="Type I error."),
+    click.option("--m", type=click.IntRange(2), default=400, show_default=True, help="Simulated datasets per n tried."),
+)
+metric_options = bundled(
+    Metric,
+    "metric",
+    click.option("--estimator", type=click.Choice(list(names.ESTIMATORS)), default="rank-series", show_default=True),
+    click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one."),
+    click.option("--norm", metavar="P", help="1 or 2; errors of different norms cannot be compared. [default: 2]"),
+)
+effort_options = bundled(
+    Effort,
+    "effort",
+    click.option(
+        "--full/--quick", default=False, show_default=True, help="250 simulated datasets per world and size, or 10."
+    ),
+    click.option("--m", type=click.IntRange(1), help="This many simulated datasets or resamples instead."),
+    click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where the table and figure go."),
+    click.option("--format", "table_format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True),
+)
+
+
+# ----------------------------------------------------------------------------------------------------
+# `truecal lab`: worlds whose true error is known, and trials in them
+
+
+@click.group()
+def lab() -> None:
+    """Simulate worlds whose true calibration error is known.
+
+    \b
+    truecal lab bias preds.parquet           how biased is each estimator on data like mine?
+    truecal lab power --error 0.02           how many rows does it take to find an error of 0.02?
+    truecal lab leaderboard                  which estimator is the least biased?
+    truecal lab coverage --n 500             how often does an interval hold the true error?
+    """
+
+
+@lab.command()
+@reply_options
+def worlds(reply: TableReply) -> None:
+    """List the papers' worlds with their true errors."""
+    from truecal.table import Frame
+
+    records = [
+        {
+            "world": name,
+            "dataset": tc.lab.dataset_of(name),
+            "accuracy": world.accuracy(),
+            "error_l1": world.true_error(1),
+            "error_l2": world.true_error(2),
+        }
+        for name, world in tc.lab.PAPER_WORLDS.items()
+    ]
+    reply.table("lab worlds", Frame.from_records(records))
+
+
+@lab.command()
+@lens_option
+@reply_options
+@input_options
+def fit(source: Source, lens: str, reply: TableReply) -> None:
+    """Fit a world to the predictions in FILE: a Beta for the scores, the best of the GLM curves by AIC."""
+    from truecal.table import Frame
+
+    fitted = _fit(source, lens)
+    records = [
+        {"curve": c.name, "aic": c.aic, "b0": c.curve.b0, "b0_se": c.b0_standard_error, "b1": c.curve.b1}
+        | {"b1_se": c.b1_standard_error}
+        for c in fitted.curves
+    ]
+    table = Frame.from_records(records)
+    beta, check = fitted.beta, tc.lab.goodness(fitted)
+    facts = {
+        "alpha": beta.scores.alpha,
+        "alpha_se": beta.alpha_standard_error,
+        "beta": beta.scores.beta,
+        "beta_se": beta.beta_standard_error,
+        "scores_of_0": beta.zeros,
+        "scores_of_1": beta.ones,
+        "resolution": beta.resolution,
+        "true_error": fitted.world.true_error(),
+        "ece_on_data": check.on_data,
+        "ece_simulated": check.simulated,
+        "ece_simulated_std": check.simulated_std,
+    }
+    text = "\n".join(f"{name:<18} {value:.6g}" for name, value in facts.items())
+    reply.table("lab fit", table, facts=facts, text=f"{text}\n\n{table.to_text()}")
+
+
+@lab.command()
+@click.option("--n", type=click.IntRange(1), help="Rows of each simulated dataset. [default: as many as the data]")
+@click.option("--m", type=click.IntRange(2), default=200, show_default=True, help="Simulated datasets.")
+@lens_option
+@running_options
+@reply_options
+@input_options
+def bias(source: Source, n: int | None, m: int, lens: str, running: Running, reply: TableReply) -> None:
+    """How biased is every estimator on data like that in FILE? Fits a world to it and simulates."""
+    preds = load(source)
+    result = tc.lab.how_biased(preds, n=n, m=m, lens=make_lens(lens, preds), rng=running.seed, run=running.run)
+    facts = {
+        "curve": result.fit.best.name,
+        "true_error": result.world.true_error(),
+        "ece_on_data": result.goodness.on_data,
+        "ece_simulated": result.goodness.simulated,
+        "ece_simulated_std": result.goodness.simulated_std,
+    }
+    reply.table("lab bias", result.table, facts=facts, text=str(result))
+
+
+@lab.command()
+@question_options
+@metric_options
+@world_option
+@lens_option
+@running_options
+@reply_options
+@input_options
+def power(
+    source: Source,
+    question: Question,
+    metric: Metric,
+    world: str | None,
+    lens: str,
+    running: Running,
+    reply: TableReply,
+) -> None:
+    """How many rows does it take to find an error of this size?
+
+    Scores and the direction of the error are those of the predictions in FILE, or of --world; without either, scores are
+    uniform and P(y) = c^d, as in Roelofs et al., section 5.4. The error is in the norm of the estimator (--norm): the same curve
+    has a smaller error in norm 1 than in norm 2, so only powers of one norm can be compared.
+    """
+    from truecal.table import Frame
+
+    given = bool(source.file)
+    if given and world is not None:
+        raise click.UsageError("FILE and --world exclude each other; give one")
+    place = tc.lab.PAPER_WORLDS[world] if world is not None else None
+    if given:
+        place = _fit(source, lens).empirical_world
+    estimator = _in_norm(metric)
+    asked = {"error": question.error, "target": question.target, "alpha": question.alpha, "m": question.m}
+    needed = tc.lab.samples_needed(estimator, world=place, rng=running.seed, run=running.run, **asked)  # type: ignore[arg-type]
+    records = [{"n": n, "power": d.rate, "power_se": d.standard_error} for n, d in needed.tried.items()]
+    table = Frame.from_records(records)
+    words = (
+        f"an error of {question.error:g} (norm {estimator.power_norm:g}) is found with probability {question.target:g} "
+        f"from about n = {needed.n} rows on ({metric.estimator})"
+    )
+    facts = {"n": needed.n, **asked, "estimator": metric.estimator, "norm": estimator.power_norm}
+    reply.table("lab power", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
+
+
+def _in_norm(metric: Metric) -> "Estimator":
+    """The estimator; in norm 2 where it has a choice and none is asked for."""
+    plain = make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm=metric.norm)
+    if metric.norm is None and hasattr(plain, "norm"):
+        return make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm="2")
+    return plain
+
+
+for _parameter in power.params:  # here FILE may be left out
+    if _parameter.name == "file":
+        _parameter.required = False
+
+
+@lab.command()
+@effort_options
+@running_options
+@reply_options
+def leaderboard(effort: Effort, running: Running, reply: TableReply) -> None:
+    """Rank every estimator by mean |bias|, RMSE and coverage over worlds whose true error is known."""
+    datasets = effort.m or (250 if effort.full else 10)
+    board = tc.lab.leaderboard(m=datasets, rng=running.seed, run=running.run)
+    written = [str(path) for path in board.write(effort.folder, table_format=effort.table_format)]
+    text = f"{board.title}\n\n{board.table.to_text()}\n\nwritten: {', '.join(written)}"
+    reply.table("lab leaderboard", board.table, facts={"title": board.title, "written": written}, text=text)
+
+
+_any_estimator = bundled(
+    Metric,
+    "metric",
+    click.option(
+        "--estimator",
+        default="rank-series",
+        show_default=True,
+        metavar="NAME",
+        help=f"{', '.join(names.ESTIMATORS)}; or your own as MODULE:NAME.",
+    ),
+    click.option("--bins", type=click.IntRange(1), help="Number of bins, for estimators that have one."),
+    click.option("--norm", metavar="P", help="1 or 2, for estimators that have one."),
+)
+
+
+@lab.command()
+@_any_estimator
+@click.option(
+    "--world",
+    "world_names",
+    multiple=True,
+    metavar="NAME",
+    help="One of the papers' worlds, or your own as MODULE:NAME; may be repeated.  [default: all ten]",
+)
+@click.option(
+    "--n",
+    "sizes",
+    type=click.IntRange(2),
+    multiple=True,
+    default=(1000,),
+    show_default=True,
+    help="Rows of a dataset; may be repeated.",
+)
+@click.option("--m", type=click.IntRange(2), default=200, show_default=True, help="Simulated datasets per world and n.")
+@level_option
+@running_options
+@reply_options
+def coverage(
+    metric: Metric,
+    world_names: tuple[str, ...],
+    sizes: tuple[int, ...],
+    m: int,
+    level: float,
+    running: Running,
+    reply: TableReply,
+) -> None:
+    """How often does an estimator's interval hold the true error?
+
+    One row per world and n: the share of m simulated datasets whose interval at --level holds the true error of the world, and the
+    mean width. Estimators and worlds of your own are read from a module of the current folder or an installed package.
+    """
+    from truecal.table import Frame
+
+    estimator = _estimator(metric)
+    chosen = {name: _world(name) for name in world_names or tc.lab.PAPER_WORLDS}
+    records = []
+    with running.run.kept() as run:
+        for name, world in chosen.items():
+            for n in sorted(set(sizes)):
+                result = tc.lab.coverage(estimator, world, n=n, m=m, level=level, rng=running.seed, run=run)
+                records.append(
+                    {"world": name, "n": n, "m": m, "true_error": result.truth, "coverage": result.rate}
+                    | {"coverage_se": result.standard_error, "width": result.width}
+                )
+    table = Frame.from_records(records)
+    words = f"{metric.estimator}: share of {m} datasets whose {100 * level:g} % interval holds the true error"
+    facts = {"estimator": metric.estimator, "level": level, "m": m}
+    reply.table("lab coverage", table, facts=facts, text=f"{words}\n\n{table.to_text()}")
+
+
+def _estimator(metric: Metric) -> "Estimator":
+    """The estimator of a name, or one of the user's."""
+    if ":" not in metric.estimator:
+        return make_estimator(metric.estimator, bins=metric.bins, scheme=None, norm=metric.norm)
+    if metric.bins is not None or metric.norm is not None:
+        raise click.UsageError("--bins and --norm are for estimators of truecal; set them in your own")
+    return _imported("--estimator", metric.estimator)
+
+
+def _world(name: str) -> "tc.lab.World":
+    """The papers' world of a name, or a world of the user's."""
+    if ":" in name:
+        return _imported("--world", name)
+    if name not in tc.lab.PAPER_WORLDS:
+        hint = names.did_you_mean(name, tc.lab.PAPER_WORLDS)
+        raise click.UsageError(f"there is no world {name!r} (see: truecal lab worlds){hint}")
+    return tc.lab.PAPER_WORLDS[name]
+
+
+def _imported(option: str, path: str) -> Any:
+    """The object at MODULE:NAME; a class is called without arguments. Modules of the current folder are found."""
+    module, _, name = path.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        value = getattr(import_module(module), name)
+        return value() if isinstance(value, type) else value
+    except Exception as error:  # the user's code may raise anything
+        raise click.UsageError(f"{option} {path} cannot be used: {type(error).__name__}: {error}") from error
+
+
+def _fit(source: Source, lens: str) -> "tc.lab.WorldFit":
+    from truecal.lenses.one_probability import default_lens
+
+    preds = load(source)
+    judged = make_lens(lens, preds) or default_lens(preds)
+    return tc.lab.fit_world(judged(preds))

@@ -1,0 +1,467 @@
+"""`truecal study`: many models, many datasets and many metrics from one file, kept in a store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module, resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+import truecal as tc
+from truecal import parallel
+from truecal.cli.output import (
+    JsonReply,
+    Reply,
+    as_typed,
+    json_option,
+    note,
+    number,
+    reply_options,
+    table,
+    working,
+    written_option,
+)
+from truecal.errors import InputError, MissingExtraError
+from truecal.writing import write_whole
+
+# ----------------------------------------------------------------------------------------------------
+# `truecal study`: many models, many datasets and many metrics from one file, kept in a store
+
+# Verb -> (module, function, one line for --help): their modules load on use only.
+_ELSEWHERE = {
+    "page": ("truecal.cli.study", "page", "Write the page that explores a store."),
+    "import": ("truecal.cli.study", "import_", "Make a store of numbers that were measured elsewhere."),
+    "figure": ("truecal.cli.study", "figure", "Draw a figure of Minderer et al. (2021) from a store."),
+    "example": ("truecal.cli.study", "example", "Make predictions of real models and a study of them."),
+    "interventions": (
+        "truecal.cli.study",
+        "interventions",
+        "Train with and without each remedy, and compare.",
+    ),
+}
+
+
+class _Group(click.Group):
+    """Its own verbs, and those of other modules, which are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self.commands, *_ELSEWHERE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        module, function, _ = _ELSEWHERE[cmd_name]
+        command: click.Command = getattr(import_module(module), function)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = [(name, command.get_short_help_str(90)) for name, command in self.commands.items()]
+        lines += [(name, words) for name, (_, _, words) in _ELSEWHERE.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(lines)
+
+
+@click.group(cls=_Group)
+def study() -> None:
+    """Evaluate many models on many datasets by many metrics, and keep every number in a store.
+
+    \b
+    truecal study run study.yaml --store results    evaluate; started again, it goes on where it stopped
+    truecal study show results                      models side by side
+    truecal study export results --out all.csv      every number, one per row
+    """
+
+
+@study.command()
+@click.argument("file", metavar="STUDY.YAML")
+@click.option("--store", metavar="FOLDER", help="Where results are kept. [default: beside the study, named .store]")
+@click.option("--workers", type=click.IntRange(1), help="Processes. [default: as the study says, else all cores]")
+@click.option("--skip-broken", is_flag=True, help="Leave out files that cannot be read or do not fit, and list them.")
+@click.option("--check", is_flag=True, help="Only look at the study and its files; evaluate nothing.")
+@json_option
+def run(file: str, store: str | None, workers: int | None, skip_broken: bool, check: bool, reply: JsonReply) -> None:
+    """Evaluate every prediction file of a study and keep the numbers in a store.
+
+    Stop it at any moment and start it again: finished files are skipped. Several runs on one host may share a store.
+    Everything that is wrong with the study or its files is listed before anything is evaluated.
+    """
+    with working("looking at the files"):
+        spec = tc.study.Study.read(file, skip_broken=skip_broken)
+    folder = store or str(Path(file).with_suffix(".store"))
+    facts = {"study": spec.name, "models": len(spec.models), "files": len(spec)}
+    what = f"{spec.name}: {_many(len(spec.models), 'model')}, {_many(len(spec), 'prediction file')}"
+    if check:
+        text = "\n".join([f"{what}, no problems" if not spec.broken else f"{what} can be used", *_skipped(spec.broken)])
+        reply.give("study-check", text, **facts, broken=spec.broken)
+        return
+    held = tc.study.Store(folder)
+    try:
+        with parallel.progress_bar(spec.name) as progress:
+            spec.run(held, workers=workers, skip_broken=skip_broken, progress=progress)
+    except KeyboardInterrupt:
+        if (held.folder / "study.json").is_file():
+            kept = f"{len(held.done())} of {len(spec)} files are evaluated and kept in {folder}"
+            note(f"{kept}; start again to go on", err=True)
+        raise
+    numbers = len(held.frame())
+    broken = held.meta().get("broken") or {}
+    lines = [f"{what}, {numbers} numbers in {folder}", *_skipped(broken)]
+    text = "\n".join([*lines, f"look at them with: truecal study show {folder}"])
+    reply.give("study-run", text, **facts, store=folder, numbers=numbers, broken=broken)
+
+
+def _skipped(broken: Mapping[str, str]) -> list[str]:
+    return [f"skipped {path}: {reason}" for path, reason in broken.items()]
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+_STORE = click.argument("store", metavar="STORE")
+
+
+@study.command()
+@_STORE
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="A column; may be given several times.")
+@click.option("--sort", metavar="NAME", help="Order by this metric. [default: the first one]")
+@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only this dataset (or these).")
+@click.option("--severity", type=float, default=0.0, show_default=True, help="Only this severity.")
+@click.option("--recalibrator", default="none", show_default=True, metavar="NAME", help="After this recalibrator.")
+@click.option("--lens", default="top-label", show_default=True, metavar="LENS", help="What is judged.")
+@click.option("--selection", default="all", show_default=True, metavar="NAME", help="Which rows.")
+@reply_options
+def show(store: str, sort: str | None, reply: Reply, **chosen: Any) -> None:
+    """Models side by side, best first, averaged over seeds.
+
+    Models are compared in pairs on the same rows, with Holm's correction; two models that share no group are told apart.
+    """
+    held = tc.study.Store(store)
+    names = list(dict.fromkeys([*([sort] if sort else []), *chosen.pop("metrics")]))
+    ranking = tc.study.rank(held, metrics=names, datasets=chosen.pop("datasets"), **chosen)
+    waiting = len(held.jobs()) - len(held.done())
+    notes = [*ranking.notes, *([f"{waiting} of {len(held.jobs())} files are not evaluated yet"] if waiting else [])]
+    paired = any(row.groups for row in ranking.rows)
+    head = ["model", "dataset", *(["group"] if paired else []), *ranking.metrics]
+    rows = [
+        [row.model, row.dataset, *([_group(row.groups)] if paired else []), *_cells(row.values, ranking.metrics)]
+        for row in ranking.rows
+    ]
+    text = table(head, rows, title=f"{held.meta()['name']}, by {ranking.metrics[0]}")
+    text = "\n".join([text, *(f"note: {note}" for note in notes)])
+    reply.give("study-show", text, store=store, sort=ranking.metrics[0], results=ranking.records(), notes=notes)
+
+
+def _group(numbers: Sequence[int]) -> str:
+    return "" if not numbers else str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+
+
+def _cells(values: Mapping[str, tuple[float | None, ...]], metrics: Sequence[str]) -> list[str]:
+    """Values, the first one with its interval where there is one."""
+    shown = []
+    for place, metric in enumerate(metrics):
+        value, low, high = values.get(metric, (None, None, None))
+        span = f" [{number(low)}, {number(high)}]" if place == 0 and low is not None else ""
+        shown.append(number(value) + span)
+    return shown
+
+
+@study.command()
+@_STORE
+@click.option("--out", metavar="FILE", required=True, help="Where the numbers go: .csv, .parquet or .jsonl.")
+@click.option("--diagrams", is_flag=True, help="The bins of the reliability diagrams instead.")
+def export(store: str, out: str, diagrams: bool) -> None:
+    """Write every number of the finished files to one table, one number per row."""
+    writer = {".csv": "write_csv", ".parquet": "write_parquet", ".jsonl": "write_ndjson", ".ndjson": "write_ndjson"}
+    kind = writer.get(Path(out).suffix.lower())
+    if kind is None:
+        raise InputError(f"{Path(out).name}: unknown kind of file; write to .csv, .parquet or .jsonl")
+    held = tc.study.Store(store)
+    frame = held.diagrams() if diagrams else held.frame()
+    write_whole(out, getattr(frame, kind))
+    note(f"wrote {len(frame)} rows to {out}", err=True)
+
+
+@study.command()
+@_STORE
+@json_option
+def collect(store: str, reply: JsonReply) -> None:
+    """Remove numbers of files and options that have changed since, and what killed runs left."""
+    files, size = tc.study.Store(store).collect()
+    reply.give("study-collect", f"removed {files} files, {size / 1e6:.1f} MB", store=store, files=files, bytes=size)
+
+
+# ----------------------------------------------------------------------------------------------------
+# `truecal study figure`: the figures of Minderer et al. (2021) from a store
+
+_NAMES = {
+    "families": "1: calibration against error by family, with reliability diagrams",
+    "recalibration": "2: before and after recalibration, side by side",
+    "covariate": "3, 10: against a covariate (--covariate), before and after",
+    "severities": "4: clouds by family and severity, mean over types of corruption",
+    "sizes": "5: beside the largest model of the family, over severities",
+    "natural": "6: clean and naturally shifted datasets, before and after",
+    "costs": "7: cost of abstaining, model against model (reads the prediction files)",
+    "residuals": "8: log loss and Brier score beyond what error explains",
+    "bins": "9: the trend with error by number of bins",
+    "loglog": "11: log-log lines of families, pooled over datasets",
+    "temperatures": "D: fitted temperatures by family",
+    "agreement": "E: how far estimators agree in ranking models",
+}
+
+
+@click.command(epilog="Figures: " + "; ".join(f"{name} ({words})" for name, words in _NAMES.items()))
+@click.argument("name", type=click.Choice([*_NAMES, "all"]), metavar="NAME")
+@click.argument("store", metavar="STORE")
+@click.option("--out", metavar="FILE", help="Picture (.png, .pdf, .svg); for all, a folder. [default: NAME.png]")
+@click.option("--metric", metavar="NAME", help="Calibration error to show. [default: ece-mass-100-l1 if it is there]")
+@click.option("--dataset", metavar="NAME", help="Dataset of figures on clean data. [default: the clean one]")
+@click.option("--covariate", metavar="NAME", help="Column that models or datasets differ in. [default: size]")
+@click.option("--after", metavar="NAME", help="Recalibrator to compare with. [default: temperature]")
+@click.option("--model", "models", multiple=True, metavar="NAME", help="Only these, in diagrams and cost maps.")
+@click.option(
+    "--external",
+    nargs=3,
+    type=(str, float, float),
+    multiple=True,
+    metavar="NAME ERROR VALUE",
+    help="A point from elsewhere, in figures 1 and 2 before recalibration; may be given several times.",
+)
+@click.option("--numbers", metavar="FILE", help="Also write the numbers drawn: .csv or .parquet.")
+@written_option
+def figure(
+    name: str,
+    store: str,
+    out: str | None,
+    numbers: str | None,
+    reply: JsonReply,
+    models: tuple[str, ...],
+    external: tuple[tuple[str, float, float], ...],
+    **chosen: str | None,
+) -> None:
+    """Draw a figure of Minderer et al. (2021) from the numbers in STORE."""
+    from truecal.plot import figures
+
+    held = tc.study.Store(store)
+    points = tuple(figures.External(*point) for point in external)
+    choice = replace(figures.Choice(models=models, external=points), **chosen)  # type: ignore[arg-type]
+    wanted = list(figures.FIGURES) if name == "all" else [name]
+    written, notes = {}, []
+    for one in wanted:
+        target = Path(out or f"{one}.png") if name != "all" else Path(out or "figures") / f"{one}.png"
+        try:
+            with working(f"drawing {one}"):
+                drawn = figures.draw_figure(held, one, choice)
+                _save(drawn.plot().figure_, target)
+        except InputError as error:
+            if name != "all":
+                raise
+            notes.append(f"{one}: not drawn: {error}")
+            continue
+        written[one] = str(target)
+        notes += [f"{one}: {note}" if name == "all" else note for note in drawn.notes]
+        if numbers is not None and name != "all":
+            frame = drawn.frame()
+            write_whole(numbers, getattr(frame, "write_parquet" if numbers.endswith(".parquet") else "write_csv"))
+    lines = [f"wrote {path}" for path in written.values()]
+    text = "\n".join([*lines, *(f"note: {note}" for note in notes)])
+    reply.give("study-figure", text, store=store, written=written, notes=notes)
+
+
+def _save(drawn: Any, target: Path) -> None:
+    from matplotlib import pyplot
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        write_whole(target, lambda file: drawn.savefig(file, dpi=130, format=target.suffix.lstrip(".") or None))
+    except ValueError as error:
+        raise InputError(f"cannot write {target}: {error}") from error
+    finally:
+        pyplot.close(drawn)
+
+
+# ----------------------------------------------------------------------------------------------------
+# `truecal study import`: tables of measured numbers become stores
+
+
+@click.command("import")
+@click.argument("table", metavar="TABLE")
+@click.option("--out", metavar="STORE", required=True, help="Folder of the new store.")
+@click.option(
+    "--preset",
+    type=click.Choice(["revisiting-calibration"]),
+    help="A table whose columns are known: Minderer et al. 2021.",
+)
+@click.option(
+    "--mapping", metavar="FILE.yaml", help="Which column is what, for any other table (MLflow, W&B, your own)."
+)
+@click.option("--diagrams", metavar="TABLE", help="Reliability diagrams that go with the preset.")
+@click.option("--about", metavar="TABLE", help="Size and covariates of models: a column model, and one for each.")
+@click.option("--name", help="Name of the study.")
+@json_option
+def import_(
+    table: str,
+    out: str,
+    preset: str | None,
+    mapping: str | None,
+    diagrams: str | None,
+    about: str | None,
+    name: str | None,
+    reply: JsonReply,
+) -> None:
+    """Make a store of numbers that were measured elsewhere, from TABLE (.csv, .csv.gz, .zip or .parquet).
+
+    Nothing is evaluated: numbers of rows may be unknown and intervals absent. All that can be drawn from numbers is drawn.
+
+    \b
+    truecal study import calibration_data.zip --preset revisiting-calibration --out store
+    truecal study import runs.csv --mapping runs.yaml --out store
+    """
+    with working("reading the table"):
+        store = tc.study.import_table(
+            table, out, preset=preset, mapping=mapping, diagrams=diagrams, about=about, name=name
+        )
+    frame, meta = store.frame(), store.meta()
+    counts = {what: frame[column].n_unique() for what, column in (("models", "model"), ("datasets", "dataset"))}
+    notes = meta["study"]["notes"]
+    content = {"numbers": frame.height, "diagrams": store.diagrams().height, "notes": notes, **counts}
+    text = (
+        f"{meta['name']}: {counts['models']} models, {counts['datasets']} datasets, {frame.height:,} numbers in {out}"
+    )
+    lines = [text, *(f"note: {note}" for note in notes), f"look at them with: truecal study page {out}"]
+    reply.give("study-import", "\n".join(lines), store=out, **content)
+
+
+# ----------------------------------------------------------------------------------------------------
+# `truecal study interventions`: train with and without each remedy, and judge all of them through every lens
+
+_NEEDED = {
+    "polars": ("polars", "study"),
+    "yaml": ("PyYAML", "study"),
+    "matplotlib": ("matplotlib", "plot"),
+}
+
+
+@click.command()
+@click.argument("config", required=False, metavar="[CONFIG.yaml]")
+@click.option("--example", is_flag=True, help="Write a commented example configuration into the folder, and run it.")
+@click.option(
+    "--folder", metavar="FOLDER", help="Where tables, figures and trained models' outputs go. [default: interventions]"
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Processes to train in; they change no number. [default: all cores]"
+)
+@reply_options
+def interventions(config: str | None, example: bool, folder: str | None, workers: int | None, reply: Reply) -> None:
+    """Compare what is done while training (label smoothing, mixup, focal loss) with what is done after it.
+
+    Strengths are chosen on validation rows by the usual error of the top class; then test rows are judged by that error, by top k,
+    all classes, groups of classes, labels and a Likert scale. A run that was stopped goes on where it was.
+
+    \b
+    truecal study interventions --example                a few minutes; needs no data
+    truecal study interventions mine.yaml --folder mine  your own comparison
+    """
+    from os import cpu_count
+
+    for module, (package, extra) in _NEEDED.items():
+        if find_spec(module) is None:
+            raise MissingExtraError.of(package, extra)
+    target = Path(folder or "interventions")
+    if example == (config is not None):
+        raise InputError("give a configuration file, or --example to have one written and run; one of the two")
+    from truecal.pages import study
+    from truecal.plot import interventions
+
+    path = _example(target) if example else Path(str(config))
+    if find_spec("torch") is None and tc.study.Plan.read(path).data.logits is None:  # ready logits need no training
+        raise MissingExtraError.of("torch", "torch")
+    with parallel.progress_bar("training") as progress:
+        comparison = tc.study.compare_interventions(
+            path, target, workers=workers or cpu_count() or 1, progress=progress
+        )
+    written = comparison.write(target)
+    figures = interventions.write_pictures(comparison, target / "figures")
+    written += [*figures, study.write_interventions(comparison, comparison.plan.name, figures, target / "index.html")]
+    content = {
+        "name": comparison.plan.name,
+        "strengths": dict(comparison.choice.strengths),
+        "rows": dict(comparison.rows),
+        "seeds": list(comparison.plan.seeds),
+        "verdict": comparison.verdict(),
+        "notes": list(comparison.notes),
+        "summary": comparison.summary_frame().to_dicts(),
+        "written": [str(file) for file in written],
+    }
+    files = f"index.html, summary.md, results, summary and validation (.csv, .parquet), {len(figures)} figures"
+    words = f"{comparison.text()}\n\nwritten to {target}: {files}"
+    reply.give("study interventions", words, **content)
+
+
+def _example(folder: Path) -> Path:
+    """The bundled configuration, written into the folder unless one of its own is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "interventions.yaml"
+    bundled = (resources.files("truecal.study.interventions") / "example.yaml").read_text(encoding="utf-8")
+    if path.exists() and path.read_text(encoding="utf-8") != bundled:
+        raise InputError(
+            f"{path} is there and was changed; run it with: truecal study interventions {path} --folder {folder}"
+        )
+    return write_whole(path, bundled)
+
+
+# ----------------------------------------------------------------------------------------------------
+# `truecal study page` and `truecal study example`: a store to look at, and a real study to start from
+
+
+@click.command()
+@click.argument("store", metavar="STORE")
+@click.option("--title", help="Heading of the page. [default: the name of the study]")
+@click.option(
+    "--megabytes",
+    type=click.FloatRange(1.0),
+    default=3.0,
+    show_default=True,
+    help="How large the page may be; what does not fit is left out, the least asked for first.",
+)
+@click.option("--out", metavar="FILE", default="study.html", show_default=True, help="Where to write the page.")
+@written_option
+def page(store: str, title: str | None, megabytes: float, out: str, reply: JsonReply) -> None:
+    """Write a self-contained HTML page that explores the results in STORE.
+
+    Calibration against error with the Pareto front, for every metric, dataset, severity and recalibrator; a reliability diagram of
+    every model; the analyses of the study; and whether the ranking is supported by the intervals. The page opens offline.
+    """
+    with working("gathering the numbers"):
+        path = tc.pages.report_study(store, out, title=title, megabytes=megabytes, command=as_typed())
+    size = path.stat().st_size
+    words = f"wrote {path} ({size / 1e6:.1f} MB)"
+    reply.give("study-page-written", words, store=store, path=str(path), bytes=size)
+
+
+@click.command()
+@click.argument("folder", metavar="FOLDER")
+@click.option(
+    "--quick", is_flag=True, help="Five models, two datasets, two severities, one seed: seconds, not minutes."
+)
+@click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="Processes.")
+def example(folder: str, quick: bool, workers: int) -> None:
+    """Train real models on data under shift, write their predictions and a study of them to FOLDER, run it, and write its page.
+
+    Stop it at any moment and start it again: what is there is not made again.
+    """
+    root = Path(folder)
+    with parallel.progress_bar("training") as progress:
+        file = tc.study.make_example(root, quick=quick, workers=workers, progress=progress)
+    with working("looking at the files"):
+        study = tc.study.Study.read(file)
+    with parallel.progress_bar("evaluating") as progress:
+        store = study.run(root / "store", workers=workers, progress=progress)
+    with working("writing the page"):
+        path = tc.pages.report_study(store, root / "page.html", command=as_typed())
+    note(
+        f"{len(study.models)} models, {len(study)} prediction files, {store.frame().height:,} numbers in {store.folder}"
+    )
+    note(f"study: {file}\npage:  {path.resolve()}")

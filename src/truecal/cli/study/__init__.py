@@ -1,1 +1,0 @@
-"""`truecal study` and its verbs."""

@@ -1,0 +1,530 @@
+"""A flexible calibration curve: logistic regression on a restricted cubic spline of the log odds of the risk."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import truecal as tc
+from truecal import options, special
+from truecal.clinical.cohort import Cohort, logit, student
+from truecal.errors import InputError
+from truecal.estimators import noise
+from truecal.lenses.lens import Lens
+from truecal.predictions import validation
+from truecal.table import Frame
+from truecal.types import Float64s, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# A flexible calibration curve: logistic regression on a restricted cubic spline of the log odds of the risk
+
+# Places of the knots as shares of the data (Harrell 2015, Regression Modeling Strategies, table 2.3).
+_PLACES = {
+    3: (0.10, 0.50, 0.90),
+    4: (0.05, 0.35, 0.65, 0.95),
+    5: (0.05, 0.275, 0.50, 0.725, 0.95),
+}
+_ENOUGH = {5: 100, 4: 50, 3: 25}  # events and non-events that allow so many knots; fewer give a straight line
+_FEW = 5  # as many different scores or fewer have one rate each, and no spline
+
+
+@dataclass(frozen=True, eq=False)
+class SplineCurve:
+    """P(y = 1 | p) = sigmoid(b_0 + b_1 z + sum_j b_j s_j(z)), z = logit p, straight beyond the outer knots.
+
+    Scores of exactly 0 and 1 have no log odds; they, and all scores where there are at most five different ones, have their
+    observed rate instead ("cells"). `covariance` is that of the coefficients followed by the rates of the cells, by the sandwich
+    formula summed over patients; `binomial` is what it would be if rows were independent and the curve true, which bands are not
+    narrower than: few events in a tail say little about their own scatter. `df` are the degrees of freedom by the number of
+    patients, `effective_df` those of the covariance itself (:meth:`Cohort.degrees`), which has no such support. `converged` is
+    False where the outcomes can be separated.
+    """
+
+    knots: Float64s
+    coefficients: Float64s
+    cells: Float64s
+    rates: Float64s
+    covariance: Float64s
+    binomial: Float64s
+    df: float
+    effective_df: float
+    converged: bool
+
+    @property
+    def parameters(self) -> Float64s:
+        return np.concatenate([self.coefficients, self.rates])
+
+    @property
+    def calibrated(self) -> Float64s:
+        """The parameters of the diagonal: slope 1 in z, and every cell's rate equal to its score."""
+        line = np.zeros(len(self.coefficients))
+        line[1:2] = 1.0
+        return np.concatenate([line, self.cells])
+
+    def cell_of(self, scores: Float64s) -> Indices:
+        """Number of the cell of each score, -1 where the spline holds."""
+        if not len(self.cells):
+            return np.full(len(scores), -1)
+        place = np.minimum(np.searchsorted(self.cells, scores), len(self.cells) - 1)
+        return np.where(self.cells[place] == scores, place, -1)
+
+    def design(self, scores: Float64s) -> Float64s:
+        """Basis functions at scores strictly between 0 and 1, (n, k)."""
+        return spline_basis(logit(scores), self.knots)
+
+    def at(self, scores: Float64s) -> Float64s:
+        """The curve at any scores; between cells (without a spline) the line that joins their rates."""
+        return self.through(scores)(self.parameters[None])[0]
+
+    def through(self, scores: Float64s) -> Callable[[Float64s], Float64s]:
+        """What gives the curves of several parameter vectors (r, k) at these scores (n,): (r, n)."""
+        count, cell = len(self.coefficients), self.cell_of(scores)
+        if count == 0:
+            return lambda parameters: np.stack([np.interp(scores, self.cells, row) for row in parameters])
+        smooth = (cell < 0) & (scores > 0) & (scores < 1)
+        basis = self.design(scores[smooth]).T
+        if smooth.all():
+            return lambda parameters: sigmoid(parameters[:, :count] @ basis)
+        own, beyond = cell >= 0, (cell < 0) & ~smooth  # beyond: 0 or 1 without a row there, the limit of the line
+
+        def curves(parameters: Float64s) -> Float64s:
+            values = np.empty((len(parameters), len(scores)))
+            values[:, own] = parameters[:, count + cell[own]]
+            values[:, smooth] = sigmoid(parameters[:, :count] @ basis)
+            values[:, beyond] = scores[beyond]
+            return values
+
+        return curves
+
+
+def sigmoid(z: Float64s) -> Float64s:
+    """1 / (1 + exp(-z)), without overflow."""
+    from scipy.special import expit
+
+    return np.asarray(expit(z))
+
+
+def spline_basis(z: Float64s, knots: Float64s) -> Float64s:
+    """1, z and the restricted cubic spline functions of z (linear beyond the outer knots; Stone and Koo 1985)."""
+    columns = [np.ones(len(z)), z]
+    if len(knots) > 2:
+        first, before, last = knots[0], knots[-2], knots[-1]
+        for t in knots[:-2]:
+            rise = np.maximum(z - t, 0) ** 3
+            rise -= np.maximum(z - before, 0) ** 3 * (last - t) / (last - before)
+            rise += np.maximum(z - last, 0) ** 3 * (before - t) / (last - before)
+            columns.append(rise / (last - first) ** 2)
+    return np.stack(columns, axis=1)
+
+
+def fit_spline(cohort: Cohort, knots: int | None = None) -> SplineCurve:
+    """The curve of a cohort; without `knots` as many as its events and non-events allow: 5 from 100, 4 from 50, 3 from 25 of
+    each, else a straight line. Where the outcomes are separated along the spline, fewer knots are tried."""
+    heavy = cohort.weights > 0
+    inner = (cohort.scores > 0) & (cohort.scores < 1)
+    different = np.unique(cohort.scores[inner & heavy])
+    if len(different) <= _FEW:
+        return _with_cells(cohort, np.unique(cohort.scores[heavy]), None, np.array([]))
+    cells = np.unique(cohort.scores[heavy & ~inner])
+    count = affordable_knots(cohort) if knots is None else knots
+    while True:
+        places = _knots(cohort, inner, count)
+        design = spline_basis(logit(cohort.scores[inner]), places)
+        fit = special.fit_logistic(design, cohort.outcomes[inner], cohort.weights[inner])
+        if fit.converged or count < 3:
+            return _with_cells(cohort, cells, fit, places)
+        count -= 1
+
+
+def affordable_knots(cohort: Cohort) -> int:
+    """How many knots its events and non-events allow; 2 are those of a straight line."""
+    fewest = min(cohort.events, cohort.rows - cohort.events)
+    return next((k for k, need in _ENOUGH.items() if fewest >= need), 2)
+
+
+def _knots(cohort: Cohort, inner: NDArray[np.bool_], count: int) -> Float64s:
+    if count < 3:
+        return np.array([])
+    z, weight = logit(cohort.scores[inner]), cohort.weights[inner]
+    order = np.argsort(z, kind="stable")
+    reached = np.cumsum(weight[order])
+    places = np.searchsorted(reached, np.array(_PLACES[count]) * reached[-1] * (1 - 1e-12))
+    knots = np.unique(z[order[np.minimum(places, len(z) - 1)]])
+    return knots if len(knots) > 2 else np.array([])
+
+
+def _with_cells(cohort: Cohort, cells: Float64s, fit: special.LogisticFit | None, knots: Float64s) -> SplineCurve:
+    """Put the smooth part and the cells together, with the covariance of all their parameters."""
+    total = cohort.weights.sum()
+    count = 0 if fit is None else len(fit.coefficients)
+    influence = np.zeros((len(cohort.scores), count + len(cells)))
+    binomial = np.zeros((count + len(cells), count + len(cells)))
+    if fit is not None:
+        inner = (cohort.scores > 0) & (cohort.scores < 1)
+        design = spline_basis(logit(cohort.scores[inner]), knots)
+        influence[inner, :count], binomial[:count, :count] = sandwich(cohort, inner, design, fit)
+    rates = np.zeros(len(cells))
+    for j, score in enumerate(cells):
+        rows = cohort.scores == score
+        share = cohort.weights[rows].sum() / total
+        rates[j] = cohort.weights[rows] @ cohort.outcomes[rows] / (share * total)
+        influence[rows, count + j] = (cohort.outcomes[rows] - rates[j]) / share
+    coefficients = np.zeros(0) if fit is None else fit.coefficients
+    converged = fit is None or fit.converged
+    covariance = cohort.covariance(influence, max(count, 1))
+    effective = cohort.degrees(influence)
+    return SplineCurve(knots, coefficients, cells, rates, covariance, binomial, cohort.df, effective, converged)
+
+
+def sandwich(
+    cohort: Cohort, rows: NDArray[np.bool_], design: Float64s, fit: special.LogisticFit
+) -> tuple[Float64s, Float64s]:
+    """Influence (n, k) of some rows of a cohort on the coefficients fitted to them, and the covariance that these would have if
+    rows were independent and the curve true."""
+    total, weights = cohort.weights.sum(), cohort.weights[rows]
+    bread = np.linalg.pinv(fit.information / total, hermitian=True)
+    spread = fit.probs * (1 - fit.probs)
+    # a row draws the curve to itself: its residual is that share too small (the jackknife's correction)
+    pull = spread * np.einsum("ij,ij->i", design @ bread, design) / total * (1 if cohort.counted else weights)
+    residual = (cohort.outcomes[rows] - fit.probs) / np.maximum(1 - pull, 0.1)
+    chance = weights ** (1 if cohort.counted else 2) * spread
+    binomial = bread @ ((design * chance[:, None]).T @ design) @ bread / total**2
+    return (design * residual[:, None]) @ bread, binomial
+
+
+# ----------------------------------------------------------------------------------------------------
+# A flexible calibration curve by local regression of the outcome on the risk (Cleveland and Devlin 1988)
+
+_EXACT = 500  # up to so many different scores the curve is computed at each of them, else straight lines join as many
+_BLOCK = 1 << 22  # numbers held at a time while neighbours are weighted
+
+
+@dataclass(frozen=True, eq=False)
+class LoessCurve:
+    """Local polynomials of the outcome on the risk, as R's `loess` computes directly (`surface = "direct"`).
+
+    At a score the nearest share `span` of the rows is weighted by (1 - (d/h)^3)^3, d the distance and h that of the farthest of
+    them, and a polynomial of the given degree is fitted by least squares. The curve is linear in the outcomes. `values` are
+    those at `nodes`, `reactions` (patients, k) what every patient adds to their error: the squares sum to their variances. A
+    straight line is reproduced exactly, so the curve of a calibrated model scatters about the diagonal itself. Others are
+    flattened: `bias` is what smoothing does to the curve itself. `local` is the number of rows that a node's value amounts to, and
+    `shares` (patients, k) are the parts of it that every patient has. `left_out` is by how much reactions from the curve without
+    the patient are larger than those from the curve.
+    """
+
+    cohort: Cohort
+    span: float
+    degree: int
+    nodes: Float64s
+    values: Float64s
+    bias: Float64s
+    reactions: Float64s
+    shares: Float64s
+    local: Float64s
+    left_out: float
+    df: float
+
+    def at(self, scores: Float64s) -> Float64s:
+        """The curve at any scores: computed at each where there are few, else on the lines between many nodes."""
+        different, place = np.unique(scores, return_inverse=True)
+        if len(different) > _EXACT:
+            different = different[np.linspace(0, len(different) - 1, _EXACT).astype(np.intp)]
+            return np.interp(scores, different, smooth(self.cohort, different, self.span, self.degree)[0])
+        return np.asarray(smooth(self.cohort, different, self.span, self.degree)[0][place])
+
+
+def fit_loess(cohort: Cohort, nodes: Float64s, *, span: float = 0.75, degree: int = 2) -> LoessCurve:
+    """The curve of a cohort and the covariance of its values at the nodes, which straight lines join over all rows."""
+    values, pulls = smooth(cohort, nodes, span, degree)
+    fitted = np.interp(cohort.scores, nodes, values)
+    weights = np.where(cohort.weights > 0, cohort.weights, 1.0)  # the pull of a row without weight is 0
+    shares = pulls * (cohort.weights.sum() / weights)[:, None]
+    own = np.abs(cohort.scores[:, None] - nodes).argmin(axis=1)
+    parameters = round(float(pulls[np.arange(len(own)), own].sum()))  # trace of the smoother
+    each = pulls**2 / (weights[:, None] if cohort.counted else 1.0)
+    # A patient draws the curve to itself: of J, each left out in turn differs by J / (J - parameters) of what it adds (jackknife).
+    left_out = cohort.patients / max(cohort.patients - parameters, 1)
+    reactions = cohort.reactions(shares * (cohort.outcomes - fitted)[:, None]) * left_out
+    shares, local, bias = cohort.reactions(shares), 1 / each.sum(axis=0), fitted @ pulls - values
+    return LoessCurve(cohort, span, degree, nodes, values, bias, reactions, shares, local, left_out, cohort.df)
+
+
+def smooth(cohort: Cohort, at: Float64s, span: float, degree: int) -> tuple[Float64s, Float64s]:
+    """The curve at the scores `at`, and (n, k) by how much each value rises when the outcome of a row does."""
+    pulls = np.empty((len(cohort.scores), len(at)))
+    step = max(1, _BLOCK // len(cohort.scores))
+    for start in range(0, len(at), step):
+        part = slice(start, start + step)
+        pulls[:, part] = _pull(cohort, at[part], span, degree).T
+    return cohort.outcomes @ pulls, pulls
+
+
+def _pull(cohort: Cohort, at: Float64s, span: float, degree: int) -> Float64s:
+    """(k, n) by how much the curve at each of k scores rises when the outcome of a row does."""
+    x, weight = cohort.scores, cohort.weights
+    distance = np.abs(x - at[:, None])
+    order = np.argsort(distance, axis=1, kind="stable")
+    reached = np.cumsum(weight[order], axis=1)
+    wanted = span * reached[0, -1]
+    wanted = np.floor(wanted + 1e-5) if cohort.counted else wanted * (1 - 1e-12)
+    farthest = np.minimum((reached < max(wanted, 1e-300)).sum(axis=1), len(x) - 1)
+    rows = np.arange(len(at))
+    reach = distance[rows, order[rows, farthest]]
+    scale = np.where(reach > 0, reach, 1.0)
+    share = distance / scale[:, None]
+    bow = np.maximum(1 - share * share * share, 0.0)
+    near = np.where(reach[:, None] > 0, bow * bow * bow, distance == 0)
+    # where all rows within reach are as far away as it reaches, they count alike, as with any wider reach
+    near = np.where((near * weight).any(axis=1, keepdims=True), near, distance <= reach[:, None])
+    kernel = near * weight
+    u = (x - at[:, None]) / scale[:, None]
+    different = np.abs(np.unique(x[weight > 0]) - at[:, None]) < reach[:, None]
+    terms = np.clip(different.sum(axis=1), 1, degree + 1)  # a local mean where nothing more can be fitted
+    moments = [kernel.sum(axis=1)]
+    power = kernel
+    for _ in range(2 * degree):
+        power = power * u
+        moments.append(power.sum(axis=1))
+    polynomial = np.zeros((len(at), degree + 1))  # first row of the inverse of the moments' matrix
+    for count in np.unique(terms):
+        part = terms == count
+        matrix = np.stack([[moments[i + j][part] for j in range(count)] for i in range(count)]).transpose(2, 0, 1)
+        polynomial[part, :count] = np.linalg.solve(matrix, np.eye(count)[:, :1])[..., 0]
+    height = np.zeros_like(u)
+    for coefficient in polynomial.T[::-1]:  # Horner's rule
+        height = height * u + coefficient[:, None]
+    return np.asarray(kernel * height)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Pointwise and simultaneous bands of a flexible calibration curve
+
+Kind = Literal["spline", "loess"]
+_DRAWS = 5000  # of the largest standardised error of a spline
+_RESAMPLES, _TOGETHER = 1000, 100  # of the patients of a loess curve, and how many at a time
+_PARTS = 2000  # in which patients are drawn again; a variance from so many is known to 3 %
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleCurve:
+    """A calibration curve with two bands, at the scores `score`.
+
+    `low` to `high` holds the true curve at any one score with probability `level`; `lowest` to `highest` holds it at all of them
+    at once. `kind` and `method` say how it was made.
+    """
+
+    score: Float64s
+    outcome: Float64s
+    low: Float64s
+    high: Float64s
+    lowest: Float64s
+    highest: Float64s
+    level: float
+    kind: str
+    method: str
+
+    def contains(self, scores: ArrayLike, rates: ArrayLike) -> bool:
+        """Whether a curve lies within the simultaneous band at all the given scores (inside the range of the band)."""
+        s = validation.check_points(scores, "scores")
+        r = validation.check_points(rates, "rates", s.shape)
+        low, high = (np.interp(s, self.score, edge) for edge in (self.lowest, self.highest))
+        return bool(((low <= r + 1e-12) & (r <= high + 1e-12)).all())
+
+    def frame(self) -> Frame:
+        """One row per score."""
+        names = ("score", "outcome", "low", "high", "lowest", "highest")
+        return Frame({name: getattr(self, name) for name in names})
+
+
+def flexible_curve(
+    preds: tc.Predictions,
+    kind: Kind = "spline",
+    *,
+    lens: Lens | None = None,
+    at: ArrayLike | None = None,
+    span: float = 0.75,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> FlexibleCurve:
+    """The flexible calibration curve of a clinical validation, with pointwise and simultaneous bands that count patients.
+
+    Parameters
+    ----------
+    kind : "spline", logistic regression on a restricted cubic spline of the log odds (Harrell 2015); or "loess", local quadratic
+        regression of the outcome (Austin and Steyerberg 2014), as R's `val.prob.ci.2` draws them.
+    lens : what is judged; default the positive class.
+    at : the scores at which to give the curve; default 101 from their 1st to their 99th percentile.
+    span : of loess, the share of the rows used at each score.
+    level, rng : of both bands; seed of the draws behind the simultaneous one.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> curve = tc.clinical.flexible_curve(tc.Predictions.from_probs(p, rng.random(2000) < p**2))
+    >>> grid = np.linspace(0.05, 0.95, 19)
+    >>> curve.contains(grid, grid**2), curve.contains(grid, grid)
+    (True, False)
+    """
+    options.level(level)
+    options.choice(kind, ("spline", "loess"), "kind")
+    if not 0 < span <= 1:
+        raise InputError(f"span must be a share of the rows, above 0 and at most 1, not {span:g}")
+    cohort = Cohort.of(preds, lens)
+    points = grid_of(cohort) if at is None else scores_asked(at)
+    if kind == "spline":
+        return spline_band(fit_spline(cohort), points, level, options.generator(rng))
+    return _loess_band(cohort, points, span, level, options.generator(rng))
+
+
+def scores_asked(at: ArrayLike) -> Float64s:
+    """The scores asked for, in order."""
+    points = np.unique(validation.as_floats(at, "at").astype(np.float64))
+    if not points.size or not ((points >= 0) & (points <= 1)).all():
+        raise InputError("at must hold scores in [0, 1], at least one")
+    return points
+
+
+def grid_of(cohort: Cohort) -> Float64s:
+    """101 scores from the 1st to the 99th percentile of a cohort: beyond them a curve rests on a handful of rows."""
+    order = np.argsort(cohort.scores)
+    order = order[cohort.weights[order] > 0]
+    reached = np.cumsum(cohort.weights[order])
+    ends = np.minimum(np.searchsorted(reached, np.array([0.01, 0.99]) * reached[-1]), len(order) - 1)
+    first, last = cohort.scores[order[ends]]
+    return np.linspace(float(first), float(last), 101)
+
+
+def spline_band(curve: SplineCurve, points: Float64s, level: float, rng: np.random.Generator) -> FlexibleCurve:
+    """Bands on the log odds, where the curve is linear in its coefficients; binomial ones for scores with a rate of their own."""
+    count = len(curve.coefficients)
+    if count == 0:
+        points = curve.cells
+    cell = curve.cell_of(points)
+    smooth = (cell < 0) & (points > 0) & (points < 1)
+    keep = smooth | (cell >= 0)
+    points, cell, smooth = points[keep], cell[keep], smooth[keep]
+    outcome = np.clip(curve.at(points), 0.0, 1.0)  # a mean of ones may round past 1
+    jacobian = np.zeros((len(points), count + len(curve.cells)))
+    if count:
+        jacobian[smooth, :count] = curve.design(points[smooth])
+    jacobian[np.flatnonzero(cell >= 0), count + cell[cell >= 0]] = 1.0
+    one = student(curve.df, level)
+    all_ = max(one, float(critical(jacobian, curve.covariance, curve.df, level, rng)))
+    se = steady(*(np.einsum("ij,jk,ik->i", jacobian, v, jacobian) for v in (curve.covariance, curve.binomial)))
+    edges = []
+    for factor in (-one, one, -all_, all_):
+        edge = outcome.copy()
+        if count:
+            edge[smooth] = sigmoid(logit(np.clip(outcome[smooth], 1e-300, 1 - 1e-16)) + factor * se[smooth])
+        edge[cell >= 0] = [_binomial_end(outcome[i], se[i], curve.df, factor) for i in np.flatnonzero(cell >= 0)]
+        edges.append(edge)
+    knots = f"{len(curve.knots)} knots" if len(curve.knots) else "straight line" if count else "one rate per score"
+    method = f"restricted cubic spline of the log odds, {knots}"
+    return FlexibleCurve(points, outcome, edges[0], edges[1], edges[2], edges[3], level, "spline", method)
+
+
+def _binomial_end(rate: float, se: float, df: float, factor: float) -> float:
+    """An end of a Clopper-Pearson interval for as many independent rows as would give the standard error."""
+    from scipy.special import betaincinv, ndtr
+
+    tail = float(ndtr(-abs(factor)))
+    rows = rate * (1 - rate) / se**2 if se > 0 and 0 < rate < 1 else df + 1
+    ones = rate * rows
+    if factor < 0:
+        return 0.0 if rate == 0 else float(betaincinv(ones, rows - ones + 1, tail))
+    return 1.0 if rate == 1 else float(betaincinv(ones + 1, rows - ones, 1 - tail))
+
+
+def _loess_band(cohort: Cohort, points: Float64s, span: float, level: float, rng: np.random.Generator) -> FlexibleCurve:
+    # Residuals and the design effect are those of the whole curve, whatever scores were asked for.
+    scores = cohort.scores[cohort.weights > 0]
+    nodes = np.union1d(np.append(grid_of(cohort), [scores.min(), scores.max()]), points)
+    curve, asked = fit_loess(cohort, nodes, span=span), np.searchsorted(nodes, points)
+    rate, se = _rate_and_error(curve.values, (curve.reactions**2).sum(axis=0), curve.local)
+    values, rate, se = curve.values[asked], rate[asked], se[asked]
+    one = student(curve.df, level)
+    all_ = max(one, _critical_loess(curve, asked, level, rng))
+    low, high, lowest, highest = (_edge(values, rate, se, factor) for factor in (-one, one, -all_, all_))
+    method = f"local quadratic regression, span {span:g}"
+    return FlexibleCurve(points, values, low, high, lowest, highest, level, "loess", method)
+
+
+def _rate_and_error(values: Float64s, variance: Float64s, local: Float64s) -> tuple[Float64s, Float64s]:
+    """Rates and their standard errors, of one curve (k,) or of many (r, k). Half an event and half a non-event more, shared out
+    like the rows: a tail without events still has some scatter."""
+    rate = (np.clip(values, 0.0, 1.0) * local + 0.5) / (local + 1)
+    return rate, steady(variance, rate * (1 - rate) / local)
+
+
+def _edge(value: Float64s, rate: Float64s, se: Float64s, factor: float) -> Float64s:
+    """The outer one of two edges: value + factor se, and Wilson's for a rate with that standard error, which is skewed near 0 and 1
+    as rates are."""
+    share = factor**2 * se**2 / (rate * (1 - rate))  # z^2 / n
+    wilson = (rate + share / 2 + np.sign(factor) * np.sqrt(share * (rate * (1 - rate) + share / 4))) / (1 + share)
+    outer = np.maximum if factor > 0 else np.minimum
+    return np.clip(outer(value + factor * se, wilson), 0.0, 1.0)
+
+
+def _critical_loess(curve: LoessCurve, asked: Indices, level: float, rng: np.random.Generator) -> float:
+    """The factor at which the same band, made from patients drawn again, would hold the curve itself at the nodes asked for in a
+    share `level` of draws.
+
+    Each patient comes a Poisson number of times (a bootstrap), so a curve that rests on a few events has the skewed errors, and the
+    uncertain standard errors, that such curves have; and smoothing bends the curve itself as it would bend the true one. The
+    plain edge of :func:`_edge` holds a rate that is within factor se of the value, Wilson's one that is within so many standard
+    errors of the rate itself; a draw needs the smaller factor of the two at every score.
+
+    What patients add is reckoned from the drawn curve, as it is from the curve in the data: where that is higher by d, a patient
+    with the share s of it adds d s less. Reckoned from the curve itself the standard errors of far draws would be too large.
+    """
+    each, share = _merged(curve, rng)
+    own, shared = each**2, each * share
+    truth = np.clip(curve.values, 0.0, 1.0)
+    largest = []
+    for _ in range(0, _RESAMPLES, _TOGETHER):
+        times = rng.poisson(1.0, (_TOGETHER, len(each))).astype(np.float64)
+        off = (times - 1) @ each
+        variance = times @ own - 2 * off * (times @ shared) + off**2 * (share**2).sum(axis=0)
+        values = curve.values + curve.bias + off
+        rate, se = _rate_and_error(values, np.maximum(variance, 0.0) * curve.left_out**2, curve.local)
+        plain, ratio = np.abs(truth - values) / se, np.sqrt(truth * (1 - truth) / (rate * (1 - rate)))
+        wilson = np.abs(truth - rate) / np.maximum(se * ratio, 1e-300)
+        largest.append(np.minimum(plain, wilson)[:, asked].max(axis=1))
+    return float(np.quantile(np.concatenate(largest), level))
+
+
+def _merged(curve: LoessCurve, rng: np.random.Generator) -> tuple[Float64s, Float64s]:
+    """What patients add, and their shares; of many added up in 2000 random parts, which have the same variances."""
+    reactions, shares = curve.reactions, curve.shares
+    if len(reactions) <= _PARTS:
+        return reactions, shares
+    order = rng.permutation(len(reactions))
+    starts = np.linspace(0, len(reactions), _PARTS, endpoint=False).astype(np.intp)
+    parts, share = (np.add.reduceat(each[order], starts, axis=0) for each in (reactions, shares))
+    return parts * np.sqrt((reactions**2).sum(axis=0) / np.maximum((parts**2).sum(axis=0), 1e-300)), share
+
+
+def steady(variance: Float64s, binomial: Float64s) -> Float64s:
+    """Standard errors (..., k) that are not below those of independent rows times the design effect of the whole curve.
+
+    In a tail with few events the scatter between patients is estimated from next to nothing, and mostly too low.
+    """
+    counted = (binomial > 0).all(axis=tuple(range(binomial.ndim - 1)))  # scores at which every curve has some scatter
+    ratio = variance[..., counted] / binomial[..., counted]
+    effect = np.maximum(np.median(ratio, axis=-1, keepdims=True), 1.0) if counted.any() else 1.0
+    return np.sqrt(np.maximum(np.maximum(variance, effect * binomial), 0.0))
+
+
+def critical(
+    jacobian: Float64s, covariance: Float64s, df: float, level: float | tuple[float, ...], rng: np.random.Generator
+) -> Float64s:
+    """The quantile of max_i |x_i' e| / se_i over the rows x_i of `jacobian`, for errors e with this covariance (Student's)."""
+    size = np.sqrt(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian))
+    if not (size > 0).any():
+        raise InputError("the curve is certain everywhere, which no data can make it; give more rows, or other scores")
+    standard = (jacobian[size > 0] / size[size > 0, None]).T
+    errors = rng.standard_normal((_DRAWS, len(covariance))) @ (noise.symmetric_root(covariance) @ standard)
+    largest = np.maximum(errors.max(axis=1), -errors.min(axis=1)) / np.sqrt(rng.chisquare(df, _DRAWS) / df)
+    return np.asarray(np.quantile(largest, level))

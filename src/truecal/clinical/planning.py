@@ -1,0 +1,306 @@
+"""How many people a validation needs: by formula (Riley et al. 2021) and by simulation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import truecal as tc
+from truecal import options
+from truecal.clinical.cohort import student
+from truecal.clinical.summaries import summary
+from truecal.errors import InputError
+from truecal.predictions import validation
+from truecal.table import Frame
+from truecal.types import Float64s
+
+_QUADRATURE = 200_001  # risks that stand for a population
+_MOST = 10_000_000  # rows beyond which no validation is planned
+_EVENTS = 20  # expected in the first cohorts that are tried
+_SIMULATED = ("oe", "intercept", "slope", "ici", "e50", "e90", "emax", "c_statistic", "brier", "scaled_brier", "error")
+
+
+@dataclass(frozen=True, eq=False)
+class SampleSize:
+    """Rows and events needed for each number to be as precise as asked, and for all of them.
+
+    `frame()` has one row per number: its target width, rows and events needed, and how that was found.
+    """
+
+    needed: Frame
+    prevalence: float
+
+    @property
+    def rows(self) -> int:
+        """For all targets together."""
+        return int(self.needed["rows"].max())
+
+    @property
+    def events(self) -> int:
+        return int(np.ceil(self.rows * self.prevalence))
+
+    def frame(self) -> Frame:
+        """One row per number."""
+        return self.needed
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} rows with {self.events:,} events\n{self.needed}"
+
+
+def sample_size(
+    risks: ArrayLike | None = None,
+    *,
+    prevalence: float | None = None,
+    c_statistic: float | None = None,
+    widths: Mapping[str, float] | None = None,
+    thresholds: ArrayLike = (),
+    level: float = 0.95,
+) -> SampleSize:
+    r"""Rows for a validation whose intervals have given widths, for a calibrated model (Riley et al. 2021, criteria 1 to 4).
+
+    With q the prevalence, z the normal quantile, and I the mean information matrix of (1, logit p) under p (1 - p):
+
+        O/E          n = (1 - q) / (q se^2), se such that exp(z se) - exp(-z se) is the width
+        intercept    n = 1 / (mean of p (1 - p) se^2)
+        slope        n = I_00 / (se^2 (I_00 I_11 - I_01^2))
+        c-statistic  the n at which Newcombe's standard error (2006) gives the width
+        net_benefit  standardised net benefit at each threshold: n = [s (1 - s) / q + w^2 f (1 - f) / (1 - q)
+                     + w^2 f^2 / (q (1 - q))] / se^2, s and f sensitivity and false positive rate, w = (1 - q) / q t / (1 - t)
+
+    Parameters
+    ----------
+    risks : predicted risks that look like those to come (from a pilot or the development data); or
+    prevalence, c_statistic : a population of normally distributed log odds with these is assumed.
+    widths : of the intervals, by name; default {"oe": 0.2, "slope": 0.2, "c_statistic": 0.1}, and 0.2 for net_benefit where
+        thresholds are given.
+    thresholds, level : for net benefit; of the intervals.
+
+    >>> found = sample_size(prevalence=0.1, c_statistic=0.8)
+    >>> found.rows, found.events
+    (4287, 429)
+    """
+    options.level(level)
+    p = _risks(risks, prevalence, c_statistic)
+    at = np.ravel(validation.as_floats(thresholds, "thresholds").astype(np.float64))
+    targets = dict(widths) if widths is not None else {"oe": 0.2, "slope": 0.2, "c_statistic": 0.1}
+    if len(at) and "net_benefit" not in targets:
+        targets["net_benefit"] = 0.2
+    known = ("oe", "intercept", "slope", "c_statistic", "net_benefit")
+    records = []
+    for name, width in targets.items():
+        if name not in known:
+            raise InputError(
+                f"there is no formula for {name!r}, only for {', '.join(known)}; use sample_size_by_simulation for it"
+            )
+        options.between(width, f"the width of {name}", 0, np.inf)
+        for label, rows in _by_formula(name, p, float(width), at, level):
+            records.append(
+                {
+                    "number": label,
+                    "width": float(width),
+                    "rows": rows,
+                    "events": int(np.ceil(rows * p.mean())),
+                    "method": "formula",
+                }
+            )
+    return SampleSize(Frame.from_records(records), float(p.mean()))
+
+
+def sample_size_by_simulation(
+    risks: ArrayLike | None = None,
+    *,
+    prevalence: float | None = None,
+    c_statistic: float | None = None,
+    widths: Mapping[str, float],
+    slope: float = 1.0,
+    intercept: float = 0.0,
+    cohorts: int = 20,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> SampleSize:
+    """Rows at which the mean width of intervals over simulated cohorts is what was asked for.
+
+    For any number of :func:`truecal.clinical` (ICI has no formula), and for "error", the root-mean-square calibration error
+    of :func:`truecal.measure`. Outcomes are drawn with logit P(y) = intercept + slope logit p. Widths fall like a power of n near
+    the target; two sizes that bracket it are found by doubling, and the answer is read off between them on a
+    logarithmic scale, to within the noise of `cohorts` simulated cohorts.
+
+    Parameters
+    ----------
+    risks, prevalence, c_statistic, level : as in :func:`sample_size`. widths : by name. slope, intercept : the true recalibration.
+    cohorts : simulated at each size. rng : seed.
+
+    >>> found = sample_size_by_simulation(prevalence=0.2, c_statistic=0.75, widths={"oe": 0.4}, cohorts=5)
+    >>> 250 < found.rows < 550
+    True
+    """
+    options.level(level)
+    options.resamples(cohorts, "cohorts", 2)
+    p = _risks(risks, prevalence, c_statistic)
+    generator = options.generator(rng)
+    wrong = [name for name in widths if name not in _SIMULATED]
+    if wrong or not widths:
+        raise InputError(f"widths must name some of {', '.join(_SIMULATED)}, not {(wrong or ['nothing'])[0]!r}")
+    for name, width in widths.items():
+        options.between(width, f"the width of {name}", 0, np.inf)
+    with np.errstate(over="ignore"):
+        q = 1 / (1 + np.exp(-(intercept + slope * (np.log(p) - np.log1p(-p)))))
+    if q.mean() * _MOST < _EVENTS:
+        raise InputError(
+            f"a mean risk of {q.mean():g} gives fewer than {_EVENTS} events in {_MOST:,} rows; check the risks"
+        )
+    rows, before = max(64, int(_EVENTS / q.mean())), None
+    answers: dict[str, int] = {}
+    while len(answers) < len(widths):
+        reached = _mean_widths([n for n in widths if n not in answers], (p, q), rows, cohorts, level, generator)
+        for name, width in reached.items():
+            if width <= widths[name]:
+                answers[name] = (
+                    rows if before is None else _between(before[0], before[1][name], rows, width, widths[name])
+                )
+        before = (rows, reached)
+        if rows > _MOST // 2 and len(answers) < len(widths):
+            missing = next(n for n in widths if n not in answers)
+            raise InputError(
+                f"{missing} needs more than {_MOST:,} rows for a width of {widths[missing]:g}; ask for less"
+            )
+        rows *= 2
+    records = [
+        {
+            "number": name,
+            "width": float(widths[name]),
+            "rows": answers[name],
+            "events": int(np.ceil(answers[name] * q.mean())),
+            "method": f"simulation, {cohorts} cohorts",
+        }
+        for name in widths
+    ]
+    return SampleSize(Frame.from_records(records), float(q.mean()))
+
+
+def _mean_widths(
+    names: list[str],
+    world: tuple[Float64s, Float64s],
+    rows: int,
+    cohorts: int,
+    level: float,
+    rng: np.random.Generator,
+) -> dict[str, float]:
+    p, q = world
+    total = dict.fromkeys(names, 0.0)
+    for _ in range(cohorts):
+        drawn = rng.integers(0, len(p), rows)
+        y = rng.random(rows) < q[drawn]
+        preds = tc.Predictions.from_probs(p[drawn], y)
+        if any(name != "error" for name in names):
+            numbers_of = summary(preds, level=level, rng=rng)
+            for name in names:
+                if name != "error":
+                    number = getattr(numbers_of, name)
+                    total[name] += number.high - number.low
+        if "error" in names:
+            interval = tc.measure(preds, level=level, rng=0).interval
+            assert interval is not None
+            total["error"] += float(interval.high) - float(interval.low)
+    return {name: value / cohorts for name, value in total.items()}
+
+
+def _between(small: int, wide: float, large: int, narrow: float, target: float) -> int:
+    """The size between two at which a width that falls like a power of the size meets the target."""
+    if not wide > narrow or wide <= target:
+        return large
+    share = np.log(wide / target) / np.log(wide / narrow)
+    return int(np.ceil(small * (large / small) ** min(share, 1.0)))
+
+
+def _risks(risks: ArrayLike | None, prevalence: float | None, c_statistic: float | None) -> Float64s:
+    """The population of risks: those given, or normal log odds with a given prevalence and c-statistic."""
+    if risks is not None:
+        if prevalence is not None or c_statistic is not None:
+            raise InputError("give risks, or prevalence and c_statistic, not both")
+        p = validation.as_floats(risks, "risks").astype(np.float64).ravel()
+        wrong = np.flatnonzero(~((p > 0) & (p < 1)))
+        if not len(p) or len(wrong):
+            where = "there are none" if not len(p) else f"row {wrong[0]} is {p[wrong[0]]}"
+            raise InputError(f"risks must lie strictly between 0 and 1: {where}")
+        return p
+    if prevalence is None or c_statistic is None:
+        raise InputError("give risks= of a pilot, or both prevalence= and c_statistic=")
+    options.between(prevalence, "prevalence", 0, 1)
+    options.between(c_statistic, "c_statistic", 0.5, 1)
+    from scipy.optimize import brentq
+    from scipy.special import ndtri
+
+    z = ndtri((np.arange(_QUADRATURE) + 0.5) / _QUADRATURE)
+
+    def population(spread: float) -> Float64s:
+        def off(mean: float) -> float:
+            return float((0.5 * (1 + np.tanh((mean + spread * z) / 2))).mean() - prevalence)
+
+        mean = brentq(off, -60, 60, xtol=1e-8)
+        return np.asarray(0.5 * (1 + np.tanh((mean + spread * z) / 2)))
+
+    def surplus(spread: float) -> float:
+        return _concordance(population(spread)) - c_statistic
+
+    p = population(float(brentq(surplus, 1e-3, 15, xtol=1e-6)))
+    return np.asarray(np.clip(p, 1e-12, 1 - 1e-12))
+
+
+def _concordance(p: Float64s) -> float:
+    """c-statistic of calibrated risks in ascending order."""
+    return float((p * (np.cumsum(1 - p) - (1 - p) / 2)).sum() / (p.sum() * (1 - p).sum()))
+
+
+def _by_formula(name: str, p: Float64s, width: float, at: Float64s, level: float) -> list[tuple[str, int]]:
+    z, share = student(np.inf, level), float(p.mean())
+    se = width / (2 * z)
+    if name == "oe":
+        se = float(np.arcsinh(width / 2)) / z  # exp(z se) - exp(-z se) = width
+        return [(name, _whole((1 - share) / (share * se**2)))]
+    spread = p * (1 - p)
+    if name == "intercept":
+        return [(name, _whole(1 / (spread.mean() * se**2)))]
+    if name == "slope":
+        score = np.log(p) - np.log1p(-p)
+        a, b, c = float(spread.mean()), float((spread * score).mean()), float((spread * score**2).mean())
+        if not a * c - b**2 > 1e-12 * a * c:
+            raise InputError("a slope needs risks that differ; these are all alike")
+        return [(name, _whole(a / (se**2 * (a * c - b**2))))]
+    if name == "c_statistic":
+        return [(name, _newcombe(_concordance(np.sort(p)), share, se))]
+    if not len(at):
+        raise InputError("the width of net_benefit needs thresholds=[...]")
+    answers = []
+    for t in at:
+        options.between(float(t), "a threshold", 0, 1)
+        treated = p >= t
+        s, f = float(p[treated].sum() / p.sum()), float((1 - p[treated]).sum() / (1 - p).sum())
+        w = (1 - share) / share * t / (1 - t)
+        variance = s * (1 - s) / share + w**2 * f * (1 - f) / (1 - share) + w**2 * f**2 / (share * (1 - share))
+        answers.append((f"net_benefit at {t:g}", _whole(variance / se**2)))
+    return answers
+
+
+def _newcombe(c: float, share: float, se: float) -> int:
+    """The smallest n at which the standard error of a c-statistic is at most `se` (Newcombe 2006, method 4)."""
+
+    def error(n: float) -> float:
+        half = n / 2 - 1
+        top = c * (1 - c) * (1 + half * (1 - c) / (2 - c) + half * c / (1 + c))
+        return float(np.sqrt(top / (n**2 * share * (1 - share))))
+
+    low, high = 2, 4
+    while error(high) > se:
+        low, high = high, high * 2
+        if high > _MOST * 100:
+            raise InputError("the c-statistic cannot be estimated as precisely as that; ask for a larger width")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if error(middle) > se else (low, middle)
+    return high
+
+
+def _whole(n: float) -> int:
+    return int(np.ceil(n - 1e-9))

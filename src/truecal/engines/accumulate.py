@@ -1,0 +1,223 @@
+"""Calibration of a stream: a training loop, an evaluation log, anything that comes batch by batch and is not kept."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import truecal as tc
+from truecal.errors import InputError
+from truecal.estimators.base import Estimator
+from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.one_probability import default_lens
+from truecal.predictions import validation
+from truecal.profile.cells import Tally
+from truecal.types import Float64s, Floats
+
+_WAITING = 32_768  # rows held back and counted into the cells together, which is faster
+
+
+class Accumulator:
+    """Count in batches with `update`, ask with `compute`, join workers with `merge`.
+
+    The state stays below 2 MiB for any number of rows.
+
+    `y_true` and `y_prob` are as in :func:`calibration_error`: 1-D probabilities mean P(positive), 2-D class probabilities. Torch
+    tensors of any floating type are welcome. Logits are never guessed: pass probabilities.
+
+    Parameters
+    ----------
+    lens : TopLabel or OneClass; default the positive class for 1-D and the top label for 2-D probabilities.
+    classes : class names, where labels are names.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> acc = Accumulator()
+    >>> for _ in range(20):
+    ...     p = rng.random(500)
+    ...     acc.update(rng.random(500) < p**1.5, p)
+    >>> est = acc.compute()
+    >>> acc.rows, round(est.value, 2), est.sketch_error < 1e-3
+    (10000, 0.11, True)
+    """
+
+    def __init__(self, *, lens: Lens | None = None, classes: Sequence[object] | None = None) -> None:
+        refuse_many(lens)
+        self.lens = lens
+        if classes is not None and not hasattr(classes, "__len__"):
+            raise InputError(f"classes must be a list of class names, not {classes!r}")
+        self.classes = None if classes is None else validation.check_classes(classes, len(classes))
+        self._lock = RLock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all rows."""
+        with self._lock:
+            self._seen: _Seen | None = None  # what earlier batches were judged as
+            self._tally = Tally()
+            self._scores = np.empty(_WAITING)
+            self._outcomes = np.empty(_WAITING, np.uint8)
+            self._held = 0
+            self._precision = 8
+            self._merged = tc.Sketch()
+
+    def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None) -> None:
+        """Count in a batch of labels and probabilities, which may be empty. Threads may do so at the same time."""
+        # Once: each conversion of a tensor takes time
+        labels, probs = (
+            validation.as_array(y_true, "labels"),
+            validation.as_array(y_prob, "probs"),
+        )
+        if labels.shape[:1] == (0,) and probs.shape[:1] == (0,):
+            return
+        preds = tc.Predictions.from_probs(probs, labels, weights=sample_weight, classes=self.classes)
+        lens = default_lens(preds) if self.lens is None else self.lens
+        seen = self._seen
+        if seen is None or not seen.repeated(preds, lens):
+            seen = _Seen.of(preds, lens)
+        scores, outcomes, weights = judged_rows(preds, lens)
+        with self._lock:
+            if self._seen is not None and self._seen is not seen and not self._seen.like(seen):
+                raise InputError(f"earlier batches were judged as {self._seen} and this one as {seen}; do not mix them")
+            self._seen = self._seen or seen
+            self._precision = min(self._precision, preds.probs.dtype.itemsize)
+            if weights is not None or len(scores) > _WAITING // 2:
+                self._tally.add(scores, outcomes, weights)
+                return
+            if self._held + len(scores) > _WAITING:
+                self._flush()
+            rows = slice(self._held, self._held + len(scores))
+            self._scores[rows], self._outcomes[rows] = scores, outcomes
+            self._held = rows.stop
+
+    def _flush(self) -> None:
+        self._tally.add(self._scores[: self._held], self._outcomes[: self._held])
+        self._held = 0
+
+    def merge(self, other: "Accumulator | tc.Sketch") -> "Accumulator":
+        """Take in all rows of another accumulator (another worker's) or of a sketch; returns the accumulator itself.
+
+        Accumulators of another lens, number of classes or class names are refused; a sketch does not know what it judged.
+        """
+        if isinstance(other, Accumulator):
+            with other._lock:  # never both locks at once: two accumulators may be merged into each other
+                theirs, other = other._seen, other.sketch
+            with self._lock:
+                if theirs is not None:
+                    mine = self._seen
+                    if mine is None:
+                        mine = theirs if self.lens is None else theirs.through(self.lens, self.classes)
+                    if not mine.like(theirs):
+                        raise InputError(f"one accumulator judged {mine} and the other {theirs}; they do not add")
+                    self._seen = mine
+                self._merged.merge(other)
+            return self
+        self._merged.merge(other)
+        return self
+
+    @property
+    def sketch(self) -> tc.Sketch:
+        """All rows counted in so far, as a sketch of its own."""
+        with self._lock:
+            self._flush()
+            return tc.Sketch.from_tally(self._tally, self._precision) + self._merged
+
+    @property
+    def rows(self) -> int:
+        """Number of rows counted in."""
+        with self._lock:
+            return int(self._tally.sums[0].sum()) + self._held + self._merged.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the state."""
+        tally = self._tally
+        arrays = (tally.sums, tally.low, tally.high, self._scores, self._outcomes)
+        return sum(a.nbytes for a in arrays) + self._merged.nbytes
+
+    def compute(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
+        """The calibration error of everything so far; options as in :func:`calibration_error`. More batches may follow."""
+        lens = "scores" if self._seen is None else self._seen.words
+        return tc.measure(self.sketch, estimator=estimator, level=level, rng=rng).but(lens=lens)
+
+    def save(self, path: str | Path) -> None:
+        """Write the sketch of everything so far; Sketch.load and `merge` bring it back."""
+        self.sketch.save(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock, so that a worker can send its accumulator."""
+        with self._lock:
+            self._flush()
+            state = {name: value for name, value in vars(self).items() if name != "_lock"}
+            return copy.deepcopy(state)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._lock = RLock()
+        vars(self).update(state)
+
+    def __repr__(self) -> str:
+        return f"Accumulator({self.rows} rows{f', {self._seen.words}' if self._seen is not None else ''})"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What batches were judged as: compared before they are added."""
+
+    words: str
+    kind: str
+    index: int | None
+    lens: Lens
+    specimen: tc.Predictions  # one row with the same classes
+
+    @classmethod
+    def of(cls, preds: tc.Predictions, lens: Lens) -> "_Seen":
+        asked = lens.pushed_down()
+        index = None if asked.index is None else asked.index(preds)
+        specimen = tc.Predictions(preds.probs[:1].copy(), preds.labels[:1].copy(), classes=preds.classes)
+        return cls(lens.describe(preds), asked.kind, index, lens, specimen)
+
+    def repeated(self, preds: tc.Predictions, lens: Lens) -> bool:
+        """Whether a batch is judged by the very same lens, of the same number of classes, and none has names."""
+        mine = self.specimen
+        unnamed = mine.classes is None and preds.classes is None
+        return lens is self.lens and unnamed and preds.probs.shape[1:] == mine.probs.shape[1:]
+
+    def through(self, lens: Lens, classes: "Sequence[object] | None") -> "_Seen":
+        """What another lens would judge in these batches."""
+        names = (
+            self.specimen.classes if classes is None else validation.check_classes(classes, self.specimen.class_count)
+        )
+        return _Seen.of(replace(self.specimen, classes=names), lens)
+
+    def like(self, other: "_Seen") -> bool:
+        """Whether both judge the same probability of the same classes (names count where both have them)."""
+        mine, theirs = self.specimen.classes, other.specimen.classes
+        counts = self.specimen.class_count == other.specimen.class_count
+        return (
+            (self.kind, self.index) == (other.kind, other.index)
+            and counts
+            and (mine is None or theirs is None or mine == theirs)
+        )
+
+    def __str__(self) -> str:
+        names = self.specimen.classes
+        listed = "" if names is None else f": {', '.join(map(str, names[:5]))}{', ...' if len(names) > 5 else ''}"
+        return f"'{self.words}' of {self.specimen.class_count} classes{listed}"
+
+
+def refuse_many(lens: Lens | None) -> None:
+    """Raise for a lens that judges more than one score of a row."""
+    check_lens(lens)
+    if lens is not None and lens.pushed_down().kind == "classes":
+        raise InputError(f"an accumulator judges one score per row: TopLabel or OneClass, not {type(lens).__name__}")
+
+
+def judged_rows(preds: tc.Predictions, lens: Lens) -> tuple[Floats, NDArray[np.uint8], Float64s | None]:
+    """Scores, outcomes and weights that the lens judges, row by row; nothing is sorted, so small batches stay cheap."""
+    scores, outcomes = lens.judged(preds)
+    return scores, outcomes.astype(np.uint8, copy=False), preds.weights

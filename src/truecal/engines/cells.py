@@ -1,0 +1,235 @@
+"""Lenses pushed down: which score and which outcome of a row are judged, as expressions an engine can run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+import truecal as tc
+from truecal.engines.columns import (
+    KEY,
+    OK,
+    PRESENT,
+    UNFIT,
+    C,
+    Columns,
+    W,
+    Y,
+    class_probs,
+    edges_of,
+    label_index,
+    number,
+    summed,
+    why_not,
+    with_cells,
+)
+from truecal.engines.sources import engine_errors
+from truecal.errors import InputError
+from truecal.lenses.lens import Lens
+from truecal.predictions import validation
+from truecal.types import Float64s, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# Lenses pushed down: which score and which outcome of a row are judged, as expressions an engine can run
+
+CLASS = "_tc_class"
+_LABEL = "_tc_label"
+
+
+def judged(frame: Any, columns: Columns, lens: Lens) -> tuple[Any, bool]:
+    """The rows with score, outcome, weight and whether they can be used; and whether there is one row per class."""
+    kept = [nw.col(name) for name in columns.by]
+    if columns.weight is not None:
+        kept.append(nw.col(columns.weight).cast(nw.Float64).alias(W))
+    label = label_index(columns).alias(_LABEL)
+    probabilities = class_probs(columns)
+    names = [f"_tc_p{i}" for i in range(len(probabilities))]
+    present = _present(columns)
+    frame = frame.select(*kept, label, present, *(p.alias(n) for p, n in zip(probabilities, names, strict=True)))
+    each = [nw.col(name) for name in names]
+    if not columns.binary:
+        total = nw.sum_horizontal(*each)
+        valid = nw.all_horizontal(*((p >= 0.0) & (p <= 1.0) for p in each), ignore_nulls=False)
+        valid = valid & (total >= 1.0 - validation.SUM_TOLERANCE) & (total <= 1.0 + validation.SUM_TOLERANCE)
+        frame = frame.with_columns(valid.alias(OK))
+    rest = [*columns.by, *([] if columns.weight is None else [W]), *([] if columns.binary else [OK]), PRESENT]
+    asked = lens.pushed_down()
+    if asked.kind == "classes":
+        long = _row_per_class(frame, names, [*rest, _LABEL])
+        own = nw.col(_LABEL) == nw.col(CLASS)
+        return long.select(*rest, CLASS, C, _known(own, columns.count).alias(Y)), True
+    if asked.kind == "top":
+        return _top_label(frame, names, columns, rest), False
+    assert asked.index is not None
+    index = asked.index(columns.specimen)
+    own = nw.col(_LABEL) == float(index)
+    # the label of two classes is the outcome of the second
+    outcome = nw.col(_LABEL) if columns.count == 2 and index == 1 else _known(own, columns.count)
+    return frame.select(*rest, each[index].alias(C), outcome.alias(Y)), False
+
+
+def _top_label(frame: Any, names: list[str], columns: Columns, rest: list[str]) -> Any:
+    """The largest probability, and whether its class was the label.
+
+    Of equal probabilities the first class counts, but at 0.5 exactly binary predictions count as positive.
+    """
+    each = [nw.col(name) for name in names]
+    order = range(len(each))[::-1] if columns.binary else range(len(each))
+    frame = frame.with_columns(nw.max_horizontal(*each).alias(C))
+    last = float(len(each))
+    rank = nw.min_horizontal(*(last - number(each[i] == nw.col(C)) * (last - k) for k, i in enumerate(order)))
+    own = nw.col(_LABEL) == ((1.0 - rank) if columns.binary else rank)
+    return frame.select(*rest, nw.col(C), _known(own, columns.count).alias(Y))
+
+
+def _row_per_class(frame: Any, names: list[str], rest: list[str]) -> Any:
+    """Every row once per class, with the class index and its probability."""
+    # Narwhals unpivots on DuckDB's default connection only, which need not hold the data
+    if frame.implementation.is_duckdb():
+        parts = [
+            frame.select(*rest, nw.lit(float(i)).alias(CLASS), nw.col(name).alias(C)) for i, name in enumerate(names)
+        ]
+        return nw.concat(parts)
+    long = frame.unpivot(on=names, index=rest, variable_name=CLASS, value_name=C)
+    return long.with_columns(nw.col(CLASS).cast(nw.String).str.slice(len("_tc_p")).cast(nw.Float64))
+
+
+def _known(outcome: Any, count: int) -> Any:
+    """The outcome as a number, or -1 where the label is not one of the classes."""
+    label = nw.col(_LABEL)
+    inside = number((label >= 0.0) & (label <= count - 1.0) & (label.cast(nw.Float64).floor() == label))
+    return number(outcome) * inside - (1.0 - inside)
+
+
+def _present(columns: Columns) -> Any:
+    """Whether nothing that is needed of a row is missing."""
+    needed = [columns.label, *columns.given, *([] if columns.weight is None else [columns.weight])]
+    return nw.all_horizontal(*(~nw.col(name).is_null() for name in needed), ignore_nulls=False).alias(PRESENT)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Run the group-by, and turn the few rows that come back into sketches; or say what is wrong with the data
+
+Group = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Sketches of every group (one per class under a class-wise lens, else one), and the rows that fell into no cell.
+
+    `unfit` counts those by what is wrong with them, `extremes` are the lowest and highest score where there are any.
+    """
+
+    sketches: dict[Group, tuple[tc.Sketch, ...]]
+    unfit: dict[str, int]
+    extremes: tuple[float, float]
+
+    def __add__(self, other: "Gathered") -> "Gathered":
+        """Groups of the same name, added class by class."""
+        together = dict(self.sketches)
+        for group, parts in other.sketches.items():
+            mine = together.get(group)
+            together[group] = parts if mine is None else tuple(a + b for a, b in zip(mine, parts, strict=True))
+        unfit = {name: self.unfit.get(name, 0) + other.unfit.get(name, 0) for name in {**self.unfit, **other.unfit}}
+        low, high = zip(self.extremes, other.extremes, strict=True)
+        return Gathered(together, unfit, (min(low), max(high)))
+
+
+def gather(frame: Any, columns: Columns, lens: Lens) -> Gathered:
+    """One pass over the data by the engine that holds them (two where rows are unfit); only cells travel."""
+    rows, per_class = judged(frame, columns, lens)
+    kind = {"weighted": columns.weight is not None, "checked": not columns.binary}
+    by = [*columns.by, *([CLASS] if per_class else [])]
+    table = _collected(summed(with_cells(rows, **kind), by, weighted=kind["weighted"]))
+    key = _numbers(table, KEY)
+    classes = columns.count if per_class else 1
+    unfit, extremes = {}, (np.inf, -np.inf)
+    if (key == UNFIT).any():
+        counts = _collected(why_not(rows, **kind))
+        unfit = {
+            name: round(float(counts[name][0]) / classes) for name in counts.columns if name not in ("low", "high")
+        }
+        low, high = (_numbers(counts, name)[0] for name in ("low", "high"))
+        extremes = (float(low), float(high))
+    groups = _groups(table, columns.by)
+    which = _numbers(table, CLASS).astype(np.intp) if per_class else np.zeros(len(key), np.intp)
+    sketches: dict[Group, tuple[tc.Sketch, ...]] = {}
+    wanted = {*tc.Sketch.SUMS, "fraction", "low", "high"} & set(table.columns)
+    cells = {name: _numbers(table, name) + 0.0 for name in wanted}  # -0.0 becomes 0.0
+    for group, members in _members(groups).items():
+        mine = members[key[members] != UNFIT]
+        parts = tuple(_sketch(cells, key, mine[which[mine] == k], columns.precision) for k in range(classes))
+        if any(part.cells for part in parts):
+            sketches[group] = parts
+    return Gathered(sketches, unfit, extremes)
+
+
+def _collected(lazy: Any) -> Any:
+    with engine_errors("the engine could not read the data"):
+        return lazy.collect(engine="streaming") if lazy.implementation.is_polars() else lazy.collect()
+
+
+def _numbers(table: Any, name: str) -> Float64s:
+    return np.asarray(table[name].to_numpy(), np.float64)
+
+
+def _groups(table: Any, by: tuple[str, ...]) -> list[Group]:
+    columns = [_keys(table[name]) for name in by]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(table)
+
+
+def _keys(column: Any) -> list[Any]:
+    """The values of a column as keys: whatever stands for null is None, and one NaN is like the other."""
+    pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [None if null or (isinstance(value, float) and value != value) else value for value, null in pairs]
+
+
+def _members(groups: list[Group]) -> dict[Group, Indices]:
+    """Which rows of the answer belong to each group."""
+    numbers = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    code = np.array([numbers[group] for group in groups], np.intp)
+    order = np.argsort(code, kind="stable")
+    ends = np.cumsum(np.bincount(code, minlength=len(numbers)))
+    return dict(zip(numbers, np.split(order, ends[:-1]), strict=True)) if numbers else {}
+
+
+def _sketch(cells: dict[str, Float64s], key: Float64s, rows: Indices, precision: int) -> tc.Sketch:
+    mine = {name: values[rows] for name, values in cells.items()}
+    fraction = mine["fraction"].max(initial=0.0) if "fraction" in mine else 0.0
+    return tc.Sketch.from_cells(edges_of(key[rows]) + 0.0, mine, mine["low"], mine["high"], fraction, precision)
+
+
+def refuse_unfit(gathered: Gathered, columns: Columns, *, drop_null: bool) -> int:
+    """Raise for rows that fit into no cell, with their number; returns how many were dropped because something was missing."""
+    unfit = {"missing": 0, **gathered.unfit}
+    predictions, low, high = columns.shown, *gathered.extremes
+    if unfit["missing"] and not drop_null:
+        needed = [predictions, columns.label, *([] if columns.weight is None else [columns.weight])]
+        raise InputError(
+            f"{unfit['missing']} rows have missing values in {' or '.join(needed)}; "
+            "fill them, or leave them out with drop_null=True (--drop-null)"
+        )
+    if columns.logits and (unfit.get("score") or unfit.get("sum")):
+        bad = unfit.get("score", 0) + unfit.get("sum", 0)
+        raise InputError(f"{bad} rows of {predictions} are not finite numbers; repair them or select them away")
+    if unfit.get("score"):
+        raise InputError(
+            f"{unfit['score']} rows of {predictions} are not in [0, 1] (values from {low:g} to {high:g}); repair them or select "
+            "them away (logits must be declared: logits=, --logits)"
+        )
+    if unfit.get("label"):
+        what = f"an index from 0 to {columns.count - 1}" if columns.classes is None else "among the classes"
+        raise InputError(
+            f"{unfit['label']} labels in {columns.label!r} are not {what}; list their names in classes=[...] (--class-names)"
+        )
+    if unfit.get("weight"):
+        raise InputError(
+            f"{unfit['weight']} weights in {columns.weight!r} are negative or not finite; repair them first"
+        )
+    if unfit.get("sum"):
+        raise InputError(
+            f"{unfit['sum']} rows of {predictions} do not sum to 1 (tolerance {validation.SUM_TOLERANCE:g}) "
+            "or leave [0, 1]; normalise them"
+        )
+    return unfit["missing"]

@@ -1,0 +1,341 @@
+"""The cells of a sketch as a group-by expression, written once and run by whatever engine holds the data.
+
+The formula is that of `truecal.profile.cells`, in narwhals expressions: additions, multiplications, comparisons and a
+floor in float64, each of which every engine rounds alike. Rows that cannot be counted get a key of their own instead of a cell,
+so the pass that counts also checks.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+import truecal as tc
+from truecal.errors import InputError
+from truecal.predictions import frames, validation
+from truecal.predictions.selection import Selection
+from truecal.profile.cells import CELL_RULE
+from truecal.types import Float64s
+
+# ----------------------------------------------------------------------------------------------------
+# The cells of a sketch as a group-by expression, written once and run by whatever engine holds the data
+
+# Keys are edges seen from the nearer end, floor(v q) / q: 14 bits at most, so float32 holds them, and half the bytes are hashed.
+_ONE = 1.0  # key of the score 1, whose edge would be that of the score 0
+UNFIT = 2.0  # key of rows that fall into no cell
+
+# Columns that a judged frame has (see `judged`), and those made of them here; the prefix keeps them from meeting the user's.
+C, Y, W, OK, PRESENT = "_tc_c", "_tc_y", "_tc_w", "_tc_ok", "_tc_present"
+_UPPER, _V, _Z, _Q, _EDGE, KEY, _R, _WY, _WR = (
+    f"_tc_{name}" for name in ("upper", "v", "z", "q", "edge", "key", "r", "wy", "wr")
+)
+
+
+def with_cells(frame: Any, *, weighted: bool, checked: bool) -> Any:
+    """Add to a lazy frame with score, outcome (and weight) the key of every row's cell and how far its score is above the edge.
+
+    A row that cannot be counted has the key UNFIT; `why_not` says why, in a pass of its own that good data never need. `checked`:
+    the frame says in a column which rows hold probabilities that sum to 1.
+    """
+    c, upper, v, z, q = (nw.col(name) for name in (C, _UPPER, _V, _Z, _Q))
+    rule = CELL_RULE
+    split = v * rule.split
+    frame = frame.with_columns(number(c >= 0.5).alias(_UPPER))
+    frame = frame.with_columns((c - upper).alias(_V))
+    frame = frame.with_columns((split - (split - v)).abs().alias(_Z))
+    frame = frame.with_columns(nw.when(z > rule.least_zone).then(z).otherwise(nw.lit(rule.least_zone)).alias(_Z))
+    per_unit = nw.when(z < rule.middle_zone).then(rule.zone_cells / z).otherwise(nw.lit(rule.middle_cells))
+    frame = frame.with_columns(per_unit.alias(_Q))
+    frame = frame.with_columns(((v * q).floor() / q).alias(_EDGE))
+    fits = _all(condition for condition, _ in _checks(weighted=weighted, checked=checked))
+    key = nw.when(c < 1.0).then(nw.col(_EDGE)).otherwise(nw.lit(_ONE))
+    key = nw.when(fits).then(key).otherwise(nw.lit(UNFIT))
+    return frame.with_columns(key.cast(nw.Float32).alias(KEY), (v - nw.col(_EDGE)).alias(_R))
+
+
+def edges_of(key: Float64s) -> Float64s:
+    """Left edges of cells from their keys."""
+    return np.where(key == _ONE, 1.0, np.where(key < 0, key + 1.0, key))
+
+
+def why_not(frame: Any, *, weighted: bool, checked: bool) -> Any:
+    """Rows of a judged frame counted by the first thing that is wrong with them, with the extremes of their scores."""
+    checks = [(nw.col(PRESENT), "missing"), *_checks(weighted=weighted, checked=checked)]
+    counts, before = [], None
+    for condition, name in checks:
+        first = number(~condition).fill_null(1.0) * (1.0 if before is None else before)
+        counts.append(first.alias(name))
+        passed = number(condition).fill_null(0.0)
+        before = passed if before is None else before * passed
+    frame = frame.with_columns(*counts)
+    sums = [nw.col(name).sum() for _, name in checks]
+    return frame.select(*sums, nw.col(C).min().alias("low"), nw.col(C).max().alias("high"))
+
+
+def _checks(*, weighted: bool, checked: bool) -> list[tuple[Any, str]]:
+    """What must hold of a row to be counted, and the name of what is wrong otherwise."""
+    c, y, w = nw.col(C), nw.col(Y), nw.col(W)
+    checks = [((c >= 0.0) & (c <= 1.0), "score"), ((y == 0) | (y == 1), "label")]
+    if weighted:
+        checks += [((w >= 0.0) & w.is_finite(), "weight"), (w > 0.0, "zero weight")]
+    return [*checks, (nw.col(OK), "sum")] if checked else checks
+
+
+def _all(conditions: Iterable[Any]) -> Any:
+    return reduce(lambda a, b: a & b, conditions)
+
+
+def number(condition: Any) -> Any:
+    """1.0 where a condition holds, else 0.0: arithmetic that every engine has, where branches of literals are not."""
+    return condition.cast(nw.Float64)
+
+
+def summed(frame: Any, by: list[str], *, weighted: bool) -> Any:
+    """One row per cell (and per value of the `by` columns) with the sums of a sketch, still lazy."""
+    y, r, w, c = nw.col(Y), nw.col(_R), nw.col(W), nw.col(C)
+    extremes = [c.min().alias("low"), c.max().alias("high")]
+    if not weighted:
+        frame = frame.with_columns((r * r).alias("_tc_rr"), (r * y).alias("_tc_ry"))
+        sums = [nw.len().alias("n"), y.sum().alias("y"), r.sum().alias("r")]
+        sums += [nw.col("_tc_rr").sum().alias("rr"), nw.col("_tc_ry").sum().alias("ry")]
+        return frame.group_by(*by, KEY).agg(*sums, *extremes)
+    beyond = w - w.floor()
+    frame = frame.with_columns(
+        (w * y).alias(_WY), (w * r).alias(_WR), (w * w).alias("_tc_ww"), beyond.alias("_tc_beyond")
+    )
+    frame = frame.with_columns((nw.col(_WR) * r).alias("_tc_rr"), (nw.col(_WR) * y).alias("_tc_ry"))
+    beyond = nw.col("_tc_beyond")
+    frame = frame.with_columns(nw.when(beyond <= 0.5).then(beyond).otherwise(1.0 - beyond).alias("_tc_fraction"))
+    named = {"y": _WY, "r": _WR, "rr": "_tc_rr", "ry": "_tc_ry", "w": W, "ww": "_tc_ww"}
+    sums = [nw.len().alias("n"), *(nw.col(column).sum().alias(name) for name, column in named.items())]
+    return frame.group_by(*by, KEY).agg(*sums, *extremes, nw.col("_tc_fraction").max().alias("fraction"))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Which columns of a source are what, and the labels and probabilities they hold as expressions an engine can run
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of the source are what, checked against its schema."""
+
+    label: str
+    probs: tuple[str, ...]  # one column of P(positive), or one per class
+    listed: int  # classes in a list column; 0 where probabilities are plain columns
+    weight: str | None
+    by: tuple[str, ...]
+    classes: tuple[object, ...] | None
+    precision: int
+    whole_labels: bool  # the label column holds integers
+    logits: bool  # `probs` are logits (until `with_probs` has turned them into probabilities)
+    given: tuple[str, ...]  # the columns of predictions as the source has them
+
+    @property
+    def binary(self) -> bool:
+        return len(self.probs) == 1 and not self.listed
+
+    @property
+    def count(self) -> int:
+        return 2 if self.binary else self.listed or len(self.probs)
+
+    @property
+    def shown(self) -> str:
+        """What the user calls the predictions."""
+        return self.given[0] if len(self.given) == 1 else f"{self.given[0]} ... {self.given[-1]}"
+
+    @property
+    def specimen(self) -> tc.Predictions:
+        """One row with the same classes, for lenses and selections to say what they look at."""
+        probs = np.full(1 if self.binary else (1, self.count), 1 / self.count)
+        return tc.Predictions(probs, np.zeros(1, np.intp), classes=self.classes)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user said of the columns: the arguments of :func:`scan` that name them."""
+
+    label: str
+    score: str | None
+    probs: str | Sequence[str] | None
+    logits: str | Sequence[str] | None
+    weights: str | None
+    by: tuple[str, ...]
+    classes: Sequence[object] | None
+
+    @property
+    def predictions(self) -> str | Sequence[str]:
+        """The columns of predictions: one of the three ways to name them."""
+        given = [wanted for wanted in (self.score, self.probs, self.logits) if wanted is not None]
+        if len(given) != 1:
+            raise InputError(
+                "say where the predictions are: score= for P(positive), probs= for all classes or logits=, one of the three"
+            )
+        return given[0]
+
+    @property
+    def needed(self) -> list[str]:
+        """Label and weights."""
+        return [self.label, *([] if self.weights is None else [self.weights])]
+
+
+def choose_columns(frame: Any, wanted: Wanted) -> Columns:
+    """Find the columns in the schema, or say which is missing. Labels that are text need class names: given, or from 'p_*'."""
+    schema = frame.collect_schema()
+    names = list(schema)
+    label, score = wanted.label, wanted.score
+    outputs, stars = frames.matching(names, wanted.predictions, "predictions")
+    frames.matching(names, [*wanted.needed, *wanted.by], "label, weights and groups")
+    for name in [*outputs, *wanted.needed[1:]]:
+        if not (schema[name].is_numeric() or schema[name].is_nested()):
+            _refuse_empty(frame)
+            raise InputError(
+                f"column {name!r} holds {schema[name]}, not numbers; name the columns of predictions and weights"
+            )
+    listed = 0
+    if isinstance(schema[outputs[0]], (nw.List, nw.Array)):
+        listed = _list_length(frame, outputs)
+    if score is not None and (len(outputs) > 1 or listed):
+        raise InputError(
+            f"score={score!r} names {len(outputs)} columns; name the class probabilities with probs= instead"
+        )
+    count = listed or max(len(outputs), 2)
+    text = isinstance(schema[label], (nw.String, nw.Categorical, nw.Enum))
+    classes = frames.class_names(outputs, wanted.predictions, stars, wanted.classes, numeric=not text)
+    if classes is None and text:
+        _refuse_empty(frame)
+        raise InputError(
+            f"labels in {label!r} are text; list the classes in order with classes=[...] (--class-names), the positive one last"
+        )
+    kinds = [4 if isinstance(schema[name], nw.Float32) else 8 for name in outputs]
+    return Columns(
+        label=label,
+        probs=tuple(outputs),
+        listed=listed,
+        weight=wanted.weights,
+        by=wanted.by,
+        classes=validation.check_classes(classes, count),
+        precision=min(kinds),
+        whole_labels=schema[label].is_integer(),
+        logits=wanted.logits is not None,
+        given=tuple(outputs),
+    )
+
+
+def _refuse_empty(frame: Any) -> None:
+    """Text columns without rows have no type: the lack of rows is what to say then."""
+    if len(frame.head(1).collect()) == 0:
+        raise InputError("the source has no rows; at least one is needed")
+
+
+def _list_length(frame: Any, outputs: list[str]) -> int:
+    if len(outputs) > 1:
+        raise InputError(f"{len(outputs)} list columns match; name one column of lists, or plain columns")
+    first = frame.select(nw.col(outputs[0]).list.len().alias("length")).head(1).collect()
+    if len(first) == 0 or first["length"][0] is None:
+        raise InputError(
+            f"column {outputs[0]!r} starts with nothing, so the number of classes is not known; list them in classes="
+        )
+    return int(first["length"][0])
+
+
+def label_index(columns: Columns) -> Any:
+    """The label as a class index, -1 for a name that is not among the classes; integers stay what they are, which is faster."""
+    label = nw.col(columns.label)
+    if columns.classes is None:
+        return label if columns.whole_labels else label.cast(nw.Float64)
+    return (
+        nw.sum_horizontal(*(number(label == literal(name)) * (i + 1.0) for i, name in enumerate(columns.classes))) - 1.0
+    )
+
+
+def literal(value: object) -> Any:
+    """A value of a column; narwhals says itself which kinds it takes."""
+    return nw.lit(value)  # type: ignore[arg-type]
+
+
+def class_probs(columns: Columns) -> list[Any]:
+    """The probability of every class in float64."""
+    each = class_columns(columns)
+    return [1.0 - each[0], each[0]] if columns.binary else each
+
+
+def class_columns(columns: Columns) -> list[Any]:
+    """What the source holds of every class (of the positive one, where there are two in one column), in float64."""
+    if columns.listed:
+        return [nw.col(columns.probs[0]).list.get(i).cast(nw.Float64) for i in range(columns.listed)]
+    return [nw.col(name).cast(nw.Float64) for name in columns.probs]
+
+
+# ----------------------------------------------------------------------------------------------------
+# Logits turned into probabilities where the data are: the softmax and the sigmoid of `truecal.special` as expressions
+
+_TOP, _TOTAL = "_tc_top", "_tc_total"
+
+
+def with_probs(frame: Any, columns: Columns) -> tuple[Any, Columns]:
+    """The frame with a column of probabilities for every column of logits, in float64; nothing changes without logits.
+
+    A logit that is not finite gives probabilities that are no numbers, which are then counted and refused like any other.
+    """
+    if not columns.logits:
+        return frame, columns
+    names = [f"_tc_logit{i}" for i in range(columns.listed or len(columns.probs))]
+    each = [nw.col(name) for name in names]
+    frame = frame.with_columns(*(_finite(z).alias(name) for z, name in zip(class_columns(columns), names, strict=True)))
+    if columns.binary:
+        z, small = each[0], nw.col(_TOP)
+        frame = frame.with_columns((-z.abs()).exp().alias(_TOP))
+        frame = frame.with_columns((nw.when(z >= 0.0).then(1.0).otherwise(small) / (1.0 + small)).alias(names[0]))
+    else:
+        frame = frame.with_columns(nw.max_horizontal(*each).alias(_TOP))
+        frame = frame.with_columns(*((z - nw.col(_TOP)).exp().alias(name) for z, name in zip(each, names, strict=True)))
+        frame = frame.with_columns(nw.sum_horizontal(*each).alias(_TOTAL))
+        frame = frame.with_columns(*((z / nw.col(_TOTAL)).alias(name) for z, name in zip(each, names, strict=True)))
+    return frame, replace(columns, probs=tuple(names), listed=0, precision=8)
+
+
+def _finite(z: Any) -> Any:
+    """The logit itself, not a number where it is infinite, null where it is null."""
+    return z + (z - z)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Selections pushed down: the rows of an engine as a selection sees them, in expressions that run where the data are
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What `truecal.predictions.selection.EngineRows` asks for."""
+
+    columns: Columns
+    names: list[str]  # all columns of the source
+
+    def labelled(self, names: tuple[object, ...]) -> Any:
+        label = label_index(self.columns)
+        return _any(label == float(self.columns.specimen.class_index(name)) for name in names)
+
+    def output(self, of: object) -> Any:
+        each = class_probs(self.columns)
+        if of is not None:
+            return each[self.columns.specimen.class_index(of)]
+        return each[1] if self.columns.binary else nw.max_horizontal(*each)
+
+    def column(self, name: str) -> Any:
+        if name not in self.names:
+            raise InputError(f"there is no column {name!r}; the columns are {', '.join(self.names)}")
+        return nw.col(name)
+
+    def among(self, values: Any, wanted: tuple[object, ...]) -> Any:
+        return _any(values == literal(value) for value in wanted)
+
+
+def as_filter(selection: Selection, columns: Columns, names: list[str]) -> Any:
+    """The selection as an expression over the source's own columns; what is null is not selected."""
+    return selection.expression(_Rows(columns, names))
+
+
+def _any(conditions: Any) -> Any:
+    return nw.any_horizontal(*conditions, ignore_nulls=False)

@@ -1,0 +1,321 @@
+"""Many files as one: which may be read together, and a refusal of those that do not belong together before any row is read."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+import truecal as tc
+from truecal.engines.cells import Gathered, Group, gather, refuse_unfit
+from truecal.engines.columns import Columns, Wanted, as_filter, choose_columns, with_probs
+from truecal.engines.sources import files_of, folder_values, frame_of, installed, is_path, opened
+from truecal.errors import FileError, InputError
+from truecal.estimators import base
+from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.bins import combined
+from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.one_probability import default_lens
+from truecal.predictions import frames
+from truecal.predictions.selection import Selection, check_selection
+from truecal.types import Float64s
+
+# ----------------------------------------------------------------------------------------------------
+# Many files as one: which may be read together, and a refusal of those that do not belong together before any row is read
+
+_MOST_PARTS = 100  # into which a scan is split for its progress
+
+
+@dataclass(frozen=True)
+class Part:
+    """Files that are read together, and what the names of their folders say of all their rows."""
+
+    files: list[str]
+    constants: dict[str, str | None]
+
+
+def parts_of(
+    files: Sequence[str],
+    engine: str | None,
+    wanted: Wanted,
+    *,
+    apart: bool,
+) -> list[Part]:
+    """Files in parts that are read one after the other: all at once where every file has the same columns of the same types.
+
+    Every file must have the columns wanted; those of `wanted.by` may stand in the names of its folders instead
+    (day=2026-05-01/...), and files of different values are then read apart. `apart`: for progress, up to a hundred parts in any
+    case, except in Spark, which shares out the files itself.
+    """
+    local = not any("://" in file for file in files)
+    if not local or (len(files) == 1 and not folder_values(files[0])):
+        return [Part(list(files), {})]
+    schemas = [_schema(file, engine) for file in files]
+    each = [
+        {name: v for name, v in folder_values(f).items() if name in wanted.by and name not in schemas[0]} for f in files
+    ]
+    for file, schema, values in zip(files, schemas, each, strict=True):
+        _refuse_unlike(file, [*schema, *values], files[0], list(schemas[0]), wanted)
+    if any(schema != schemas[0] for schema in schemas):
+        return [Part([file], values) for file, values in zip(files, each, strict=True)]
+    groups: dict[tuple[object, ...], Part] = {}
+    for file, values in zip(files, each, strict=True):
+        groups.setdefault(tuple(values.items()), Part([], values)).files.append(file)
+    if not apart or engine == "spark" or len(groups) > 1:
+        return list(groups.values())
+    count = min(len(files), _MOST_PARTS)
+    return [Part(list(files[i * len(files) // count : (i + 1) * len(files) // count]), each[0]) for i in range(count)]
+
+
+def _schema(file: str, engine: str | None) -> dict[str, Any]:
+    """Columns and types of a file, read by polars where it is installed: the quickest to open one."""
+    frame, _ = opened([file], "polars" if installed("polars") else engine)
+    return dict(frame.collect_schema())
+
+
+def _refuse_unlike(file: str, columns: list[str], first: str, firsts: list[str], wanted: Wanted) -> None:
+    name, other = Path(file).name, Path(first).name
+    try:
+        outputs = frames.matching(columns, wanted.predictions, "predictions")[0]
+        frames.matching(columns, [*wanted.needed, *wanted.by], "label, weights and groups")
+    except InputError as error:
+        raise FileError(f"{name}: {error}") from error
+    expected = frames.matching(firsts, wanted.predictions, "predictions")[0]
+    if outputs != expected:
+        raise FileError(
+            f"{name} and {other} have different columns for {wanted.predictions!r} ({len(outputs)} and {len(expected)}, e.g. "
+            f"{_odd(outputs, expected)!r}); scan files of one kind at a time"
+        )
+
+
+def _odd(columns: list[str], expected: list[str]) -> str:
+    """A column that only one of the two has, or the first that is in another place."""
+    only = [name for name in (*columns, *expected) if (name in columns) != (name in expected)]
+    return only[0] if only else next(a for a, b in zip(columns, expected, strict=True) if a != b)
+
+
+# ----------------------------------------------------------------------------------------------------
+# From sketches to an Estimate: the front door's answer, for data of which only cells were seen
+
+
+def measure_classes(
+    sketches: Sequence[tc.Sketch],
+    shares: Float64s,
+    *,
+    estimator: Estimator | None = None,
+    lens: str,
+    level: float = 0.95,
+) -> tc.Estimate:
+    """One error over all classes: the weighted p-mean of theirs, as :class:`ClassWise` has it for rows in memory."""
+    chosen = _estimator(estimator, level)
+    norm = chosen.power_norm
+    parts = [chosen(sketch) for sketch in sketches]
+    ranges = [chosen.sketch_range(s.to_profile(), part) for s, part in zip(sketches, parts, strict=True)]
+    power = np.array([[float(part.power), r.low, r.high] for part, r in zip(parts, ranges, strict=True)])
+    overall = combined(power, shares, norm)
+    value, low, high = chosen.root(overall).tolist()
+    return tc.Estimate(
+        value=value,
+        power=float(overall[0]),
+        n=max(part.n for part in parts),
+        effective_n=max(float(part.effective_n) for part in parts),
+        estimator=chosen,
+        norm=norm,
+        direction=float(shares @ np.array([float(part.direction) for part in parts])),
+        lens=lens,
+        warnings=_warnings(parts, ranges),
+        parts=chosen.root(power[:, 0]),
+        sketch_error=min(max(high - value, value - low, 0.0) + 1e-12, 1.0),
+        sketch_bound="probed" if any(r.bound == "probed" for r in ranges) else "proved",
+    )
+
+
+def _warnings(parts: Sequence[tc.Estimate], ranges: Sequence[base.SketchRange]) -> tuple[str, ...]:
+    """Those of the classes, once each; where their sweeps may stop is said for all together."""
+    notes: dict[str, None] = {}
+    unsure = 0
+    for part, range_ in zip(parts, ranges, strict=True):
+        unsure += bool(range_.warnings)
+        notes |= dict.fromkeys(note for note in part.warnings if note not in range_.warnings)
+    if unsure:
+        notes[f"the sweeps of {unsure} of {len(parts)} classes may stop at other numbers of bins for all rows"] = None
+    return tuple(notes)
+
+
+def _estimator(estimator: Estimator | None, level: float) -> Estimator:
+    chosen = tc.RankSeries() if estimator is None else estimator
+    check_estimator(chosen)
+    return chosen.at_level(level)
+
+
+# ----------------------------------------------------------------------------------------------------
+# tc.scan: calibration errors of data that stay where they are, in one pass
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one pass over the data left: sketches, from which any estimator can be asked without another pass.
+
+    Attributes
+    ----------
+    sketches : for every group (a tuple with one value per `by` column; the empty tuple without `by`) one sketch per class
+        under a class-wise lens, else one.
+    by : the columns grouped by. lens, judged : the lens and what it judges in words.
+    classes : number of classes. shares : weight of every class under a class-wise lens, else None.
+    dropped : rows left out because something in them was missing (only with drop_null). engine : what read the data.
+    selection : which rows were judged, in words; empty for all. notes : what else every answer is to say.
+    """
+
+    sketches: Mapping[Group, tuple[tc.Sketch, ...]]
+    by: tuple[str, ...]
+    lens: Lens
+    judged: str
+    classes: int
+    shares: Float64s | None
+    dropped: int
+    engine: str
+    selection: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sketch(self) -> tc.Sketch:
+        """The one sketch of a scan without `by` and without a class-wise lens."""
+        parts = self._all()
+        if len(parts) > 1:
+            raise InputError(f"the scan holds {len(parts)} sketches, one per class; use .sketches")
+        return parts[0]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows judged."""
+        return sum(max(part.rows for part in parts) for parts in self.sketches.values())
+
+    def measure(self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0) -> tc.Estimate:
+        """The error of all rows together (groups added up); options as in :func:`calibration_error`."""
+        return self._answer(self._all(), estimator, level, rng)
+
+    def groups(
+        self, *, estimator: Estimator | None = None, level: float = 0.95, rng: int = 0
+    ) -> dict[Group, tc.Estimate]:
+        """One Estimate per group, in the order of the groups' values."""
+        ordered = sorted(
+            self.sketches, key=lambda group: tuple((value is None, str(type(value)), value) for value in group)
+        )
+        return {group: self._answer(self.sketches[group], estimator, level, rng) for group in ordered}
+
+    def _all(self) -> tuple[tc.Sketch, ...]:
+        # All at once: added one by one, thousands of groups would be copied thousands of times.
+        return tuple(tc.Sketch().merge(*parts) for parts in zip(*self.sketches.values(), strict=True))
+
+    def _answer(self, parts: Sequence[tc.Sketch], estimator: Estimator | None, level: float, rng: int) -> tc.Estimate:
+        if self.shares is None:
+            estimate = tc.measure(parts[0], estimator=estimator, level=level, rng=rng)
+            return self.noted(estimate.but(lens=self.judged))
+        return self.noted(measure_classes(parts, self.shares, estimator=estimator, lens=self.judged, level=level))
+
+    def noted(self, estimate: tc.Estimate) -> tc.Estimate:
+        """The estimate with what this scan left out."""
+        gone = (f"{self.dropped} rows with missing values were left out",) if self.dropped else ()
+        return estimate.but(warnings=(*gone, *self.notes, *estimate.warnings), selection=self.selection)
+
+
+def scan(
+    source: Any,
+    *,
+    label: str,
+    score: str | None = None,
+    probs: str | Sequence[str] | None = None,
+    logits: str | Sequence[str] | None = None,
+    lens: Lens | None = None,
+    weights: str | None = None,
+    by: str | Sequence[str] | None = None,
+    select: Selection | None = None,
+    classes: Sequence[object] | None = None,
+    engine: str | None = None,
+    drop_null: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> Scan:
+    """Read predictions of any size in one pass, in bounded memory, by an engine that exists: polars, DuckDB, Spark or Dask.
+
+    Parameters
+    ----------
+    source : a path, a pattern such as "logs/*.parquet" or a list of these (parquet, csv, jsonl; s3:// and the like as far as the
+        engine reads them), or a frame: polars LazyFrame, DuckDB relation, PySpark or Dask DataFrame, or one in memory.
+    label : column of labels: class indices, or names listed in `classes`.
+    score : column of P(positive). probs : class probabilities instead: a pattern such as "p_*", a list, or one column of lists.
+    logits : the same as logits, turned into probabilities by the engine: one column is the log odds of the positive class.
+    lens : TopLabel, OneClass or ClassWise; default the positive class for `score`, the top label for `probs`.
+    weights : column of weights. select : tc.by_label(...) and the like.
+    by : one answer per value of these columns. A folder named day=2026-05-01 counts as a column of text.
+    engine : for files: "polars" (default), "duckdb", "spark" or "dask". A frame is run by the engine that holds it.
+    drop_null : leave out rows with missing values and report their number; otherwise they are an error that counts them.
+    progress : called with (files done, files in all); files are then read in up to 100 parts, one after the other.
+
+    >>> import polars as pl, numpy as np, truecal as tc
+    >>> from truecal.engines import scan
+    >>> rng = np.random.default_rng(0)
+    >>> p, day = rng.random(4000), np.repeat(["mon", "tue"], 2000)
+    >>> frame = pl.LazyFrame({"p": p, "y": rng.random(4000) < np.where(day == "mon", p, p**2), "day": day})
+    >>> found = scan(frame, label="y", score="p", by="day")
+    >>> {day: round(float(est), 3) for (day,), est in found.groups().items()}
+    {'mon': 0.009, 'tue': 0.183}
+    """
+    columns_by = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    wanted = Wanted(label, score, probs, logits, weights, columns_by, classes)
+    check_lens(lens)
+    check_selection(select)
+    if lens is not None:
+        lens.pushed_down()  # refuses before anything is read
+
+    def one(frame: Any) -> tuple[Gathered, Columns, Lens]:
+        columns = choose_columns(frame, wanted)
+        judge = default_lens(columns.specimen) if lens is None else lens
+        names = list(frame.collect_schema())
+        frame, columns = with_probs(frame, columns)
+        if select is not None:
+            frame = frame.filter(as_filter(select, columns, names))
+        return gather(frame, columns, judge), columns, judge
+
+    parts = [(one(lazy), used) for lazy, used in _lazy_frames(source, engine, wanted, progress)]
+    (_, columns, judge), used = parts[0]
+    gathered = reduce(add, (part for (part, _, _), _ in parts))
+    dropped = refuse_unfit(gathered, columns, drop_null=drop_null)
+    if not gathered.sketches:
+        where = f" where {select}" if select is not None else ""
+        raise InputError(f"no row is left to judge{where}; the source is empty or the selection too narrow")
+    return Scan(
+        sketches=gathered.sketches,
+        by=columns_by,
+        lens=judge,
+        judged=judge.describe(columns.specimen),
+        classes=columns.count,
+        shares=judge.shares(columns.specimen),
+        dropped=dropped,
+        engine=used,
+        selection="" if select is None else str(select),
+    )
+
+
+def _lazy_frames(
+    source: Any, engine: str | None, wanted: Wanted, progress: Callable[[int, int], object] | None
+) -> Iterator[tuple[Any, str]]:
+    """What to read, one after the other, and the engine that reads it; `progress` is told before every part and at the end."""
+    if not is_path(source):
+        if engine is not None:
+            raise InputError(f"engine={engine!r} is for files; a frame is run by the engine that holds it")
+        frame = frame_of(source)
+        yield frame, frame.implementation.value
+        return
+    on_progress = progress or (lambda done, of: None)
+    files, done = files_of(source), 0
+    for part in parts_of(files, engine, wanted, apart=progress is not None):
+        on_progress(done, len(files))
+        lazy, used = opened(part.files, engine)
+        constants = [nw.lit(value, nw.String).alias(name) for name, value in part.constants.items()]
+        yield (lazy.with_columns(*constants) if constants else lazy), used
+        done += len(part.files)
+    on_progress(done, len(files))

@@ -1,0 +1,82 @@
+"""A metric for torchmetrics loops whose state is a sketch: fixed size, summed across processes, right in every precision."""
+
+from typing import Any
+
+import numpy as np
+
+import truecal as tc
+from truecal.engines.accumulate import judged_rows, refuse_many
+from truecal.errors import MissingExtraError
+from truecal.estimators.base import Estimator
+from truecal.lenses.lens import Lens
+from truecal.lenses.one_probability import default_lens
+from truecal.profile.cells import CELL_RULE, Tally
+
+try:
+    import torch
+    from torchmetrics import Metric
+except ImportError as error:
+    raise MissingExtraError.of("torch and torchmetrics", "torchmetrics") from error
+
+_STATE = ("sums", "low", "high")
+
+
+class CalibrationMetric(Metric):
+    """`update(preds, target)` with probabilities, `compute()` for the error as a tensor, `estimate()` for the whole Estimate.
+
+    The arguments are in torchmetrics' order: predictions first. Predictions are probabilities, 1-D for P(positive), 2-D with
+    one column per class; logits are refused, never guessed. float16 and bfloat16 are read as they are and summed in
+    float64. The state is summed (and its extremes taken) across processes by torchmetrics.
+
+    >>> import torch
+    >>> metric = CalibrationMetric()
+    >>> metric.update(torch.tensor([0.9, 0.2, 0.6]).half(), torch.tensor([1, 0, 0]))
+    >>> metric.estimate().n
+    3
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+
+    precision: torch.Tensor
+
+    def __init__(self, *, lens: Lens | None = None, estimator: Estimator | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        refuse_many(lens)
+        self.lens, self.estimator = lens, estimator
+        cells = CELL_RULE.count
+        self.add_state("sums", torch.zeros((5, cells), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("low", torch.full((cells,), np.inf, dtype=torch.float64), dist_reduce_fx="min")
+        self.add_state("high", torch.full((cells,), -np.inf, dtype=torch.float64), dist_reduce_fx="max")
+        self.add_state("precision", torch.tensor(8), dist_reduce_fx="min")
+
+    def update(self, preds: Any, target: Any) -> None:
+        """Count in a batch of probabilities and labels."""
+        if len(target) == 0 and len(preds) == 0:
+            return
+        rows = tc.Predictions.from_probs(preds, target)
+        lens = default_lens(rows) if self.lens is None else self.lens
+        tally = Tally(*(getattr(self, name).cpu().numpy() for name in _STATE))
+        scores, outcomes, _ = judged_rows(rows, lens)
+        tally.add(scores, outcomes)
+        for name in _STATE:  # on the processor the arrays are the state itself, elsewhere a copy of it
+            held = getattr(self, name)
+            if held.device.type != "cpu":
+                setattr(self, name, torch.from_numpy(getattr(tally, name)).to(held.device))
+        self.precision = self.precision.clamp(max=rows.probs.dtype.itemsize)
+
+    @property
+    def sketch(self) -> tc.Sketch:
+        """All rows so far; across processes after `sync`."""
+        arrays = (getattr(self, name).cpu().numpy().copy() for name in _STATE)
+        return tc.Sketch.from_tally(Tally(*arrays), int(self.precision))
+
+    def estimate(self, *, level: float = 0.95, rng: int = 0) -> tc.Estimate:
+        """Value with interval, test, warnings and sketch_error."""
+        return tc.measure(self.sketch, estimator=self.estimator, level=level, rng=rng)
+
+    def compute(self) -> Any:
+        """The value alone, as torchmetrics wants it, without the interval and the test that take longer."""
+        chosen = tc.RankSeries() if self.estimator is None else self.estimator
+        return torch.tensor(float(chosen.values(self.sketch.to_profile())[0]), dtype=torch.float64)

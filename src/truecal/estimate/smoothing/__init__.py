@@ -1,1 +1,0 @@
-"""Errors of residuals smoothed over [0, 1]."""

@@ -1,0 +1,177 @@
+"""The binned calibration error: the classical plug-in."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from truecal import options
+from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.bins import Binning, Bins, power_mean
+from truecal.estimators.estimate import Estimate
+from truecal.estimators.sketch_bounds import binned_range, boxes, label_binned_range
+from truecal.profile.binning import Cut
+from truecal.profile.cell_profile import CellProfile
+from truecal.profile.profile import Profile
+from truecal.types import Float64s
+
+# ----------------------------------------------------------------------------------------------------
+# The binned calibration error: the classical plug-in
+
+
+@dataclass(frozen=True)
+class BinnedEstimator(Estimator):
+    """What the estimators on a fixed number of bins have in common: their options."""
+
+    bins: int = 15
+    scheme: Literal["width", "mass"] = "width"
+    norm: float = 1
+    ties: Literal["keep", "split"] = "keep"
+    closed: Literal["left", "right"] = "left"
+
+    norms: ClassVar[tuple[float, ...] | None] = None  # None: any from 1 up
+
+    def __post_init__(self) -> None:
+        options.norm(self.norm, self.norms)
+        self.binning.check()
+
+    @property
+    def binning(self) -> Binning:
+        """Which rows share a bin."""
+        return Binning(self.bins, self.scheme, self.ties, self.closed)
+
+    @property
+    def power_norm(self) -> float:
+        return self.norm
+
+    @property
+    def target(self) -> str:
+        return f"the error of {self.bins} bins of equal {self.scheme}, at most the true one"
+
+
+@dataclass(frozen=True)
+class BinnedECE(BinnedEstimator):
+    r"""ECE_BIN = (sum_k n_k/n |mean c_k - mean y_k|^p)^(1/p); p = inf gives the maximum calibration error.
+
+    The plug-in of Naeini et al. (2015) and Guo et al. (2017). Biased upwards near zero and more so with more bins: quote
+    :class:`RankSeries` or :class:`DebiasedECE` instead, or together with their values. Its interval is for the error of these
+    bins in the population, in which differences within a bin are averaged out; `interval.method` says so.
+
+    Parameters
+    ----------
+    bins : number of bins.
+    scheme : "width": edges j/bins. "mass": every bin holds the same number of rows.
+    norm : p >= 1 or inf.
+    ties : for equal mass, whether rows of equal score stay in one bin ("keep") or are shared between bins ("split", as in
+        Roelofs et al.). Has no effect without ties.
+    closed : for equal width, "left" means [a, b) (last bin closed), "right" means (a, b] (first bin closed) as in Guo et al.
+
+    >>> import truecal as tc
+    >>> profile = tc.profile.Profile.from_arrays([0.1, 0.2, 0.7, 0.8], [0, 1, 1, 0])
+    >>> tc.BinnedECE(bins=2, norm=1)(profile).value
+    0.3
+    """
+
+    @property
+    def folds(self) -> bool:
+        return self.norm == 1
+
+    def fixed_cut(self, profile: Profile) -> Cut:
+        return self.binning.cut(profile)
+
+    @property
+    def fixed_binning(self) -> Binning | None:
+        return self.binning
+
+    def of_bins(self, bins: Bins) -> Float64s:
+        return power_mean(bins.gap, bins.share, self.norm)
+
+    def find(self, profile: Profile) -> Findings:
+        bins = self.binning.bins_of(profile)
+        return Findings(self.of_bins(bins), bins)
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        return SketchRange(*binned_range(boxes(cells, self.binning, self.bins), self.norm))
+
+
+# ----------------------------------------------------------------------------------------------------
+# The label-binned calibration error: bin the outcomes, keep every score
+
+
+@dataclass(frozen=True)
+class LabelBinnedECE(BinnedEstimator):
+    r"""ECE_LB = (1/n sum_k sum_{i in k} |c_i - mean y_k|^p)^(1/p).
+
+    Roelofs et al. (2020), section 3: equation 2 (ECE_NEIGH) with the rows of its bin as neighbours.
+    By Jensen's inequality never below :class:`BinnedECE` on the same bins.
+
+    >>> import truecal as tc
+    >>> profile = tc.profile.Profile.from_arrays([0.1, 0.2, 0.7, 0.8], [0, 1, 1, 0])
+    >>> tc.estimators.LabelBinnedECE(bins=2, norm=1)(profile).value
+    0.3
+    """
+
+    @property
+    def target(self) -> str:
+        return f"the error against the rates of {self.bins} bins of equal {self.scheme}"
+
+    def find(self, profile: Profile) -> Findings:
+        cut = self.binning.cut(profile)
+        bins = Bins.of(profile, cut)
+        if self.norm == 2:
+            squares = np.diff(profile.sums("cc", cut), axis=1)
+            within = squares - 2 * bins.rate * bins.score_sum + bins.rate**2 * bins.weight
+            power = np.maximum(within, 0.0).sum(axis=1) / profile.total
+        elif self.norm == 1:
+            power = _absolute(profile, cut, bins)
+        elif self.norm == np.inf:
+            power = _largest(profile, cut, bins)
+        else:
+            power = _any_norm(profile, cut, bins, self.norm)
+        return Findings(power, bins)
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        if self.norm not in (1, 2, np.inf):  # a mean of powers lies between that of norm 1 and the largest
+            ends = [replace(self, norm=p) for p in (1.0, np.inf)]
+            low, high = (e.sketch_range(cells, estimate) for e in ends)
+            return SketchRange(max(low.low, 0.0) ** self.norm, min(high.high, 1.0) ** self.norm)
+        value = float(self.values(cells)[0])
+        return SketchRange(*label_binned_range(cells, self.binning, norm=self.norm, value=value))
+
+
+def _absolute(profile: Profile, cut: Cut, bins: Bins) -> Float64s:
+    """sum |c - rate| / n: below the bin's rate the scores fall short of it, above they exceed it."""
+    middle = profile.places(bins.rate, "left")
+    turn = Cut(middle, middle)
+    weight_at, score_at = profile.sums("w", cut), profile.sums("c", cut)
+    turn_weight, turn_score = profile.sums("w", turn), profile.sums("c", turn)
+    before, after = turn_weight <= weight_at[:, :-1], turn_weight >= weight_at[:, 1:]
+    low_weight = np.where(before, 0.0, np.where(after, bins.weight, turn_weight - weight_at[:, :-1]))
+    low_score = np.where(before, 0.0, np.where(after, bins.score_sum, turn_score - score_at[:, :-1]))
+    below = bins.rate * low_weight - low_score
+    above = (bins.score_sum - low_score) - bins.rate * (bins.weight - low_weight)
+    return np.maximum(below + above, 0.0).sum(axis=1) / profile.total
+
+
+def _any_norm(profile: Profile, cut: Cut, bins: Bins, norm: float) -> Float64s:
+    """sum |c - rate|^p / n, bin by bin: a row counts with the part of its weight that lies in the bin."""
+    ends = profile.sums("w", cut)
+    place = np.broadcast_to(profile.prefix("w"), (profile.batch, profile.rows + 1))
+    power = np.zeros(profile.batch)
+    for k in range(bins.weight.shape[1]):
+        low, high = ends[:, k, None], ends[:, k + 1, None]
+        inside = np.maximum(np.minimum(high, place[:, 1:]) - np.maximum(low, place[:, :-1]), 0.0)
+        power += np.sum(inside * np.abs(profile.scores - bins.rate[:, k, None]) ** norm, axis=1)
+    return power / profile.total
+
+
+def _largest(profile: Profile, cut: Cut, bins: Bins) -> Float64s:
+    """max |c - rate|: attained at the first or the last score of a bin."""
+    shape = bins.weight.shape
+    first = np.broadcast_to(cut.below, (shape[0], shape[1] + 1))[:, :-1]
+    last = np.broadcast_to(cut.above, (shape[0], shape[1] + 1))[:, 1:] - 1
+    scores = np.broadcast_to(profile.scores, (shape[0], profile.rows))
+    low = np.take_along_axis(scores, np.clip(first, 0, profile.rows - 1), axis=1)
+    high = np.take_along_axis(scores, np.clip(last, 0, profile.rows - 1), axis=1)
+    far = np.maximum(np.abs(low - bins.rate), np.abs(high - bins.rate))
+    return np.where(bins.weight > 0, far, 0.0).max(axis=1)

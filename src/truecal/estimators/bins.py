@@ -1,0 +1,271 @@
+"""Bins: what a binned estimator saw, kept whole (counts and sums, not only means)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal import options
+from truecal.profile.binning import Cut
+from truecal.profile.profile import Profile
+from truecal.table import Frame, Tabular
+from truecal.types import Float64s, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# Bins: what a binned estimator saw, kept whole (counts and sums, not only means)
+
+
+@dataclass(frozen=True, repr=False)
+class Bins(Tabular):
+    """Counts and sums of each bin, shape (batch, b); empty bins have count 0.
+
+    For a single dataset the properties below are one-dimensional and leave out empty bins.
+    """
+
+    weight: Float64s  # sum of weights in each bin
+    score_sum: Float64s
+    outcome_sum: Float64s
+    count: Float64s  # sample size of each bin
+    single: bool
+    effective: Float64s | None = None  # sample size where rows belong together: what an interval may count on
+
+    @classmethod
+    def of(cls, profile: Profile, cut: Cut) -> "Bins":
+        """The bins between consecutive cuts."""
+        weight, score, outcome = (_between(profile, cut, name) for name in ("w", "c", "y"))
+        scale = (profile.size / np.where(profile.total > 0, profile.total, 1.0))[:, None]
+        effective = None
+        if profile.units is not None and cut.fraction is None:
+            effective = effective_counts(profile, cut.below[0])[None]
+        return cls(weight, score, outcome, weight * scale, profile.single, effective)
+
+    def part_of(self, profile: Profile, some: slice) -> "Bins":
+        """Some of the bins of a profile."""
+        weight, score, outcome = (held[:, some] for held in (self.weight, self.score_sum, self.outcome_sum))
+        effective = None if self.effective is None else self.effective[:, some]
+        return Bins(weight, score, outcome, self.count[:, some], self.single, effective)
+
+    @cached_property
+    def safe(self) -> Float64s:
+        """Weights with 1 in place of 0, to divide by."""
+        return np.where(self.weight > 0, self.weight, 1.0)
+
+    @cached_property
+    def share(self) -> Float64s:
+        """Part of the data in each bin, shape (batch, b)."""
+        total = self.weight.sum(axis=1, keepdims=True)
+        return self.weight / np.where(total > 0, total, 1.0)
+
+    @cached_property
+    def gap(self) -> Float64s:
+        """Mean outcome minus mean score, 0 for empty bins, shape (batch, b)."""
+        return np.clip((self.outcome_sum - self.score_sum) / self.safe, -1.0, 1.0)  # sums may round past their bin
+
+    @cached_property
+    def rate(self) -> Float64s:
+        """Mean outcome, 0 for empty bins, shape (batch, b)."""
+        return np.clip(self.outcome_sum / self.safe, 0.0, 1.0)  # a sum of weights may pass its total in the last bit
+
+    @property
+    def filled(self) -> int:
+        """Number of bins that are not empty (of the first dataset of a batch)."""
+        return int(np.count_nonzero(self.weight[0]))
+
+    def _shown(self, values: Float64s) -> Float64s:
+        return values[0, self.weight[0] > 0] if self.single else values
+
+    @property
+    def counts(self) -> Float64s:
+        """How many predictions fell into each bin."""
+        return self._shown(self.count)
+
+    @property
+    def mean_score(self) -> Float64s:
+        """Mean confidence of each bin."""
+        return self._shown(np.clip(self.score_sum / self.safe, 0.0, 1.0))
+
+    @property
+    def mean_outcome(self) -> Float64s:
+        """How often the outcome happened in each bin."""
+        return self._shown(self.rate)
+
+    def frame(self) -> Frame:
+        """One row per bin (of a single dataset: per filled bin): predictions, mean confidence, frequency and its 95 % interval."""
+        low, high = self.interval()
+        columns = {"count": self.counts, "mean_score": self.mean_score, "mean_outcome": self.mean_outcome}
+        flat = {name: np.ravel(values) for name, values in {**columns, "low": low, "high": high}.items()}
+        return Frame(flat if self.single else {"dataset": np.repeat(np.arange(len(low)), low.shape[1]), **flat})
+
+    def __str__(self) -> str:
+        return f"{self._headline()}\n{self.frame()!r}"
+
+    def _headline(self) -> str:
+        if not self.single:
+            return f"the bins of {len(self.weight)} datasets"
+        return f"{self.filled} bins of {self.count.sum():g} predictions"
+
+    def interval(self, level: float = 0.95) -> tuple[Float64s, Float64s]:
+        """Clopper-Pearson interval for the outcome rate of each bin; with clusters on their effective number of rows.
+
+        >>> import truecal as tc
+        >>> est = tc.BinnedECE(bins=1)(tc.profile.Profile.from_arrays([0.5] * 10, [1] * 5 + [0] * 5))
+        >>> low, high = est.bins.interval(0.95)
+        >>> round(float(low[0]), 4), round(float(high[0]), 4)
+        (0.1871, 0.8129)
+        """
+        from scipy.special import betaincinv
+
+        n = self._shown(self.count if self.effective is None else self.effective)
+        k = self.mean_outcome * n
+        alpha = (1 - level) / 2
+        empty: NDArray[np.bool_] = n <= 0
+        low = np.where((k <= 0) | empty, 0.0, betaincinv(np.maximum(k, 1e-300), n - k + 1, alpha))
+        high = np.where((k >= n) | empty, 1.0, betaincinv(k + 1, np.maximum(n - k, 1e-300), 1 - alpha))
+        return low, high
+
+
+def _between(profile: Profile, cut: Cut, name: Literal["w", "c", "y"]) -> Float64s:
+    """Sums of w, w*c or w*y between consecutive cuts.
+
+    With weights they are summed bin by bin: a difference of two prefix sums keeps nothing of a light bin behind a heavy one.
+    """
+    if profile.weights is None or profile.batch > 1 or cut.fraction is not None:
+        return np.diff(profile.sums(name, cut), axis=1)
+    values = profile.weights[0]
+    if name != "w":
+        values = values * (profile.scores[0] if name == "c" else profile.outcomes[0])
+    places = cut.below[0]
+    sums = np.add.reduceat(np.append(values, 0.0), places)[:-1]
+    return np.where(np.diff(places) > 0, sums, 0.0)[None]
+
+
+def effective_counts(profile: Profile, places: Indices) -> Float64s:
+    """How many independent rows the rows between consecutive places are worth, given their units (Korn and Graubard 1998).
+
+    n_eff = p (1 - p) / v with v the variance of the rate p between clusters, times (z / t)^2 for the few clusters v is known from;
+    never more than the rows. Where all outcomes of a bin are alike, clusters count once each.
+    """
+    unit, of_row = np.unique(np.zeros(0) if profile.units is None else profile.units, return_inverse=True)
+    weight = np.ones(profile.rows) if profile.weights is None else profile.weights[0]
+    weight = weight * (profile.size[0] / profile.total[0])
+    places = np.concatenate([[0], places[1:-1], [profile.rows]])  # rows of weight zero at either end as well
+    code = np.repeat(np.arange(len(places) - 1), np.diff(places)) * len(unit) + of_row
+    here, at = np.unique(code, return_inverse=True)
+    rows, ones = (np.bincount(at, w).astype(np.float64) for w in (weight, weight * profile.outcomes[0]))
+    return effective_size(here // len(unit), rows, ones, len(places) - 1)
+
+
+def effective_size(group: Indices, rows: Float64s, ones: Float64s, groups: int) -> Float64s:
+    """The same from the rows and ones of every unit in every group."""
+    from scipy.special import stdtrit
+
+    total, happened = np.bincount(group, rows, groups), np.bincount(group, ones, groups)
+    units = np.bincount(group, rows > 0, groups)
+    safe = np.where(total > 0, total, 1.0)
+    rate = np.clip(happened / safe, 0.0, 1.0)
+    square = np.bincount(group, (ones - rate[group] * rows) ** 2, groups)
+    several = units > 1
+    variance = np.where(several, square * units / np.maximum(units - 1, 1) / safe**2, 0.0)
+    known = (variance > 0) & several
+    student = np.where(several, stdtrit(np.maximum(units - 1, 1), 0.975), 12.7)
+    worth = np.where(known, rate * (1 - rate) / np.where(known, variance, 1.0) * (1.96 / student) ** 2, units)
+    return np.minimum(worth, total)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Which rows share a bin
+
+
+def distinct_cut(profile: Profile) -> Cut:
+    """One bin per distinct score; datasets with fewer of them have empty bins at the end."""
+    starts = np.full((profile.scores.shape[0], int(profile.distinct.max()) + 1), profile.rows)
+    starts[:, 0] = 0
+    for place, scores in zip(starts, profile.scores, strict=True):
+        inner = np.flatnonzero(scores[1:] != scores[:-1]) + 1
+        place[1 : len(inner) + 1] = inner
+    return Cut(starts, starts)
+
+
+@dataclass(frozen=True)
+class Binning:
+    """`bins` of equal width or equal mass."""
+
+    bins: int
+    scheme: Literal["width", "mass"]
+    ties: Literal["keep", "split"] = "keep"
+    closed: Literal["left", "right"] = "left"
+
+    def check(self) -> None:
+        """Refuse options that make no sense."""
+        options.bins(self.bins)
+        options.choice(self.scheme, ("width", "mass"), "scheme")
+        options.choice(self.ties, ("keep", "split"), "ties")
+        options.choice(self.closed, ("left", "right"), "closed")
+
+    def cut(self, profile: Profile) -> Cut:
+        return self.cuts(profile, self.bins)
+
+    def bins_of(self, profile: Profile) -> Bins:
+        """What the bins hold; made once, for all estimators that look at the same bins."""
+        return profile.once(f"{self.bins} {self._rule}", lambda rows: Bins.of(rows, self.cut(rows)))
+
+    @property
+    def _rule(self) -> str:
+        """What it has in common with other numbers of bins."""
+        return f"{self.scheme} {self.ties} {self.closed}"
+
+    @staticmethod
+    def make_all(profile: Profile, binnings: "Iterable[Binning]") -> None:
+        """Make the bins of all of these together, for :meth:`bins_of` of one dataset to find; units are counted bin by bin."""
+        if profile.units is not None:
+            return
+        rules: dict[str, list[Binning]] = {}
+        for one in dict.fromkeys(binnings):
+            rules.setdefault(one._rule, []).append(one)
+        for alike in rules.values():
+            bins = Bins.of(profile, alike[0].cuts(profile, [one.bins for one in alike]))
+            end = 0
+            for one in alike:
+                start, end = end, end + one.bins
+                profile.once(f"{one.bins} {one._rule}", partial(bins.part_of, some=slice(start, end)))
+                end += 1  # between the last bin of one and the first of the next is none
+
+    def cuts(self, profile: Profile, bins: int | Sequence[int] | Indices) -> Cut:
+        """The cuts for other numbers of bins by the same rule: one after the other, or a column of one for each dataset."""
+        if self.scheme == "width":
+            return profile.width_cut(bins, self.closed)
+        return profile.mass_cut(bins, self.ties)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Many numbers as one: means of powers over bins and over datasets
+
+
+def power_mean(gaps: Float64s, share: Float64s, norm: float) -> Float64s:
+    """sum_k share_k |gap_k|^p, or the maximum of |gap_k| over bins that hold data for p = inf; over the last axis."""
+    absolute = np.abs(gaps)
+    if norm == np.inf:
+        return np.where(share > 0, absolute, 0.0).max(axis=-1)
+    return (share * (absolute if norm == 1 else absolute**norm)).sum(axis=-1)
+
+
+def combined(powers: Float64s, shares: Float64s | None, norm: float) -> Float64s:
+    """One power over the datasets of a lens, along the first axis: their weighted mean, or the largest for p = inf.
+
+    >>> combined(np.array([0.1, 0.3]), np.array([0.5, 0.5]), 1)
+    array(0.2)
+    """
+    if shares is None:
+        return np.asarray(powers[0])
+    if norm == np.inf:
+        return np.asarray(powers[shares > 0].max(axis=0))
+    return np.asarray(np.tensordot(shares, powers, axes=1))
+
+
+def root(power: Float64s, norm: float) -> Float64s:
+    """From the signed p-th power to an error: negative estimates show as 0."""
+    positive = np.maximum(power, 0.0)
+    return positive if norm in (1, np.inf) else positive ** (1 / norm)

@@ -1,0 +1,146 @@
+"""The debiased binned error: the plug-in minus what it owes to chance."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.bins import Binning, Bins, distinct_cut
+from truecal.estimators.estimate import Estimate
+from truecal.estimators.noise import debiased_gaps, over_usable
+from truecal.estimators.sketch_bounds import debiased_range
+from truecal.profile.binning import Cut
+from truecal.profile.cell_profile import CellProfile
+from truecal.profile.profile import Profile
+from truecal.types import Float64s
+
+
+@dataclass(frozen=True)
+class DebiasedECE(Estimator):
+    r"""Binned error with its sampling bias removed, equal-mass bins.
+
+    norm=2: sum_k n_k/n [ (mean c_k - mean y_k)^2 - v_k ], where v_k is the variance of the gap:
+
+    - correction="kumar" (Kumar et al. 2019, section 5): v_k = mean y_k (1 - mean y_k) / (n_k - 1), exact for a model whose
+      output is constant within each bin;
+    - correction="exact" (Minderer et al. 2021, eq. 5): v_k = sample variance of (y - c) in the bin / n_k, exact for any model.
+
+    norm=1 and norm=3 (Kumar et al., appendix G.3): plug-in minus (E sum_k n_k/n |mean c_k - R_k|^p - plug-in) with
+    R_k ~ Normal(mean y_k, mean y_k (1 - mean y_k) / n_k). The expectation is that of a folded normal, so nothing is simulated.
+
+    bins=None takes every distinct output as a bin: the estimator of Kumar et al. for a model of few outputs, such as one
+    recalibrated by :class:`ScalingBinning`, whose true error it estimates without the bias of bins.
+
+    The estimate of the power may be negative: it stays so in `Estimate.power`, and `Estimate.value` shows 0. A bin with fewer
+    than two rows cannot be debiased: it is left out and the others count in proportion; at most n/2 bins are used, so with
+    equal mass and no ties this needs n < 2.
+
+    >>> import truecal as tc
+    >>> profile = tc.profile.Profile.from_arrays([0.6, 0.6, 0.6, 0.6], [1, 0, 1, 0])
+    >>> est = tc.DebiasedECE(bins=1)(profile)
+    >>> round(est.power, 4), est.value  # (0.6 - 0.5)^2 - 0.25 / 3
+    (-0.0733, 0.0)
+    >>> outputs = tc.profile.Profile.from_arrays([0.25] * 40 + [0.75] * 40, [1] * 20 + [0] * 20 + [1] * 30 + [0] * 10)
+    >>> round(tc.DebiasedECE(bins=None)(outputs).power, 4)  # (0.25^2 - 0.25 / 39 - 0.1875 / 39) / 2
+    0.0256
+    """
+
+    bins: int | None = 15
+    norm: float = 2
+    correction: Literal["kumar", "exact"] = "kumar"
+    scheme: Literal["width", "mass"] = "mass"
+    ties: Literal["keep", "split"] = "keep"
+
+    def __post_init__(self) -> None:
+        options.norm(self.norm, (1, 2, 3))
+        options.choice(self.correction, ("kumar", "exact"), "correction")
+        self.binning(1 if self.bins is None else self.bins).check()
+
+    def binning(self, bins: int) -> Binning:
+        """Which rows share a bin, for any number of bins."""
+        return Binning(bins, self.scheme, self.ties)
+
+    @property
+    def power_norm(self) -> float:
+        return self.norm
+
+    @property
+    def target(self) -> str:
+        return f"the error of {self.bins} bins of equal mass, at most the true one"
+
+    @property
+    def unbiased(self) -> bool:
+        return self.norm == 2
+
+    @property
+    def corrected(self) -> bool:
+        return True
+
+    def used(self, profile: Profile) -> int:
+        """The number of bins: a bin needs two rows to be debiased."""
+        if self.bins is None:
+            return int(profile.distinct.max())
+        return max(1, min(self.bins, int(profile.size.min() // 2)))
+
+    def _cut(self, profile: Profile) -> Cut:
+        return distinct_cut(profile) if self.bins is None else self.binning(self.used(profile)).cut(profile)
+
+    def _bins(self, profile: Profile) -> Bins:
+        if self.bins is None:
+            return Bins.of(profile, distinct_cut(profile))
+        return self.binning(self.used(profile)).bins_of(profile)
+
+    def _by_bins(self) -> bool:
+        """Whether bins alone are enough: the exact correction looks at the spread of y - c within them."""
+        return self.correction == "kumar" or self.norm != 2
+
+    def fixed_cut(self, profile: Profile) -> Cut | None:
+        return self._cut(profile) if self._by_bins() else None
+
+    def of_bins(self, bins: Bins) -> Float64s:
+        return over_usable(bins, self._terms(bins), self.norm)[0]
+
+    def _terms(self, bins: Bins) -> Float64s:
+        if self.norm != 2:
+            return debiased_gaps(bins, self.norm)
+        several = np.where(bins.count >= 2, bins.count, 2.0)
+        return bins.gap**2 - bins.rate * (1 - bins.rate) / (several - 1)
+
+    def find(self, profile: Profile) -> Findings:
+        bins = self._bins(profile)
+        if self._by_bins():
+            terms = self._terms(bins)
+        else:
+            cut = self._cut(profile)
+            squares, products = (np.diff(profile.sums(name, cut), axis=1) for name in ("cc", "cy"))
+            mean_square = (bins.outcome_sum - 2 * products + squares) / bins.safe  # of y - c; y*y is y
+            several = np.where(bins.count >= 2, bins.count, 2.0)
+            terms = bins.gap**2 - np.maximum(mean_square - bins.gap**2, 0.0) / (several - 1)
+        power, covered = over_usable(bins, terms, self.norm)
+        used = self.used(profile)
+        return Findings(power, bins, _warnings(used if self.bins is None else self.bins, used, covered))
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        if self.bins is None:
+            raise InputError("a sketch does not know which rows share an output; give DebiasedECE a number of bins")
+        used = self.used(cells)
+        open_bins = debiased_range(cells, self.binning(used), norm=self.norm, correction=self.correction)
+        if open_bins is None:  # no bin can be debiased, but all are known
+            power = float(np.ravel(estimate.power)[0])
+            return SketchRange(power, power)
+        return SketchRange(*open_bins)
+
+
+def _warnings(asked: int, used: int, covered: Float64s) -> tuple[str, ...]:
+    notes = []
+    if used < asked:
+        notes.append(f"{used} bins instead of {asked}: a bin needs two rows to be debiased")
+    least = float(covered.min())
+    if least == 0:
+        notes.append("too few rows to remove any bias; this is the plain plug-in")
+    elif least < 1 - 1e-12:
+        notes.append(f"{1 - least:.1%} of the data fell into bins of fewer than two rows and was left out")
+    return tuple(notes)

@@ -1,0 +1,348 @@
+"""Bins of vectors: which predictions share a bin, and what each bin holds.
+
+A binning is a small frozen value that turns a Sample into a Partition. Grids and equal-mass bins are here; the k-d tree has its own
+file.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators.bins import Bins
+from truecal.lenses.sample import Sample
+from truecal.profile.binning import Cut, width_edges
+from truecal.profile.profile import Profile
+from truecal.types import Float64s, Floats, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# Bins of vectors: which predictions share a bin, and what each bin holds
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The bin of every row: `bin_of` in 0..count-1. `bins`, for a cut along one probability, are the sums of its Profile."""
+
+    bin_of: Indices
+    count: int
+    bins: Bins | None = None
+
+
+@dataclass(frozen=True)
+class VectorBinning(ABC):
+    """Sample -> Partition."""
+
+    @abstractmethod
+    def partition(self, vector: Sample) -> Partition:
+        """Which rows share a bin."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The binning in words."""
+
+
+@dataclass(frozen=True)
+class EqualWidth(VectorBinning):
+    """A grid of `bins` intervals of equal width for each probability; only cells that hold data count.
+
+    Two events are cut along the judged one alone, exactly as :class:`BinnedECE` does. Three or more are cut along all of them, so
+    that the order of the classes does not matter; the number of cells then grows as bins^events and most hold one row: prefer
+    :class:`KDTree`. Interval j is [j/b, (j+1)/b), the last one closed; closed="right" gives (j/b, (j+1)/b].
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.1, 0.2, 0.7, 0.8], [0, 1, 1, 0])
+    >>> round(tc.GeneralizedECE(lens=tc.OneClass(1), binning=tc.estimators.EqualWidth(2))(preds).value, 12)
+    0.3
+    """
+
+    bins: int = 15
+    closed: Literal["left", "right"] = "left"
+
+    def __post_init__(self) -> None:
+        options.bins(self.bins)
+        options.choice(self.closed, ("left", "right"), "closed")
+
+    def partition(self, vector: Sample) -> Partition:
+        if vector.dimension == 2:
+            return _along_one(vector, lambda profile: profile.width_cut(self.bins, self.closed))
+        code = np.zeros(len(vector), np.intp)
+        cells = 1
+        for column in vector.columns:
+            if cells > np.iinfo(np.intp).max // self.bins:
+                code, cells = _renumbered(code)
+            code = code * self.bins + self._interval(column)
+            cells *= self.bins
+        return Partition(*_renumbered(code))
+
+    def _interval(self, scores: Floats) -> Indices:
+        """The interval of each score, by the edges that Profile.width_cut uses."""
+        edges = width_edges(self.bins, scores.dtype)[1:-1]
+        return np.searchsorted(edges, scores, "right" if self.closed == "left" else "left")
+
+    def __str__(self) -> str:
+        return f"{self.bins} intervals of equal width"
+
+
+def _renumbered(code: Indices) -> tuple[Indices, int]:
+    """The same groups, numbered 0..count-1."""
+    found, index = np.unique(code, return_inverse=True)
+    return index.astype(np.intp, copy=False), len(found)
+
+
+@dataclass(frozen=True)
+class EqualMass(VectorBinning):
+    """`bins` of the same number of rows along one probability; rows of equal score stay together, as in :class:`BinnedECE`.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.1, 0.6, 0.7, 0.8], [0, 1, 1, 0])
+    >>> tc.GeneralizedECE(lens=tc.OneClass(1), binning=tc.estimators.EqualMass(2))(preds).vector_bins.count
+    array([2., 2.])
+    """
+
+    bins: int = 15
+
+    def __post_init__(self) -> None:
+        options.bins(self.bins)
+
+    def partition(self, vector: Sample) -> Partition:
+        if vector.dimension != 2:
+            raise InputError(f"EqualMass cuts one probability, but the lens sees {vector.dimension} events; use KDTree")
+        return _along_one(vector, lambda profile: profile.mass_cut(self.bins))
+
+    def __str__(self) -> str:
+        return f"{self.bins} bins of equal mass"
+
+
+def _along_one(vector: Sample, cut_of: Callable[[Profile], Cut]) -> Partition:
+    """The bins that a one-dimensional rule makes of the judged event's probabilities."""
+    scores = vector.column(vector.judged)
+    profile = Profile.from_arrays(scores, vector.labels == vector.judged, vector.weights)
+    cut = cut_of(profile)
+    place = cut.below[0]
+    # A cut between two rows falls between two distinct scores: a row lies above it when its score reaches the upper one.
+    inner = place[1:-1]
+    upper = np.where(inner < profile.rows, profile.scores[0, np.minimum(inner, profile.rows - 1)], np.inf)
+    bin_of = np.searchsorted(upper, scores, "right")
+    return Partition(bin_of, len(place) - 1, Bins.of(profile, cut))
+
+
+@dataclass(frozen=True, eq=False)
+class VectorBins:
+    """Counts and sums of each of the b bins over d events; an empty bin has count 0.
+
+    Attributes
+    ----------
+    weight : (b,) sum of weights. output_sum, outcome_sum : (b, d) weighted sums of probabilities and of one-hot outcomes.
+    count : (b,) sample size. names : the d events.
+    """
+
+    weight: Float64s
+    output_sum: Float64s
+    outcome_sum: Float64s
+    count: Float64s
+    names: tuple[str, ...]
+    implied: int | None
+
+    @classmethod
+    def of(cls, vector: Sample, partition: Partition) -> "VectorBins":
+        """Gather the rows of every bin, in float64."""
+        b, d = partition.count, vector.dimension
+        w, at = vector.weights, partition.bin_of
+        seen = partition.bins
+        weight = np.bincount(at, w, b).astype(np.float64) if seen is None else seen.weight[0]
+        explicit = np.empty((b, vector.probs.shape[1]))
+        if seen is not None and explicit.shape[1] == 1:
+            explicit[:, 0] = seen.score_sum[0]
+        else:
+            for j in range(explicit.shape[1]):
+                explicit[:, j] = np.bincount(at, weighted(vector.probs[:, j], w), b)
+        outcome = np.bincount(at * d + vector.labels, w, b * d).astype(np.float64).reshape(b, d)
+        counted = w is None or bool((w == np.rint(w)).all())
+        scale = 1.0 if counted or w is None else float(w.sum() / (w * w).sum())
+        return cls(
+            weight,
+            with_implied(explicit, vector.implied, weight),
+            outcome,
+            weight * scale,
+            vector.names,
+            vector.implied,
+        )
+
+    @cached_property
+    def safe(self) -> Float64s:
+        """Weights with 1 in place of 0, shape (b, 1), to divide by."""
+        return np.where(self.weight > 0, self.weight, 1.0)[:, None]
+
+    @cached_property
+    def share(self) -> Float64s:
+        """Part of the data in each bin, shape (b,)."""
+        return self.weight / self.weight.sum()
+
+    @cached_property
+    def gap(self) -> Float64s:
+        """Mean outcome minus mean output, shape (b, d)."""
+        gap = np.clip((self.outcome_sum - self.output_sum) / self.safe, -1.0, 1.0)  # rounding, as in Bins
+        if self.implied is not None:
+            gap[:, self.implied] = -np.delete(gap, self.implied, axis=1).sum(axis=1)
+        return gap
+
+    @property
+    def filled(self) -> int:
+        """Number of bins that are not empty."""
+        return int(np.count_nonzero(self.weight))
+
+    @property
+    def mean_output(self) -> Float64s:
+        """Mean probabilities of each bin, shape (b, d)."""
+        return self.output_sum / self.safe
+
+    @property
+    def mean_outcome(self) -> Float64s:
+        """How often each event happened in each bin, shape (b, d)."""
+        return self.outcome_sum / self.safe
+
+    def judged(self, event: int) -> Bins:
+        """The same bins as seen by one event alone."""
+        return Bins(
+            self.weight[None],
+            self.output_sum[None, :, event],
+            self.outcome_sum[None, :, event],
+            self.count[None],
+            single=True,
+        )
+
+
+def weighted(values: Floats, weights: Float64s | None) -> Floats:
+    """Values times the weights of their rows; as they are where every row counts once."""
+    return values if weights is None else weights * values
+
+
+def with_implied(explicit: Float64s, implied: int | None, total: Float64s) -> Float64s:
+    """Insert what the explicit columns leave of `total` as the column of the implied event."""
+    if implied is None:
+        return explicit
+    return np.insert(explicit, implied, total - explicit.sum(axis=-1), axis=-1)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The k-d tree: bins of vectors that adapt to where the predictions are
+
+_VARIANCE_TIE = 1e-9  # relative; coordinates whose variances differ by less vary alike, and the first of them is cut
+_MEAN_TIE = 1e-12  # relative; a value this close to the mean equals it, whatever order the sum was taken in
+_BLOCK = 1 << 16  # numbers centred together
+
+
+@dataclass(frozen=True)
+class KDTree(VectorBinning):
+    """Split every node that holds at least round(fraction * n) predictions, along the coordinate of highest variance, at its mean.
+
+    Values strictly below the mean go low; a node is left whole when one side would be empty (all its predictions are equal). The
+    dynamic binning of Vaicenavicius et al. (2019) as used by Kirchenbauer, Oaks & Heim (2022), appendix B, who recommend a fraction
+    (their gamma) of 0.1. Under importance weights "at least fraction of the total weight" takes the place of the count.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.1, 0.2, 0.8, 0.9], [0, 1, 1, 0])
+    >>> tc.GeneralizedECE(lens=tc.OneClass(1), binning=tc.estimators.KDTree(1.0))(preds).vector_bins.count
+    array([2., 2.])
+    """
+
+    fraction: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not options.is_number(self.fraction) or not 0 < self.fraction <= 1:
+            raise InputError(f"fraction must be a number above 0 and at most 1, not {self.fraction!r}")
+
+    def minimum(self, vector: Sample) -> float:
+        """The smallest node that is split."""
+        w = vector.weights
+        if w is None:
+            return round(float(self.fraction) * len(vector))
+        total = float(w.sum())
+        return round(float(self.fraction) * total) if (w == np.rint(w)).all() else float(self.fraction) * total
+
+    def tree(self, vector: Sample) -> "Tree":
+        return grow(vector.columns, vector.weights, self.minimum(vector))
+
+    def partition(self, vector: Sample) -> Partition:
+        return self.tree(vector).pruned(0)
+
+    def __str__(self) -> str:
+        return f"k-d tree down to {self.fraction:g} of the data"
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A grown tree. Nodes are numbered parents first; the root is node 0.
+
+    Attributes
+    ----------
+    leaf_of : (n,) the node in which each row ended. parent : (nodes,) the node above (the root's is itself). size : (nodes,) sum of
+    weights. depth : how many splits lie above the deepest leaf.
+    """
+
+    leaf_of: Indices
+    parent: list[int]
+    size: list[float]
+    depth: int
+
+    def pruned(self, minimum: float) -> Partition:
+        """The bins of the tree in which only nodes of at least `minimum` are split."""
+        # The bin that a node belongs to: itself, or the highest one not to be split
+        top = list(range(len(self.parent)))
+        for node, above in enumerate(self.parent):
+            if above != node and (top[above] != above or self.size[above] < minimum):
+                top[node] = top[above]
+        highest = np.array(top, np.intp)
+        found = np.zeros(len(top), bool)
+        found[highest[self.leaf_of]] = True
+        number = np.cumsum(found) - 1
+        return Partition(number[highest][self.leaf_of], int(found.sum()))
+
+
+def grow(columns: Floats, weights: Float64s | None, minimum: float) -> Tree:
+    """Split nodes of at least `minimum` (rows, or weight) until none is left that can be. `columns` has shape (events, n)."""
+    rows = np.arange(columns.shape[1])
+    leaf_of = np.empty(len(rows), np.intp)
+    parent: list[int] = []
+    size: list[float] = []
+    deepest = 0
+    waiting: list[tuple[Floats, Float64s | None, Indices, int, int]] = [(columns, weights, rows, 0, 0)]
+    while waiting:
+        columns, weights, rows, above, depth = waiting.pop()
+        node = len(parent)
+        parent.append(above)
+        size.append(float(len(rows)) if weights is None else float(weights.sum()))
+        deepest = max(deepest, depth)
+        low = None if size[node] < minimum or len(rows) < 2 else lower_side(columns, weights)
+        if low is None:
+            leaf_of[rows] = node
+            continue
+        for side in (~low, low):  # the low side is taken up first
+            chosen = np.flatnonzero(side)
+            kept = None if weights is None else weights.take(chosen)
+            waiting.append((columns.take(chosen, axis=1), kept, rows.take(chosen), node, depth + 1))
+    return Tree(leaf_of, parent, size, deepest)
+
+
+def lower_side(columns: Floats, weights: Float64s | None) -> NDArray[np.bool_] | None:
+    """Which rows lie strictly below the mean of the coordinate of highest variance; None when one side would be empty."""
+    total = columns.shape[1] if weights is None else weights.sum()
+    mean = (columns.sum(axis=1, dtype=np.float64) if weights is None else columns @ weights) / total
+    spread = np.empty(len(mean))
+    step = max(1, _BLOCK // columns.shape[1])
+    for start in range(0, len(mean), step):
+        part = slice(start, start + step)
+        centred = columns[part] - mean[part, None]
+        if weights is None:
+            spread[part] = np.einsum("ij,ij->i", centred, centred)
+        else:
+            spread[part] = (centred * centred) @ weights
+    widest = int(np.flatnonzero(spread >= spread.max() * (1 - _VARIANCE_TIE))[0])
+    low: NDArray[np.bool_] = columns[widest] < mean[widest] * (1 - _MEAN_TIE)
+    return low if low.any() and not low.all() else None

@@ -1,0 +1,125 @@
+"""The isotonic (CORP) calibration error, and the isotonic fit behind it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.estimate import Curve, Estimate
+from truecal.estimators.sketch_bounds import arranged
+from truecal.profile.binning import Cut
+from truecal.profile.cell_profile import CellProfile
+from truecal.profile.profile import Profile
+from truecal.types import Float64s, Indices
+
+_LENGTHS = (512, 64, 8)  # of the stretches looked at, coarse to fine
+
+
+@dataclass(frozen=True)
+class IsotonicError(Estimator):
+    r"""Root of the CORP miscalibration: MCB = 1/n sum (c_i - y_i)^2 - 1/n sum (m(c_i) - y_i)^2, m the isotonic fit of y on c.
+
+    Dimitriadis, Gneiting and Jordan (2021). How much the Brier score would improve if scores were replaced by the best
+    non-decreasing function of themselves; never negative, and needs no bins. Like every in-sample fit it is biased upwards.
+
+    >>> import truecal as tc
+    >>> est = tc.estimators.IsotonicError()(tc.profile.Profile.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]))
+    >>> round(est.power, 3)  # Brier 0.2; the fit (0, 1/2, 1/2, 1) has Brier 0.125
+    0.075
+    >>> est.curve.score, est.curve.outcome  # the ends of each step
+    (array([0.2, 0.2, 0.4, 0.6, 0.8, 0.8]), array([0. , 0. , 0.5, 0.5, 1. , 1. ]))
+    """
+
+    @property
+    def power_norm(self) -> float:
+        return 2.0
+
+    def find(self, profile: Profile) -> Findings:
+        whole = profile.at_count(np.array([[profile.rows]]))
+        square, product = (profile.sums(name, whole)[:, 0] for name in ("cc", "cy"))
+        fitted = np.empty(profile.batch)  # sum of m(c)^2, which is also sum of m(c) y
+        curve = None
+        for i in range(profile.batch):
+            one = profile if profile.batch == 1 else profile.take(np.array([i]))
+            edges, weight, outcome = isotonic_blocks(one)
+            heavy = weight > 0
+            fitted[i] = (outcome[heavy] ** 2 / weight[heavy]).sum()
+            if profile.single:
+                curve = _curve(one, edges)
+        power = np.maximum((square - 2 * product + fitted) / profile.total, 0.0)
+        return Findings(power, curve=curve)
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        power = float(estimate.power)
+        return SketchRange(power - cells.rounding, power + _excess(cells) + cells.rounding)
+
+
+def _excess(cells: CellProfile) -> float:
+    """How much more the isotonic fit can explain when it sees all rows: at most as if zeros came first in every cell."""
+    explained = []
+    for rows in (cells, arranged(cells, np.ones((1, cells.rows), bool))):
+        _, weight, outcome = isotonic_blocks(rows)
+        heavy = weight > 0
+        explained.append(float((outcome[heavy] ** 2 / weight[heavy]).sum()))
+    return max(explained[1] - explained[0], 0.0) / float(cells.total[0])
+
+
+def isotonic_blocks(profile: Profile) -> tuple[Indices, Float64s, Float64s]:
+    """Blocks of the isotonic regression of outcomes on scores of a single dataset: edges (row numbers), weight and outcome sums.
+
+    The fit is the slope of the greatest convex minorant of the points (weight so far, outcomes so far). A coarse minorant through
+    every 512th point lies above the true one, so a stretch whose points all lie above it cannot hold a vertex and is dropped;
+    what is left is looked at eight times as finely, and so on. Only points near the minorant are ever visited one by one.
+    """
+    rows = profile.rows
+    length = next((step for step in _LENGTHS if step * 8 <= rows), 1)
+    starts = np.arange(0, rows, length)
+    hull = _lower(profile, np.array([0, rows]), starts)
+    while length > 1:
+        weight, outcome = _sums(profile, hull)
+        ends = np.minimum(starts + length, rows)
+        least = _sums(profile, starts)[1]  # outcomes only add up, so no point of a stretch lies below its first
+        most = np.interp(_sums(profile, ends)[0], weight, outcome)  # and the minorant only rises
+        stride = length // 8
+        starts = (starts[least < most][:, None] + np.arange(0, length, stride)).ravel()
+        starts = starts[starts < rows]
+        hull = _lower(profile, hull, starts)
+        length = stride
+    weight, outcome = _sums(profile, hull)
+    return hull, np.diff(weight), np.diff(outcome)
+
+
+def _lower(profile: Profile, hull: Indices, points: Indices) -> Indices:
+    """Vertices of the minorant of some more points and the vertices known so far."""
+    scores = profile.scores[0]
+    points = points[points > 0]
+    points = points[scores[points - 1] < scores[points]]  # within equal scores the fit cannot change
+    candidates = np.sort(np.concatenate([points, hull]))
+    return candidates[_minorant(*_sums(profile, candidates))]
+
+
+def _sums(profile: Profile, points: Indices) -> tuple[Float64s, Float64s]:
+    cut = Cut(points[None, :], points[None, :])
+    return profile.sums("w", cut)[0], profile.sums("y", cut)[0]
+
+
+def _minorant(weight: Float64s, outcome: Float64s) -> Indices:
+    """Vertices of the greatest convex minorant, first and last point included."""
+    from scipy.optimize import isotonic_regression
+
+    step = np.diff(weight)
+    some = np.flatnonzero(step > 0)
+    slope = np.diff(outcome)[some] / step[some]
+    blocks = isotonic_regression(slope, weights=step[some]).blocks
+    return np.concatenate([[0], some[blocks[1:-1]], [len(weight) - 1]])
+
+
+def _curve(profile: Profile, edges: Indices) -> Curve:
+    """The step function: every block from its lowest to its highest score."""
+    weight, outcome = _sums(profile, edges)
+    share = np.diff(weight)
+    filled = share > 0
+    rate = np.diff(outcome)[filled] / share[filled]
+    first, last = profile.scores[0, edges[:-1][filled]], profile.scores[0, edges[1:][filled] - 1]
+    ends = np.stack([first, last], axis=1).astype(np.float64).ravel()
+    return Curve(ends, np.repeat(rate, 2), np.repeat(share[filled] / share.sum() / 2, 2))

@@ -1,0 +1,301 @@
+"""Smoothing on [0, 1] with reflection at both ends, on a regular grid.
+
+The data are gathered into cells of equal width, represented by their midpoints. Mirroring at 0 and 1 makes the sequence even
+and periodic, so that convolution with any symmetric kernel is a product in the discrete cosine transform: no end is halved, no
+mass is lost.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators.base import Estimator, Findings, SketchRange
+from truecal.estimators.bins import power_mean
+from truecal.estimators.estimate import Estimate
+from truecal.profile.binning import Cut
+from truecal.profile.cell_profile import CellProfile
+from truecal.profile.profile import Profile
+from truecal.types import Float64s, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# Smoothing on [0, 1] with reflection at both ends, on a regular grid
+
+_SILENT = 38.7  # standard deviations: exp(-38.7^2 / 2) is the number 0, so higher frequencies need no exponential
+_SEARCH_FROM = 16  # rows per cell from which searching every edge beats counting every row
+
+
+def cell_sums(profile: Profile, cells: int) -> tuple[Float64s, Float64s, Float64s]:
+    """Weight, sum of scores and sum of outcomes in each of `cells` (a power of two) cells of equal width, as shares."""
+    place = _cell_places(profile, cells)
+    cut = Cut(place, place)
+    weight, score, outcome = (
+        np.diff(profile.sums(name, cut), axis=1) / profile.total[:, None] for name in ("w", "c", "y")
+    )
+    return weight, score, outcome
+
+
+def _cell_places(profile: Profile, cells: int) -> Indices:
+    """How many rows lie below each edge j / cells, the last one closed. A power of two makes edges and products exact."""
+    if profile.rows > _SEARCH_FROM * cells:
+        place = profile.places((np.arange(cells + 1) / cells).astype(np.float32), "left")
+        place[:, -1] = profile.rows
+        return place
+    place = np.zeros((len(profile.scores), cells + 1), np.intp)
+    for own, scores in zip(place, profile.scores, strict=True):  # fewer rows than that are counted faster than searched
+        cell = np.minimum((scores * scores.dtype.type(cells)).astype(np.intp), cells - 1)
+        np.cumsum(np.bincount(cell, minlength=cells), out=own[1:])
+    return place
+
+
+def midpoints(cells: int) -> Float64s:
+    return (np.arange(cells) + 0.5) / cells
+
+
+def smooth(values: Float64s, response: Float64s) -> Float64s:
+    """Convolve with the kernel whose response to the k-th cosine is response[..., k]."""
+    from scipy.fft import dct, idct
+
+    return idct(dct(values, type=2, axis=-1) * response, type=2, axis=-1)
+
+
+def gaussian_response(cells: int, sigma: Float64s) -> Float64s:
+    """Response of a Gaussian of standard deviation sigma, shape (batch, cells)."""
+    response = np.zeros((len(sigma), cells))
+    heard = min(cells, int(_SILENT / (np.pi * max(float(np.min(sigma, initial=np.inf)), 1 / cells))) + 2)
+    response[:, :heard] = np.exp(-0.5 * (sigma[:, None] * (np.pi * np.arange(heard))) ** 2)
+    return response
+
+
+def sampled_response(kernel: Float64s) -> Float64s:
+    """Response of a kernel sampled at cell distances 0, 1, ..., cells (last axis), normalised to keep total mass."""
+    mirrored = np.concatenate([kernel, kernel[..., -2:0:-1]], axis=-1)
+    response = np.fft.rfft(mirrored, axis=-1).real[..., :-1]
+    return response / response[..., :1]
+
+
+# ----------------------------------------------------------------------------------------------------
+# The kernel-density calibration error
+
+_CELLS = 4096
+_AT_ONCE = 4  # datasets worked on together: their cells stay in cache
+
+
+@dataclass(frozen=True)
+class KernelDensityECE(Estimator):
+    r"""ECE_KDE = (int |c - T(c)|^p f(c) dc)^(1/p), T(c) = sum_i K(c - c_i) y_i / sum_i K(c - c_i), f the density of the scores.
+
+    Zhang, Kailkhura and Han (2020): triweight kernel, reflected at 0 and 1, with standard deviation
+    h = std(c) (2n)^(-1/5) unless `bandwidth` is given. bandwidth="correct" takes the spread of the scores that came true alone, as
+    the code behind Roelofs et al. does: smaller where wrong predictions have low scores, and so less smooth. Computed on 4096 cells
+    of equal width; a bandwidth below two cells is raised to two cells (only scores that hardly vary ask for one).
+
+    >>> import truecal as tc
+    >>> scores = [i / 100 for i in range(100)]
+    >>> round(tc.estimators.KernelDensityECE(norm=1)(tc.profile.Profile.from_arrays(scores, [1] * 100)).value, 3)
+    0.504
+    """
+
+    norm: float = 2
+    bandwidth: float | Literal["correct"] | None = None
+
+    def __post_init__(self) -> None:
+        options.norm(self.norm)
+        if isinstance(self.bandwidth, str):
+            options.choice(self.bandwidth, ("correct",), "bandwidth")
+        elif self.bandwidth is not None and not 0 < self.bandwidth <= 1:
+            raise InputError(f"bandwidth must lie in (0, 1], not {self.bandwidth!r}")
+
+    @property
+    def power_norm(self) -> float:
+        return self.norm
+
+    def find(self, profile: Profile) -> Findings:
+        h = self._bandwidths(profile)
+        weight, _, outcome = cell_sums(profile, _CELLS)
+        power = np.empty(profile.batch)
+        for start in range(0, profile.batch, _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            power[part] = self._power(weight[part], outcome[part], h[part])
+        return Findings(power, settings={"bandwidth": h})
+
+    def _power(self, weight: Float64s, outcome: Float64s, h: Float64s) -> Float64s:
+        """The p-th power of the error of some datasets."""
+        response = sampled_response(_triweight(3 * h))  # a support of 3h gives the standard deviation h
+        density = np.maximum(smooth(weight, response), 0.0)
+        positive = smooth(outcome, response)
+        heard = density > 1e-12 / _CELLS  # below that only rounding is left of the density
+        curve = np.clip(positive / np.where(heard, density, 1.0), 0.0, 1.0)
+        share = np.where(heard, density, 0.0)
+        share = share / share.sum(axis=1, keepdims=True)
+        return power_mean(midpoints(_CELLS) - curve, share, self.norm)
+
+    def _bandwidths(self, profile: Profile) -> Float64s:
+        smallest = 2 / _CELLS
+        if self.bandwidth == "correct":
+            spread = np.array([_spread_of_true(profile, i) for i in range(profile.batch)])
+            return np.maximum(spread * (2 * profile.size) ** -0.2, smallest)
+        if self.bandwidth is not None:
+            return np.full(profile.batch, max(self.bandwidth, smallest))
+        whole = profile.at_count(np.array([[profile.rows]]))
+        mean, square = (profile.sums(name, whole)[:, 0] / profile.total for name in ("c", "cc"))
+        spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+        return np.maximum(spread * (2 * profile.size) ** -0.2, smallest)
+
+
+def _spread_of_true(profile: Profile, dataset: int) -> float:
+    """Standard deviation of the scores of one dataset whose outcome is 1; 0 where there are none."""
+    scores = profile.scores[dataset % len(profile.scores)]
+    weight = profile.outcomes[dataset % len(profile.outcomes)].astype(np.float64)
+    if profile.weights is not None:
+        weight = weight * profile.weights[dataset % len(profile.weights)]
+    if not weight.any():
+        return 0.0
+    mean = np.average(scores, weights=weight)
+    return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight)))
+
+
+def _triweight(reach: Float64s) -> Float64s:
+    """The kernel, with its mirror images, at the distances 0, 1, ... of cells; shape (batch, cells + 1)."""
+    far = int(np.ceil(reach.max() / 2))  # the mirrored line repeats with period 2
+    total = np.zeros((len(reach), _CELLS + 1))
+    for image in range(-far, far + 1) if reach.max() > 1 else (0,):
+        height = (np.arange(_CELLS + 1) / _CELLS + 2.0 * image) / reach[:, None]
+        height *= height
+        np.subtract(1.0, height, out=height)
+        np.maximum(height, 0.0, out=height)
+        total += height * height * height
+    return total
+
+
+# ----------------------------------------------------------------------------------------------------
+# The smooth calibration error as the package relplot (1.0.3) computes it, grid by grid
+
+_SMALLEST = 1e-3  # bandwidth below which the search does not look at the error
+_BISECTIONS = 10
+_ADDED = 1e-4  # to the sum of kernels at a point
+
+
+def fixed_point(scores: Float64s, residuals: Float64s, weights: Float64s) -> tuple[float, float]:
+    """The error and the bandwidth it is measured at; one value per row, residuals times weights."""
+
+    def error(sigma: float) -> float:
+        at = np.linspace(0, 1, max(round(10 / sigma), 200))
+        points = max(2000, round(20 / sigma)) // 2 + 1
+        size = np.abs(_smoothed(scores, residuals, sigma, points, at)).sum()
+        return float(size / (_smoothed(scores, weights, sigma, points, at) + _ADDED).sum())
+
+    def too_narrow(sigma: float) -> bool:
+        return sigma < _SMALLEST or sigma < error(sigma)
+
+    if too_narrow(1.0):
+        return error(1.0), 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if too_narrow(middle) else (low, middle)
+    return error(high), high
+
+
+def _smoothed(scores: Float64s, values: Float64s, sigma: float, points: int, at: Float64s) -> Float64s:
+    """Values at the scores, convolved with the Gaussian on a grid of so many points, at the places `at`."""
+    from scipy.signal import fftconvolve
+
+    place = scores * (points - 1)
+    lower = np.clip(place.astype(np.intp), 0, points - 2)
+    part = place - lower
+    grid = np.bincount(lower, (1 - part) * values, points) + np.bincount(lower + 1, part * values, points)
+    mirrored = np.concatenate([grid[:0:-1], grid, grid[-2::-1]])
+    offset = np.linspace(-0.5, 0.5, points)
+    kernel = np.exp(-(offset**2) / (2 * sigma**2)) / (np.sqrt(2 * np.pi) * sigma)
+    start = points // 2
+    smooth = fftconvolve(mirrored, kernel, "valid")[start : start + points]
+    return np.interp(at, np.linspace(0, 1, points), smooth)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The smooth calibration error (smECE)
+
+_CELLS_SMOOTH = 8192
+_STEPS = 60  # of the search for the bandwidth, at most
+_PRECISION = 1e-9  # of the bandwidth
+
+
+@dataclass(frozen=True)
+class SmoothECE(Estimator):
+    r"""smECE = sigma* with sigma* = int_0^1 | 1/n sum_i (y_i - c_i) K_sigma*(t, c_i) | dt, K the Gaussian reflected at 0 and 1.
+
+    Blasiok and Nakkiran (2023): residuals smoothed at the scale of the error itself, a consistent measure within a factor of the
+    distance to calibration. The right side falls as sigma grows, so the fixed point is unique and found between bounds.
+    Computed on 8192 cells of equal width; errors below 1/8192 are reported as the smoothed residual at that scale.
+
+    rule="relplot" gives the number of that package, which searches and smooths on grids of its own (see `tc.like`); from rows only.
+
+    An absolute (norm 1) error, and a lower one than a binned error of the same data: residuals of opposite sign within sigma of
+    each other cancel.
+
+    >>> import truecal as tc
+    >>> round(tc.SmoothECE()(tc.profile.Profile.from_arrays([0.9] * 1000, [1] * 500 + [0] * 500)).value, 3)
+    0.4
+    """
+
+    rule: Literal["exact", "relplot"] = "exact"
+
+    def __post_init__(self) -> None:
+        options.choice(self.rule, ("exact", "relplot"), "rule")
+
+    @property
+    def power_norm(self) -> float:
+        return 1.0
+
+    def find(self, profile: Profile) -> Findings:
+        if self.rule == "relplot":
+            value, sigma = np.array([fixed_point(*rows) for rows in _rows(profile)]).T
+            return Findings(value, settings={"bandwidth": sigma})
+        _, score, outcome = cell_sums(profile, _CELLS_SMOOTH)
+        value, sigma = _fixed_point(outcome - score)
+        return Findings(value, settings={"bandwidth": sigma})
+
+    def sketch_range(self, cells: CellProfile, estimate: Estimate) -> SketchRange:
+        if self.rule == "relplot":
+            raise InputError("another tool's grids need rows, not a sketch; use tc.SmoothECE()")
+        return super().sketch_range(cells, estimate)
+
+
+def _rows(profile: Profile) -> Iterator[tuple[Float64s, Float64s, Float64s]]:
+    """Scores, residuals times weights, and weights of each dataset."""
+    weights = np.ones((1, profile.rows)) if profile.weights is None else profile.weights
+    for c, y, w in zip(
+        *(np.broadcast_to(a, (profile.batch, profile.rows)) for a in (profile.scores, profile.outcomes, weights)),
+        strict=True,
+    ):
+        score = c.astype(np.float64)
+        yield score, (score - y) * w, w
+
+
+def _fixed_point(residual: Float64s) -> tuple[Float64s, Float64s]:
+    from scipy.fft import dct, idct
+
+    cosines = dct(residual, type=2, axis=1)
+
+    def smoothed(sigma: Float64s, rows: Indices | slice = slice(None)) -> Float64s:
+        return np.abs(idct(cosines[rows] * gaussian_response(_CELLS_SMOOTH, sigma), type=2, axis=1)).sum(axis=1)
+
+    # The excess over sigma falls from low to high; false position with halving (Illinois) keeps the root between them.
+    low, high = np.full(len(residual), 1 / _CELLS_SMOOTH), np.ones(len(residual))
+    at_low, at_high = smoothed(low) - low, smoothed(high) - high
+    inside = at_low > 0  # otherwise the error is below what the cells can tell
+    for _ in range(_STEPS):
+        rows = np.flatnonzero(inside & (high - low > _PRECISION * high))  # those whose root is not known yet
+        if not rows.size:
+            break
+        a, b, at_a, at_b = low[rows], high[rows], at_low[rows], at_high[rows]
+        sigma = np.clip((a * at_b - b * at_a) / (at_b - at_a), a, b)
+        excess = smoothed(sigma, rows) - sigma
+        rising, done = excess > 0, np.abs(excess) <= _PRECISION * sigma
+        low[rows], high[rows] = np.where(rising | done, sigma, a), np.where(rising & ~done, b, sigma)
+        at_low[rows], at_high[rows] = np.where(rising, excess, at_a / 2), np.where(rising, at_b / 2, excess)
+    return smoothed(low), low

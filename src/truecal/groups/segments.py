@@ -1,0 +1,491 @@
+"""Columns as levels: which value, or range of values, of each column a row has.
+
+Text and whole numbers with few values are taken as they are, other numbers and times are cut at quantiles, missing values are a
+level of their own. Values too rare to be judged, and those beyond the 50 most frequent, form one level together.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
+from math import prod
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+import truecal as tc
+from truecal.errors import FileError, InputError
+from truecal.groups.group_tables import Grouped
+from truecal.lenses.lens import Lens
+from truecal.predictions import validation
+from truecal.types import Float64s, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# Columns as levels: which value, or range of values, of each column a row has
+
+MOST_LEVELS = 50  # of one column: 50^3 intersections of three columns still fit into memory
+_FEW_NUMBERS = 10  # distinct numbers up to which a column of numbers holds categories
+_QUANTILES = 5
+Kind = Literal["value", "range", "missing", "other"]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a column: a value, a range low <= x < high, missing values, or all values but the listed ones."""
+
+    column: str
+    text: str
+    kind: Kind
+    values: tuple[str, ...] = ()
+    low: float = -np.inf
+    high: float = np.inf
+
+    def holds(self, column: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether each value of the column belongs to this level.
+
+        >>> Level("age", "30 to below 60", "range", low=30, high=60).holds(np.array([29, 30, np.nan, 60]))
+        array([False,  True, False, False])
+        """
+        numbers, missing = _numbers(column)
+        if self.kind == "missing":
+            return missing
+        if self.kind == "range":
+            if numbers is None:
+                raise InputError(f"column {self.column!r} holds text; the segment was found on numbers")
+            return ~missing & (numbers >= self.low) & (numbers < self.high)
+        texts, place = _texts(column)
+        chosen = np.array([text in self.values for text in texts], bool)[place]
+        return ~missing & (~chosen if self.kind == "other" else chosen)
+
+    def record(self) -> dict[str, Any]:
+        """Plain values for JSON; an open end is None."""
+        ends = (None if np.isinf(end) else end for end in (self.low, self.high))
+        return {
+            "column": self.column,
+            "text": self.text,
+            "kind": self.kind,
+            "values": list(self.values),
+            **dict(zip(("low", "high"), ends, strict=True)),
+        }
+
+    @classmethod
+    def of(cls, content: Any) -> "Level":
+        """The level that :meth:`record` wrote; anything else is refused."""
+        if not isinstance(content, dict) or content.keys() != {"column", "text", "kind", "values", "low", "high"}:
+            raise FileError("a level must be an object with column, text, kind, values, low and high")
+        ends, values = (content["low"], content["high"]), content["values"]
+        numbers = all(end is None or (isinstance(end, (int, float)) and not isinstance(end, bool)) for end in ends)
+        words = isinstance(values, list) and all(
+            isinstance(v, str) for v in [*values, content["column"], content["text"]]
+        )
+        if not numbers or not words or content["kind"] not in get_args(Kind):
+            raise FileError(f"this is no level of a column: {content!r}")
+        low, high = -np.inf if ends[0] is None else float(ends[0]), np.inf if ends[1] is None else float(ends[1])
+        return cls(content["column"], content["text"], content["kind"], tuple(values), low, high)
+
+
+def rows_within(levels: Sequence[Level], columns: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.bool_]:
+    """Which of n rows have all of these levels.
+
+    >>> rows_within([Level("site", "a", "value", ("a",))], {"site": np.array(["a", "b"])}, 2)
+    array([ True, False])
+    """
+    inside = np.ones(n, bool)
+    for level in levels:
+        if level.column not in columns:
+            raise InputError(f"there is no column {level.column!r}, which a segment is made of")
+        inside &= level.holds(columns[level.column])
+    return inside
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The levels of a column and the level of every row; `notes` say what was joined."""
+
+    name: str
+    levels: tuple[Level, ...]
+    codes: NDArray[np.int32]
+    notes: tuple[str, ...] = ()
+
+
+def read_column(name: str, values: NDArray[Any], counts: Float64s | None, smallest: float) -> Column:
+    """The levels of one column; `counts` is the number of rows behind each entry (None: one).
+
+    >>> [level.text for level in read_column("age", np.arange(100.0), None, 1).levels]
+    ['below 20', '20 to below 40', '40 to below 60', '60 to below 80', 'from 80']
+    """
+    if values.ndim != 1:
+        raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
+    counts = np.ones(len(values)) if counts is None else counts
+    numbers, missing = _numbers(values)
+    if missing.all():
+        raise InputError(f"column {name!r} holds no values, only missing ones; leave it out")
+    if numbers is not None and values.dtype.kind != "b" and len(np.unique(numbers[~missing])) > _FEW_NUMBERS:
+        return _cut(name, numbers, missing, counts, values.dtype.kind)
+    return _categories(name, *_texts(values), missing, counts, smallest)
+
+
+def _numbers(values: NDArray[Any]) -> tuple[Float64s | None, NDArray[np.bool_]]:
+    """The column as numbers (None for text), and which values are missing. Times count microseconds."""
+    kind = values.dtype.kind
+    if kind in "mM":
+        missing = np.isnat(values)
+        unit = "datetime64[us]" if kind == "M" else "timedelta64[us]"
+        return np.where(missing, 0, values.astype(unit).astype(np.int64)).astype(np.float64), missing
+    if kind in "biuf":
+        numbers = values.astype(np.float64)
+        return numbers, np.isnan(numbers)
+    if kind == "O":
+        return None, np.fromiter(map(validation.is_missing, values), bool, len(values))
+    return None, np.zeros(len(values), bool)
+
+
+def _texts(values: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
+    """The distinct values as text, and the place of each value among them; whole numbers without a fraction, so that 3 and 3.0
+    are the same level.
+
+    >>> _texts(np.array([3.0, 0.25, 3.0]))
+    (['0.25', '3'], array([1, 0, 1]))
+    """
+    place = np.arange(len(values))
+    # Sorting numbers is quicker than making a text of every one of them.
+    if values.dtype.kind in "biufmM":
+        values, place = np.unique(values, return_inverse=True)
+    if values.dtype.kind == "f":
+        words = [f"{v:.0f}" if np.isfinite(v) and v == np.rint(v) else f"{v:g}" for v in values.astype(np.float64)]
+    else:
+        words = [v if isinstance(v, str) else str(v) for v in values.tolist()]
+    seen: dict[str, int] = {}
+    codes = np.fromiter((seen.setdefault(word, len(seen)) for word in words), np.intp, len(words))
+    return list(seen), codes[place]
+
+
+def _categories(
+    name: str,
+    names: Sequence[str],
+    place: NDArray[np.intp],
+    missing: NDArray[np.bool_],
+    counts: Float64s,
+    smallest: float,
+) -> Column:
+    size = np.bincount(place[~missing], counts[~missing], len(names))
+    kept = np.argsort(-size, kind="stable")[:MOST_LEVELS]
+    kept = np.array(sorted(kept[size[kept] >= smallest], key=lambda i: names[i]), np.intp)
+    texts_kept = [names[i] for i in kept]
+    levels = [Level(name, text, "value", (text,)) for text in texts_kept]
+    code = np.full(len(names), len(levels), np.int32)
+    code[kept] = np.arange(len(levels), dtype=np.int32)
+    rest = int((size > 0).sum()) - len(levels)
+    codes = code[place]
+    notes: tuple[str, ...] = ()
+    if rest:
+        levels.append(Level(name, f"{rest} other values", "other", tuple(texts_kept)))
+        joined = size.sum() - size[kept].sum()
+        notes = (f"column {name!r}: {rest:,} rare values ({joined:,.0f} rows) are judged together",)
+    if missing.any():
+        codes[missing] = len(levels)
+        levels.append(Level(name, "missing", "missing"))
+    return Column(name, tuple(levels), codes, notes)
+
+
+def _cut(name: str, numbers: Float64s, missing: NDArray[np.bool_], counts: Float64s, kind: str) -> Column:
+    order = np.argsort(numbers[~missing], kind="stable")
+    held, reached = numbers[~missing][order], np.cumsum(counts[~missing][order])
+    shares = np.arange(1, _QUANTILES) / _QUANTILES
+    edges = np.unique(held[np.searchsorted(reached, shares * reached[-1], "right")])
+    edges = edges[edges > held[0]]
+    if not len(edges):
+        # One value takes up four fifths of the rows: it against the larger ones.
+        edges = held[held > held[0]][:1]
+    shown = [_shown(edge, kind) for edge in edges]
+    bounds = [-np.inf, *edges, np.inf]
+    texts = [f"below {shown[0]}", *(f"{a} to below {b}" for a, b in pairwise(shown)), f"from {shown[-1]}"]
+    levels = [
+        Level(name, text, "range", low=float(low), high=float(high))
+        for text, (low, high) in zip(texts, pairwise(bounds), strict=True)
+    ]
+    codes = np.searchsorted(edges, numbers, "right").astype(np.int32)
+    if missing.any():
+        codes[missing] = len(levels)
+        levels.append(Level(name, "missing", "missing"))
+    return Column(name, tuple(levels), codes)
+
+
+def _shown(edge: float, kind: str) -> str:
+    if kind == "M":
+        return str(np.datetime64(int(edge), "us")).removesuffix(".000000")
+    return f"{edge / 1e6:.6g} s" if kind == "m" else f"{edge:.6g}"
+
+
+# ----------------------------------------------------------------------------------------------------
+# What an audit judges, one record per row (or per cell of a sketch): score, number of rows, ones, weight and unit
+
+REGIONS = 4  # quarters of the scores
+_SCORE_CELLS = 32  # of every group of a scan: neighbouring scores, 8 in every region
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Arrays of one length; None where all counts or weights are 1 and rows are independent.
+
+    `columns` are the values to segment by, `own` the one of them that a lens on many classes adds; `edges` of the scores part
+    them into regions of equal mass.
+    """
+
+    score: Float64s
+    ones: Float64s
+    columns: Mapping[str, NDArray[Any]]
+    count: Float64s | None = None
+    weight: Float64s | None = None
+    unit: Indices | None = None
+    own: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    @cached_property
+    def counts(self) -> Float64s:
+        return np.ones(len(self)) if self.count is None else self.count
+
+    @cached_property
+    def mass(self) -> Float64s:
+        """Count times weight."""
+        return self.counts if self.weight is None else self.counts * self.weight
+
+    @cached_property
+    def edges(self) -> Float64s:
+        """Three scores that part the rows into quarters; a group of equal scores is never parted."""
+        order = np.argsort(self.score, kind="stable")
+        reached = np.cumsum(self.counts[order])
+        place = np.searchsorted(reached, reached[-1] * np.arange(1, REGIONS) / REGIONS, "right")
+        return self.score[order][np.minimum(place, len(order) - 1)]
+
+    @cached_property
+    def region(self) -> NDArray[np.intp]:
+        return np.searchsorted(self.edges, self.score, "right")
+
+    def residual(self, score: Float64s) -> Float64s:
+        """Weighted ones minus what the scores expect."""
+        surplus = self.ones - self.counts * score
+        return surplus if self.weight is None else self.weight * surplus
+
+    def moments(self, score: Float64s) -> Float64s:
+        """Second and third cumulant of every residual if `score` is the truth and rows are independent, shape (n, 2)."""
+        weight = 1.0 if self.weight is None else self.weight
+        second = weight**2 * self.counts * score * (1 - score)
+        return np.stack([second, weight * second * (1 - 2 * score)], axis=1)
+
+
+def records_of(preds: tc.Predictions, lens: Lens) -> Records:
+    """Every row as a record; a lens on many classes gives one record per row and class, with the class as a column."""
+    if lens.several:
+        raise InputError(
+            f"an audit judges one probability at a time, not {lens!r}; use tc.TopLabel() or tc.OneClass(name)"
+        )
+    samples = list(lens.samples(preds))
+    score, ones = (
+        np.concatenate([getattr(sample, name) for sample in samples]).astype(np.float64)
+        for name in ("scores", "outcomes")
+    )
+    count, weight = _counts_and_weights(preds.weights)
+    columns, unit = dict(preds.columns), preds.clusters
+    if len(score) > len(preds):
+        # Several records of a row: pairs that a lens pools stand side by side, classes one after the other.
+        rows = np.concatenate([np.repeat(np.arange(len(preds)), len(sample) // len(preds)) for sample in samples])
+        columns = {name: values[rows] for name, values in columns.items()}
+        count, weight = (None if a is None else a[rows] for a in (count, weight))
+        unit = rows if unit is None else unit[rows]
+    own = None
+    if len(samples) > 1:
+        own = "class" if "class" not in columns else "class judged"
+        columns[own] = np.repeat([sample.names[0] for sample in samples], [len(sample) for sample in samples])
+    return Records(score, ones if count is None else ones * count, columns, count, weight, unit, own)
+
+
+def _counts_and_weights(weights: Float64s | None) -> tuple[Float64s | None, Float64s | None]:
+    """Whole-number weights count repetitions; others are importance weights, scaled to Kish's effective size."""
+    if weights is None:
+        return None, None
+    if (weights == np.rint(weights)).all():
+        return weights, None
+    return None, weights * (weights.sum() / (weights**2).sum())
+
+
+def records_of_groups(groups: Grouped) -> Records:
+    """The cells of a scan: for every combination of values, neighbouring scores taken together."""
+    if not groups.by:
+        raise InputError("the scan was not grouped; say which columns to audit: tc.scan(..., by=[...])")
+    if any(len(parts) > 1 for parts in groups.sketches.values()):
+        raise InputError(
+            "a scan of all classes keeps no rows that tie them together; audit tc.OneClass(name) or TopLabel()"
+        )
+    keys = sorted(groups.sketches, key=repr)  # engines list groups in orders of their own, and redraws go by the order
+    sketches = [groups.sketches[key][0] for key in keys]
+    if any(sketch.fraction > 0 for sketch in sketches):
+        raise InputError("a scan with weights that are not whole numbers cannot be audited; audit the rows in memory")
+    w, y, c = (np.concatenate(parts) for parts in zip(*map(_sums, sketches), strict=True))
+    group = np.repeat(np.arange(len(keys)), [len(sketch.edges) for sketch in sketches])
+    order = np.argsort(c / w, kind="stable")
+    cell = np.empty(len(c), np.intp)
+    reached = np.cumsum(w[order])
+    cell[order] = np.minimum((reached - w[order] / 2) * _SCORE_CELLS / reached[-1], _SCORE_CELLS - 1).astype(np.intp)
+    joined, place = np.unique(group * _SCORE_CELLS + cell, return_inverse=True)
+    count, ones, total = (np.bincount(place, a, len(joined)).astype(np.float64) for a in (w, y, c))
+    columns = {}
+    for i, name in enumerate(groups.by):
+        values = np.empty(len(keys), object)
+        values[:] = [key[i] for key in keys]
+        columns[name] = _narrowed(values)[joined // _SCORE_CELLS]
+    return Records(np.clip(total / count, 0.0, 1.0), ones, columns, count)
+
+
+def _sums(sketch: tc.Sketch) -> tuple[Float64s, Float64s, Float64s]:
+    """Weight, ones and sum of scores in every cell of a sketch."""
+    w, y, r = (sketch.sums[name] for name in ("w", "y", "r"))
+    return w, y, w * sketch.edges + r
+
+
+def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
+    """Values of a column as numbers where all (but missing ones) are numbers."""
+    kinds = {type(v) for v in values.tolist() if v is not None}
+    if kinds <= {int, float}:
+        return np.array([np.nan if v is None else v for v in values.tolist()], np.float64)
+    if kinds == {bool} and not any(v is None for v in values.tolist()):
+        return values.astype(bool)
+    return values
+
+
+# ----------------------------------------------------------------------------------------------------
+# Sums over every segment and region of scores at once
+
+_LEAST_CELLS = 4000  # a block may have so many cells however few the records
+_RECORDS_PER_CELL = 8  # beyond, tables would cost more than the product that fills them
+Subset = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Columns summed together, the product that does it, and the subsets of columns that are read from it."""
+
+    columns: Subset
+    product: Any
+    subsets: tuple[Subset, ...]
+
+
+class Tables:
+    """All segments of at least `smallest` rows; one that has the same rows as a coarser one is left out.
+
+    Attributes
+    ----------
+    subset, cell : for every segment the columns (place in `subsets`) and the combination of their levels.
+    depth : how many columns it has; at most `most`. rows : number of rows, shape (segments, regions).
+    """
+
+    def __init__(self, records: Records, columns: Sequence[Column], depth: int, smallest: int) -> None:
+        self.columns, self.most, self.smallest = columns, depth, smallest
+        self.sizes = [len(column.levels) for column in columns]
+        budget = max(len(records) // _RECORDS_PER_CELL, _LEAST_CELLS)
+        self.blocks = [self._block(records, *part) for part in covering(self.sizes, depth, budget)]
+        self.subsets: list[Subset] = [subset for block in self.blocks for subset in block.subsets]
+        counts = {subset: table[..., 0] for subset, table in self._tables(records.counts[:, None])}
+        self._kept: dict[Subset, Indices] = {
+            subset: np.flatnonzero(self._wanted(subset, counts, smallest)) for subset in self.subsets
+        }
+        kept = [self._kept[subset] for subset in self.subsets]
+        self.subset = np.repeat(np.arange(len(kept)), [len(cells) for cells in kept])
+        self.cell = np.concatenate(kept)
+        self.depth = np.array([len(subset) for subset in self.subsets])[self.subset]
+        self.rows: Float64s = np.concatenate(
+            [counts[s].reshape(-1, REGIONS)[self._kept[s]] for s in self.subsets]
+        ).astype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.cell)
+
+    def __call__(self, values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        """Sums of values (records, d) over every segment and region, shape (segments, regions, d)."""
+        parts = {
+            subset: table.reshape(-1, REGIONS, values.shape[1])[self._kept[subset]]
+            for subset, table in self._tables(values)
+        }
+        return np.concatenate([parts[subset] for subset in self.subsets])
+
+    def levels(self, segment: int) -> tuple[tuple[int, int], ...]:
+        """The columns of a segment and its level of each."""
+        subset = self.subsets[int(self.subset[segment])]
+        codes = np.unravel_index(int(self.cell[segment]), [self.sizes[j] for j in subset]) if subset else ()
+        return tuple((j, int(code)) for j, code in zip(subset, codes, strict=True))
+
+    def mask(self, segment: int) -> NDArray[np.bool_]:
+        """The records of a segment."""
+        inside = np.ones(len(self.columns[0].codes), bool)
+        for j, code in self.levels(segment):
+            inside &= self.columns[j].codes == code
+        return inside
+
+    def _block(self, records: Records, columns: Subset, subsets: tuple[Subset, ...]) -> _Block:
+        from scipy.sparse import csr_array
+
+        code = np.zeros(len(records), np.int64)
+        for j in columns:
+            code = code * self.sizes[j] + self.columns[j].codes
+        code = code * REGIONS + records.region
+        cells = prod(self.sizes[j] for j in columns) * REGIONS
+        order = np.argsort(code.astype(np.uint16) if cells <= 1 << 16 else code, kind="stable").astype(np.int32)
+        ends = np.concatenate([[0], np.cumsum(np.bincount(code, minlength=cells))]).astype(np.int32)
+        ones = np.ones(len(records), np.float32)
+        return _Block(columns, csr_array((ones, order, ends), shape=(cells, len(records))), subsets)
+
+    def _tables(self, values: NDArray[Any]) -> Iterator[tuple[Subset, NDArray[Any]]]:
+        """The table of every subset: one axis per column, then regions, then the columns of `values`."""
+        values = np.ascontiguousarray(values)
+        for block in self.blocks:
+            shape = [*(self.sizes[j] for j in block.columns), REGIONS, values.shape[1]]
+            made = {block.columns: (block.product @ values).reshape(shape)}
+            for subset in block.subsets:
+                nearest = min((have for have in made if set(subset) <= set(have)), key=len)
+                away = tuple(i for i, j in enumerate(nearest) if j not in subset)
+                made[subset] = made[nearest].sum(axis=away) if away else made[nearest]
+                yield subset, made[subset]
+
+    def _wanted(self, subset: Subset, counts: dict[Subset, NDArray[Any]], smallest: float) -> NDArray[np.bool_]:
+        """Segments with enough rows, and fewer than each segment that leaves one of their columns open."""
+        rows = counts[subset].sum(axis=-1)
+        wanted = rows >= smallest
+        for axis in range(len(subset)):
+            coarser = counts[subset[:axis] + subset[axis + 1 :]].sum(axis=-1)
+            wanted &= rows < np.expand_dims(coarser, axis)
+        return wanted.ravel()
+
+
+def covering(sizes: Sequence[int], depth: int, budget: float) -> list[tuple[Subset, tuple[Subset, ...]]]:
+    """Blocks of columns with at most `budget` cells that cover every subset of `depth` columns, each with the subsets it is for.
+
+    >>> [columns for columns, _ in covering([5] * 6, 3, 4 * 5**4)]
+    [(0, 1, 2, 3), (0, 1, 4, 5), (0, 2, 3, 4), (0, 2, 3, 5), (1, 2, 4, 5), (1, 3, 4, 5)]
+    """
+    depth = min(depth, len(sizes))
+    left = set(combinations(range(len(sizes)), depth))
+    done: set[Subset] = set()
+    blocks = []
+    while left:
+        block = set(min(left))
+        covered = 1
+        while True:
+            gains = {}
+            for j in sorted(set(range(len(sizes))) - block):
+                wider = block | {j}
+                if prod(sizes[i] for i in wider) * REGIONS <= budget:
+                    gains[j] = sum(wider.issuperset(subset) for subset in left)
+            best = max(gains, key=lambda j: gains[j], default=None)
+            if best is None or gains[best] <= covered:
+                break
+            block.add(best)
+            covered = gains[best]
+        columns = tuple(sorted(block))
+        subsets = tuple(s for d in range(depth, -1, -1) for s in combinations(columns, d) if s not in done)
+        done.update(subsets)
+        left = {subset for subset in left if not block.issuperset(subset)}
+        blocks.append((columns, subsets))
+    return blocks

@@ -1,0 +1,42 @@
+"""How sure is the answer: measure, compare, verify, tests and bands."""
+
+from truecal.inference.bands import Band, band
+from truecal.inference.comparison import Comparison, compare, compare_many
+from truecal.inference.conventions import Convention, like
+from truecal.inference.intervals import below, bootstrap, debiased_interval
+from truecal.inference.measurement import calibration_error, measure
+from truecal.inference.tests import (
+    Verdict,
+    consistency_test,
+    holm,
+    hosmer_lemeshow,
+    kuiper,
+    rank_series_test,
+    spiegelhalter,
+)
+from truecal.inference.verification import Verification, rows_needed, verify
+
+__all__ = [
+    "Band",
+    "Comparison",
+    "Convention",
+    "Verdict",
+    "Verification",
+    "band",
+    "below",
+    "bootstrap",
+    "calibration_error",
+    "compare",
+    "compare_many",
+    "consistency_test",
+    "debiased_interval",
+    "holm",
+    "hosmer_lemeshow",
+    "kuiper",
+    "like",
+    "measure",
+    "rank_series_test",
+    "rows_needed",
+    "spiegelhalter",
+    "verify",
+]

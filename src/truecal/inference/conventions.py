@@ -1,0 +1,204 @@
+"""`like`: which estimator and lens give the number that another tool prints, and why it differs from ours."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators.base import Estimator
+from truecal.estimators.estimate import Estimate
+from truecal.estimators.literature import AdaptiveECE, ForeignECE
+from truecal.estimators.smoothing import SmoothECE
+from truecal.inference.measurement import measure
+from truecal.lenses.lens import Lens
+from truecal.lenses.one_probability import ClassWise, OneClass, TopLabel
+from truecal.predictions.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How another tool measures: unpack it as `estimator, lens`, or call `measure(preds)`.
+
+    Attributes
+    ----------
+    tool : whose convention. estimator, lens : what reproduces it.
+    differs : what this convention does that truecal's own definitions do not, sentence by sentence.
+    tolerance : how closely the tool's number is met: 1e-9, or 1e-6 where the tool computes in single precision.
+    """
+
+    tool: str
+    estimator: Estimator
+    lens: Lens
+    differs: tuple[str, ...] = ()
+    tolerance: float = 1e-9
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.estimator, self.lens))
+
+    def measure(self, preds: Predictions, *, level: float = 0.95, rng: int | np.random.Generator = 0) -> Estimate:
+        """The tool's number, with the interval and test that it lacks."""
+        return measure(preds, estimator=self.estimator, lens=self.lens, level=level, rng=rng)
+
+
+_SINGLE = "sums and edges are in single precision"
+_OWN_BIN = "a score of exactly 1 has a bin of its own"
+_OPEN_LEFT = "a score on an edge falls into the lower bin"
+_LINSPACE = "edges are accumulated steps, so that a score such as 0.3 may fall on the other side"
+_BINARY = {
+    "torchmetrics": {"task": "binary"},
+    "netcal": {"task": "binary"},
+    "uncertainty-calibration": {"mode": "binary"},
+}
+_NORMS = {"l1": 1.0, "l2": 2.0, "max": np.inf}
+
+
+def like(tool: str, **options: Any) -> Convention:
+    """The estimator and lens that reproduce another tool's number.
+
+    Parameters
+    ----------
+    tool : one of the names below, each with the tool's own defaults.
+        "torchmetrics" (bins=15, norm="l1"|"l2"|"max", task="multiclass"|"binary"): CalibrationError.
+        "netcal" (bins=10, metric="ece"|"mce"|"ace", task="multiclass"|"binary").
+        "sklearn" (bins=5, strategy="uniform"|"quantile"): calibration_curve, averaged by rows.
+        "uncertainty-calibration" (bins=15, metric="ece"|"ece_em"|"l2", mode="top-label"|"marginal"|"binary").
+        "relplot" (metric="smece"|"binned", bins=10, task="binary"|"multiclass").
+        "guo2017" (bins=15): the code published with temperature scaling.
+        "helm" (bins=10): ece_10_bin.
+        "robustness-metrics" (bins=15): ExpectedCalibrationError.
+        "ace", "tace" (bins=15; threshold=0.01): Nixon et al. 2019.
+
+    A convention that cannot be reproduced ("val.prob") is refused with the reason.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.95, 1.0, 0.95, 1.0], [1, 0, 1, 1])
+    >>> theirs = tc.like("torchmetrics", bins=10, task="binary")
+    >>> print(round(theirs.measure(preds).value, 4), round(tc.measure(preds, estimator=tc.BinnedECE(bins=10)).value, 4))
+    0.275 0.225
+    >>> theirs.differs
+    ('a score of exactly 1 has a bin of its own',)
+    """
+    if tool == "val.prob":
+        raise InputError(
+            "val.prob (rms, R) averages |lowess curve - score|; R's lowess interpolates between 200 points and is not reproduced "
+            "here. tc.clinical.summary(preds) has the measures of the same kind (ICI, E50, E90) with a stated smoother"
+        )
+    if tool not in _TOOLS:
+        raise InputError(f"no convention called {tool!r}; there are {', '.join(sorted([*_TOOLS, 'val.prob']))}")
+    try:
+        return _TOOLS[tool](**options)
+    except TypeError as error:
+        raise InputError(
+            f"{tool}: {str(error).partition('() ')[2]}; see the list in tc.like's documentation"
+        ) from error
+
+
+def like_for(preds: Predictions, tool: str, **options: Any) -> Convention:
+    """:func:`like` with the task that suits the predictions: binary for one probability, where the tool tells them apart."""
+    if preds.binary and tool in _BINARY:
+        options = {**_BINARY[tool], **options}
+    elif tool == "relplot" and not preds.binary:
+        options = {"task": "multiclass", **options}
+    return like(tool, **options)
+
+
+def _torchmetrics(*, bins: int = 15, norm: str = "l1", task: str = "multiclass") -> Convention:
+    options.choice(norm, tuple(_NORMS), "norm")
+    options.choice(task, ("multiclass", "binary"), "task")
+    if task == "binary":
+        estimator = ForeignECE("torch [a, b) and {1}", bins, _NORMS[norm])
+        return Convention("torchmetrics", estimator, OneClass(), (_OWN_BIN,))
+    estimator = ForeignECE("torch single [a, b) and {1}", bins, _NORMS[norm])
+    return Convention("torchmetrics", estimator, TopLabel(), (_OWN_BIN, _SINGLE), 1e-6)
+
+
+def _netcal(*, bins: int = 10, metric: str = "ece", task: str = "multiclass") -> Convention:
+    options.choice(metric, ("ece", "mce", "ace"), "metric")
+    options.choice(task, ("multiclass", "binary"), "task")
+    average = "bins" if metric == "ace" else "rows"
+    estimator = ForeignECE("linspace [a, b)", bins, np.inf if metric == "mce" else 1, average)  # type: ignore[arg-type]
+    notes: tuple[str, ...] = (_LINSPACE, "scores are clipped by one unit in the last place")
+    if metric == "ace":
+        notes = (*notes, "bins of equal width count alike, however few rows they hold")
+    return Convention("netcal", estimator, OneClass() if task == "binary" else TopLabel(), notes)
+
+
+def _sklearn(*, bins: int = 5, strategy: str = "uniform") -> Convention:
+    options.choice(strategy, ("uniform", "quantile"), "strategy")
+    rule = "linspace (a, b]" if strategy == "uniform" else "percentiles (a, b]"
+    notes = (_OPEN_LEFT, _LINSPACE, "calibration_curve returns no counts; this weighs its bins by their rows")
+    return Convention("sklearn", ForeignECE(rule, bins), OneClass(), notes)
+
+
+def _uncertainty_calibration(*, bins: int = 15, metric: str = "ece", mode: str | None = None) -> Convention:
+    options.choice(metric, ("ece", "ece_em", "l2"), "metric")
+    mode = mode or ("marginal" if metric == "l2" else "top-label")
+    options.choice(mode, ("top-label", "marginal", "binary"), "mode")
+    lens: Lens = {"top-label": TopLabel(), "marginal": ClassWise(), "binary": OneClass()}[mode]
+    if metric == "ece":
+        return Convention("uncertainty-calibration", ForeignECE("fractions (a, b]", bins), lens, (_OPEN_LEFT,))
+    notes: tuple[str, ...] = ("the longer bins come first, and equal scores across a cut go down",)
+    if metric == "ece_em":
+        return Convention("uncertainty-calibration", ForeignECE("array_split", bins), lens, notes)
+    notes = (
+        *notes,
+        "bins of fewer than two rows count 0",
+        "of each class negative squares are set to 0 before averaging",
+    )
+    return Convention("uncertainty-calibration", ForeignECE("array_split", bins, 2, debias=True), lens, notes)
+
+
+def _relplot(*, metric: str = "smece", bins: int = 10, task: str = "binary") -> Convention:
+    options.choice(metric, ("smece", "binned"), "metric")
+    lens: Lens = OneClass() if task == "binary" else TopLabel()
+    if metric == "binned":
+        return Convention("relplot", ForeignECE("floor(c / width)", bins), lens, (_OWN_BIN, "bins are int(c / width)"))
+    notes = (
+        "the bandwidth is halved ten times, so that it is up to 1/1024 above the fixed point and the error up to 0.002 below",
+        "residuals are mirrored at 0 and 1 without the ends: scores of exactly 0 or 1 count half",
+    )
+    return Convention("relplot", SmoothECE(rule="relplot"), lens, notes)
+
+
+def _guo(*, bins: int = 15) -> Convention:
+    return Convention("guo2017", ForeignECE("torch (a, b]", bins), TopLabel(), (_OPEN_LEFT, _SINGLE), 1e-6)
+
+
+def _helm(*, bins: int = 10) -> Convention:
+    notes = (
+        "ten bins of equal mass, the longer ones first; equal scores across a cut go down",
+        "HELM also prints an error after Platt scaling on the same rows, which is not an error on new data",
+    )
+    return Convention("helm", ForeignECE("array_split", bins), TopLabel(), notes)
+
+
+def _robustness_metrics(*, bins: int = 15) -> Convention:
+    notes = ("bins are floor(c * bins)", _SINGLE)
+    return Convention("robustness-metrics", ForeignECE("floor(c * bins)", bins), TopLabel(), notes, 1e-6)
+
+
+def _ace(*, bins: int = 15) -> Convention:
+    notes = ("every class is judged, and bins of equal mass count alike",)
+    return Convention("ace", AdaptiveECE(bins), ClassWise(), notes)
+
+
+def _tace(*, bins: int = 15, threshold: float = 0.01) -> Convention:
+    notes = ("as ACE, without the probabilities below the threshold, on which its value depends",)
+    return Convention("tace", AdaptiveECE(bins, threshold=threshold), ClassWise(), notes)
+
+
+_TOOLS: dict[str, Callable[..., Convention]] = {
+    "ace": _ace,
+    "guo2017": _guo,
+    "helm": _helm,
+    "netcal": _netcal,
+    "relplot": _relplot,
+    "robustness-metrics": _robustness_metrics,
+    "sklearn": _sklearn,
+    "tace": _tace,
+    "torchmetrics": _torchmetrics,
+    "uncertainty-calibration": _uncertainty_calibration,
+}

@@ -1,0 +1,222 @@
+"""The bootstrap of any data: rows, whole clusters or runs in time, for one dataset or all datasets of a lens together."""
+
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators import jointly, pivot
+from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.estimate import Interval
+from truecal.estimators.rank_series import clustered
+from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.resampling import cells, units
+from truecal.estimators.resampling.bootstrap import METHODS, Bootstrap, Method
+from truecal.estimators.resampling.units import Units
+from truecal.inference.tests import Verdict
+from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.one_probability import default_lens
+from truecal.predictions.predictions import Predictions, check_predictions
+from truecal.profile.profile import Profile, check_profile
+
+# ----------------------------------------------------------------------------------------------------
+# The bootstrap of any data: rows, whole clusters or runs in time, for one dataset or all datasets of a lens together
+
+
+def bootstrap(
+    estimator: Estimator,
+    data: Profile | Predictions,
+    *,
+    lens: Lens | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    method: Method = "percentile",
+    blocks: int | None = None,
+    rng: int | np.random.Generator = 0,
+) -> Bootstrap:
+    """Resample one dataset and judge every resample.
+
+    Parameters
+    ----------
+    data : a Profile of independent rows; or Predictions, whose clusters are then drawn as whole.
+    lens : what of Predictions is judged; default as in `calibration_error`.
+    blocks : for Predictions in the order of time, the length of runs to draw.
+
+    Rows are never sorted again: a resample is a set of counts on the distinct scores (more than 128: on cells of neighbouring
+    scores), and for estimators of fixed bins a set of counts of zeros and ones in each bin, whose edges stay.
+    Importance weights: a resample has Kish's effective number of rows.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> c = rng.random(1000)
+    >>> profile = tc.profile.Profile.from_arrays(c, rng.random(1000) < c**1.5)  # true mean absolute error 0.1
+    >>> found = bootstrap(tc.BinnedECE(bins=15, norm=1), profile)
+    >>> 0.1 in found.interval(), found.value in found.interval(0.5)
+    (True, True)
+    """
+    check_estimator(estimator)
+    check_predictions(data, Profile, name="data")
+    check_lens(lens)
+    options.resamples(resamples)
+    options.level(level)
+    options.choice(method, METHODS, "method")
+    generator = options.generator(rng)
+    if isinstance(data, Predictions):
+        lens = default_lens(data) if lens is None else lens
+        shares = lens.shares(data)
+        if shares is None and blocks is None:
+            sample = lens.sample(data)
+            if sample.independent:
+                return estimator.resampled(
+                    sample.profile, resamples=resamples, level=level, rng=generator, method=method
+                )
+        return resampled_units(estimator, lens, data, resamples, level, method, generator, blocks)
+    if lens is not None or blocks is not None:
+        raise InputError("lens and blocks need Predictions: a Profile has forgotten which row is which")
+    cells.refuse_batch(data)
+    data.refuse_dependent("pass the Predictions, whose clusters are drawn as whole")
+    return estimator.resampled(data, resamples=resamples, level=level, rng=generator, method=method)
+
+
+def resampled_units(
+    estimator: Estimator,
+    lens: Lens,
+    preds: Predictions,
+    resamples: int,
+    level: float,
+    method: Method,
+    rng: np.random.Generator,
+    blocks: int | None = None,
+) -> Bootstrap:
+    """Resamples of whole units, the same for all datasets of a lens."""
+    if method == "bca":
+        raise InputError("bca needs independent rows and one dataset; use method='basic'")
+    samples = lens.samples(preds)
+    first = next(samples)
+    units = Units.of(first, rng, blocks=blocks)
+    counts = units.draws(resamples, rng)
+    joint = jointly.resampled_jointly(estimator, chain([first], samples), lens.shares(preds), units, counts, rng)
+    return replace(Bootstrap.of(estimator, joint, level, units.kind), method=method)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The analytic interval of the debiased binned error, valid near zero and away from it
+
+
+def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) -> Interval:
+    r"""Confidence interval for the binned root-mean-square error, equal-mass bins, without resampling.
+
+    Sun, Chaudhari, Barnett and Dobriban (2024) show that the debiased square is asymptotically normal, but at different rates for
+    a calibrated and a miscalibrated model. Here both regimes are one formula, derived as follows. In bin k let r = y - c have
+    mean g_k and variance v_k, p_k = n_k / n, and X = sum_k p_k (mean(r)_k^2 - s_k^2 / n_k), which is unbiased for
+    theta = sum_k p_k g_k^2 given the bins. With mean(r)_k = g_k + e_k, Var(e_k) = v_k / n_k,
+
+        mean(r)_k^2 - s_k^2 / n_k = g_k^2 + 2 g_k e_k + (e_k^2 - s_k^2 / n_k),
+
+    whose last two terms are uncorrelated for symmetric noise: Var(X) = 2 sum_k p_k^2 (v_k / n_k)^2 + 4 sum_k p_k^2 g_k^2 v_k / n_k,
+    plus (sum_k p_k g_k^4 - theta^2) / n because the scores are a sample. The first sum is what is left at theta = 0 (a centred
+    chi-square per bin); the others grow with theta. Writing them as b theta + e theta^2 at the observed shape of the gaps and
+    inverting (X - theta)^2 <= z^2 (a + b theta + e theta^2) covers both regimes. In `a`, v_k is the larger of the observed
+    variance and that under calibration, mean c (1 - c), so that a bin without a miss is not taken for noiseless.
+
+    The target is the error of these *bins*, where they were cut: differences within a bin are averaged out, so it is at most the
+    true error.
+    A batch gives arrays.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> c = rng.random(2000)
+    >>> found = debiased_interval(tc.profile.Profile.from_arrays(c, rng.random(2000) < c**1.5))  # true error 0.1155
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.096, 0.135)
+    """
+    options.bins(bins)
+    options.level(level)
+    check_profile(profile)
+    profile.refuse_dependent("use tc.measure(preds), which counts clusters")
+    low, high = debiased_pivot(profile, bins).interval(level)
+    high = np.minimum(high, 1.0)
+    if profile.single:
+        return Interval(float(low[0]), float(high[0]), level, f"debiased, {bins} bins")
+    return Interval(low, high, level, f"debiased, {bins} bins")
+
+
+def debiased_pivot(profile: Profile, bins: int) -> pivot.Pivot:
+    """X, and its variance at any theta, of every dataset."""
+    cut = profile.mass_cut(max(1, min(bins, int(profile.size.min() // 2))))
+    weight, score, one, square, product = (
+        np.diff(profile.sums(name, cut), axis=1) for name in ("w", "c", "y", "cc", "cy")
+    )
+    n = profile.size[:, None]
+    count = weight * n / profile.total[:, None]
+    usable = count >= 2
+    safe, several = np.where(weight > 0, weight, 1.0), np.where(usable, count, 2.0)
+    gap = np.where(usable, (one - score) / safe, 0.0)
+    spread = np.maximum((one - 2 * product + square) / safe - gap**2, 0.0) / (several - 1)  # of mean(r)
+    chance = np.maximum(score - square, 0.0) / safe / several
+    p = np.where(usable, count, 0.0)
+    total = p.sum(axis=1, keepdims=True)
+    if not (total > 0).all():
+        raise InputError("every bin holds a single row: use fewer bins, or more rows")
+    p = p / total
+    power, fourth = (p * gap**2).sum(axis=1), (p * gap**4).sum(axis=1)
+    floor = 2 * (p**2 * np.maximum(spread, chance) ** 2).sum(axis=1)
+    flat = power <= 0
+    here = np.where(flat, 1.0, power)
+    noise = 4 * np.where(flat, (p**2 * chance).sum(axis=1), (p**2 * gap**2 * spread).sum(axis=1) / here)
+    sampled = np.where(flat, 0.0, np.maximum(fourth / here**2 - 1, 0.0) / n[:, 0])
+    return pivot.Pivot((p * (gap**2 - spread)).sum(axis=1), floor, noise, sampled)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The inverted test: can we promise that the error is below a threshold?
+
+
+def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
+    r"""Test of "the root-mean-square calibration error is at least `threshold`": a small p-value is evidence that it is below.
+
+    A test that finds no miscalibration proves nothing; this one does (an equivalence test). With X the rank-series estimate of the
+    squared error using all its terms, and Var(X) = a + b t + e t^2 at a true t (see :class:`Pivot`),
+    p = Phi((X - t) / sqrt(Var(X))) at t = threshold^2. p <= alpha exactly when the one-sided upper bound at 1 - alpha is below the
+    threshold. The statistic shown is that standardised difference. Clusters of Predictions are respected.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> c = rng.random(20_000)
+    >>> profile = tc.profile.Profile.from_arrays(c, rng.random(20_000) < c)
+    >>> below(profile, 0.05).p_value < 0.001, below(profile, 0.002).p_value > 0.05
+    (True, True)
+    """
+    options.between(threshold, "threshold", 0, 1)
+    threshold = float(threshold)  # of 80 bits: special functions know no such numbers
+    pivot, single = _pivot(data, lens)
+    p, z = pivot.chance_below(threshold), pivot.standardised(threshold)
+    hypothesis = f"the error is at least {threshold:g}"
+    method = "rank-series test of equivalence"
+    if single:
+        return Verdict(float(z[0]), float(p[0]), hypothesis, method)
+    return Verdict(z, p, hypothesis, method)
+
+
+def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[pivot.Pivot, bool]:
+    """The pivot of one dataset or of every dataset of a lens, and whether answers are plain numbers."""
+    if isinstance(data, Profile):
+        if lens is not None:
+            raise InputError("a lens needs Predictions: a Profile is already one lens's view")
+        return (
+            RankSeries().pivot(data) if data.units is None else clustered.ClusteredSeries.of_profile(data).pivot
+        ), data.single
+    check_predictions(data, Profile, name="data")
+    check_lens(lens)
+    lens = default_lens(data) if lens is None else lens
+    if lens.shares(data) is None:
+        sample = lens.sample(data)
+        sample.refuse_pooled()
+        if sample.independent:
+            return RankSeries().pivot(sample.profile), True
+        return clustered.ClusteredSeries.of(sample, units.Units.of(sample, np.random.default_rng(0))).pivot, True
+    if data.clusters is not None:
+        raise InputError("with clusters, judge one class at a time: tc.OneClass(name)")
+    return RankSeries().pivot(lens(data)), False

@@ -1,0 +1,366 @@
+"""The front door: labels and probabilities in, an honest Estimate out."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators import estimate, jointly
+from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.bins import combined
+from truecal.estimators.estimate import Estimate, Estimates, Interval
+from truecal.estimators.generalized.estimator import GeneralizedECE
+from truecal.estimators.rank_series import clustered, joint_labels, many_classes
+from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.resampling import bootstrap, wide
+from truecal.estimators.resampling.units import Units
+from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.one_probability import default_lens
+from truecal.lenses.sample import Sample
+from truecal.predictions.predictions import Predictions, check_predictions
+from truecal.predictions.selection import Selection, check_selection, small_selection
+from truecal.profile.profile import Profile
+from truecal.profile.sketch import Sketch
+from truecal.types import Float64s
+
+_RESAMPLES = 200
+_JOINT_WORK = 20_000  # resamples x datasets of a lens with many
+_MOST_LABELS = 5_000_000  # rows x classes up to which labels are redrawn; beyond, sums of rows are all but symmetric
+_LABEL_WORK = 2_000_000  # redrawn labels
+_FEW_CLUSTERS = 20
+_REFERENCE_WORK = 4_000_000  # outputs from which labels are redrawn for the error of a calibrated model
+_REFERENCES = 20  # times at most
+_ONE_UNIT = "one row, or one cluster: nothing tells how much another would differ"
+
+
+def calibration_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    estimator: Estimator | None = None,
+    lens: Lens | None = None,
+    sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+    classes: list[object] | tuple[object, ...] | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> Estimate:
+    """How far confidence is from the truth, with interval, test and warnings.
+
+    Parameters
+    ----------
+    y_true : labels: class indices, or names listed in `classes`. Never "was correct".
+    y_prob : 1-D: P(positive). 2-D: one column per class.
+    estimator : default :class:`RankSeries` (root-mean-square error, norm 2).
+    lens : what is judged; default the positive class for 1-D, the top label for 2-D probabilities.
+    sample_weight : whole numbers count repetitions, other weights are importance weights.
+    clusters : marks rows that are not independent (one patient, one question).
+    level : of the confidence interval.
+    rng : seed of the test of calibration.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> est = tc.calibration_error(rng.random(1000) < p, p)
+    >>> print(est)
+    root-mean-square calibration error 0.0000 [0.0000, 0.0599] at 95% (RankSeries, positive class, n=1000, p=0.78)
+    """
+    preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, clusters=clusters, classes=classes)
+    return measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
+
+
+@overload
+def measure(
+    preds: Predictions | Sketch,
+    *,
+    estimator: Estimator | None = None,
+    lens: Lens | None = None,
+    select: Selection | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> Estimate: ...
+@overload
+def measure(
+    preds: Predictions | Sketch,
+    *,
+    estimator: list[Estimator] | tuple[Estimator, ...],
+    lens: Lens | None = None,
+    select: Selection | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> estimate.Estimates: ...
+def measure(
+    preds: Predictions | Sketch,
+    *,
+    estimator: Estimator | list[Estimator] | tuple[Estimator, ...] | None = None,
+    lens: Lens | None = None,
+    select: Selection | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> Estimate | estimate.Estimates:
+    """:func:`calibration_error` for Predictions that are already built, or for a Sketch of scores and outcomes.
+
+    Parameters
+    ----------
+    estimator, lens, level, rng : as in :func:`calibration_error`. A lens on several probabilities (TopK, Grouping, Canonical) is
+        measured by :class:`GeneralizedECE` unless an estimator is given. Several estimators give a table, one row each.
+    select : which rows are judged: by_label, by_output, by_column, combined with & | ~. Taken before the lens.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> table = tc.measure(tc.Predictions.from_probs(p, rng.random(1000) < p), estimator=[tc.BinnedECE(), tc.SweepECE()])
+    >>> print(table.frame().select("estimator", "value", "n"))
+    estimator  value    n
+    BinnedECE  0.03737  1000
+    SweepECE   0.02507  1000
+    """
+    if isinstance(estimator, (list, tuple)):
+        if not estimator:
+            raise InputError("estimator is an empty list; name at least one, such as [tc.SweepECE()]")
+        return Estimates(
+            tuple(measure(preds, estimator=one, lens=lens, select=select, level=level, rng=rng) for one in estimator)
+        )
+    if isinstance(preds, Sketch):
+        if lens is not None or select is not None:
+            raise InputError("a Sketch was made with its lens and selection; give them to tc.scan")
+        return _of_sketch(preds, estimator, level, rng)
+    check_predictions(preds, Sketch)
+    options.level(level)
+    check_lens(lens)
+    check_selection(select)
+    generator = options.generator(rng)
+    if estimator is None:
+        estimator = GeneralizedECE() if lens is not None and lens.several else RankSeries()
+    check_estimator(estimator)
+    estimator = estimator.at_level(level, generator)
+    judged, select = estimator.chosen(preds, select)
+    lens = estimator.own_lens(lens) or default_lens(judged)
+    estimate = _measured(judged, estimator, lens, level, generator)
+    by_label = select is not None and select.uses_labels
+    notes = (*([] if by_label else _notes(judged)), *estimate.warnings)
+    if select is not None and by_label:
+        expected = _if_calibrated(preds, estimator, lens, select, generator)
+        told = "an error of its own" if expected is None else f"{expected:.4f}"
+        note = f"rows were selected by their label, so a calibrated model with these outputs would show {told}, not 0"
+        notes, estimate = (note, *notes), estimate.but(chance=expected, p_value=None)
+    if select is not None:
+        small = small_selection(len(judged), len(preds))
+        notes = notes if small is None else (small, *notes)
+        estimate = estimate.but(selection=f"{select} ({len(judged)} of {len(preds)} rows)")
+    return estimate.but(lens=lens.describe(judged), warnings=notes)
+
+
+def _measured(preds: Predictions, estimator: Estimator, lens: Lens, level: float, rng: np.random.Generator) -> Estimate:
+    """Value, interval and test of all that a lens sees."""
+    shares = lens.shares(preds)
+    if estimator.several:
+        return estimator.of_samples(lens.samples(preds), shares, rng)
+    if lens.several:
+        raise InputError(f"{estimator!r} judges one probability; for several use tc.GeneralizedECE(lens=...)(preds)")
+    if shares is not None:
+        return _many(preds, estimator, lens, shares, level, rng)
+    sample = lens.sample(preds)
+    if sample.independent:
+        return measure_profile(sample.profile, estimator, level, rng)
+    if sample.unit == "clusters":
+        return _clustered(sample, estimator, level, rng)
+    return _pooled(sample, estimator, level, rng)
+
+
+def _if_calibrated(
+    preds: Predictions, estimator: Estimator, lens: Lens, select: Selection, rng: np.random.Generator
+) -> float | None:
+    """The mean value that a calibrated model with these outputs would show among rows selected by their label.
+
+    Labels are drawn from the outputs, rows are selected by them, and the error is measured; None where no row is selected.
+    """
+    values = []
+    draw = rng.spawn(1)[0]
+    plain = estimator.without_interval()
+    for _ in range(int(np.clip(_REFERENCE_WORK // (len(preds) * preds.class_count), 1, _REFERENCES))):
+        chance = draw.random(len(preds))
+        labels = (
+            (chance < preds.probs).astype(preds.labels.dtype)
+            if preds.binary
+            else (preds.probs.cumsum(axis=1) < chance[:, None]).sum(axis=1).clip(0, preds.class_count - 1)
+        )
+        twin = replace(preds, labels=labels)
+        rows = select.mask(twin)
+        if rows.any():
+            values.append(_value(twin.take(rows), plain, lens, draw))
+    return float(np.mean(values)) if values else None
+
+
+def _value(preds: Predictions, estimator: Estimator, lens: Lens, rng: np.random.Generator) -> float:
+    """The value alone, without interval and test."""
+    shares = lens.shares(preds)
+    if estimator.several:
+        return float(estimator.of_samples(lens.samples(preds), shares, rng).value)
+    if shares is not None:
+        return float(_combined(preds, estimator, lens, shares).value)
+    return float(estimator.values(lens.sample(preds).profile)[0])
+
+
+def _of_sketch(sketch: Sketch, estimator: Estimator | None, level: float, rng: int | np.random.Generator) -> Estimate:
+    """Value, interval, test and `sketch_error` of the scores behind a sketch."""
+    options.level(level)
+    chosen = RankSeries() if estimator is None else estimator
+    check_estimator(chosen)
+    return measure_profile(sketch.to_profile(), chosen.at_level(level), level, options.generator(rng))
+
+
+def measure_profile(profile: Profile, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
+    """One dataset of independent rows (or the cells of a sketch of them): value, interval and test."""
+    estimate = estimator(profile)
+    p = float(RankSeries().test(profile, rng=rng).p_value[0])
+    if estimate.interval is None:
+        estimate = estimate.but(interval=estimator.interval(profile, level=level, rng=rng))
+    return estimate.but(p_value=p)
+
+
+def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
+    """One dataset whose rows come in clusters: the rank series leaves out whole clusters, other estimators resample them."""
+    estimate = estimator(sample.profile)
+    units = Units.of(sample, rng)
+    if units.count < 2:
+        return _unknowable(
+            estimate, level, "all rows belong to one cluster: nothing tells how much another would differ"
+        )
+    series = clustered.ClusteredSeries.of(sample, units)
+    if units.count < _FEW_CLUSTERS:
+        note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
+        estimate = estimate.but(warnings=(*estimate.warnings, note))
+    counted = estimator.of_clusters(series, level)
+    if counted is None:
+        joint = _joint(estimator, [sample], None, _RESAMPLES, rng)
+        estimate = estimate.but(interval=bootstrap.Bootstrap.of(estimator, joint, level, units.kind).interval())
+    else:
+        value, power, interval = counted
+        estimate = estimate.but(value=value, power=power, interval=interval)
+    return estimate.but(p_value=series.test(rng=rng)[1])
+
+
+def _pooled(sample: Sample, estimator: Estimator, level: float, rng: np.random.Generator) -> Estimate:
+    """One dataset of several pairs per row: rows are resampled."""
+    estimate = estimator.report(sample.profile, estimator.find(sample.profile))
+    units = Units.of(sample, rng)
+    if units.count < 2:
+        return _unknowable(estimate, level, _ONE_UNIT)
+    joint = _joint(estimator, [sample], None, _RESAMPLES, rng, sign_test=True)
+    interval = bootstrap.Bootstrap.of(estimator, joint, level, units.kind).interval()
+    return estimate.but(interval=interval, p_value=joint.test, parts=estimator.root(joint.parts))
+
+
+def _many(
+    preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s, level: float, rng: np.random.Generator
+) -> Estimate:
+    """One error over all datasets of a lens, on the same rows: rows (or clusters) are drawn for all of them together."""
+    if lens.every_column(preds) and wide.pays(preds):
+        binning = estimator.fixed_binning
+        if binning is not None and wide.fits(preds, binning):
+            groups = wide.Groups.of(preds.probs, preds.labels, binning)
+            return _wide(preds, estimator, wide.resampled(estimator, groups, shares, rng), level)
+        if estimator.by_rank:
+            series = many_classes.of_many_classes(estimator, preds, lens, shares, rng)
+            return _wide(preds, estimator, series, level)
+    estimate = _combined(preds, estimator, lens, shares)
+    units = Units.of(next(lens.samples(preds)), rng)
+    if units.count < 2:
+        return _unknowable(estimate, level, _ONE_UNIT)
+    resamples = int(np.clip(_JOINT_WORK // len(shares), 50, _RESAMPLES))
+    few = units.kind == "rows" and len(preds) * len(shares) <= _MOST_LABELS
+    joint = _joint(estimator, lens.samples(preds), shares, resamples, rng, sign_test=not few)
+    found = bootstrap.Bootstrap.of(estimator, joint, level, units.kind)
+    p = joint.test
+    if few:
+        redraws = int(np.clip(_LABEL_WORK // len(preds), 199, 999))
+        p = joint_labels.label_test(list(lens.samples(preds)), shares, redraws, rng.spawn(1)[0])
+    return estimate.but(
+        value=found.value,
+        power=found.power,
+        interval=found.interval(),
+        p_value=p,
+        parts=estimator.root(joint.parts),
+    )
+
+
+def _wide(preds: Predictions, estimator: Estimator, joint: wide.Wide, level: float) -> Estimate:
+    """The same for very many probabilities, from sums over groups of rows."""
+    found = bootstrap.Bootstrap.of(estimator, joint, level, "rows")
+    return Estimate(
+        value=found.value,
+        power=found.power,
+        n=len(preds),
+        effective_n=float(len(preds)),
+        estimator=estimator,
+        norm=estimator.power_norm,
+        direction=joint.direction,
+        interval=found.interval(),
+        p_value=joint.test,
+        parts=estimator.root(joint.parts),
+        warnings=joint.warnings,
+    )
+
+
+def _joint(
+    estimator: Estimator,
+    samples: Iterable[Sample],
+    shares: Float64s | None,
+    resamples: int,
+    rng: np.random.Generator,
+    *,
+    sign_test: bool = False,
+) -> jointly.Joint:
+    """Resamples of whole units, the same for all samples."""
+    each = iter(samples)
+    first = next(each)
+    units = Units.of(first, rng)
+    draws = units.draws(resamples, rng)
+    return jointly.resampled_jointly(estimator, chain([first], each), shares, units, draws, rng, sign_test=sign_test)
+
+
+def _unknowable(estimate: Estimate, level: float, why: str) -> Estimate:
+    """The answer where nothing can be said: any error is possible."""
+    return estimate.but(interval=Interval(0.0, 1.0, level, "none"), p_value=1.0, warnings=(*estimate.warnings, why))
+
+
+def _combined(preds: Predictions, estimator: Estimator, lens: Lens, shares: Float64s) -> Estimate:
+    """One error over all datasets of a lens: the weighted p-mean of theirs, in parts of bounded memory."""
+    parts = [estimator.report(profile, estimator.find(profile)) for profile in lens.profiles(preds)]
+    powers = np.concatenate([np.atleast_1d(part.power) for part in parts])
+    directions = np.concatenate([np.atleast_1d(part.direction) for part in parts])
+    power = combined(powers, shares, estimator.power_norm)
+    return Estimate(
+        value=float(estimator.root(power)),
+        power=float(power),
+        n=parts[-1].n,
+        effective_n=float(np.max(parts[-1].effective_n)),
+        estimator=estimator,
+        norm=estimator.power_norm,
+        direction=float(shares @ directions),
+        warnings=tuple(dict.fromkeys(note for part in parts for note in part.warnings)),
+        parts=estimator.root(powers),
+    )
+
+
+def _notes(preds: Predictions) -> list[str]:
+    """What the predictions themselves make doubtful."""
+    notes = []
+    if preds.class_count > 2 and len(preds) >= 50 and int(preds.labels.max()) <= 1:
+        notes.append(
+            f"labels are only ever 0 and 1 of {preds.class_count} classes; if they mark whether the prediction was correct, "
+            "pass class labels instead"
+        )
+    if preds.weights is not None:
+        whole = bool((preds.weights == np.rint(preds.weights)).all())
+        if whole and preds.weights.max() > 1:
+            notes.append(
+                f"weights are whole numbers and count as repetitions: {len(preds)} rows stand for {preds.weights.sum():g}"
+            )
+    return notes

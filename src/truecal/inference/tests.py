@@ -1,0 +1,320 @@
+"""Verdict: the answer of a test; and what tests of calibration judge."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators import sweep
+from truecal.estimators.base import Estimator, check_estimator
+from truecal.estimators.bins import Binning
+from truecal.estimators.rank_series import clustered
+from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.resampling import cells, redraw, units
+from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.one_probability import default_lens
+from truecal.predictions import validation
+from truecal.predictions.predictions import Predictions, check_predictions
+from truecal.profile.profile import Profile, check_profile
+from truecal.table import Frame, Tabular
+from truecal.types import Float64s
+
+# ----------------------------------------------------------------------------------------------------
+# Verdict: the answer of a test; and what tests of calibration judge
+
+CALIBRATED = "perfectly calibrated"
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict(Tabular):
+    """A test of a hypothesis: `statistic`, `p_value` (never 0), what was tested and how. Arrays for a batch.
+
+    `hypothesis` is what a small p-value speaks against.
+    """
+
+    statistic: float | Float64s
+    p_value: float | Float64s
+    hypothesis: str
+    method: str
+
+    def frame(self) -> Frame:
+        """One row per dataset."""
+        p = np.atleast_1d(self.p_value)
+        words = {"method": [self.method] * len(p), "hypothesis": [self.hypothesis] * len(p)}
+        return Frame({**words, "statistic": np.atleast_1d(self.statistic), "p_value": p})
+
+    def __str__(self) -> str:
+        if np.ndim(self.p_value):
+            return f"{self.method}: {np.size(self.p_value)} datasets"
+        return f"{self.method}: statistic {float(self.statistic):.4g}, p = {float(self.p_value):.3g} (if {self.hypothesis})"
+
+
+def verdict_of(
+    profile: Profile, statistic: Float64s, p: Float64s, method: str, hypothesis: str = CALIBRATED
+) -> Verdict:
+    """Plain numbers for a single dataset, arrays for a batch."""
+    if profile.single:
+        return Verdict(float(statistic[0]), float(p[0]), hypothesis, method)
+    return Verdict(statistic, p, hypothesis, method)
+
+
+def redraw_test(
+    profile: Profile, statistic: redraw.Statistic, *, method: str, resamples: int, rng: int | np.random.Generator
+) -> Verdict:
+    """A statistic compared with its distribution when outcomes are redrawn from the scores, or, where rows belong together, when
+    the residuals of whole units change sign."""
+    check_profile(profile)
+    if profile.units is None:
+        profile.refuse_dependent("test one class at a time, with tc.OneClass(name)")
+        redrawn = redraw.against_redraws(profile, statistic, resamples=resamples, rng=rng)
+    else:
+        redrawn = redraw.against_signs(profile, statistic, resamples=resamples, rng=rng)
+    return verdict_of(profile, redrawn.statistic, redrawn.p_value, method)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The two classical tests of calibration: Spiegelhalter's z and Hosmer and Lemeshow's chi-square
+
+
+def spiegelhalter(profile: Profile, *, resamples: int | None = 999, rng: int | np.random.Generator = 0) -> Verdict:
+    r"""Spiegelhalter's test (1986), two-sided: is the Brier score what it should be for a calibrated model?
+
+    z = sum (y - c)(1 - 2c) / sqrt(sum (1 - 2c)^2 c (1 - c)). Positive: the Brier score is worse than the scores promise. Blind to
+    errors at scores near 1/2, and to errors that cancel in the sum.
+
+    p-values by redrawing outcomes from the scores, which is right for the skewed scores of a good classifier as well;
+    resamples=None uses the normal distribution.
+
+    >>> import truecal as tc
+    >>> profile = tc.profile.Profile.from_arrays([0.9] * 50, [1] * 35 + [0] * 15)  # 15 misses where 5 are expected
+    >>> round(spiegelhalter(profile).statistic, 3), spiegelhalter(profile).p_value
+    (4.714, 0.001)
+    """
+    check_profile(profile)
+    method = "Spiegelhalter's test"
+    verdict = _signed(profile, _z)
+    if resamples is None:
+        profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
+        from scipy.special import ndtr
+
+        p = np.maximum(2 * ndtr(-np.abs(verdict)), np.finfo(float).tiny)
+    else:
+
+        def size(cells: Profile) -> Float64s:
+            return np.abs(_z(cells))
+
+        p = np.atleast_1d(redraw_test(profile, size, method=method, resamples=resamples, rng=rng).p_value)
+    return verdict_of(profile, verdict, p, method)
+
+
+def hosmer_lemeshow(
+    profile: Profile, *, bins: int = 10, resamples: int | None = 999, rng: int | np.random.Generator = 0
+) -> Verdict:
+    r"""Hosmer and Lemeshow's test (1980) on bins of equal mass: H = sum_k (O_k - E_k)^2 / (E_k (1 - E_k / n_k)).
+
+    O_k ones and E_k = sum of scores in bin k. The scores were not fitted to these outcomes, so under calibration H is close to
+    chi-square with as many degrees of freedom as there are bins (not bins - 2, which is right only for a logistic regression
+    judged on its own training rows). p-values by redrawing outcomes from the scores; resamples=None uses the chi-square.
+
+    >>> import truecal as tc
+    >>> profile = tc.profile.Profile.from_arrays([0.2] * 20 + [0.7] * 20, [1] * 8 + [0] * 12 + [1] * 14 + [0] * 6)
+    >>> verdict = hosmer_lemeshow(profile, bins=2, resamples=None)  # (8 - 4)^2 / 3.2 + 0
+    >>> round(verdict.statistic, 6), round(verdict.p_value, 4)
+    (5.0, 0.0821)
+    """
+    check_profile(profile)
+    Binning(bins, "mass").check()
+    method = f"Hosmer-Lemeshow test, {bins} bins"
+    if resamples is not None:
+        return redraw_test(profile, _chi_square(bins), method=method, resamples=resamples, rng=rng)
+    profile.refuse_dependent("the textbook distribution is wrong for them: leave out resamples=None")
+    from scipy.special import chdtrc
+
+    found = _signed(profile, _chi_square(bins))
+    freedom = np.empty(profile.batch)
+    for place, part in cells.alike(profile):
+        freedom[place] = len(_starts(cells.collapse(part), bins))
+    p = np.maximum(chdtrc(freedom, found), np.finfo(float).tiny)
+    return verdict_of(profile, found, p, method)
+
+
+def _signed(profile: Profile, statistic: redraw.Statistic) -> Float64s:
+    return np.concatenate([statistic(cells.collapse(part)) for _, part in cells.alike(profile)])
+
+
+def _z(cells: Profile) -> Float64s:
+    assert cells.weights is not None
+    count, score = cells.weights[0], cells.scores[0].astype(np.float64)
+    slope = 1 - 2 * score
+    deviation = float(np.sqrt((count * slope**2 * score * (1 - score)).sum()))
+    sums = ((cells.outcomes - score) * count * slope).sum(axis=1)
+    if deviation > 0:
+        return sums / deviation
+    # scores of 0, 1/2 and 1 only: a miss at 0 or 1 refutes them, and at 1/2 the test sees nothing
+    return np.where(np.abs(sums) > 1e-12, np.inf, 0.0)
+
+
+def _starts(cells: Profile, bins: int) -> np.ndarray:
+    """First cell of every bin that holds data."""
+    ruler = Profile(cells.scores, cells.outcomes[:1], cells.weights)
+    return np.unique(ruler.mass_cut(bins).below[0])[:-1]
+
+
+def _chi_square(bins: int) -> redraw.Statistic:
+    def statistic(cells: Profile) -> Float64s:
+        assert cells.weights is not None
+        start = _starts(cells, bins)
+        count = np.add.reduceat(cells.weights[0], start)
+        expected = np.add.reduceat(cells.weights[0] * cells.scores[0], start)
+        miss = np.add.reduceat((cells.outcomes - cells.scores) * cells.weights, start, axis=1)
+        variance = expected * (1 - expected / count)
+        certain = variance <= 1e-12 * count
+        terms = miss**2 / np.where(certain, 1.0, variance)
+        # a bin of scores 0 or 1 allows no miss at all
+        return np.where(certain, np.where(np.abs(miss) > 1e-9, np.inf, 0.0), terms).sum(axis=1)
+
+    return statistic
+
+
+# ----------------------------------------------------------------------------------------------------
+# Tests of calibration whose statistic is an estimate of the calibration error
+
+
+def consistency_test(
+    profile: Profile,
+    estimator: Estimator | None = None,
+    *,
+    resamples: int = 999,
+    rng: int | np.random.Generator = 0,
+) -> Verdict:
+    """Is the estimate larger than it would be for a calibrated model with these scores?
+
+    Consistency resampling (Bröcker and Smith 2007; Vaicenavicius et al. 2019): any estimator of the calibration error is the
+    statistic, and its bias does not matter, because redrawn outcomes have it too. Default: :class:`SweepECE`.
+
+    >>> import numpy as np, truecal as tc
+    >>> c = np.random.default_rng(0).random(500)
+    >>> sharp = tc.profile.Profile.from_arrays(c, c > 0.5)  # outcomes far surer than the scores
+    >>> consistency_test(sharp, tc.BinnedECE(bins=10)).p_value
+    0.001
+    """
+    estimator = sweep.SweepECE() if estimator is None else estimator
+    check_estimator(estimator)
+    method = f"consistency resampling of {type(estimator).__name__}"
+    return redraw_test(profile, estimator.values, method=method, resamples=resamples, rng=rng)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Kuiper and Kolmogorov-Smirnov tests on cumulative differences: calibration without bins
+
+
+def kuiper(
+    profile: Profile,
+    *,
+    statistic: Literal["kuiper", "ks"] = "kuiper",
+    resamples: int = 999,
+    rng: int | np.random.Generator = 0,
+) -> Verdict:
+    r"""How far outcomes run ahead of, or fall behind, the scores when added up in order of the score.
+
+    With F_k = sum over the k lowest scores of (y - c), F_0 = 0, and sigma^2 = sum c (1 - c): Kuiper's statistic is
+    (max F - min F) / sigma, Kolmogorov and Smirnov's max |F| / sigma (Arrieta-Ibarra et al. 2022). Tied scores are added
+    together, so their order cannot matter. p-values by redrawing outcomes from the scores.
+
+    >>> import truecal as tc
+    >>> profile = tc.profile.Profile.from_arrays([0.2, 0.5, 0.5, 0.9], [0, 1, 0, 1])
+    >>> verdict = kuiper(profile)  # F = 0, -0.2, -0.2, -0.1; sigma^2 = 0.16 + 0.25 + 0.25 + 0.09
+    >>> round(verdict.statistic, 4)
+    0.2309
+    """
+    options.choice(statistic, ("kuiper", "ks"), "statistic")
+    name = "Kuiper" if statistic == "kuiper" else "Kolmogorov-Smirnov"
+    method = f"{name} test on cumulative differences"
+    return redraw_test(profile, _range(statistic == "kuiper"), method=method, resamples=resamples, rng=rng)
+
+
+def _range(both: bool) -> redraw.Statistic:
+    def measure(cells: Profile) -> Float64s:
+        assert cells.weights is not None
+        walk = np.cumsum((cells.outcomes - cells.scores) * cells.weights, axis=1)
+        score = cells.scores[0].astype(np.float64)
+        sigma = float(np.sqrt((cells.weights[0] * score * (1 - score)).sum()))
+        high, low = np.maximum(walk.max(axis=1), 0.0), np.minimum(walk.min(axis=1), 0.0)
+        far: Float64s = high - low if both else np.maximum(high, -low)
+        if sigma > 0:
+            return far / sigma
+        return np.where(far > 1e-12, np.inf, 0.0)  # scores of 0 and 1 only: any miss refutes them
+
+    return measure
+
+
+# ----------------------------------------------------------------------------------------------------
+# The default test of calibration: the rank series, of independent or clustered rows
+
+
+def rank_series_test(
+    data: Profile | Predictions,
+    *,
+    lens: Lens | None = None,
+    resamples: int = 999,
+    rng: int | np.random.Generator = 0,
+) -> Verdict:
+    r"""Is the model perfectly calibrated? Max over k of the k-term rank series, standardised.
+
+    S = max_k sum_{j<=k} (beta_j^2 - V_jj) / sqrt(2 ||V_{1..k}||_F^2), with beta and V as in :class:`RankSeries`: a Neyman smooth
+    test that adapts to how rough the miscalibration is. p-value by redrawing outcomes from the scores; for clustered
+    Predictions by turning the signs of whole clusters.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> c = rng.random(1000)
+    >>> rank_series_test(tc.profile.Profile.from_arrays(c, rng.random(1000) < c**1.3)).p_value
+    0.001
+    """
+    check_predictions(data, Profile, name="data")
+    if isinstance(data, Predictions):
+        check_lens(lens)
+        lens = default_lens(data) if lens is None else lens
+        if lens.shares(data) is None:
+            sample = lens.sample(data)
+            sample.refuse_pooled()
+            if not sample.independent:
+                generator = options.generator(rng)
+                series = clustered.ClusteredSeries.of(sample, units.Units.of(sample, generator))
+                return Verdict(
+                    *series.test(resamples=resamples, rng=generator), CALIBRATED, "rank-series test, clustered"
+                )
+            data = sample.profile
+        elif data.clusters is not None:
+            raise InputError("with clusters, test one class at a time: tc.OneClass(name)")
+        else:
+            data = lens(data)
+    elif lens is not None:
+        raise InputError("a lens needs Predictions: a Profile is already one lens's view")
+    if data.units is not None:
+        tested = clustered.ClusteredSeries.of_profile(data).test(resamples=resamples, rng=rng)
+        return Verdict(*tested, CALIBRATED, "rank-series test, clustered")
+    redrawn = RankSeries().test(data, resamples=resamples, rng=rng)
+    return verdict_of(data, redrawn.statistic, redrawn.p_value, "rank-series test")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Many statements at once: p-values that keep the chance of any false one below alpha
+
+
+def holm(p: Float64s) -> Float64s:
+    """Holm's adjusted p-values (1979): sorted upwards, the i-th of k is multiplied by k - i + 1 and not below its precursor.
+
+    >>> holm(np.array([0.04, 0.01, 0.03]))
+    array([0.06, 0.03, 0.06])
+    """
+    p = validation.as_floats(p, "p-values").astype(np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise InputError("p-values must be a list of numbers in [0, 1]")
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted

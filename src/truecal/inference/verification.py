@@ -1,0 +1,388 @@
+"""The explicit bounds of Kumar, Liang and Ma (2019), appendix F, on the squared calibration error of a binned model.
+
+With outputs s_1..s_B of probabilities p_i, true squared error E2 and an evaluation set of n rows, if every
+p_i > 12/n log(2B/delta), then
+
+    F.6, plug-in,  with probability 1 - 3 delta:  |estimate - E2| <= c E2 + sqrt(2 (1 + c) E2 / n log(2/delta)) + B/(2n)
+    log(2B/delta) F.9, debiased, with probability 1 - 4 delta:  |estimate - E2| <= c E2 + sqrt(2 (1 + c) E2 / n
+    log(2/delta))
+                                                                     + 3 sqrt(B)/n log(n/delta) + delta/n
+
+where c = sqrt(3 / (n min p) log(2B/delta)). They hold for every n and distribution, and are wide.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, inf, isfinite, log, sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators.estimate import Estimate
+from truecal.estimators.rank_series.series import RankSeries
+from truecal.inference.exact_limit import BinnedError, OutputCells, upper_limit
+from truecal.inference.measurement import measure
+from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.one_probability import default_lens
+from truecal.lenses.sample import Sample
+from truecal.predictions import validation
+from truecal.predictions.predictions import Predictions, check_predictions
+from truecal.profile.profile import Profile
+from truecal.profile.sketch import Sketch
+from truecal.table import Frame, Tabular
+from truecal.types import Float64s
+
+# ----------------------------------------------------------------------------------------------------
+# The explicit bounds of Kumar, Liang and Ma (2019), appendix F, on the squared calibration error of a binned model
+
+_MOST_ROWS = 1e18
+
+
+def upper_bound(
+    squared: float, *, n: float, bins: int, smallest: float, level: float, estimator: Literal["plugin", "debiased"]
+) -> float:
+    """The largest true squared error that the bound allows beside the estimate `squared`; infinite where it does not
+    apply.
+
+    `smallest` is the probability of the rarest output.
+
+    >>> round(upper_bound(1e-4, n=100_000, bins=10, smallest=0.1, level=0.9, estimator="debiased"), 5)
+    0.00207
+    >>> upper_bound(1e-4, n=1000, bins=10, smallest=0.05, level=0.9, estimator="debiased")
+    inf
+    """
+    delta = (1 - level) / (4 if estimator == "debiased" else 3)
+    if smallest <= 12 / n * log(2 * bins / delta):
+        return inf
+    c = sqrt(3 / (n * smallest) * log(2 * bins / delta))
+    root = sqrt(2 * (1 + c) / n * log(2 / delta))
+    last = {
+        "debiased": 3 * sqrt(bins) / n * log(n / delta) + delta / n,
+        "plugin": bins / (2 * n) * log(2 * bins / delta),
+    }[estimator]
+    # E2 - squared <= c E2 + root sqrt(E2) + last is a quadratic inequality in sqrt(E2)
+    constant = max(squared + last, 0.0)
+    largest = (root + sqrt(root**2 + 4 * (1 - c) * constant)) / (2 * (1 - c))
+    return largest**2
+
+
+def rows_needed(
+    threshold: float = 0.02,
+    *,
+    bins: int,
+    error: float = 0.0,
+    smallest: float | None = None,
+    level: float = 0.95,
+    estimator: Literal["plugin", "debiased"] = "debiased",
+) -> float:
+    """How many rows the explicit bound needs to promise that the root-mean-square error of a binned model is below `threshold`.
+
+    F.6 (plug-in) and F.9 (debiased) of Kumar, Liang & Ma (2019): no approximation, and wide; :func:`verify` promises with far fewer
+    rows. It grows with the number of bins B for the plug-in and with sqrt(B) for the debiased estimator. Infinite where no number
+    is enough.
+
+    Parameters
+    ----------
+    threshold, error : the error to be promised, and the one that will be estimated; on the scale of probabilities.
+    bins : number of distinct outputs. smallest : probability of the rarest one; default 1 / bins.
+    level : how sure the promise is to be.
+
+    >>> import truecal as tc
+    >>> tc.inference.rows_needed(0.02, bins=10), tc.inference.rows_needed(0.02, bins=10, estimator="plugin")
+    (547374.0, 156780.0)
+    """
+    options.between(threshold, "threshold", 0, 1)
+    options.between(level, "level", 0, 1)
+    options.bins(bins)
+    if error != 0:
+        options.between(error, "error", 0, 1)
+    if smallest is not None:
+        options.between(smallest, "smallest", 0, 1)
+    rarest = 1 / bins if smallest is None else smallest
+    return rows_for(error**2, threshold**2, bins=bins, smallest=rarest, level=level, estimator=estimator)
+
+
+def rows_for(
+    squared: float, target: float, *, bins: int, smallest: float, level: float, estimator: Literal["plugin", "debiased"]
+) -> float:
+    """The number of rows with which the bound would fall to `target` (a squared error); infinite if it never does.
+
+    >>> rows_for(0.0, 1e-4, bins=10, smallest=0.1, level=0.9, estimator="debiased")
+    2197487.0
+    """
+
+    def enough(n: float) -> bool:
+        return upper_bound(squared, n=n, bins=bins, smallest=smallest, level=level, estimator=estimator) <= target
+
+    low, high = 0.0, _MOST_ROWS
+    if not enough(high):
+        return inf
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+# ----------------------------------------------------------------------------------------------------
+# Can we promise that the calibration error is below a threshold?
+
+Answer = Literal["promised", "supported", "exceeded", "not enough data"]
+_ROWS_PER_OUTPUT = 10  # with at least so many rows per distinct output the model counts as one of few outputs
+_MOST_ROWS_VERIFY = 1e12
+_SMOOTH = (
+    "the calibration curve is smooth enough for the rank series to follow; errors finer than that are not excluded"
+)
+_ROWS = "rows are independent draws of the population that the statement is about"
+_CLUSTERS = "clusters are independent, and many enough for a normal approximation of their means"
+
+
+@dataclass(frozen=True, repr=False)
+class Verification(Tabular):
+    """Whether the root-mean-square calibration error can be said to lie below a threshold.
+
+    Attributes
+    ----------
+    verdict : "promised": below the threshold, wrong with probability at most 1 - level at any n (models of few outputs).
+        "supported": below it if what `assumes` lists holds (continuous outputs, clusters or importance weights). "exceeded":
+        above it, wrong with probability near 1 - level. Else "not enough data".
+    assumes : what the verdict rests on.
+    value, low, high : the estimated error and its one-sided limits, each at `level`.
+    explicit : Kumar et al.'s bound F.9 on the error, which needs no approximation; infinite where its condition on the
+        rarest output fails, None for a model that is not binned.
+    further : a rough forecast of how many more rows would settle the question if the estimate is right; None when it is
+        settled, or when the estimate is too close to the threshold for any number.
+    outputs : number of distinct outputs (over all classes), None for a model with continuous outputs.
+    balance : the smallest alpha for which outputs are alpha-well-balanced, 1/(alpha B) <= P(output) <= alpha/B, in this
+        data.
+    """
+
+    verdict: Answer
+    threshold: float
+    level: float
+    n: int
+    lens: str
+    value: float
+    low: float
+    high: float
+    assumes: tuple[str, ...] = ()
+    explicit: float | None = None
+    further: int | None = None
+    outputs: int | None = None
+    balance: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.verdict == "promised"
+
+    @property
+    def well_balanced(self) -> bool | None:
+        """Whether the outputs are 2-well-balanced, as the theory of the debiased estimator asks."""
+        return None if self.balance is None else self.balance <= 2
+
+    def frame(self) -> Frame:
+        """One row: the verdict, its threshold, the estimated error with its limits, and what is assumed."""
+        names = ("verdict", "threshold", "level", "value", "low", "high", "n", "lens")
+        return Frame.from_records([{n: getattr(self, n) for n in names} | {"assumes": "; ".join(self.assumes)}])
+
+    def __str__(self) -> str:
+        what = {
+            "promised": f"promised: the calibration error is below {self.threshold:g}",
+            "supported": f"supported: the calibration error is below {self.threshold:g} if what is assumed holds",
+            "exceeded": f"exceeded: the calibration error is above {self.threshold:g}",
+            "not enough data": f"not enough data to tell whether the calibration error is below {self.threshold:g}",
+        }[self.verdict]
+        lines = [
+            f"{what} (at {self.level:.0%}; {self.lens}, n={self.n})",
+            f"  estimate {self.value:.4f}, at most {self.high:.4f}, at least {self.low:.4f}",
+            *(f"  assumes: {assumption}" for assumption in self.assumes),
+        ]
+        if self.explicit is not None:
+            bound = f"{self.explicit:.4f}" if isfinite(self.explicit) else "none: the rarest output is too rare"
+            lines.append(f"  explicit bound without approximation: {bound}")
+        if self.balance is not None:
+            verdict = "well balanced" if self.well_balanced else "not well balanced (alpha above 2)"
+            lines.append(f"  {self.outputs} distinct outputs, alpha = {self.balance:.2f}: {verdict}")
+        if self.further is not None:
+            lines.append(f"  about {self.further:,} further rows would settle it")
+        return "\n".join(lines + [f"  warning: {w}" for w in self.warnings])
+
+
+def verify(
+    preds: Predictions | Sketch,
+    threshold: float = 0.02,
+    level: float = 0.95,
+    *,
+    lens: Lens | None = None,
+    outputs: ArrayLike | None = None,
+) -> Verification:
+    """Answer whether the root-mean-square calibration error is below `threshold`.
+
+    A model with few distinct outputs (at least ten rows for each on average, such as one recalibrated by `ScalingBinning` or
+    `HistogramBinning`) has a calibration error that can be promised to lie below a limit, at any n: outputs near 0 and 1, rare
+    outputs and outputs never seen are accounted for (see `limit.py` for the test that is inverted). For continuous outputs no
+    such promise exists (Kumar et al. 2019, section 3): the answer is "supported" at best, and `assumes` says by what. So it is
+    with clusters and importance weights.
+
+    Parameters
+    ----------
+    preds : predictions on rows that neither the model nor a recalibrator was fitted on (or a Sketch of them). Whole-number
+        weights count repetitions.
+    threshold : in [0, 1], on the scale of probabilities.
+    level : a true error above the threshold is promised to be below it with probability at most 1 - level.
+    lens : default the positive class or the top label. A class-wise lens judges the outputs of all classes together.
+    outputs : all outputs the model can give, where they are known (a fitted binning map knows its own): then none can be missing.
+
+    Examples
+    --------
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> levels = [0.1, 0.3, 0.5, 0.7, 0.9]
+    >>> p = rng.choice(levels, 20_000)
+    >>> print(tc.verify(tc.Predictions.from_probs(p, rng.random(20_000) < p), threshold=0.02, outputs=levels))
+    promised: the calibration error is below 0.02 (at 95%; positive class, n=20000)
+      estimate 0.0000, at most 0.0102, at least 0.0000
+      assumes: rows are independent draws of the population that the statement is about
+      explicit bound without approximation: 0.0855
+      5 distinct outputs, alpha = 1.02: well balanced
+    """
+    if not options.is_number(threshold) or not 0 <= threshold <= 1:
+        raise InputError(f"threshold must lie in [0, 1], not {threshold!r}; it is on the scale of probabilities")
+    options.between(level, "level", 0.5, 1)
+    if isinstance(preds, Sketch):
+        return _of_sketch(preds, float(threshold), level, outputs)
+    check_predictions(preds, Sketch)
+    check_lens(lens)
+    lens = default_lens(preds) if lens is None else lens
+    shares, samples = lens.shares(preds), list(lens.samples(preds))
+    for sample in samples:
+        sample.refuse_several()
+        sample.refuse_pooled()
+    few = all(_few(sample.profile) for sample in samples)
+    weights = preds.weights
+    plain = preds.clusters is None and (weights is None or bool((weights == np.rint(weights)).all()))
+    if few and plain:
+        cells = _cells(samples, shares)
+        errors = [BinnedError.of(sample.profile) for sample in samples]
+        each = np.ones(1) if shares is None else shares
+        return _promised(cells, errors, each, float(threshold), level, lens.describe(preds), outputs)
+    if outputs is not None:
+        raise InputError("outputs= is for models of few outputs, with rows that are independent and weigh alike")
+    if shares is not None:
+        raise InputError(
+            "outputs are continuous, clustered or importance weighted: a class-wise error can be verified for binned models of "
+            "independent rows only; recalibrate with ScalingBinning(normalize=False)"
+        )
+    estimate = measure(preds, lens=lens, level=2 * level - 1)
+    assumes = (_SMOOTH, _ROWS if preds.clusters is None else _CLUSTERS)
+    return _supported(estimate, float(threshold), level, assumes)
+
+
+def _few(profile: Profile) -> bool:
+    return int(profile.distinct[0]) * _ROWS_PER_OUTPUT <= float(profile.total[0])
+
+
+def _cells(samples: Sequence[Sample], shares: Float64s | None) -> OutputCells:
+    if shares is None:
+        return OutputCells.of(samples[0].profile)
+    return OutputCells.class_wise(samples, shares)
+
+
+def _of_sketch(sketch: Sketch, threshold: float, level: float, outputs: ArrayLike | None) -> Verification:
+    """Cells of a sketch that hold one score each are outputs like others; else the sketch is measured."""
+    profile = sketch.to_profile()
+    if bool((profile.low == profile.high).all()) and profile.counted and _few(profile):
+        cells, errors = OutputCells.of(profile), [BinnedError.of(profile)]
+        return _promised(cells, errors, np.ones(1), threshold, level, "scores", outputs)
+    estimate = RankSeries(level=2 * level - 1)(profile)
+    return _supported(estimate.but(lens="scores"), threshold, level, (_SMOOTH, _ROWS))
+
+
+def _promised(
+    cells: OutputCells,
+    errors: Sequence[BinnedError],
+    shares: Float64s,
+    threshold: float,
+    level: float,
+    lens: str,
+    outputs: ArrayLike | None,
+) -> Verification:
+    if outputs is not None:
+        given = validation.as_floats(outputs, "outputs").astype(np.float64)
+        validation.refuse_outside_unit(given, "outputs")
+        possible = np.unique(given)
+        unlisted = np.setdiff1d(cells.outputs, possible)
+        if len(unlisted):
+            raise InputError(
+                f"output {unlisted[0]:g} occurs but is not among the outputs given; list all that can occur"
+            )
+        cells = cells.with_outputs(possible)
+    below, high = upper_limit(cells, threshold, level, closed=outputs is not None)
+    union = 1 - (1 - level) / len(errors)
+    classes = list(zip(shares, errors, strict=True))
+    low = sqrt(sum(w * error.lower(union) for w, error in classes))
+    squared = sum(w * error.squared for w, error in classes)
+    verdict: Answer = "promised" if below else "exceeded" if low > threshold else "not enough data"
+    explicit = sum(
+        w
+        * upper_bound(
+            error.squared,
+            n=error.n,
+            bins=len(error.outputs),
+            smallest=float(error.shares.min()),
+            level=union,
+            estimator="debiased",
+        )
+        for w, error in classes
+    )
+    value, balance = sqrt(max(squared, 0.0)), max(error.balance for error in errors)
+    notes = () if balance <= 2 else ("bins are not well balanced, so the error of the rare ones is hard to see",)
+    return Verification(
+        verdict,
+        threshold,
+        level,
+        round(cells.rows),
+        lens,
+        value,
+        low,
+        max(high, value),
+        (_ROWS,),
+        min(sqrt(explicit), 1.0) if isfinite(explicit) else inf,
+        _further(value, low, high, threshold, cells.rows) if verdict == "not enough data" else None,
+        len(cells.outputs),
+        balance,
+        notes,
+    )
+
+
+def _supported(estimate: Estimate, threshold: float, level: float, assumes: tuple[str, ...]) -> Verification:
+    """From the recommended estimator: below the threshold if its assumptions hold."""
+    assert estimate.interval is not None  # the recommended estimator has one for a single dataset
+    open_ = estimate.sketch_error or 0.0
+    value = float(estimate.value)
+    low, high = max(float(estimate.interval.low) - open_, 0.0), min(float(estimate.interval.high) + open_, 1.0)
+    verdict: Answer = "supported" if high <= threshold else "exceeded" if low > threshold else "not enough data"
+    further = _further(value, low, high, threshold, estimate.n) if verdict == "not enough data" else None
+    note = "ScalingBinning(normalize=False) makes the outputs few, so that a promise is possible"
+    return Verification(
+        verdict,
+        threshold,
+        level,
+        estimate.n,
+        estimate.lens,
+        value,
+        low,
+        high,
+        assumes,
+        further=further,
+        warnings=(note, *estimate.warnings),
+    )
+
+
+def _further(value: float, low: float, high: float, threshold: float, n: float) -> int | None:
+    """How many more rows of the same kind would settle the question, if limits come closer like 1 / sqrt(n)."""
+    edge, room = (high - value, threshold - value) if value < threshold else (value - low, value - threshold)
+    more = n * (edge / room) ** 2 - n if room > 0 else inf
+    return ceil(more) if 0 < more < _MOST_ROWS_VERIFY else None

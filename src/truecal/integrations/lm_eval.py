@@ -1,0 +1,76 @@
+"""A calibration metric for multiple-choice tasks of the lm-evaluation-harness, named in a task's YAML:
+
+    process_results: !function truecal.integrations.lm_eval.process_results
+    metric_list:
+      - metric: acc
+        aggregation: mean
+        higher_is_better: true
+      - metric: calibration_error
+        aggregation: !function truecal.integrations.lm_eval.calibration_error
+        higher_is_better: false
+
+A task that is not to be changed can give its `brier_score` (or `likelihood`) this aggregation: its items are the same pairs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import truecal as tc
+from truecal.errors import InputError
+
+_TARGETS = ("gold", "answer", "label", "target", "answerKey")
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+    """What a document adds to the metrics `acc` and `calibration_error`: the options' log-likelihoods and which is right.
+
+    >>> found = process_results({"answer": 1}, [(-2.0, False), (-0.5, True)])
+    >>> found["acc"], found["calibration_error"]
+    (1.0, (1, (-2.0, -0.5)))
+    """
+    logs = tuple(float(log) for log, _ in results)
+    gold = _gold(doc, len(logs))
+    return {"acc": float(int(np.argmax(logs)) == gold), "calibration_error": (gold, logs)}
+
+
+def calibration_error(items: Iterable[tuple[int, Sequence[float]]]) -> float:
+    """The root-mean-square error of the confidence in the likeliest option, over (index of the right option, its options' numbers).
+
+    Numbers are probabilities if they add up to 1, as `brier_score` gives them, else log-likelihoods, whose softmax is taken.
+
+    >>> items = [(0, (-0.1, -2.4)), (1, (-0.1, -2.4))] * 100
+    >>> round(calibration_error(items), 2)
+    0.41
+    """
+    confidences, correct = [], []
+    for gold, numbers in items:
+        values = np.asarray(numbers, np.float64)
+        if values.min() < 0 or abs(values.sum() - 1) > 1e-6:
+            values = np.exp(values - values.max())
+            values /= values.sum()
+        confidences.append(float(values.max()))
+        correct.append(int(np.argmax(values)) == gold)
+    if not correct:
+        raise InputError("there are no items to judge")
+    return float(tc.measure(tc.Predictions.from_answers(confidences, correct)))
+
+
+def _gold(doc: Mapping[str, Any], options: int) -> int:
+    """The index of the right option: an index, a letter, or the text of one of the choices."""
+    name = next((name for name in _TARGETS if name in doc), None)
+    if name is None:
+        raise InputError(
+            f"the document names no answer; it has {', '.join(doc)}, and {', '.join(_TARGETS)} are looked for"
+        )
+    value = doc[name]
+    choices = doc.get("choices", doc.get("options", ()))
+    texts = list(choices.get("text", ()) if isinstance(choices, Mapping) else choices)
+    if isinstance(value, str) and value in texts:
+        return texts.index(value)
+    if isinstance(value, str) and len(value) == 1 and value.isalpha():
+        value = ord(value.upper()) - ord("A")
+    if not str(value).isdigit() or int(value) >= options:
+        raise InputError(f"the answer {value!r} in {name!r} is none of the {options} options")
+    return int(value)

@@ -1,0 +1,66 @@
+"""The calibration error as scikit-learn scores models: a larger number is better."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from truecal.errors import InputError
+from truecal.estimators.base import Estimator, check_estimator
+from truecal.inference.measurement import measure
+from truecal.lenses.lens import Lens, check_lens
+from truecal.predictions import validation
+from truecal.predictions.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Minus the calibration error of a fitted classifier on (X, y): see :func:`scorer`."""
+
+    estimator: Estimator | None = None
+    lens: Lens | None = None
+
+    def __call__(self, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        if not hasattr(model, "predict_proba") or not hasattr(model, "classes_"):
+            raise InputError(f"{type(model).__name__} has no probabilities: a calibration score needs predict_proba")
+        return -self.metric(y, model.predict_proba(X), labels=model.classes_, sample_weight=sample_weight)
+
+    def metric(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """The error as a plain number, for sklearn.metrics.make_scorer(..., greater_is_better=False)."""
+        probs = validation.as_array(y_prob, "probs")
+        classes = None if labels is None else validation.as_array(labels, "labels").tolist()
+        if probs.ndim == 2 and probs.shape[1] == 2:
+            probs = probs[:, 1]  # two classes: the positive one is judged, as for one column
+        preds = Predictions.from_probs(probs, y_true, weights=sample_weight, classes=classes)
+        return float(measure(preds, estimator=self.estimator, lens=self.lens))
+
+
+def scorer(estimator: Estimator | None = None, lens: Lens | None = None) -> Scorer:
+    """Minus the calibration error, as `scoring=` of cross_val_score and GridSearchCV wants it: higher is better.
+
+    Parameters
+    ----------
+    estimator, lens : as in :func:`calibration_error`: by default the root-mean-square error of the positive class of two, or of
+        the top label of more.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> import truecal as tc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> (cross_val_score(LogisticRegression(max_iter=500), X, y, cv=3, scoring=tc.scorer(tc.BinnedECE())) <= 0).all()
+    np.True_
+
+    A calibration error alone rewards a model that always says the base rate; weigh it with a proper score such as neg_log_loss.
+    """
+    if estimator is not None:
+        check_estimator(estimator)
+    check_lens(lens)
+    return Scorer(estimator, lens)

@@ -1,0 +1,200 @@
+"""True calibration curves T(c) = P(y = 1 | score c), from c and 1-c, so that saturated scores keep their meaning."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from truecal.errors import InputError
+from truecal.lab.distributions import Array
+from truecal.predictions import validation
+
+Function = Literal["log", "logflip", "logit"]
+
+
+class Curve(ABC):
+    """A map from scores to probabilities. Calling it with c alone uses 1-c as computed."""
+
+    @abstractmethod
+    def at(self, c: Array, rest: Array) -> Array:
+        """The probability at score c, whose complement 1-c is `rest`."""
+
+    def __call__(self, c: npt.ArrayLike) -> Array:
+        scores = validation.as_floats(c, "scores").astype(np.float64)
+        validation.refuse_outside_unit(scores, "scores")
+        return self.at(scores, 1.0 - scores)
+
+    def merged(self) -> "list[Stretches]":
+        """The stretches of c that share one value of the curve, grouped by value; empty for a curve that merges nothing.
+
+        Refuses a curve that is neither strictly increasing nor able to say what it merges.
+        """
+        # Looked at where float64 can tell neighbours apart; beyond, any map saturates and that is legal.
+        if np.any(np.diff(self(np.linspace(0.001, 0.999, 999))) <= 0):
+            raise InputError(
+                "the recalibration is not strictly increasing: a map that merges scores must be given as Steps, which says "
+                "which of them share an output"
+            )
+        return []
+
+
+# Intervals [low, high) of c, the last one closed at 1.
+Stretches = tuple[tuple[float, float], ...]
+
+
+def as_curve(given: "Curve | Callable[[Array], Array]", name: str) -> Curve:
+    """A curve as it is, a plain function as `AnyCurve`."""
+    if isinstance(given, Curve):
+        return given
+    if not callable(given):
+        raise InputError(f"{name} must be a Curve or a function of an array of scores, not {given!r}")
+    return AnyCurve(given)
+
+
+@dataclass(frozen=True)
+class Identity(Curve):
+    """T(c) = c: perfect calibration."""
+
+    def at(self, c: Array, rest: Array) -> Array:
+        return c
+
+
+def transform(name: Function, c: Array, rest: Array) -> Array:
+    """log c, logflip c = log(1-c) or logit c = log c - log(1-c); minus infinity (or infinity) at the ends."""
+    with np.errstate(divide="ignore"):
+        if name == "logflip":
+            return np.log(rest)
+        if name == "logit":
+            return np.log(c) - np.log(rest)
+        return np.where(rest < 0.5, np.log1p(-rest), np.log(c))  # near 1, c has lost what 1-c still knows
+
+
+def inverse_link(name: Function, eta: Array) -> Array:
+    """exp(eta), 1 - exp(eta) or 1 / (1 + exp(-eta))."""
+    if name == "log":
+        return np.exp(eta)
+    if name == "logflip":
+        return -np.expm1(eta)
+    from scipy.special import expit
+
+    return np.asarray(expit(eta), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class GLM(Curve):
+    """g(T) = b0 + b1 t(c), with g and t each one of log, logflip (log(1-x)) and logit (Roelofs et al., section 5.1).
+
+    >>> GLM("logflip", "logflip", -0.24, 0.30)(np.array([0.5, 0.99, 1.0])).round(4)
+    array([0.3611, 0.8024, 1.    ])
+    """
+
+    link: Function
+    transform: Function
+    b0: float
+    b1: float
+
+    def __post_init__(self) -> None:
+        for kind, name in (("link", self.link), ("transform", self.transform)):
+            if name not in get_args(Function):
+                raise InputError(f"unknown {kind} {name!r}: use one of {', '.join(get_args(Function))}")
+        for parameter, value in (("b0", self.b0), ("b1", self.b1)):
+            if not abs(float(value)) <= 1e100:  # products with transformed scores stay finite
+                raise InputError(f"{parameter} must be a finite number from -1e+100 to 1e+100, not {value!r}")
+
+    def at(self, c: Array, rest: Array) -> Array:
+        if self.b1 == 0.0:  # 0 * infinity would be nan
+            return np.full(np.shape(c), float(inverse_link(self.link, np.asarray(self.b0))))
+        eta = transform(self.transform, c, rest)
+        eta *= self.b1
+        eta += self.b0
+        return inverse_link(self.link, eta)
+
+
+@dataclass(frozen=True)
+class Power(Curve):
+    """T(c) = c^d (Roelofs et al., sections 5.3 and 5.4)."""
+
+    d: float
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.d) and self.d > 0):
+            raise InputError(f"the exponent of a Power curve must be > 0, not {self.d!r}")
+
+    def at(self, c: Array, rest: Array) -> Array:
+        return np.asarray(c**self.d)
+
+
+@dataclass(frozen=True)
+class Logistic(Curve):
+    """T(c) = 1 / (1 + exp(-(slope c + intercept)))."""
+
+    slope: float
+    intercept: float
+
+    def at(self, c: Array, rest: Array) -> Array:
+        return inverse_link("logit", self.slope * c + self.intercept)
+
+
+@dataclass(frozen=True)
+class Blend(Curve):
+    """T(c) = start(c) + share (end(c) - start(c)); from the identity, its error is share times that of its end."""
+
+    start: Curve
+    end: Curve
+    share: float
+
+    def at(self, c: Array, rest: Array) -> Array:
+        start = self.start.at(c, rest)
+        return start + self.share * (self.end.at(c, rest) - start)
+
+
+@dataclass(frozen=True)
+class AnyCurve(Curve):
+    """A curve given as a plain function of an array of scores."""
+
+    function: Callable[[Array], Array]
+
+    def at(self, c: Array, rest: Array) -> Array:
+        try:
+            values = np.asarray(self.function(c), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the curve must turn an array of scores into one of probabilities: {error}") from error
+        if values.shape != np.shape(c):
+            raise InputError(f"the curve turned scores of shape {np.shape(c)} into shape {values.shape}")
+        return values
+
+
+@dataclass(frozen=True)
+class Steps(Curve):
+    """values[k] between the k-th and the next edge: the map of histogram binning, or of isotonic regression.
+
+    `edges` are the inner ones, one fewer than values; an edge belongs to the stretch above it. Scores with the same value are one
+    output, and what is true of them is the mean over all of them.
+
+    >>> Steps((0.5,), (0.2, 0.7))([0.1, 0.5, 0.9])
+    array([0.2, 0.7, 0.7])
+    """
+
+    edges: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.edges) + 1:
+            raise InputError(f"Steps need one value more than edges, not {len(self.values)} and {len(self.edges)}")
+        ends = np.array([0.0, *self.edges, 1.0])
+        if not np.all(np.diff(ends) > 0):
+            raise InputError(f"the edges of Steps must rise and lie strictly between 0 and 1, not {self.edges}")
+
+    def at(self, c: Array, rest: Array) -> Array:
+        return np.asarray(self.values)[np.searchsorted(self.edges, c, side="right")]
+
+    def merged(self) -> list[Stretches]:
+        ends = (0.0, *self.edges, np.inf)
+        groups: dict[float, Stretches] = {}
+        for value, low, high in zip(self.values, ends[:-1], ends[1:], strict=True):
+            groups[value] = (*groups.get(value, ()), (low, high))
+        return list(groups.values())

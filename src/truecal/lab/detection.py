@@ -1,0 +1,265 @@
+"""How often an interval holds the truth, a test raises a false alarm, a miscalibration is found; and how many rows that takes."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators.base import Estimator
+from truecal.lab.curves import Power
+from truecal.lab.distributions import Array, Uniform
+from truecal.lab.trials import Bounds, Cell, Measure, PValue, ResampledBounds, Run, Value, answers_of, has_interval
+from truecal.lab.worlds import Seed, World
+
+LARGEST = 1_000_000  # rows: an error that takes more to be found is too small to be looked for by simulation
+NULL_PER_REAL = 4  # calibrated datasets per real one: the critical value must not be the weak spot
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`hits` of m simulated datasets, as a share with its Monte-Carlo standard error."""
+
+    hits: int
+    m: int
+
+    @property
+    def rate(self) -> float:
+        return self.hits / self.m
+
+    @property
+    def standard_error(self) -> float:
+        """sqrt(p (1-p) / m), with one hit and one miss added so that 0 and 1 are not taken for certainties."""
+        p = (self.hits + 1) / (self.m + 2)
+        return sqrt(p * (1 - p) / self.m)
+
+    def __float__(self) -> float:
+        return self.rate
+
+
+@dataclass(frozen=True)
+class Coverage(Rate):
+    """How often the interval held the truth; `width` is its mean width."""
+
+    level: float
+    truth: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Detection(Rate):
+    """How often miscalibration was declared; `critical` is the threshold on the estimate (None: p-values)."""
+
+    alpha: float
+    critical: float | None = None
+    critical_share: float = 0.0  # standard error of the rate that comes from the critical value being simulated
+
+    @property
+    def standard_error(self) -> float:
+        return sqrt(super().standard_error ** 2 + self.critical_share**2)
+
+
+def detect(calibrated: Array, real: Array, alpha: float) -> Detection:
+    """How many of the `real` estimates lie above the (1 - alpha) quantile of the `calibrated` ones.
+
+    >>> detect(np.arange(100.0), np.arange(50.0, 150.0), 0.05).rate
+    0.54
+    """
+    slack = sqrt(alpha * (1 - alpha) / calibrated.size)
+    levels = np.clip([1 - alpha - slack, 1 - alpha, 1 - alpha + slack], 0.0, 1.0)
+    low, critical, high = np.quantile(calibrated, levels, method="higher")
+    uncertain = float(np.mean(real > low) - np.mean(real > high)) / 2
+    return Detection(int(np.sum(real > critical)), real.size, alpha, float(critical), uncertain)
+
+
+def coverage(
+    estimator: Estimator,
+    world: World,
+    *,
+    n: int = 1000,
+    m: int = 1000,
+    level: float = 0.9,
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> Coverage:
+    """Share of m datasets whose interval at this level holds the true error.
+
+    The interval is the estimator's closed form where it has one, else by resampling. The true error is the world's, in the
+    estimator's norm, also for estimators whose interval is for the error of their bins.
+
+    >>> import truecal as tc
+    >>> result = tc.lab.coverage(tc.RankSeries(), tc.lab.PAPER_WORLDS["resnet110_c100"], n=1000, m=100)
+    >>> 0.8 < result.rate <= 1.0
+    True
+    """
+    options.level(level)
+    at_level = estimator.at_level(level)
+    measure: Measure = Bounds(at_level) if has_interval(at_level) else ResampledBounds(estimator, level)
+    ((bounds,),) = answers_of([Cell("world", world, n, m, (measure,))], rng=rng, run=run)
+    truth = world.true_error(estimator.power_norm)
+    return Coverage(int(held(bounds, truth).sum()), m, level, truth, float(np.mean(bounds[2] - bounds[1])))
+
+
+def held(bounds: Array, truth: float) -> npt.NDArray[np.bool_]:
+    """Which intervals, given as rows (value, low, high), hold the truth; the truth is known to about 1e-9."""
+    return np.asarray((bounds[1] <= truth + 1e-9) & (truth - 1e-9 <= bounds[2]))
+
+
+def type_one(
+    estimator: Estimator,
+    world: World,
+    *,
+    n: int = 1000,
+    m: int = 1000,
+    alpha: float = 0.05,
+    resamples: int = 199,
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> Detection:
+    """Share of m datasets with these scores and calibrated outcomes in which the estimator's own test says otherwise.
+
+    >>> import truecal as tc
+    >>> found = tc.lab.type_one(tc.RankSeries(), tc.lab.World(tc.lab.Uniform()), n=200, m=200)
+    >>> found.rate < 0.05 + 3 * found.standard_error
+    True
+    """
+    null = world.with_calibrated_outcomes()
+    return power_of_test(estimator, null, n=n, m=m, alpha=alpha, resamples=resamples, rng=rng, run=run)
+
+
+def power_of_test(
+    estimator: Estimator,
+    world: World,
+    *,
+    n: int = 1000,
+    m: int = 1000,
+    alpha: float = 0.05,
+    resamples: int = 199,
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> Detection:
+    """Share of m datasets in which the estimator's own test of calibration has p <= alpha.
+
+    Unlike `power`, which knows the world, this is what a user has who knows only the data.
+
+    >>> import truecal as tc
+    >>> world = tc.lab.World(tc.lab.Uniform(), tc.lab.Power(1.2))
+    >>> tc.lab.power_of_test(tc.RankSeries(), world, n=1000, m=100).rate > 0.8
+    True
+    """
+    options.between(alpha, "alpha", 0, 1)
+    if (resamples + 1) * alpha < 1:
+        raise InputError(f"a p-value from {resamples} resamples cannot fall below alpha={alpha}; use more")
+    cell = Cell("world", world, n, m, (PValue(estimator, resamples),))
+    ((p_values,),) = answers_of([cell], rng=rng, run=run)
+    return Detection(int(np.sum(p_values[0] <= alpha)), m, alpha)
+
+
+def power(
+    estimator: Estimator,
+    world: World,
+    *,
+    n: int = 1000,
+    m: int = 1000,
+    alpha: float = 0.05,
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> Detection:
+    """Probability of finding out that this world is miscalibrated, at type I error alpha (Roelofs et al., section 5.4).
+
+    The estimate itself is the statistic, and its critical value the (1 - alpha) quantile over 4 m datasets with the same
+    scores and calibrated outcomes. `power_of_test` asks the estimator's own test instead.
+
+    >>> import truecal as tc
+    >>> world = tc.lab.World(tc.lab.Uniform(), tc.lab.Power(1.2))
+    >>> tc.lab.power(tc.RankSeries(), world, n=1000, m=200).rate > 0.8
+    True
+    """
+    options.between(alpha, "alpha", 0, 1)
+    question = (Value(estimator),)
+    null = world.with_calibrated_outcomes()
+    cells = [Cell("calibrated", null, n, NULL_PER_REAL * m, question), Cell("world", world, n, m, question)]
+    (calibrated,), (real,) = answers_of(cells, rng=rng, run=run)
+    return detect(calibrated[0], real[0], alpha)
+
+
+@dataclass(frozen=True)
+class SamplesNeeded:
+    """The least n found whose power reaches `target`, and what was tried on the way (n -> power)."""
+
+    n: int
+    target: float
+    error: float
+    tried: dict[int, Detection]
+
+
+def samples_needed(
+    estimator: Estimator,
+    *,
+    error: float = 0.02,
+    world: World | None = None,
+    target: float = 0.8,
+    alpha: float = 0.05,
+    m: int = 400,
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> SamplesNeeded:
+    """How many rows it takes to find a miscalibration of this size with probability `target`, at type I error alpha.
+
+    The scores and the direction of the miscalibration are the world's, its size is scaled to `error`; without a world,
+    scores are uniform and T = c^d as in the paper. n doubles from 64 until the power is there and is narrowed to 10 %.
+
+    >>> import truecal as tc
+    >>> found = tc.lab.samples_needed(tc.RankSeries(), error=0.1, m=100)
+    >>> 100 < found.n < 500
+    True
+    """
+    options.between(error, "error", 0, 1)
+    options.between(target, "target", 0, 1)
+    if world is None:
+        world = World(Uniform(), power_curve(error, norm=estimator.power_norm))
+    else:
+        world = world.with_error(error, norm=estimator.power_norm)
+    tried: dict[int, Detection] = {}
+
+    with (run or Run()).kept() as kept:
+
+        def reached(n: int) -> bool:
+            tried[n] = power(estimator, world, n=n, m=m, alpha=alpha, rng=rng, run=kept)
+            return tried[n].rate >= target
+
+        low, high = 0, 64
+        while not reached(high):
+            if high >= LARGEST:
+                raise InputError(
+                    f"power {target} is not reached at n={high}; an error of {error} is too small for that"
+                )
+            low, high = high, 2 * high
+        while low and high > 1.1 * low:
+            middle = round(sqrt(low * high))
+            if reached(middle):
+                high = middle
+            else:
+                low = middle
+    return SamplesNeeded(high, target, error, dict(sorted(tried.items())))
+
+
+def power_curve(error: float, *, norm: float = 2) -> Power:
+    """The curve c^d, d >= 1, whose true error on uniform scores is `error`.
+
+    >>> d = power_curve(0.02).d
+    >>> round(World(Uniform(), Power(d)).true_error(), 6)
+    0.02
+    """
+    from scipy.optimize import brentq
+
+    options.between(error, "error", -1, 1)
+    worst = World(Uniform(), Power(1000.0)).true_error(norm)
+    if not 0 <= error < worst:
+        raise InputError(f"on uniform scores the error of c^d can be at most {worst:.3f}, not {error!r}")
+    if error == 0:
+        return Power(1.0)
+    d = brentq(lambda d: World(Uniform(), Power(d)).true_error(norm) - error, 1.0, 1000.0, xtol=1e-10)
+    return Power(float(d))

@@ -1,0 +1,421 @@
+"""Expectations over a score distribution by adaptive Gauss-Legendre quadrature.
+
+A continuous distribution gives its pieces, each in a coordinate in which its mass is smooth (a Beta(2.8, 0.05) is
+unbounded in c and nearly flat in (1-c)^0.05). The integrand gets c and 1-c separately, because 1-c is often far below
+the spacing of floating-point numbers near 1.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.predictions import validation
+
+if TYPE_CHECKING:
+    import truecal as tc
+
+
+# ----------------------------------------------------------------------------------------------------
+# Expectations over a score distribution by adaptive Gauss-Legendre quadrature
+
+Array = npt.NDArray[np.float64]
+Integrand = Callable[[Array, Array], Array]
+
+_ORDER = 16
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
+_ENDS = np.array([-1.0, 1.0])
+# Lagrange interpolation
+_TO_ENDS = np.stack([[np.prod([(e - b) / (a - b) for b in _NODES if b != a]) for a in _NODES] for e in _ENDS])
+_UNSEEN = 0.5 * (1 - _NODES[-1])  # part of a panel beyond its last node
+_NUDGE = 2.0**-40  # ends are looked at from just inside: the very ends of a piece may be poles
+_FIRST_PANELS = 16
+_DEEPEST = 48  # halvings: a jump of the integrand is cornered in a panel of width 2^-48
+_TOLERANCE = 1e-13
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch low <= t <= high of a distribution; `place(t)` gives c, 1-c and the mass per unit of t."""
+
+    low: float
+    high: float
+    place: Callable[[Array], tuple[Array, Array, Array]]
+
+
+def integrate(pieces: Iterable[Piece], integrand: Integrand) -> float:
+    """Integral of `integrand(c, 1-c)` over all pieces; panels are halved until two halves agree with the whole.
+
+    A jump beyond the last node of a panel is seen by no node. So the ends of a panel must also be where its nodes say, or the
+    stretch between must be too short to matter. Kinks (|c - T| where T crosses the diagonal) and jumps (step curves) cost more
+    panels, not accuracy.
+
+    >>> flat = Piece(0.0, 1.0, lambda t: (t, 1 - t, np.ones_like(t)))
+    >>> round(integrate([flat], lambda c, rest: np.abs(c - 0.3)), 12)  # (0.3^2 + 0.7^2) / 2
+    0.29
+    """
+    return float(sum(_integrate_piece(piece, integrand) for piece in pieces))
+
+
+def _integrate_piece(piece: Piece, integrand: Integrand) -> float:
+    edges = np.linspace(piece.low, piece.high, _FIRST_PANELS + 1)
+    low, high = edges[:-1], edges[1:]
+    whole, _ = _panel_sums(piece, integrand, low, high)
+    total = 0.0
+    for _ in range(_DEEPEST):
+        middle = 0.5 * (low + high)
+        left, left_unseen = _panel_sums(piece, integrand, low, middle)
+        right, right_unseen = _panel_sums(piece, integrand, middle, high)
+        rough = np.abs(left + right - whole) + left_unseen + right_unseen > _TOLERANCE
+        total += float(np.sum((left + right)[~rough]))
+        if not rough.any():
+            return total
+        low, high = np.concatenate([low[rough], middle[rough]]), np.concatenate([middle[rough], high[rough]])
+        whole = np.concatenate([left[rough], right[rough]])
+    return total + float(np.sum(whole))
+
+
+def _panel_sums(piece: Piece, integrand: Integrand, low: Array, high: Array) -> tuple[Array, Array]:
+    """The integral over each panel, and what a jump between its last nodes and its ends could hide."""
+    half = 0.5 * (high - low)[:, None]
+    t = 0.5 * (high + low)[:, None] + half * np.concatenate([_NODES, (1 - _NUDGE) * _ENDS])
+    c, rest, mass = piece.place(t)
+    height = integrand(c, rest) * mass
+    inner, ends = height[:, :_ORDER], height[:, _ORDER:]
+    unseen = np.abs(ends - inner @ _TO_ENDS.T).sum(axis=1) * 2 * half[:, 0] * _UNSEEN
+    return np.sum(inner * half * _WEIGHTS, axis=1), unseen
+
+
+# ----------------------------------------------------------------------------------------------------
+# Draws from a Beta distribution that move continuously with its parameters: its quantile function at uniform numbers
+
+# Uniform numbers are multiples of 2^-53; zero is read as half of the smallest. Logits of all of them lie within +-38.
+_LEAST = 2.0**-54
+_REACH = 38.0
+# With 2048 cubics the error in c is below 1e-9 for exponents >= 0.1, below 1e-6 for exponents >= 0.02 (measured; the test
+# repeats it): far below the noise of any simulation that fits in memory.
+_CUBICS = 2048
+_BLOCK = 2**14  # numbers at a time: the intermediate arrays stay in the processor's cache
+_UNDERFLOW = 1e-250  # quantiles below this are taken from the straight tail, to which they are equal to within rounding
+
+
+def beta_from_uniforms(alpha: float, beta: float, u: Array) -> tuple[Array, Array]:
+    """c and 1 - c, where c is the u-quantile of Beta(alpha, beta), for u in [0, 1).
+
+    >>> c, rest = beta_from_uniforms(2.0, 1.0, np.array([0.25, 0.81]))  # P(score <= c) = c^2
+    >>> c.round(8), (c + rest).round(12)
+    (array([0.5, 0.9]), array([1., 1.]))
+    """
+    table = _table(float(alpha), float(beta))
+    flat = np.ravel(u)
+    c, rest = np.empty(flat.size), np.empty(flat.size)
+    with np.errstate(over="ignore"):  # exp overflows to infinity where c or 1 - c is below 1e-308: they become 0
+        for low in range(0, flat.size, _BLOCK):
+            part = slice(low, low + _BLOCK)
+            x = _logits(table, flat[part])
+            c[part] = 1.0 / (1.0 + np.exp(-x))
+            rest[part] = 1.0 / (1.0 + np.exp(x))
+    return c.reshape(np.shape(u)), rest.reshape(np.shape(u))
+
+
+def _logits(table: Array, u: Array) -> Array:
+    """x(s) at s = logit u, by the cubic of the panel that s falls in."""
+    place = np.maximum(u, _LEAST)
+    place /= 1.0 - place
+    np.log(place, out=place)
+    place += _REACH
+    place *= _CUBICS / (2 * _REACH)
+    panel = place.astype(np.intp)
+    place -= panel
+    x = table[3].take(panel)
+    for coefficients in (table[2], table[1], table[0]):
+        x *= place
+        x += coefficients.take(panel)
+    return x
+
+
+@lru_cache(maxsize=64)
+def _table(alpha: float, beta: float) -> Array:
+    """Coefficients of t^0 .. t^3, t in [0, 1) along each panel: the cubic Hermite interpolant. Shape (4, panels)."""
+    s = np.linspace(-_REACH, _REACH, _CUBICS + 1)
+    x, slope = exact_logits(alpha, beta, s)
+    slope *= s[1] - s[0]
+    rise, left, right = np.diff(x), slope[:-1], slope[1:]
+    return np.stack([x[:-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise])
+
+
+def exact_logits(alpha: float, beta: float, s: Array) -> tuple[Array, Array]:
+    """logit c and its slope in s, where c is the quantile at u = 1 / (1 + exp(-s)).
+
+    The smaller of u and 1 - u is given to the inverse of the incomplete Beta function, and both c and 1 - c are asked for.
+    """
+    from scipy.special import betainccinv, betaincinv, betaln
+
+    log_scale = float(betaln(alpha, beta))
+    left = s < 0
+    log_large = -np.log1p(np.exp(-np.abs(s)))
+    log_small = log_large - np.abs(s)
+    small = np.exp(log_small)
+    c = np.where(left, betaincinv(alpha, beta, small), betainccinv(alpha, beta, small))
+    rest = np.where(left, betainccinv(beta, alpha, small), betaincinv(beta, alpha, small))
+    with np.errstate(divide="ignore"):
+        log_c = np.where(left & (c < _UNDERFLOW), (log_small + np.log(alpha) + log_scale) / alpha, np.log(c))
+        log_rest = np.where(~left & (rest < _UNDERFLOW), (log_small + np.log(beta) + log_scale) / beta, np.log(rest))
+    slope = np.exp(log_small + log_large - alpha * log_c - beta * log_rest + log_scale)
+    return log_c - log_rest, slope
+
+
+# ----------------------------------------------------------------------------------------------------
+# Where simulated scores come from: Beta, Uniform, Discrete (tied scores), Empirical (like given ones), and mixtures
+
+_SLOTS = 8  # of a table of places, for every score: then few numbers are left to be searched for
+
+
+class Scores(ABC):
+    """A distribution of scores on [0, 1]."""
+
+    @property
+    def uniforms(self) -> int:
+        """Uniform random numbers behind one score."""
+        return 1
+
+    @abstractmethod
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        """Scores c and their complements 1-c, from numbers in [0, 1) of shape (uniforms, ...): one score for each column."""
+
+    @abstractmethod
+    def expectation(self, integrand: Integrand) -> float:
+        """E[integrand(c, 1-c)], to about 1e-12."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The distribution in words."""
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Independent scores c and their complements 1-c, both of this shape."""
+        return self.from_uniforms(rng.random((self.uniforms, *shape)))
+
+
+@dataclass(frozen=True)
+class Beta(Scores):
+    """Beta(alpha, beta): density proportional to c^(alpha-1) (1-c)^(beta-1).
+
+    >>> round(Beta(2.7752, 0.0478).expectation(lambda c, rest: c), 6)  # alpha / (alpha + beta)
+    0.983068
+    """
+
+    alpha: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if not (isfinite(value) and value > 0):
+                raise InputError(f"Beta needs {name} > 0, not {value!r}")
+
+    def describe(self) -> str:
+        return f"Beta({self.alpha:.3g}, {self.beta:.3g})"
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        return beta_from_uniforms(self.alpha, self.beta, u[0])
+
+    def expectation(self, integrand: Integrand) -> float:
+        return integrate((self._half(near_one=False), self._half(near_one=True)), integrand)
+
+    def _half(self, *, near_one: bool) -> Piece:
+        """One half, in v = d^s with d the distance to the end and s = min(exponent, 1): no pole is left."""
+        from scipy.special import betaln
+
+        near, far = (self.beta, self.alpha) if near_one else (self.alpha, self.beta)
+        power = min(near, 1.0)
+        log_scale = float(betaln(self.alpha, self.beta)) + np.log(power)
+
+        def place(v: Array) -> tuple[Array, Array, Array]:
+            log_distance = np.log(v) / power
+            distance = np.exp(log_distance)
+            mass = np.exp((near - power) * log_distance + (far - 1.0) * np.log1p(-distance) - log_scale)
+            return (1.0 - distance, distance, mass) if near_one else (distance, 1.0 - distance, mass)
+
+        return Piece(0.0, 0.5**power, place)
+
+
+@dataclass(frozen=True)
+class Uniform(Scores):
+    """Uniform scores between low and high.
+
+    >>> round(Uniform(0.25, 0.75).expectation(lambda c, rest: c * rest), 10)
+    0.2291666667
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.low < self.high <= 1.0:
+            raise InputError(f"Uniform needs 0 <= low < high <= 1, not low={self.low!r}, high={self.high!r}")
+
+    def describe(self) -> str:
+        return f"uniform on [{self.low:g}, {self.high:g}]"
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        c = u[0] * (self.high - self.low)
+        c += self.low
+        return c, 1.0 - c
+
+    def expectation(self, integrand: Integrand) -> float:
+        density = 1.0 / (self.high - self.low)
+        piece = Piece(self.low, self.high, lambda t: (t, 1.0 - t, np.full_like(t, density)))
+        return integrate((piece,), integrand)
+
+
+@dataclass(frozen=True, eq=False)
+class Discrete(Scores):
+    """Finitely many scores with their probabilities: verbal confidences, rounded scores, the scores of a real model.
+
+    >>> Discrete([0.5, 0.9, 1.0], [0.2, 0.3, 0.5]).expectation(lambda c, rest: c)
+    0.87
+    """
+
+    values: npt.ArrayLike
+    probabilities: npt.ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        values = np.array(validation.as_floats(self.values, "values"), dtype=np.float64, ndmin=1)
+        if values.ndim != 1 or values.size == 0 or not np.all((values >= 0) & (values <= 1)):
+            raise InputError("Discrete needs a one-dimensional, non-empty list of scores in [0, 1]")
+        if self.probabilities is None:
+            chances = np.full(values.size, 1.0 / values.size)
+        else:
+            chances = np.array(validation.as_floats(self.probabilities, "probabilities"), dtype=np.float64, ndmin=1)
+            if chances.shape != values.shape or not np.all(chances >= 0) or abs(chances.sum() - 1.0) > 1e-9:
+                raise InputError("Discrete needs one probability >= 0 for each score, summing to 1 (to within 1e-9)")
+        values.setflags(write=False)
+        chances.setflags(write=False)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "probabilities", chances)
+
+    @classmethod
+    def of(cls, profile: "tc.profile.Profile") -> "Discrete":
+        """The empirical distribution of a profile's scores."""
+        if profile.batch != 1:
+            raise InputError(f"one dataset is needed, not a batch of {profile.batch}")
+        scores = profile.scores[0].astype(np.float64)
+        return cls(scores, None if profile.weights is None else profile.weights[0] / profile.weights[0].sum())
+
+    @property
+    def _arrays(self) -> tuple[Array, Array]:
+        return np.asarray(self.values), np.asarray(self.probabilities)
+
+    def describe(self) -> str:
+        return f"as {self._arrays[0].size} given ones, with repeats"
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        values, chances = self._arrays
+        cuts = np.cumsum(chances)
+        # places over u * total never lie past the end, nor on a score of probability zero
+        c = values[_places(cuts, u[0] * cuts[-1])]
+        return c, 1.0 - c
+
+    def expectation(self, integrand: Integrand) -> float:
+        values, chances = self._arrays
+        return float(np.dot(integrand(values, 1.0 - values), chances))
+
+
+@dataclass(frozen=True, eq=False)
+class Empirical(Scores):
+    """Scores like these, without repeating them: a rank is drawn and the score interpolated between its neighbours.
+
+    >>> round(Empirical([0.2, 0.4, 0.9]).expectation(lambda c, rest: c), 10)  # half in [0.2, 0.4], half in [0.4, 0.9]
+    0.475
+    """
+
+    values: npt.ArrayLike
+
+    def __post_init__(self) -> None:
+        values = np.sort(np.array(validation.as_floats(self.values, "values"), dtype=np.float64, ndmin=1))
+        if values.ndim != 1 or values.size < 2 or not np.all((values >= 0) & (values <= 1)):
+            raise InputError("Empirical needs a one-dimensional list of at least two scores in [0, 1]")
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    def describe(self) -> str:
+        return f"spread like {np.size(self.values)} given ones"
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        values = np.asarray(self.values)
+        place = u[0] * (values.size - 1)
+        below = place.astype(np.intp)
+        c = values[below]
+        c += (place - below) * (values[below + 1] - c)
+        return c, 1.0 - c
+
+    def expectation(self, integrand: Integrand) -> float:
+        values = np.asarray(self.values)
+        nodes, weights = np.polynomial.legendre.leggauss(3)
+        c = values[:-1, None] + np.diff(values)[:, None] * (nodes + 1) / 2
+        return float(np.mean(integrand(c, 1.0 - c) @ weights)) / 2
+
+
+@dataclass(frozen=True)
+class Mixture(Scores):
+    """A score comes from parts[k] with probability shares[k].
+
+    >>> spiked = Mixture((Uniform(), Discrete([1.0])), (0.75, 0.25))
+    >>> round(spiked.expectation(lambda c, rest: c), 10)
+    0.625
+    """
+
+    parts: tuple[Scores, ...]
+    shares: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            options.instance(part, Scores, "a part of a Mixture", "a distribution, such as tc.lab.Uniform()")
+        if len(self.parts) != len(self.shares) or len(self.parts) == 0:
+            raise InputError(f"Mixture has {len(self.parts)} parts but {len(self.shares)} shares")
+        if not (min(self.shares) >= 0 and abs(sum(self.shares) - 1.0) <= 1e-9):
+            raise InputError(f"the shares of a Mixture must be >= 0 and sum to 1, not {self.shares}")
+
+    @property
+    def uniforms(self) -> int:
+        return 1 + max(part.uniforms for part in self.parts)
+
+    def describe(self) -> str:
+        return " or ".join(
+            f"{part.describe()} ({share:.0%})" for part, share in zip(self.parts, self.shares, strict=True)
+        )
+
+    def from_uniforms(self, u: Array) -> tuple[Array, Array]:
+        # The first number chooses the part, the others place the score in it.
+        part = np.searchsorted(np.cumsum(self.shares)[:-1], u[0], side="right")
+        c, rest = np.empty(part.shape), np.empty(part.shape)
+        for k, scores in enumerate(self.parts):
+            chosen = part == k
+            c[chosen], rest[chosen] = scores.from_uniforms(u[1 : 1 + scores.uniforms, chosen])
+        return c, rest
+
+    def expectation(self, integrand: Integrand) -> float:
+        return float(sum(s * part.expectation(integrand) for s, part in zip(self.shares, self.parts, strict=True)))
+
+
+def _places(cuts: Array, x: Array) -> npt.NDArray[np.intp]:
+    """searchsorted(cuts, x, "right") of many numbers in no order, looked up in a table and searched only where that is open.
+
+    Cuts and numbers fall into slots by the same rising rule, so a cut in an earlier slot is smaller, however products round.
+    """
+    if x.size < _SLOTS * len(cuts):
+        return np.searchsorted(cuts, x, side="right")
+    slots = _SLOTS * len(cuts)
+    scale = slots / cuts[-1]
+    held = np.bincount((cuts * scale).astype(np.intp), minlength=slots + 1)
+    table = np.where(held > 0, -1, np.cumsum(held))
+    place = table[(x * scale).astype(np.intp)]
+    open_ = place < 0
+    place[open_] = np.searchsorted(cuts, x[open_], side="right")
+    return place

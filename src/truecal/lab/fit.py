@@ -1,0 +1,417 @@
+"""Maximum likelihood for Beta scores, when the largest (or smallest) scores were rounded to exactly 1 (or 0).
+
+A Beta density is infinite or zero at its ends, so a score of exactly 1 has no likelihood of its own. It is neither
+dropped nor moved: it is a score known only to lie within the rounding error of 1, and enters as the probability of
+that, P(1-c < resolution). Moving it to some small floor instead makes the answer depend on the floor.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, get_args
+
+import numpy as np
+
+import truecal as tc
+from truecal.errors import InputError
+from truecal.lab.curves import GLM, Function, transform
+from truecal.lab.distributions import Array, Beta, Discrete, Empirical
+from truecal.lab.trials import bias
+from truecal.lab.worlds import Seed, World
+from truecal.profile.profile import check_profile
+
+# ----------------------------------------------------------------------------------------------------
+# Maximum likelihood for Beta scores, when the largest (or smallest) scores were rounded to exactly 1 (or 0)
+
+
+@dataclass(frozen=True)
+class BetaFit:
+    """A fitted Beta with the standard errors of (alpha, beta) and the number of scores at exactly 0 and 1."""
+
+    scores: Beta
+    alpha_standard_error: float
+    beta_standard_error: float
+    log_likelihood: float
+    zeros: float
+    ones: float
+    resolution: float
+
+
+def resolution_of(scores: Array) -> float:
+    """Half the gap below 1 in the coarsest floating-point type that holds all these scores: 1-c below it rounds to 1.
+
+    >>> resolution_of(np.array([0.1, 0.7])) == 2.0**-54, resolution_of(np.array([0.5, 0.75, 1.0])) == 2.0**-12
+    (True, True)
+    """
+    for dtype in (np.float16, np.float32):
+        if np.array_equal(scores.astype(dtype).astype(np.float64), scores):
+            return float(np.finfo(dtype).epsneg) / 2
+    return float(np.finfo(np.float64).epsneg) / 2
+
+
+def fit_beta(scores: Array, weights: Array, *, resolution: float | None = None) -> BetaFit:
+    """The Beta(alpha, beta) under which these scores are most likely (Roelofs et al., appendix A, equation 8).
+
+    >>> c = np.random.default_rng(0).beta(2.0, 0.3, 5000)
+    >>> fit = fit_beta(c, np.ones(5000))
+    >>> abs(fit.scores.alpha - 2.0) < 3 * fit.alpha_standard_error
+    True
+    >>> abs(fit.scores.beta - 0.3) < 3 * fit.beta_standard_error
+    True
+    """
+    from scipy.optimize import minimize
+
+    eps = resolution_of(scores) if resolution is None else resolution
+    if not 0 < eps < 0.5:
+        raise InputError(f"resolution must be in (0, 0.5), not {resolution!r}")
+    inside = (scores > 0) & (scores < 1)
+    if np.unique(scores[inside]).size < 2:
+        raise InputError(
+            "a Beta needs at least two different scores strictly between 0 and 1; use Discrete scores instead"
+        )
+    w = weights[inside]
+    sums = (float(w @ np.log(scores[inside])), float(w @ np.log1p(-scores[inside])), float(w.sum()))
+    likelihood = _Likelihood(*sums, float(weights[scores == 0].sum()), float(weights[scores == 1].sum()), eps)
+    tight = {"xatol": 1e-8, "fatol": 1e-13, "maxiter": 4000, "maxfev": 4000}
+    best = minimize(likelihood.loss, np.log(_moments(scores[inside], w)), method="Nelder-Mead", options=tight)  # type: ignore[call-overload]
+    if not best.success:
+        raise InputError(f"the Beta fit did not settle: {best.message}")
+    # The simplex stops within 1e-8 of the minimum, at a point that depends on its path; steps to where the slope is zero
+    # take it to within rounding, so that the fit is a continuous function of the scores.
+    inverse = np.linalg.inv(_hessian(likelihood.loss, best.x))
+    at = best.x
+    for _ in range(3):
+        at = at - inverse @ likelihood.slope(at)
+    alpha, beta = np.exp(at)
+    errors = np.array([alpha, beta]) * np.sqrt(np.diag(inverse) / weights.sum())
+    total = -likelihood.loss(at) * float(weights.sum())
+    ends = (likelihood.zeros, likelihood.ones)
+    return BetaFit(Beta(float(alpha), float(beta)), float(errors[0]), float(errors[1]), total, *ends, eps)
+
+
+@dataclass(frozen=True)
+class _Likelihood:
+    """What the likelihood needs to know of the scores: sums of log c and log(1-c) over the mass inside, and both ends."""
+
+    log_c: float
+    log_rest: float
+    mass: float
+    zeros: float
+    ones: float
+    eps: float
+
+    def loss(self, parameters: Array) -> float:
+        """Minus the log-likelihood per row at (log alpha, log beta)."""
+        from scipy.special import betaln
+
+        alpha, beta = np.exp(parameters)
+        value = (alpha - 1) * self.log_c + (beta - 1) * self.log_rest - self.mass * betaln(alpha, beta)
+        value += self._end(self.zeros, alpha, beta) + self._end(self.ones, beta, alpha)
+        return -float(value) / (self.mass + self.zeros + self.ones)
+
+    def slope(self, parameters: Array) -> Array:
+        """Derivatives of the loss: d/d alpha log B = psi(alpha) - psi(alpha + beta); the ends by differences."""
+        from scipy.special import digamma
+
+        alpha, beta = np.exp(parameters)
+        both = digamma(alpha + beta)
+        by_alpha = self.log_c - self.mass * (digamma(alpha) - both)
+        by_beta = self.log_rest - self.mass * (digamma(beta) - both)
+        by_alpha += _derivative(lambda a: self._end(self.zeros, a, beta) + self._end(self.ones, beta, a), alpha)
+        by_beta += _derivative(lambda b: self._end(self.zeros, alpha, b) + self._end(self.ones, b, alpha), beta)
+        return -np.array([alpha * by_alpha, beta * by_beta]) / (self.mass + self.zeros + self.ones)
+
+    def _end(self, mass: float, exponent: float, other: float) -> float:
+        """mass * log P(distance to the end of this exponent < eps)."""
+        from scipy.special import betainc
+
+        return mass * float(np.log(betainc(exponent, other, self.eps))) if mass else 0.0
+
+
+def _derivative(function: Callable[[float], float], at: float) -> float:
+    """By four points: the error is of order (1e-3)^4, that from rounding 1e-13 times the value."""
+    h = 1e-3 * at
+    inner, outer = function(at + h) - function(at - h), function(at + 2 * h) - function(at - 2 * h)
+    return (8 * inner - outer) / (12 * h)
+
+
+def _moments(scores: Array, weights: Array) -> Array:
+    """Start: the Beta with the mean and variance of the scores."""
+    mean = np.average(scores, weights=weights)
+    variance = np.average((scores - mean) ** 2, weights=weights)
+    size = max(mean * (1 - mean) / variance - 1, 0.05)
+    return np.array([max(mean * size, 0.01), max((1 - mean) * size, 0.01)])
+
+
+def _hessian(loss: Callable[[Array], float], at: Array) -> Array:
+    """Second derivatives by central differences; the loss is per row, of order 1, so a step of 1e-3 leaves 6 digits."""
+    step = 1e-3
+    e = np.eye(at.size) * step
+    result = np.empty((at.size, at.size))
+    for i in range(at.size):
+        for j in range(at.size):
+            corners = loss(at + e[i] + e[j]) - loss(at + e[i] - e[j]) - loss(at - e[i] + e[j]) + loss(at - e[i] - e[j])
+            result[i, j] = corners / (4 * step * step)
+    return result
+
+
+# ----------------------------------------------------------------------------------------------------
+# Maximum likelihood for the calibration curves g(T) = b0 + b1 t(c), all links and transforms, compared by AIC
+
+Terms = Literal["b0", "b1", "b0_b1"]
+
+
+@dataclass(frozen=True)
+class CurveFit:
+    """One candidate: its name in the style of the paper, coefficients, their standard errors, and AIC."""
+
+    curve: GLM
+    terms: Terms
+    b0_standard_error: float
+    b1_standard_error: float
+    log_likelihood: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.curve.link}_{self.curve.transform}_{self.terms}"
+
+    @property
+    def aic(self) -> float:
+        return 2 * len(self.terms.split("_")) - 2 * self.log_likelihood
+
+
+def candidates() -> list[tuple[Function, Function, Terms]]:
+    """Every link, transform and set of terms that can rise inside [0, 1]; a constant curve is offered once per link."""
+    results: list[tuple[Function, Function, Terms]] = []
+    for link, inner in product(get_args(Function), repeat=2):
+        if link in ("logit", inner):
+            results += [(link, inner, "b1"), (link, inner, "b0_b1")]
+        if link == inner:
+            results.append((link, inner, "b0"))
+    return results
+
+
+def fit_curves(c: Array, rest: Array, outcomes: Array, weights: Array) -> list[CurveFit]:
+    """All candidates, best AIC first. `outcomes` may be the mean outcome of several rows at one score."""
+    fits = [fit_curve(link, inner, terms, c, rest, outcomes, weights) for link, inner, terms in candidates()]
+    # The three constant curves are one and the same: rounding must not decide their order.
+    return sorted(fits, key=lambda fit: round(fit.aic, 6))
+
+
+def fit_curve(
+    link: Function, inner: Function, terms: Terms, c: Array, rest: Array, outcomes: Array, weights: Array
+) -> CurveFit:
+    """One candidate by projected Newton steps on the concave log-likelihood.
+
+    >>> from truecal.lab import GLM, Uniform, World
+    >>> scores, y = World(Uniform(), GLM("logit", "logit", -0.5, 0.7)).draw(n=20000, rng=1)
+    >>> fit = fit_curve("logit", "logit", "b0_b1", scores[0], 1 - scores[0], y[0].astype(float), np.ones(20000))
+    >>> abs(fit.curve.b0 + 0.5) < 3 * fit.b0_standard_error, abs(fit.curve.b1 - 0.7) < 3 * fit.b1_standard_error
+    (True, True)
+    """
+    if np.any((c <= 0) | (rest <= 0)):
+        raise InputError("scores of exactly 0 or 1 must be given a place inside (0, 1) before a curve is fitted")
+    t = transform(inner, c, rest)
+    columns = {"b0": [np.ones_like(t)], "b1": [t], "b0_b1": [np.ones_like(t), t]}[terms]
+    X = np.stack(columns, axis=1)
+    sign = {"b0": [-1.0], "b1": [1.0], "b0_b1": [-1.0, 1.0]}[terms]
+    low, high = (np.where(np.array(sign) > 0, 0.0, -np.inf), np.where(np.array(sign) > 0, np.inf, 0.0))
+    if link == "logit":
+        low, high = np.full(len(sign), -np.inf), np.full(len(sign), np.inf)
+    b, value, hessian = _maximise(link, X, outcomes, weights, low, high, _start(link, sign))
+    at_bound = (b <= low) | (b >= high)
+    variance = np.full(b.size, np.nan)  # a coefficient on its bound has no standard error
+    if not at_bound.all():
+        free = np.ix_(~at_bound, ~at_bound)
+        known = np.diag(np.linalg.inv(-hessian[free]))
+        variance[~at_bound] = np.where(known > 0, known, np.nan)  # nor has one along which the likelihood is flat
+    place = terms.split("_")
+    coefficient = {name: float(b[place.index(name)]) if name in place else 0.0 for name in ("b0", "b1")}
+    error = {name: float(np.sqrt(variance[place.index(name)])) if name in place else 0.0 for name in ("b0", "b1")}
+    return CurveFit(GLM(link, inner, coefficient["b0"], coefficient["b1"]), terms, error["b0"], error["b1"], value)
+
+
+def _start(link: Function, sign: list[float]) -> Array:
+    return np.zeros(len(sign)) if link == "logit" else np.array(sign) * 0.5
+
+
+def _maximise(
+    link: Function, X: Array, y: Array, w: Array, low: Array, high: Array, b: Array
+) -> tuple[Array, float, Array]:
+    """Newton ascent inside the box; coefficients held at a bound that the gradient pushes against are left out.
+
+    Ascent ends at a decrement where the next full steps, which converge quadratically, reach the rounding error: two of them
+    are taken without asking whether the value still rises, since that comparison would be one of rounding errors.
+    """
+    value, gradient, hessian = _log_likelihood(link, X, y, w, b)
+    for _ in range(200):
+        held = ((b <= low) & (gradient < 0)) | ((b >= high) & (gradient > 0))
+        free = ~held
+        if not free.any():
+            break
+        step = np.zeros_like(b)
+        step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
+        if gradient @ step < 1e-12 * max(1.0, abs(value)):
+            break
+        share = 1.0
+        while share > 1e-12:
+            trial = np.clip(b + share * step, low, high)
+            new = _log_likelihood(link, X, y, w, trial)
+            if new[0] > value:
+                break
+            share /= 2
+        else:
+            break
+        b, (value, gradient, hessian) = trial, new
+    for _ in range(2):
+        free = (b > low) & (b < high)
+        if free.any():
+            step = np.zeros_like(b)
+            step[free] = np.linalg.solve(-hessian[np.ix_(free, free)], gradient[free])
+            last = np.clip(b + step, low, high)
+            new = _log_likelihood(link, X, y, w, last)
+            if new[0] > value - 1e-9 * max(1.0, abs(value)):
+                b, (value, gradient, hessian) = last, new
+    return b, value, hessian
+
+
+def _log_likelihood(link: Function, X: Array, y: Array, w: Array, b: Array) -> tuple[float, Array, Array]:
+    """Sum of w (y log T + (1-y) log(1-T)) with its first and second derivatives in b."""
+    eta = np.einsum("ij,j->i", X, b)
+    if link == "logit":
+        value = y * eta - np.logaddexp(0.0, eta)
+        T = np.exp(eta - np.logaddexp(0.0, eta))
+        first, second = y - T, -T * (1 - T)
+    else:
+        # One side of the outcome has probability exp(eta); eta = 0 would make the other side impossible.
+        easy = y if link == "log" else 1.0 - y
+        eta = np.minimum(eta, -1e-100)
+        with np.errstate(over="ignore"):
+            odds = 1.0 / np.expm1(-eta)  # exp(eta) / (1 - exp(eta)); 0 for eta far below 0
+        value = easy * eta + (1 - easy) * np.log(-np.expm1(eta))
+        first, second = easy - (1 - easy) * odds, -(1 - easy) * odds * (1 + odds)
+    # Sums without BLAS, whose threads only get in each other's way at two columns.
+    slope = np.einsum("ij,i->j", X, w * first)
+    return float(np.sum(w * value)), slope, np.einsum("ij,i,ik->jk", X, w * second, X)
+
+
+# ----------------------------------------------------------------------------------------------------
+# fit_world: the simulated world most like a user's data (Roelofs et al., section 5.1 and appendix A)
+
+
+@dataclass(frozen=True)
+class WorldFit:
+    """The fitted score distribution, every candidate curve (best AIC first) and the world made of the best of both."""
+
+    beta: BetaFit
+    curves: tuple[CurveFit, ...]
+    profile: tc.profile.Profile
+
+    @property
+    def best(self) -> CurveFit:
+        return self.curves[0]
+
+    @property
+    def world(self) -> World:
+        return World(self.beta.scores, self.best.curve)
+
+    @property
+    def empirical_world(self) -> World:
+        """The best curve on the scores as they are: no Beta comes between, only the curve is a model."""
+        scores = self.profile.scores[0].astype(np.float64)
+        smooth = self.profile.weights is None and self.profile.distinct[0] >= 0.9 * scores.size
+        return World(Empirical(scores) if smooth else Discrete.of(self.profile), self.best.curve)
+
+    def curve(self, name: str) -> CurveFit:
+        """The candidate of this name, for example "logflip_logflip_b0_b1"."""
+        for fit in self.curves:
+            if fit.name == name:
+                return fit
+        raise InputError(f"unknown curve {name!r}: use one of {', '.join(fit.name for fit in self.curves)}")
+
+
+def fit_world(profile: tc.profile.Profile, *, resolution: float | None = None) -> WorldFit:
+    """Fit Beta scores and the best of the GLM curves to one dataset: "simulate data like mine".
+
+    Scores of exactly 1 or 0 are taken as rounded. For the Beta they count as P(1-c < resolution); for the curves they
+    are placed where that Beta expects them, at the mean of log(1-c) below the resolution, log(resolution) - 1/beta.
+    `resolution` is that of the coarsest floating-point type that holds the scores, unless given.
+
+    >>> import truecal as tc
+    >>> world = tc.lab.World(tc.lab.Beta(2.0, 0.5), tc.lab.GLM("logit", "logit", -0.5, 0.6))
+    >>> scores, outcomes = world.draw(n=20_000, rng=0)
+    >>> fit = tc.lab.fit_world(tc.profile.Profile.from_arrays(scores[0], outcomes[0]))
+    >>> fit.best.name
+    'logit_logit_b0_b1'
+    >>> abs(fit.world.true_error() - world.true_error()) < 0.01
+    True
+    """
+    check_profile(profile)
+    if profile.batch != 1:
+        raise InputError(f"fit_world takes one dataset, not a batch of {profile.batch}: fit them one by one")
+    scores = profile.scores[0].astype(np.float64)
+    outcomes = np.asarray(profile.outcomes[0], dtype=np.float64)
+    weights = np.ones_like(scores) if profile.weights is None else profile.weights[0].astype(np.float64)
+    weights = weights * (float(profile.size[0]) / weights.sum())
+    right = float(weights @ outcomes / weights.sum())
+    if right in (0.0, 1.0):
+        raise InputError(f"every outcome is {right:.0f}: no calibration curve can be fitted to that")
+    try:
+        beta = fit_beta(scores, weights, resolution=resolution)
+        c, rest = _place_ends(scores, beta)
+        return WorldFit(beta, tuple(fit_curves(c, rest, outcomes, weights)), profile)
+    except np.linalg.LinAlgError as error:
+        raise InputError(f"{len(scores)} rows do not determine a curve; give more, with different scores") from error
+
+
+def _place_ends(scores: Array, beta: BetaFit) -> tuple[Array, Array]:
+    """c and 1-c with scores of exactly 0 and 1 at the geometric mean of what the Beta holds within the resolution."""
+    c, rest = scores.copy(), 1.0 - scores
+    near_zero, near_one = (
+        np.exp(np.log(beta.resolution) - 1.0 / exponent) for exponent in (beta.scores.alpha, beta.scores.beta)
+    )
+    c[scores == 0], rest[scores == 1] = near_zero, near_one
+    return c, rest
+
+
+# ----------------------------------------------------------------------------------------------------
+# Does a fitted world look like the data it was fitted to?
+
+
+@dataclass(frozen=True)
+class Goodness:
+    """Equal-width ECE on the data, and averaged over simulated data of that size."""
+
+    on_data: float
+    simulated: float
+    simulated_std: float
+    m: int
+
+    @property
+    def standard_error(self) -> float:
+        """Monte-Carlo error of `simulated`."""
+        return float(self.simulated_std / np.sqrt(self.m))
+
+    @property
+    def z(self) -> float:
+        """How many simulated standard deviations the data is away."""
+        return (self.on_data - self.simulated) / self.simulated_std if self.simulated_std else float("nan")
+
+
+def goodness(
+    fit: WorldFit, world: World | None = None, *, norm: float = 2, bins: int = 15, m: int = 200, rng: Seed = 0
+) -> Goodness:
+    """ECE on the data against its average over m datasets of the fitted world, or of `world` (Roelofs et al., Table 3).
+
+    >>> import truecal as tc
+    >>> truth = tc.lab.World(tc.lab.Beta(2.0, 0.5), tc.lab.GLM("logit", "logit", -0.5, 0.6))
+    >>> scores, outcomes = truth.draw(n=2000, rng=0)
+    >>> check = tc.lab.goodness(tc.lab.fit_world(tc.profile.Profile.from_arrays(scores[0], outcomes[0])), m=50)
+    >>> abs(check.z) < 3
+    True
+    """
+    estimator = tc.BinnedECE(bins=bins, scheme="width", norm=norm)
+    rows = round(float(fit.profile.size[0]))
+    trial = bias(estimator, world or fit.world, n=rows, m=m, rng=rng)
+    on_data = float(np.ravel(estimator.values(fit.profile))[0])
+    return Goodness(on_data, trial.mean, trial.std, m)

@@ -1,0 +1,152 @@
+"""The leaderboard: every estimator of truecal, ranked by how wrong it is where the truth is known."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truecal.errors import InputError, extra
+from truecal.lab.curves import Curve, Power
+from truecal.lab.detection import held
+from truecal.lab.distributions import Array, Discrete, Empirical, Uniform
+from truecal.lab.trials import Bounds, Cell, Field, Run, all_estimators, answers_of, has_interval, tidy, trials
+from truecal.lab.worlds import PAPER_WORLDS, Seed, World
+from truecal.table import Frame
+from truecal.writing import write_whole
+
+SIZES = (200, 1000, 5000)
+NEARLY = 0.02
+LEVEL = 0.9
+_WORDS = Discrete((0.5, 0.6, 0.7, 0.8, 0.9, 1.0), (0.1, 0.1, 0.15, 0.2, 0.3, 0.15))
+
+
+@dataclass(frozen=True)
+class Wave(Curve):
+    """T(c) = c - height sin(3 pi (c - 0.2) / 0.8): below the scores, above, and below again."""
+
+    height: float
+
+    def at(self, c: Array, rest: Array) -> Array:
+        return c - self.height * np.sin(3 * np.pi * (c - 0.2) / 0.8)
+
+
+def world_groups() -> dict[str, dict[str, World]]:
+    """The ten printed worlds, their perfect recalibrations, recalibrations that leave a true error of 2 %, and harder ones.
+
+    Tied: scores are the words 0.5, 0.6, ..., 1, as a person or a language model says them. Non-monotone: the curve falls in the
+    middle. Empirical: scores are 2000 draws of a printed world, smoothed, with its own curve.
+    """
+    return {
+        "uncalibrated": dict(PAPER_WORLDS),
+        "calibrated": {name: world.perfectly_recalibrated() for name, world in PAPER_WORLDS.items()},
+        "nearly calibrated": {name: world.partly_recalibrated(NEARLY) for name, world in PAPER_WORLDS.items()},
+        "tied": {f"words, power {p:g}": World(_WORDS, Power(p)) for p in (1.0, 1.3, 2.0)},
+        "non-monotone": {f"wave of {a:g}": World(Uniform(0.2, 1.0), Wave(a)) for a in (0.04, 0.08, 0.15)},
+        "empirical": {
+            name: _like(PAPER_WORLDS[name]) for name in ("resnet110_c10", "resnet110_c100", "resnet152_imgnet")
+        },
+    }
+
+
+def _like(world: World) -> World:
+    """The same curve on scores like 2000 draws of a world."""
+    return World(Empirical(world.draw(2000, rng=0)[0][0]), world.curve)
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """The ranking of estimators: a table by group of worlds and estimator, and its figure."""
+
+    title: str
+    table: Frame
+
+    def draw(self, figure: Any) -> None:
+        """Fill an empty matplotlib figure with a panel of bars for every group of worlds."""
+        groups = list(dict.fromkeys(str(name) for name in self.table["worlds"]))
+        figure.set_size_inches(12, 5)
+        panels = figure.subplots(-(-len(groups) // 3), 3, sharey=True, squeeze=False).flat
+        for axes, group in zip(panels, groups, strict=True):
+            part = [row for row in self.table if row["worlds"] == group][::-1]
+            axes.barh([row["estimator"] for row in part], [row["mean_abs_bias"] for row in part])
+            axes.set(title=group, xlabel="mean |bias| (%)")
+
+    def write(self, folder: str | PathLike[str], *, table_format: str = "csv") -> list[Path]:
+        """Write leaderboard.csv (or .parquet) and leaderboard.png; returns their paths."""
+        if table_format not in ("csv", "parquet"):
+            raise InputError(f"table_format must be csv or parquet, not {table_format!r}")
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        paths = [target / f"leaderboard.{table_format}", target / "leaderboard.png"]
+        self.table.write(paths[0])
+        figure = extra("matplotlib.figure").Figure(figsize=(9, 5), layout="constrained")
+        self.draw(figure)
+        figure.suptitle(self.title)
+        write_whole(paths[1], lambda file: figure.savefig(file, dpi=120, format="png"))
+        return paths
+
+
+def leaderboard(*, n: tuple[int, ...] = SIZES, m: int = 250, rng: Seed = 0, run: Run | None = None) -> Leaderboard:
+    """Rank every estimator by its mean |bias| in worlds whose true error is known.
+
+    Parameters
+    ----------
+    n : sizes of the simulated datasets.
+    m : simulated datasets per world and size.
+    rng : seed.
+    run : worker processes, cache and progress.
+
+    Returns
+    -------
+    Leaderboard
+        Mean |bias|, mean bias, mean RMSE (percent) and coverage of the 90 % interval by group of worlds and estimator, in the
+        order of the mean |bias| over all groups.
+
+    Notes
+    -----
+    Coverage is that of the estimator's own interval, for those that have one. SmoothECE measures another quantity than the l1
+    error it is compared with here (a smoothed one, at most as large): its rank says how far it is from that.
+
+    Examples
+    --------
+    >>> import truecal as tc
+    >>> board = tc.lab.leaderboard(n=(200,), m=4)
+    >>> board.table[0]["worlds"], len(board.table)
+    ('uncalibrated', 60)
+    """
+    estimators = all_estimators()
+    groups = world_groups()
+    rows: list[tuple[Field, ...]] = []
+    with (run or Run()).kept() as kept:
+        for group, worlds in groups.items():
+            results = trials(estimators, worlds, n=n, m=m, rng=rng, run=kept)
+            coverages = _coverages(worlds, n, m, rng, kept)
+            for name in estimators:
+                part = [t for t in results if t.estimator_name == name]
+                bias = np.array([100 * t.bias for t in part])
+                error = float(np.sqrt(np.sum([(100 * t.standard_error) ** 2 for t in part]))) / len(part)
+                rmse = float(np.mean([100 * t.rmse for t in part]))
+                share = coverages.get(name, float("nan"))
+                rows.append((group, name, m, float(np.abs(bias).mean()), float(bias.mean()), error, rmse, share))
+    columns = ("worlds", "estimator", "m", "mean_abs_bias", "mean_bias", "mean_bias_se", "mean_rmse", "coverage_90")
+    overall = {name: np.mean([float(r[3] or 0) for r in rows if r[1] == name]) for name in estimators}
+    order = sorted(overall, key=lambda name: overall[name])
+    rows.sort(key=lambda row: (list(groups).index(str(row[0])), order.index(str(row[1]))))
+    return Leaderboard(f"estimators by mean |bias|, n = {', '.join(map(str, n))}", tidy(columns, rows))
+
+
+def _coverages(worlds: Mapping[str, World], n: tuple[int, ...], m: int, rng: Seed, run: Run) -> dict[str, float]:
+    """Share of 90 % intervals that hold the truth, over all worlds and sizes, for estimators with an interval."""
+    able = {name: e.at_level(LEVEL) for name, e in all_estimators().items() if has_interval(e)}
+    cells = [
+        Cell(world_name, world, size, m, tuple(Bounds(e) for e in able.values()))
+        for world_name, world in worlds.items()
+        for size in n
+    ]
+    hits = np.zeros(len(able))
+    for cell, answers in zip(cells, answers_of(cells, rng=rng, run=run), strict=True):
+        for k, (bounds, estimator) in enumerate(zip(answers, able.values(), strict=True)):
+            hits[k] += held(bounds, cell.world.true_error(estimator.power_norm)).mean()
+    return dict(zip(able, (hits / len(cells)).tolist(), strict=True))

@@ -1,0 +1,98 @@
+"""The user's question: how biased is my metric, on data like mine, at my n?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import truecal as tc
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators.base import Estimator
+from truecal.lab.fit import Goodness, WorldFit, fit_world, goodness
+from truecal.lab.trials import Run, Trial, all_estimators, table_of, trials
+from truecal.lab.worlds import Seed, World
+from truecal.lenses.lens import Lens, check_lens
+from truecal.lenses.one_probability import default_lens
+from truecal.predictions.predictions import check_predictions
+from truecal.table import Frame
+
+_MOST_ROWS = 10_000_000
+# Simulated to see whether the world looks like the data, in at least 20 datasets of their size.
+_CHECKED_ROWS = 20_000_000
+
+
+@dataclass(frozen=True)
+class HowBiased:
+    """The fitted world, whether it looks like the data, and each estimator's bias and spread in it."""
+
+    fit: WorldFit
+    world: World
+    goodness: Goodness
+    trials: tuple[Trial, ...]
+
+    @property
+    def table(self) -> Frame:
+        """One row per estimator and n."""
+        return table_of(self.trials)
+
+    def __str__(self) -> str:
+        best = self.fit.best
+        lines = [
+            f"fitted world: scores {self.world.scores.describe()}, "
+            f"curve {best.name} (b0 {best.curve.b0:.3g}, b1 {best.curve.b1:.3g}), "
+            f"true error {self.world.true_error():.4f}",
+            f"check: ECE on your data {self.goodness.on_data:.4f}, on data simulated from it "
+            f"{self.goodness.simulated:.4f} +- {self.goodness.simulated_std:.4f}",
+        ]
+        if abs(self.goodness.z) > 3:
+            lines.append("the simulated data does not look like yours: read the biases below with care")
+        shown = self.table.select("estimator", "n", "truth", "mean", "bias", "bias_se", "std", "rmse")
+        return "\n".join([*lines, "", shown.to_text()])
+
+
+def how_biased(
+    preds: tc.Predictions | tc.profile.Profile,
+    *,
+    estimators: Mapping[str, Estimator] | None = None,
+    n: int | None = None,
+    m: int = 200,
+    lens: Lens | None = None,
+    scores: Literal["empirical", "beta"] = "empirical",
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> HowBiased:
+    """Fit a world to the data and put every estimator to m datasets of n rows from it (n: as many as the data has).
+
+    Predictions are judged through `lens`, by default the positive class of two and the top label of more. Simulated
+    scores are spread like the given ones; scores="beta" draws them from the fitted Beta instead, as the paper does.
+
+    >>> import numpy as np, truecal as tc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.beta(2, 0.5, 2000)
+    >>> preds = tc.Predictions.from_probs(p, rng.random(2000) < p**1.3)
+    >>> answer = tc.lab.how_biased(preds, estimators={"EW": tc.BinnedECE(norm=2), "ours": tc.RankSeries()}, m=50)
+    >>> biases = {t.estimator_name: abs(t.bias) for t in answer.trials}
+    >>> biases["ours"] < biases["EW"] < 0.02
+    True
+    """
+    check_predictions(preds, tc.profile.Profile)
+    check_lens(lens)
+    profile = preds if isinstance(preds, tc.profile.Profile) else (lens or default_lens(preds))(preds)
+    options.choice(scores, ("empirical", "beta"), "scores")
+    fit = fit_world(profile)
+    world = fit.world if scores == "beta" else fit.empirical_world
+    size = round(float(profile.size[0])) if n is None else n
+    if isinstance(size, int) and size > _MOST_ROWS:
+        raise InputError(
+            f"datasets of {size:,} rows are too large to simulate {m} of; give n= of at most {_MOST_ROWS:,}"
+        )
+    made = trials(
+        all_estimators() if estimators is None else estimators,
+        {"fitted": world},
+        n=[size],
+        m=m,
+        rng=rng,
+        run=run,
+    )
+    checked = min(m, max(20, _CHECKED_ROWS // max(1, round(float(profile.size[0])))))
+    return HowBiased(fit, world, goodness(fit, world, m=checked, rng=rng), tuple(made))

@@ -1,0 +1,625 @@
+"""What a world, an estimator or a measure is, as a digest: equal content has the same place in the cache.
+
+Random streams are not taken from content, whose last bits may differ between machines, but from names.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import pickle
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import sha256
+from math import sqrt
+from os import PathLike
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+import truecal as tc
+from truecal import options, parallel
+from truecal.errors import FileError, InputError, TruecalError
+from truecal.estimators.base import Estimator
+from truecal.lab.distributions import Array
+from truecal.lab.worlds import Seed, World
+from truecal.table import Frame
+from truecal.writing import write_whole
+
+# ----------------------------------------------------------------------------------------------------
+# What a world, an estimator or a measure is, as a digest: equal content has the same place in the cache
+
+
+class _NamelessError(Exception):
+    """Something whose content cannot be written down, such as a lambda."""
+
+
+def digest(thing: object) -> str | None:
+    """SHA-256 of the content of a (nested) dataclass of numbers, strings and arrays; None if it holds a plain function.
+
+    >>> from truecal.lab import Power, Uniform, World
+    >>> digest(World(Uniform(), Power(2))) == digest(World(Uniform(), Power(2.0)))
+    True
+    >>> digest(World(Uniform(), lambda c: c**2)) is None
+    True
+    """
+    try:
+        text = json.dumps(_plain(thing), sort_keys=True)
+    except _NamelessError:
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def name_words(name: str) -> tuple[int, ...]:
+    """Four 32-bit words from a name, to give it random streams of its own."""
+    words = hashlib.sha256(name.encode()).digest()
+    return tuple(int.from_bytes(words[4 * i : 4 * i + 4], "big") for i in range(4))
+
+
+# Layers above the lab make no numbers for it.
+_ABOVE = ("adapters", "cli", "plot", "report", "study")
+
+
+@cache
+def code_digest() -> str:
+    """Digest of the source that turns a seed into numbers, so that no cached number outlives the code that made it."""
+    package = Path(__file__).parents[2]
+    sources = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in _ABOVE)
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
+
+
+@cache
+def _module_digest(module: str) -> str:
+    """Digest of the source of a module outside truecal; empty for truecal, whose code_digest is part of every key."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if module.partition(".")[0] == "truecal" or file is None:
+        return ""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _plain(thing: object) -> object:
+    if thing is None or isinstance(thing, bool | str):
+        return thing
+    if isinstance(thing, int | float | np.integer | np.floating):
+        return float(thing).hex()
+    if isinstance(thing, np.ndarray):
+        array = np.ascontiguousarray(thing)
+        return ["array", str(array.dtype), list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
+    if isinstance(thing, tuple | list):
+        return [_plain(item) for item in thing]
+    if isinstance(thing, dict):
+        return {str(key): _plain(value) for key, value in thing.items()}
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        module = type(thing).__module__
+        kind = f"{module}.{type(thing).__qualname__}"
+        return [
+            kind,
+            _module_digest(module),
+            {field.name: _plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)},
+        ]
+    raise _NamelessError
+
+
+# ----------------------------------------------------------------------------------------------------
+# Results on disk, one file per batch, found by content: an interrupted run loses at most the batch under way
+
+
+class BatchCache:
+    """A folder of `<key>.npz` files (plain arrays, no pickle), each written whole or not at all.
+
+    A file holds, for one batch of simulated datasets, one array per measure; asking for another measure adds to it.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise FileError(f"cannot keep simulations in {str(self.folder)[:100]}: {error}") from error
+
+    def read(self, key: str) -> dict[str, Array]:
+        """The arrays stored under this key; none if there is no file, or a damaged one."""
+        try:
+            with self._path(key).open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+        except (FileNotFoundError, zipfile.BadZipFile, ValueError, EOFError, OSError):
+            return {}
+
+    def add(self, key: str, arrays: dict[str, Array]) -> None:
+        """Store arrays beside those already there."""
+        path = self._path(key)
+        path.parent.mkdir(exist_ok=True)
+        together = {**self.read(key), **arrays}
+        write_whole(path, lambda file: np.savez(file, **together))  # type: ignore[arg-type]
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.npz"
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is asked of every simulated dataset: the value of an estimator, its interval, or the p-value of its test
+
+
+class Measure(Protocol):
+    """A question to a batch of datasets, answered with an array of shape (answers, batch)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Value:
+    """The estimate alone: the cheapest question."""
+
+    estimator: Estimator
+
+    @property
+    def name(self) -> str:
+        return repr(self.estimator)
+
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        return np.asarray(self.estimator.values(profile), dtype=np.float64)[None, :]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Value, low and high end of the interval that the estimator itself offers."""
+
+    estimator: Estimator
+
+    @property
+    def name(self) -> str:
+        return f"the interval of {self.estimator!r}"
+
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        estimate = self.estimator(profile)
+        if estimate.interval is None:
+            raise InputError(f"{type(self.estimator).__name__} offers no interval, so it has no coverage")
+        return np.stack([np.broadcast_to(part, profile.batch) for part in _parts(estimate)]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class ResampledBounds:
+    """Value, low and high end of the interval by resampling, one dataset of the batch after the other."""
+
+    estimator: Estimator
+    level: float
+
+    @property
+    def name(self) -> str:
+        return f"the resampled interval of {self.estimator!r}"
+
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        limits = np.empty((2, profile.batch))
+        for i, child in enumerate(np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key).spawn(profile.batch)):
+            dataset = profile.take([i])
+            interval = self.estimator.interval(dataset, level=self.level, rng=np.random.default_rng(child))
+            limits[:, i] = np.ravel(interval.low)[0], np.ravel(interval.high)[0]
+        return np.stack([self.estimator.values(profile), *limits])
+
+
+def has_interval(estimator: Estimator) -> bool:
+    """Whether the estimator has an interval by formula, which simulations can afford."""
+    few = tc.profile.Profile.from_arrays(np.linspace(0.05, 0.95, 40), np.arange(40) % 2)
+    return estimator(few).interval is not None
+
+
+@dataclass(frozen=True)
+class PValue:
+    """The p-value of the estimator's own test of calibration."""
+
+    estimator: Estimator
+    resamples: int = 199
+
+    @property
+    def name(self) -> str:
+        return f"the test of {self.estimator!r}"
+
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        tested = self.estimator.test(profile, resamples=self.resamples, rng=np.random.default_rng(seed))
+        return tested.p_value[None, :]
+
+
+def _parts(estimate: tc.Estimate) -> tuple[float | Array, float | Array, float | Array]:
+    assert estimate.interval is not None
+    return estimate.value, estimate.interval.low, estimate.interval.high
+
+
+# ----------------------------------------------------------------------------------------------------
+# How simulations are run: on how many processes, with which cache, and who hears of progress. None of it changes a number
+
+
+@dataclass(frozen=True)
+class Run:
+    """Worker processes, cache folder and progress of simulations.
+
+    workers > 1 uses processes (a script that asks for them needs the usual `if __name__ == "__main__":`); worlds and
+    estimators must then be picklable. `cache` is a folder: what was simulated once is read from it, and an interrupted run goes
+    on where it was. `progress` is told every finished batch; without it, a bar is shown on a terminal.
+
+    >>> import truecal as tc
+    >>> run = tc.lab.Run(workers=1)
+    >>> tc.lab.bias(tc.BinnedECE(norm=2), tc.lab.World(tc.lab.Uniform()), n=100, m=20, run=run).m
+    20
+    """
+
+    workers: int = 1
+    cache: str | PathLike[str] | None = None
+    progress: parallel.Progress | None = None
+    pool: parallel.Pool | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        options.whole(self.workers, "workers")
+
+    @contextmanager
+    def kept(self) -> "Iterator[Run]":
+        """The same run with its processes kept for all that is simulated within."""
+        if self.pool is not None:
+            yield self
+            return
+        with parallel.Pool(self.workers) as pool:
+            yield replace(self, pool=pool)
+
+    @property
+    def processes(self) -> parallel.Pool:
+        """The pool of a run that is `kept`."""
+        assert self.pool is not None, "processes exist only within run.kept()"
+        return self.pool
+
+    def reporting(self, words: str) -> AbstractContextManager[parallel.Progress]:
+        """The progress to tell: the one given, or a bar."""
+        return parallel.progress_bar(words) if self.progress is None else nullcontext(self.progress)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Many simulated datasets, in batches: drawn and judged on as many cores as asked, with the same numbers on every machine
+
+_ROWS_PER_BATCH = 2**18  # 2 MB of scores: a worker and its prefix sums stay within tens of MB
+_PILOT_DATASETS = 8
+
+
+@dataclass(frozen=True)
+class Cell:
+    """m datasets of n rows from one world, and what is asked of each."""
+
+    name: str
+    world: World
+    n: int
+    m: int
+    measures: tuple[Measure, ...]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    cell: int
+    number: int
+    size: int
+
+
+def answers_of(cells: Sequence[Cell], *, rng: Seed = 0, run: Run | None = None) -> list[list[Array]]:
+    """Answers to every measure of every cell: result[cell][measure] has shape (answers, m)."""
+    run = run or Run()
+    _refuse_bad_cells(cells, run)
+    entropy = seed_number(rng)
+    _pilot(cells, entropy)
+    plan = [
+        _Batch(c, number, size)
+        for c, cell in enumerate(cells)
+        for number, size in enumerate(batch_sizes(cell.n, cell.m))
+    ]
+    rows = [cells[batch.cell].n * batch.size for batch in plan]
+    parts: dict[tuple[int, int], dict[int, Array]] = {}
+    done = 0
+    with run.kept() as kept, kept.reporting("simulating") as progress:
+        for batch, answers in _all_answers(cells, plan, entropy, kept):
+            parts[batch.cell, batch.number] = answers
+            done += cells[batch.cell].n * batch.size
+            progress(parallel.Step("simulating", done, sum(rows)))
+    return [
+        [
+            np.concatenate([parts[c, number][k] for number in range(len(batch_sizes(cell.n, cell.m)))], axis=1)
+            for k in range(len(cell.measures))
+        ]
+        for c, cell in enumerate(cells)
+    ]
+
+
+def seed_number(rng: Seed) -> int:
+    """The one number all streams of a run grow from."""
+    if isinstance(rng, int | np.integer):
+        options.whole(rng, "rng", 0)
+        return int(rng)
+    return int(np.random.default_rng(rng).integers(2**63))
+
+
+def batch_sizes(n: int, m: int) -> list[int]:
+    """How m datasets of n rows are split: a rule of n alone, except for the last batch."""
+    options.whole(n, "n", 1, 100_000_000)
+    n, m = int(n), int(m)
+    full = max(1, _ROWS_PER_BATCH // n)
+    return [full] * (m // full) + ([m % full] if m % full else [])
+
+
+def _stream(cell: Cell, entropy: int, number: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(entropy, spawn_key=(*name_words(cell.name), cell.n, number))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One batch to be drawn, and the measures to be put to it; done in a worker."""
+
+    cell: Cell
+    number: int
+    size: int
+    entropy: int
+    wanted: tuple[int, ...]
+
+
+def _answers(job: _Job) -> dict[int, Array]:
+    """Draw one batch and put the wanted measures to it."""
+    cell = job.cell
+    draw, ask = _stream(cell, job.entropy, job.number).spawn(2)
+    scores, outcomes = cell.world.draw(cell.n, job.size, rng=np.random.default_rng(draw))
+    profile = tc.profile.Profile.from_arrays(scores, outcomes)
+    answers: dict[int, Array] = {}
+    for k in job.wanted:
+        measure = cell.measures[k]
+        where = f"{measure.name} on world {cell.name!r}, n={cell.n}, batch {job.number} of seed {job.entropy}"
+        try:
+            answer = measure(profile, ask)
+        except Exception as error:
+            raise TruecalError(f"{where} failed: {error}") from error
+        if answer.ndim != 2 or answer.shape[1] != job.size or not np.all(np.isfinite(answer)):
+            raise TruecalError(f"{where} gave no finite number for each of {job.size} datasets (shape {answer.shape})")
+        answers[k] = answer
+    return answers
+
+
+def _all_answers(
+    cells: Sequence[Cell], plan: Sequence[_Batch], entropy: int, run: Run
+) -> Iterator[tuple[_Batch, dict[int, Array]]]:
+    """Cached answers first, then the rest, stored as they come."""
+    store = None if run.cache is None else BatchCache(run.cache)
+    todo: list[tuple[_Batch, _Job, dict[int, Array]]] = []
+    for batch in plan:
+        cell = cells[batch.cell]
+        known: dict[int, Array] = {}
+        if store is not None:
+            stored = store.read(_key(cell, batch, entropy))
+            known = {k: stored[name] for k, m in enumerate(cell.measures) if (name := digest(m)) in stored}
+        wanted = tuple(k for k in range(len(cell.measures)) if k not in known)
+        if wanted:
+            todo.append((batch, _Job(cell, batch.number, batch.size, entropy, wanted), known))
+        else:
+            yield batch, known
+    # Long batches first, so that none is still running alone at the end.
+    todo.sort(key=lambda item: -item[1].cell.n * item[1].size)
+    for place, answers in run.processes.each(_answers, [job for _, job, _ in todo]):
+        batch, job, known = todo[place]
+        if store is not None:
+            names = {str(digest(job.cell.measures[k])): answer for k, answer in answers.items()}
+            store.add(_key(job.cell, batch, entropy), names)
+        yield batch, {**known, **answers}
+
+
+def _key(cell: Cell, batch: _Batch, entropy: int) -> str:
+    words = (code_digest(), np.__version__, cell.name, digest(cell.world), cell.n, entropy, batch.number, batch.size)
+    return sha256("|".join(map(str, words)).encode()).hexdigest()
+
+
+def _refuse_bad_cells(cells: Sequence[Cell], run: Run) -> None:
+    for cell in cells:
+        if cell.n < 1 or cell.m < 2:
+            raise InputError(f"a trial needs n >= 1 rows and m >= 2 datasets, not n={cell.n}, m={cell.m}")
+        options.resamples(cell.m, "m", 2)
+        parts = (cell.world, *cell.measures)
+        if run.cache is not None and any(digest(part) is None for part in parts):
+            raise InputError(
+                f"world {cell.name!r} or a measure on it holds a plain function, which has no content to be cached by; "
+                "use a Curve dataclass, or cache=None"
+            )
+    if run.workers > 1:
+        try:
+            pickle.dumps(list(cells))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InputError(
+                f"with workers > 1 worlds and estimators must be picklable ({error}); use workers=1"
+            ) from error
+
+
+def _pilot(cells: Sequence[Cell], entropy: int) -> None:
+    """Put every measure to a few datasets of every world: what cannot work must fail before long work starts."""
+    smallest: dict[tuple[int, int], Cell] = {}
+    for cell in cells:
+        key = (id(cell.world), hash(tuple(m.name for m in cell.measures)))
+        if key not in smallest or cell.n < smallest[key].n:
+            smallest[key] = cell
+    for cell in smallest.values():
+        size = min(_PILOT_DATASETS, batch_sizes(cell.n, cell.m)[0])
+        try:
+            _answers(_Job(cell, 2**32 - 1, size, entropy, tuple(range(len(cell.measures)))))
+        except TruecalError as error:
+            raise InputError(f"a first try did not work, nothing was run: {error}") from error
+
+
+# ----------------------------------------------------------------------------------------------------
+# The estimators that trials compare by default. All in norm 2 where there is a choice
+
+
+def all_estimators() -> dict[str, Estimator]:
+    """Every estimator of truecal, as a user would call it."""
+    return {
+        "RankSeries": tc.RankSeries(norm=2),
+        "DebiasedECE": tc.DebiasedECE(bins=15, norm=2),
+        "SweepECE": tc.SweepECE(norm=2),
+        "NearestECE": tc.NearestECE(norm=2),
+        "BinnedECE equal mass": tc.BinnedECE(bins=15, scheme="mass", norm=2),
+        "BinnedECE equal width": tc.BinnedECE(bins=15, scheme="width", norm=2),
+        "LabelBinnedECE": tc.estimators.LabelBinnedECE(bins=15, norm=2),
+        "KernelDensityECE": tc.estimators.KernelDensityECE(norm=2),
+        "IsotonicError": tc.estimators.IsotonicError(),
+        "SmoothECE": tc.SmoothECE(),
+    }
+
+
+# ----------------------------------------------------------------------------------------------------
+# Trials: how far an estimator is from the known truth, on average and in spread, over many simulated datasets
+
+Estimators = Mapping[str, Estimator]
+Field = str | int | float | None
+
+
+def tidy(columns: Sequence[str], rows: Iterable[Sequence[Field]]) -> Frame:
+    """A frame from its columns' names and its rows.
+
+    >>> tidy(("n", "bias"), [(200, 0.5), (400, 0.25)])["bias"].tolist()
+    [0.5, 0.25]
+    """
+    return Frame.from_records([dict(zip(columns, row, strict=True)) for row in rows], columns)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The m values one estimator gave at one n in one world, beside the truth; nothing is averaged away.
+
+    bias = mean - truth, std and variance of the values, rmse = sqrt(mean (value - truth)^2), each with the Monte-Carlo
+    standard error it has from m being finite.
+    """
+
+    estimator_name: str
+    world_name: str
+    n: int
+    truth: float
+    values: Array
+
+    @property
+    def m(self) -> int:
+        return int(self.values.size)
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.mean())
+
+    @property
+    def bias(self) -> float:
+        return self.mean - self.truth
+
+    @property
+    def variance(self) -> float:
+        return float(self.values.var(ddof=1))
+
+    @property
+    def std(self) -> float:
+        return sqrt(self.variance)
+
+    @property
+    def rmse(self) -> float:
+        return sqrt(float(np.mean((self.values - self.truth) ** 2)))
+
+    @property
+    def standard_error(self) -> float:
+        """Of the bias (and of the mean)."""
+        return self.std / sqrt(self.m)
+
+    @property
+    def variance_standard_error(self) -> float:
+        centred = self.values - self.mean
+        fourth = float(np.mean(centred**4))
+        return sqrt(max(fourth - float(np.mean(centred**2)) ** 2, 0.0) / self.m)
+
+    @property
+    def std_standard_error(self) -> float:
+        return self.variance_standard_error / (2 * self.std) if self.std else 0.0
+
+    @property
+    def rmse_standard_error(self) -> float:
+        squares = (self.values - self.truth) ** 2
+        return float(squares.std(ddof=1)) / sqrt(self.m) / (2 * self.rmse) if self.rmse else 0.0
+
+
+def bias(
+    estimator: Estimator,
+    world: World,
+    *,
+    n: int = 1000,
+    m: int = 300,
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> Trial:
+    """Bias, spread and RMSE of one estimator on m datasets of n rows (Roelofs et al., equation 7).
+
+    >>> import truecal as tc
+    >>> trial = tc.lab.bias(tc.BinnedECE(norm=2), tc.lab.PAPER_WORLDS["resnet110_c10"], n=400, m=200)
+    >>> -0.01 < trial.bias < 0.0, trial.standard_error < 0.003
+    (True, True)
+    """
+    (trial,) = trials({repr(estimator): estimator}, {"world": world}, n=[n], m=m, rng=rng, run=run)
+    return trial
+
+
+def trials(
+    estimators: Estimators | Callable[[str], Estimators],
+    worlds: Mapping[str, World],
+    *,
+    n: Sequence[int],
+    m: int = 300,
+    rng: Seed = 0,
+    run: Run | None = None,
+) -> list[Trial]:
+    """Every estimator in every world at every n. All estimators of a cell see the same datasets.
+
+    `estimators` is a mapping of names, or a function from a world's name to one (an estimator may need settings that
+    belong to the world). Estimates are compared with the true error in the estimator's own norm.
+
+    >>> import truecal as tc
+    >>> grid = {"EW": tc.BinnedECE(norm=2), "EM": tc.BinnedECE(scheme="mass", norm=2)}
+    >>> found = tc.lab.trials(grid, {"uniform": tc.lab.World(tc.lab.Uniform())}, n=[100, 200], m=50)
+    >>> [(t.estimator_name, t.n) for t in found]
+    [('EW', 100), ('EM', 100), ('EW', 200), ('EM', 200)]
+    """
+    if not worlds or not n:
+        raise InputError("trials need at least one world and one n")
+    cells: list[Cell] = []
+    named: list[Estimators] = []
+    for name, world in worlds.items():
+        chosen = estimators if isinstance(estimators, Mapping) else estimators(name)
+        for estimator_name, estimator in chosen.items():
+            if not isinstance(estimator, Estimator):
+                raise InputError(f"{estimator_name!r} is {estimator!r}, not an estimator such as tc.RankSeries()")
+        if not isinstance(world, World):
+            raise InputError(f"{name!r} is {world!r}, not a World")
+        for size in n:
+            cells.append(Cell(name, world, size, m, tuple(Value(e) for e in chosen.values())))
+            named.append(chosen)
+    answers = answers_of(cells, rng=rng, run=run)
+    truth: dict[tuple[int, float], float] = {}
+    result: list[Trial] = []
+    for cell, chosen, values in zip(cells, named, answers, strict=True):
+        for (estimator_name, estimator), value in zip(chosen.items(), values, strict=True):
+            key = (id(cell.world), estimator.power_norm)
+            if key not in truth:
+                truth[key] = cell.world.true_error(estimator.power_norm)
+            result.append(Trial(estimator_name, cell.name, cell.n, truth[key], value[0]))
+    return result
+
+
+def table_of(made: Sequence[Trial]) -> Frame:
+    """Trials as a tidy table, one row each, every number with its Monte-Carlo standard error."""
+    columns = ("world", "estimator", "n", "m", "truth", "mean", "bias", "bias_se", "std", "std_se", "rmse", "rmse_se")
+    return tidy(
+        columns,
+        [
+            (
+                *(t.world_name, t.estimator_name, t.n, t.m, t.truth, t.mean),
+                *(t.bias, t.standard_error, t.std, t.std_standard_error, t.rmse, t.rmse_standard_error),
+            )
+            for t in made
+        ],
+    )

@@ -1,1 +1,0 @@
-"""Trials of estimators, intervals and tests in worlds."""

@@ -1,0 +1,381 @@
+"""World: a score distribution and a true calibration curve, so that the true calibration error is known exactly."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from types import MappingProxyType
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.lab.curves import GLM, Blend, Curve, Function, Identity, Stretches, as_curve, transform
+from truecal.lab.distributions import Array, Beta, Integrand, Scores
+
+# ----------------------------------------------------------------------------------------------------
+# World: a score distribution and a true calibration curve, so that the true calibration error is known exactly
+
+Seed = int | np.random.Generator | np.random.SeedSequence | None
+_MOST_DRAWN = 1 << 28  # numbers of one draw: 2 GiB, and as much again while it is made
+
+
+def generator_of(rng: Seed | Sequence[int]) -> np.random.Generator:
+    """The generator behind a seed, or several whole numbers as numpy takes them; None is another one every time."""
+    if isinstance(rng, list | tuple) and rng:
+        for part in rng:
+            options.whole(part, "rng", 0)
+        return np.random.default_rng([int(part) for part in rng])
+    return np.random.default_rng() if rng is None else options.generator(rng)
+
+
+@dataclass(frozen=True)
+class World:
+    """Raw scores c ~ `scores`, outcomes y ~ Bernoulli(`curve`(c)), and the model shows the score `recalibration`(c).
+
+    The true calibration error is E[|s - P(y = 1 | s)|^p]^(1/p) over shown scores s (Roelofs et al., equation 1). A strictly
+    increasing recalibration keeps P(y = 1 | s) = curve(c); `Steps` merge scores, and P(y = 1 | s) is then the mean of the curve
+    over all c shown as s. `curve` and `recalibration` may be plain functions of an array; a curve that leaves [0, 1] is refused
+    here.
+
+    >>> from truecal.lab import Power, Uniform, World
+    >>> world = World(scores=Uniform(), curve=Power(2))
+    >>> round(world.true_error(norm=2), 6)  # sqrt(1/3 - 2/4 + 1/5)
+    0.182574
+    >>> scores, outcomes = world.draw(n=1000, m=3, rng=0)
+    >>> scores.shape, outcomes.shape
+    ((3, 1000), (3, 1000))
+    """
+
+    scores: Scores
+    curve: Curve | Callable[[Array], Array] = field(default_factory=Identity)
+    recalibration: Curve | Callable[[Array], Array] = field(default_factory=Identity)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scores, Scores):
+            raise InputError(f"scores must be a distribution such as Beta(2, 0.5) or Uniform(), not {self.scores!r}")
+        for name in ("curve", "recalibration"):
+            curve = as_curve(getattr(self, name), name)
+            object.__setattr__(self, name, curve)
+            self.scores.expectation(_refuse_outside_unit_interval(curve, name))
+        self._map.merged()  # refuses a map that merges scores without saying which
+
+    def draw(self, n: int, m: int = 1, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """m independent datasets of n rows: shown scores and outcomes, each of shape (m, n)."""
+        refuse_bad_sizes(n, m)
+        generator = generator_of(rng)
+        c, rest = self.scores.draw(generator, (m, n))
+        outcomes = generator.random((m, n)) < self._curve.at(c, rest)
+        return self._map.at(c, rest), outcomes
+
+    def draw_rates(self, n: int, m: int = 1, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Array]:
+        """m datasets of n shown scores, and the probability of the outcome of every row: outcomes to be drawn by the caller."""
+        refuse_bad_sizes(n, m)
+        c, rest = self.scores.draw(generator_of(rng), (m, n))
+        return self._map.at(c, rest), self._curve.at(c, rest)
+
+    def true_error(self, norm: float = 2) -> float:
+        """E[|shown score - P(y = 1 | shown score)|^norm]^(1/norm), by quadrature (absolute accuracy about 1e-9)."""
+        if not options.is_number(norm) or not 1 <= norm < np.inf:
+            raise InputError(f"norm must be a finite number of at least 1, not {norm!r}")
+        merged = self._map.merged()
+        if merged:
+            parts = [self._merged_gap(stretches) for stretches in merged]
+            moment = sum(mass * abs(gap) ** norm for mass, gap in parts)
+        else:
+            moment = self.scores.expectation(lambda c, rest: np.abs(self._gap(c, rest)) ** norm)
+        return float(moment ** (1.0 / norm))
+
+    def accuracy(self) -> float:
+        """P(y = 1)."""
+        return self.scores.expectation(self._curve.at)
+
+    def recalibrated(self, recalibration: Curve | Callable[[Array], Array]) -> "World":
+        """The same raw scores and outcomes, shown through a map: strictly increasing, or `Steps` (a push-forward of the world)."""
+        return replace(self, recalibration=recalibration)
+
+    def perfectly_recalibrated(self) -> "World":
+        """Shown through its own true curve: the score distribution changes and the true error is 0."""
+        return self.recalibrated(self._curve)
+
+    def platt_scaled(self) -> "World":
+        """Shown through sigmoid(b0 + b1 logit c) of least expected log loss: Platt scaling fitted on endless data.
+
+        The minimum is where no residual is left, E[(shown - truth) (1, logit c)] = 0; found by Newton steps.
+        """
+        b = np.zeros(2)
+        for _ in range(100):
+            shown = GLM("logit", "logit", float(b[0]), float(b[1]))
+            gradient = np.array([self._mean_against_logit(k, shown, variance=False) for k in (0, 1)])
+            curvature = [self._mean_against_logit(k, shown, variance=True) for k in (0, 1, 2)]
+            step = np.linalg.solve([curvature[:2], curvature[1:]], gradient)
+            b = b - step
+            if np.max(np.abs(step)) < 1e-10:
+                return self.recalibrated(GLM("logit", "logit", float(b[0]), float(b[1])))
+        raise InputError("Platt scaling does not settle in this world: its outcomes may be perfectly separated")
+
+    def partly_recalibrated(self, remaining_error: float, norm: float = 2) -> "World":
+        """Shown through truth + s (c - truth), s chosen so that this true error remains: a nearly calibrated world."""
+        raw = replace(self, recalibration=Identity())
+        now = raw.true_error(norm)
+        if not 0 <= remaining_error <= now:
+            raise InputError(f"remaining_error must be in [0, {now:.4g}], the error of the raw scores")
+        return self.recalibrated(Blend(self._curve, Identity(), remaining_error / now if now else 0.0))
+
+    def with_calibrated_outcomes(self) -> "World":
+        """The same shown scores with calibrated outcomes, y ~ Bernoulli(shown score): the null of every test."""
+        return replace(self, curve=self._map)
+
+    def with_error(self, error: float, norm: float = 2) -> "World":
+        """The same shown scores, the curve moved along its own direction until the true error is `error`.
+
+        The curve becomes shown + s (curve - shown), s = error / true error; s > 1 may leave [0, 1] and is then refused.
+        """
+        now = self.true_error(norm)
+        if not (isfinite(error) and 0 <= error < 1):
+            raise InputError(f"error must be in [0, 1), not {error!r}")
+        if now == 0.0:
+            raise InputError("this world is calibrated: it has no direction to move in; give it a curve first")
+        return replace(self, curve=Blend(self._map, self._curve, error / now))
+
+    @property
+    def _curve(self) -> Curve:
+        return cast(Curve, self.curve)
+
+    @property
+    def _map(self) -> Curve:
+        return cast(Curve, self.recalibration)
+
+    def _gap(self, c: Array, rest: Array) -> Array:
+        return self._map.at(c, rest) - self._curve.at(c, rest)
+
+    def _mean_against_logit(self, power: int, shown: Curve, *, variance: bool) -> float:
+        """E[(shown - truth) x^power], or E[shown (1 - shown) x^power], with x = logit c."""
+
+        def integrand(c: Array, rest: Array) -> Array:
+            p = shown.at(c, rest)
+            factor = p * (1.0 - p) if variance else p - self._curve.at(c, rest)
+            x = np.maximum(np.minimum(transform("logit", c, rest), 1e4), -1e4)  # 1-c below e^-1e4 is no mass at all
+            return np.asarray(factor * x**power)
+
+        return self.scores.expectation(integrand)
+
+    def _merged_gap(self, stretches: Stretches) -> tuple[float, float]:
+        """P(c in these stretches), and the mean of shown score - curve there."""
+
+        def within(integrand: Integrand) -> Integrand:
+            def cut(c: Array, rest: Array) -> Array:
+                inside = np.any([(low <= c) & (c < high) for low, high in stretches], axis=0)
+                return np.where(inside, integrand(c, rest), 0.0)
+
+            return cut
+
+        mass = self.scores.expectation(within(lambda c, rest: np.ones_like(c)))
+        return mass, self.scores.expectation(within(self._gap)) / mass if mass else 0.0
+
+
+def _refuse_outside_unit_interval(curve: Curve, name: str) -> Callable[[Array, Array], Array]:
+    def checked(c: Array, rest: Array) -> Array:
+        values = curve.at(c, rest)
+        bad = ~((values >= -1e-12) & (values <= 1.0 + 1e-12))
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise InputError(f"the {name} leaves [0, 1]: it is {values[where]:.6g} at score {c[where]:.6g}")
+        return values
+
+    return checked
+
+
+def refuse_bad_sizes(n: int, m: int = 1, classes: int = 1) -> None:
+    """Raise where a draw would be empty, or larger than memory."""
+    if not (options.is_whole(n) and options.is_whole(m)) or n < 1 or m < 1:
+        raise InputError(f"a draw needs n >= 1 rows and m >= 1 datasets, whole numbers, not n={n!r}, m={m!r}")
+    count = int(n) * int(m) * int(classes)
+    if count > _MOST_DRAWN:
+        raise InputError(
+            f"a draw of {count:,} numbers (n={n}, m={m}, {classes} a row) is too large for memory; "
+            f"draw at most {_MOST_DRAWN:,} at a time"
+        )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Worlds with K classes whose top-label and class-wise calibration errors are both known
+
+Labels = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TopLabelWorld:
+    """A top class, uniform over K, with score c from `top`; the other classes share 1-c, and the errors, equally.
+
+    A class probability above 1/K can only be a top score, and one below only a share (1-c)/(K-1), so both errors follow
+    from the one-dimensional world: top-label error e = `top.true_error(p)`, class-wise error (mean over the classes)
+    e (1/K + (K-1)^(1-p) / K)^(1/p).
+
+    >>> from truecal.lab import Power, TopLabelWorld, Uniform, World
+    >>> world = TopLabelWorld(World(Uniform(0.3, 1.0), Power(2)), classes=4)
+    >>> probs, labels = world.draw(n=5, rng=0)
+    >>> probs.shape, labels.shape
+    ((5, 4), (5,))
+    >>> round(world.true_top_label_error(), 4), round(world.true_class_wise_error(), 4)
+    (0.1996, 0.1153)
+    """
+
+    top: World
+    classes: int
+
+    def __post_init__(self) -> None:
+        options.whole(self.classes, "classes", 2, 1_000_000)
+        below = self.top.scores.expectation(lambda c, rest: (c <= 1.0 / self.classes).astype(np.float64))
+        if below > 0:
+            raise InputError(f"{below:.1%} of the top scores are not above 1/{self.classes}: they cannot be top scores")
+
+    def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
+        """n rows of class probabilities and their true labels."""
+        refuse_bad_sizes(n, classes=self.classes)
+        generator = generator_of(rng)
+        scores, right = (part[0] for part in self.top.draw(n, 1, rng=generator))
+        predicted = generator.integers(self.classes, size=n)
+        probs = np.repeat(((1.0 - scores) / (self.classes - 1))[:, None], self.classes, axis=1)
+        probs[np.arange(n), predicted] = scores
+        other = (predicted + generator.integers(1, self.classes, size=n)) % self.classes
+        return probs, np.where(right, predicted, other)
+
+    def true_top_label_error(self, norm: float = 2) -> float:
+        """Error of the highest probability as a confidence."""
+        return self.top.true_error(norm)
+
+    def true_class_wise_error(self, norm: float = 2) -> float:
+        """(mean over the classes of E|z_k - P(y = k | z_k)|^p)^(1/p)."""
+        options.norm(norm)
+        k = self.classes
+        return float(self.true_top_label_error(norm) * (1 / k + (k - 1) ** (1 - norm) / k) ** (1 / norm))
+
+
+@dataclass(frozen=True)
+class DirichletWorld:
+    """Class probabilities z ~ Dirichlet(alpha), labels y ~ (1-s) z + s/K: a model too sure of itself by the share s.
+
+    E[y_k | z_k] = (1-s) z_k + s/K, so the class-wise error is s E|z_k - 1/K|^p averaged over the classes, with z_k ~
+    Beta(alpha_k, sum alpha - alpha_k): exact. The top-label error s E[(max z - 1/K)^p]^(1/p) has no closed form and is
+    the mean over 400,000 fixed draws, good to about 0.1 % of its value.
+
+    >>> world = DirichletWorld((0.5, 0.5, 1.0), overconfidence=0.2)
+    >>> round(world.true_class_wise_error(), 5)
+    0.05774
+    """
+
+    alpha: tuple[float, ...]
+    overconfidence: float
+
+    def __post_init__(self) -> None:
+        if len(self.alpha) < 2 or not all(isfinite(a) and a > 0 for a in self.alpha):
+            raise InputError(f"a DirichletWorld needs at least two alphas, all > 0, not {self.alpha}")
+        if not 0 <= self.overconfidence <= 1:
+            raise InputError(f"overconfidence must be in [0, 1], not {self.overconfidence!r}")
+
+    def draw(self, n: int, *, rng: Seed | Sequence[int] = 0) -> tuple[Array, Labels]:
+        """n rows of class probabilities and their true labels."""
+        refuse_bad_sizes(n, classes=len(self.alpha))
+        generator = generator_of(rng)
+        probs = generator.dirichlet(self.alpha, n)
+        truth = (1.0 - self.overconfidence) * probs + self.overconfidence / len(self.alpha)
+        below = np.cumsum(truth, axis=1)[:, :-1] < generator.random((n, 1))
+        return probs, below.sum(axis=1)
+
+    def true_class_wise_error(self, norm: float = 2) -> float:
+        """(mean over the classes of E|z_k - P(y = k | z_k)|^p)^(1/p)."""
+        options.norm(norm)
+        k, total = len(self.alpha), sum(self.alpha)
+        if norm == np.inf:  # every z_k comes arbitrarily close to 1
+            return self.overconfidence * (1 - 1 / k)
+        moments = [Beta(a, total - a).expectation(lambda c, rest: np.abs(c - 1 / k) ** norm) for a in self.alpha]
+        return float(self.overconfidence * np.mean(moments) ** (1 / norm))
+
+    def true_top_label_error(self, norm: float = 2) -> float:
+        """Error of the highest probability as a confidence, by simulation."""
+        options.norm(norm)
+        if norm == np.inf:
+            return self.true_class_wise_error(norm)
+        tops = np.random.default_rng(0).dirichlet(self.alpha, 400_000).max(axis=1)
+        return float(self.overconfidence * np.mean((tops - 1 / len(self.alpha)) ** norm) ** (1 / norm))
+
+
+# ----------------------------------------------------------------------------------------------------
+# The ten worlds that Roelofs et al. fitted to real networks, as printed (rounded) in their Tables 1 and 2
+
+
+@dataclass(frozen=True)
+class PrintedWorld:
+    """A Beta as in Table 1, and the row of Table 2 with the lowest AIC."""
+
+    alpha: float
+    beta: float
+    link: Function
+    transform: Function
+    b0: float
+    b1: float
+
+    @property
+    def world(self) -> World:
+        return World(Beta(self.alpha, self.beta), GLM(self.link, self.transform, self.b0, self.b1))
+
+
+PRINTED: Mapping[str, PrintedWorld] = MappingProxyType(
+    {
+        "resnet110_c10": PrintedWorld(2.7752, 0.0478, "logflip", "logflip", -0.24, 0.30),
+        "resnet110_SD_c10": PrintedWorld(2.1714, 0.0394, "logit", "logflip", -0.27, -0.35),
+        "resnet_wide32_c10": PrintedWorld(2.3806, 0.0379, "logit", "logit", 0.00, 0.26),
+        "densenet40_c10": PrintedWorld(1.9824, 0.0397, "logit", "logflip", 0.00, -0.26),
+        "resnet110_c100": PrintedWorld(1.1823, 0.1081, "logflip", "logflip", -0.11, 0.28),
+        "resnet110_SD_c100": PrintedWorld(1.1233, 0.1147, "logit", "logit", -0.88, 0.49),
+        "resnet_wide32_c100": PrintedWorld(1.0611, 0.0650, "logflip", "logflip", -0.13, 0.21),
+        "densenet40_c100": PrintedWorld(1.0805, 0.0808, "logit", "logit", -0.97, 0.34),
+        "resnet152_imgnet": PrintedWorld(1.1359, 0.2069, "logflip", "logflip", -0.12, 0.58),
+        "densenet161_imgnet": PrintedWorld(1.1928, 0.2206, "log", "log", -0.03, 1.27),
+    }
+)
+
+DATASETS = MappingProxyType({"c10": "CIFAR-10", "c100": "CIFAR-100", "imgnet": "ImageNet"})
+
+# Peng et al. (section 4.1): the densest region of the scores, chosen by eye for each dataset.
+KNN_REGIONS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"CIFAR-10": (0.998, 1.0), "CIFAR-100": (0.99, 1.0), "ImageNet": (0.98, 1.0)}
+)
+
+
+class _Worlds(Mapping[str, World]):
+    """Worlds by name; an unknown name is answered with the known ones."""
+
+    def __init__(self, worlds: dict[str, World]) -> None:
+        self._worlds = worlds
+
+    def __getitem__(self, name: str) -> World:
+        if name not in self._worlds:
+            raise InputError(f"unknown world {name!r}: use one of {', '.join(self._worlds)}")
+        return self._worlds[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._worlds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._worlds)
+
+    def __len__(self) -> int:
+        return len(self._worlds)
+
+
+PAPER_WORLDS: Mapping[str, World] = _Worlds({name: printed.world for name, printed in PRINTED.items()})
+
+
+def dataset_of(world_name: str) -> str:
+    """CIFAR-10, CIFAR-100 or ImageNet.
+
+    >>> dataset_of("resnet110_SD_c100")
+    'CIFAR-100'
+    """
+    name = world_name.rsplit("_", 1)[-1]
+    if name not in DATASETS:
+        raise InputError(f"{world_name!r} is not the name of a world of the papers, such as 'resnet110_SD_c100'")
+    return DATASETS[name]

@@ -1,1 +1,0 @@
-"""Worlds whose true error is known."""

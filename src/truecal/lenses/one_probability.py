@@ -1,0 +1,210 @@
+"""Judge the predicted class only: is it right as often as it is confident?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.errors import InputError, printable
+from truecal.lenses.lens import Lens, PushedDown
+from truecal.lenses.sample import Sample, unit_of
+from truecal.predictions import validation
+from truecal.predictions.predictions import Predictions
+from truecal.profile.profile import Profile
+from truecal.types import Float64s, Floats
+
+# ----------------------------------------------------------------------------------------------------
+# Judge the predicted class only: is it right as often as it is confident?
+
+
+@dataclass(frozen=True)
+class TopLabel(Lens):
+    """Score: the largest probability of a row. Outcome: whether that class was the label (the first of equals counts).
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], [0, 1])
+    >>> profile = tc.TopLabel()(preds)
+    >>> profile.scores, profile.outcomes
+    (array([[0.4, 0.7]]), array([[0, 1]], dtype=uint8))
+    """
+
+    @property
+    def outcome_name(self) -> str:
+        return "accuracy"
+
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
+        yield Sample.of(preds, *self.judged(preds), names=("top 1", "rest"))
+
+    def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
+        p = preds.probs
+        if preds.binary:
+            predicted = p >= 0.5
+            confidence = np.where(predicted, p, 1 - p)
+        else:
+            predicted = p.argmax(axis=1)
+            confidence = p[np.arange(len(p)), predicted]
+        return confidence, predicted == preds.labels
+
+    def describe(self, preds: Predictions) -> str:
+        return "top label"
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("top")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Judge the probability of one class
+
+
+@dataclass(frozen=True)
+class OneClass(Lens):
+    """Score: the probability of a class, by name or index. Outcome: whether it was the label.
+
+    Without a class: the positive class of binary predictions.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], ["a", "b"], classes=["a", "b", "c"])
+    >>> tc.OneClass("b")(preds).scores
+    array([[0.2, 0.3]])
+    """
+
+    name: object = None
+
+    def __post_init__(self) -> None:
+        validation.check_name(self.name)
+
+    def index(self, preds: Predictions) -> int:
+        """The column of the class."""
+        if self.name is not None:
+            return preds.class_index(self.name)
+        if preds.class_count != 2:
+            raise InputError(f"say which of the {preds.class_count} classes to judge: OneClass(name)")
+        return 1
+
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
+        names = (preds.class_name(self.index(preds)), "other")
+        yield Sample.of(preds, *self.judged(preds), names=names)
+
+    def judged(self, preds: Predictions) -> tuple[Floats, NDArray[Any]]:
+        index = self.index(preds)
+        return preds.class_probs(index), preds.labels == index
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("class", self.index)
+
+    def describe(self, preds: Predictions) -> str:
+        if self.name is None and preds.classes is None:
+            return "positive class"
+        return f"class {printable(preds.class_name(self.index(preds)))}"
+
+
+# ----------------------------------------------------------------------------------------------------
+# Judge every class's probability: the marginal calibration error
+
+_BLOCK = 1 << 20  # probabilities turned from rows into columns at a time
+
+
+@dataclass(frozen=True)
+class ClassWise(Lens):
+    """One dataset per class: score the probability of the class, outcome whether it was the label.
+
+    The overall error is (sum_k w_k error_k^p)^(1/p) with w_k = 1/K unless `weights` gives one per class (Kumar et al. 2019, the
+    marginal calibration error). Many classes are worked through in blocks of columns.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]], [0, 1])
+    >>> tc.ClassWise()(preds)
+    Profile(3 datasets of 2 rows)
+    """
+
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is not None:
+            w = validation.as_floats(self.weights, "class weights")
+            if w.ndim != 1 or not np.isfinite(w).all() or (w < 0).any() or w.sum() <= 0:
+                raise InputError("class weights must be finite, not negative, and not all zero")
+            object.__setattr__(self, "weights", tuple(w.tolist()))
+
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
+        step = max(1, _BLOCK // len(preds))
+        for start in range(0, preds.class_count, step):
+            stop = min(start + step, preds.class_count)
+            if preds.binary:
+                columns = np.stack([1 - preds.probs, preds.probs])[start:stop]
+            else:
+                columns = validation.turned(preds.probs[:, start:stop])
+            for k, scores in zip(range(start, stop), columns, strict=True):
+                yield Sample.of(preds, scores, preds.labels == k, names=(preds.class_name(k), "other"))
+
+    def profiles(self, preds: Predictions) -> Iterator[Profile]:
+        if preds.binary or preds.weights is not None or preds.clusters is not None:
+            yield from super().profiles(preds)
+            return
+        step = max(1, _BLOCK // len(preds))
+        for start in range(0, preds.class_count, step):
+            columns = validation.turned(preds.probs[:, start : start + step])
+            outcomes = np.zeros(columns.shape, np.uint8)
+            rows = np.flatnonzero((preds.labels >= start) & (preds.labels < start + step))
+            outcomes[preds.labels[rows].astype(np.intp) - start, rows] = 1
+            yield Profile.of_rows(columns, outcomes)
+
+    def shares(self, preds: Predictions) -> Float64s:
+        if self.weights is None:
+            return np.full(preds.class_count, 1 / preds.class_count)
+        if len(self.weights) != preds.class_count:
+            raise InputError(f"{len(self.weights)} class weights were given for {preds.class_count} classes")
+        return np.asarray(self.weights) / np.sum(self.weights)
+
+    def every_column(self, preds: Predictions) -> bool:
+        return not preds.binary
+
+    def pushed_down(self) -> PushedDown:
+        return PushedDown("classes")
+
+    def describe(self, preds: Predictions) -> str:
+        return f"{preds.class_count} classes" + ("" if self.weights is None else ", weighted")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Judge every probability of every row at once: all labels pooled
+
+
+@dataclass(frozen=True)
+class AllLabels(Lens):
+    """One dataset of n x K pairs: score the probability of a class in a row, outcome whether it was the row's label.
+
+    The "all-label" variant of Nixon et al. (2019) and Minderer et al. (2021). Unlike :class:`ClassWise` it pools the classes, so
+    that errors of opposite sign at the same confidence cancel. The K pairs of a row are not independent; intervals therefore
+    come from resampling rows (or clusters of rows), not pairs. Its n is the number of pairs.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.75, 0.25], [0.5, 0.5]], [0, 1])
+    >>> profile = tc.AllLabels()(preds)
+    >>> profile.scores, profile.outcomes
+    (array([[0.25, 0.5 , 0.5 , 0.75]]), array([[0, 0, 1, 1]], dtype=uint8))
+    """
+
+    def samples(self, preds: Predictions) -> Iterator[Sample]:
+        p = np.stack([1 - preds.probs, preds.probs], axis=1) if preds.binary else preds.probs
+        outcomes = np.zeros(p.shape, bool)
+        outcomes[np.arange(len(p)), preds.labels] = True
+        weights = None if preds.weights is None else np.repeat(preds.weights, p.shape[1])
+        units = np.repeat(np.arange(len(p)) if preds.clusters is None else preds.clusters, p.shape[1])
+        yield Sample(p.ravel(), outcomes.ravel(), weights, units, unit_of(preds), pooled=True)
+
+    def describe(self, preds: Predictions) -> str:
+        return f"all labels of {preds.class_count} classes"
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is judged unless a lens says otherwise
+
+_POSITIVE, _TOP = OneClass(), TopLabel()
+
+
+def default_lens(preds: Predictions) -> Lens:
+    """The positive class of binary predictions, else the top label."""
+    return _POSITIVE if preds.binary else _TOP

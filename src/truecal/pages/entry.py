@@ -1,0 +1,161 @@
+"""The four pages: of one set of predictions, of several models, of a study, of a watch."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import truecal as tc
+from truecal import options
+from truecal.lenses.lens import Lens, check_lens
+from truecal.pages.comparison import ComparisonSetting, Pairing, gather_comparison
+from truecal.pages.content import Setting, gather
+from truecal.pages.page import render, render_comparison, render_study, render_watch, write_page
+from truecal.pages.study import gather_study
+from truecal.pages.watch import gather_watch
+from truecal.predictions.predictions import check_predictions
+from truecal.predictions.selection import Selection, check_selection
+from truecal.writing import write_whole
+
+
+def report(
+    preds: tc.Predictions | tc.profile.Profile | tc.Sketch | tc.engines.Scan,
+    path: str | os.PathLike[str],
+    *,
+    lens: Lens | None = None,
+    select: Selection | None = None,
+    by: str | Sequence[str] | None = None,
+    tolerance: float = 0.02,
+    level: float = 0.95,
+    title: str = "Calibration report",
+    source: str | None = None,
+    command: str | None = None,
+    fast: bool = False,
+    rng: int = 0,
+    scale: Mapping[str, tuple[float, float]] | None = None,
+    files: Mapping[str, str] | None = None,
+    progress: Callable[[str], object] | None = None,
+) -> Path:
+    """Write a self-contained HTML report and return its path. The file is written whole or not at all.
+
+    Parameters
+    ----------
+    preds : what to judge; a Profile gives a page without per-class and per-group tables, a Sketch or a Scan (with its groups) one
+        that says how far its numbers can be from those of all rows.
+    path : where to write; a name that ends in .pdf is printed by an installed Chromium.
+    lens : what is judged; default the positive class of binary predictions, the top label of more. A lens on several
+        probabilities (TopK, Grouping, Canonical) adds a section with its errors.
+    select : which rows the page is about. Rows selected by their label are judged in a section of their own, beside what a
+        calibrated model would show there.
+    by : a column of the predictions, or several; adds a table with one row per value or combination of values.
+    tolerance : the error that would still be acceptable; the verdict is phrased against it.
+    level : of every interval.
+    title : heading of the page.
+    source, command : where the data came from and what produced the page, for the reproducibility box.
+    fast : leave out what takes seconds: recalibration on held-out folds and the simulated bias of estimators.
+    rng : seed of tests, folds and simulations.
+    scale : words for intervals of confidence, such as {"low risk": (0, 0.1), "high risk": (0.1, 1)}; default low, medium, high.
+    files : names of the files the data came from and their SHA-256, for the reproducibility box.
+    progress : told in a few words what is being computed.
+
+    >>> import tempfile, truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.4] * 50, [1, 0, 1, 0] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tc.report(preds, f"{folder}/report.html", fast=True).stat().st_size < 2_000_000
+    True
+    """
+    options.path(path)
+    options.level(level)
+    check_predictions(preds, tc.profile.Profile, tc.Sketch, tc.engines.Scan)
+    check_selection(select)
+    setting = Setting(tolerance, level, title, source, command, fast, rng, scale, files or {}, select)
+    return write_page(path, lambda: render(gather(preds, setting, lens=lens, by=by, progress=progress or str)))
+
+
+def report_comparison(
+    models: Mapping[str, tc.Predictions] | Mapping[str, tc.Sketch],
+    path: str | os.PathLike[str],
+    *,
+    reference: str | None = None,
+    key: str | None = None,
+    paired: bool = True,
+    lens: Lens | None = None,
+    level: float = 0.95,
+    resamples: int = 1000,
+    title: str = "Calibration of several models",
+    command: str | None = None,
+    rng: int = 0,
+) -> Path:
+    """Write a self-contained HTML page that compares models, and return its path.
+
+    Parameters
+    ----------
+    models : by name, two to eight; labels may be each model's own (whether *its* answer was correct). A column `task`
+        adds a table by task. Sketches are compared unpaired.
+    key, paired : rows belong together by their place, by the column `key`, or (paired=False) not at all.
+    reference : compare every model with this one only, instead of every pair.
+    lens, level, title, command, rng : as in :func:`report`.
+    resamples : of a paired bootstrap, at least; more are drawn where the number of pairs needs them. The rank series needs none.
+
+    >>> import tempfile, truecal as tc
+    >>> from truecal.pages import report_comparison
+    >>> a = tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.4] * 50, [1, 0, 1, 0] * 50)
+    >>> b = tc.Predictions.from_probs([0.6, 0.4, 0.6, 0.4] * 50, [1, 0, 1, 0] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report_comparison({"a": a, "b": b}, f"{folder}/compare.html", resamples=99).name
+    'compare.html'
+    """
+    options.path(path)
+    options.level(level)
+    options.instance(
+        models, Mapping, "models", "a mapping of Predictions by name", "write {'a': preds_a, 'b': preds_b}"
+    )
+    for name, preds in models.items():
+        check_predictions(preds, tc.Sketch, name=name)
+    check_lens(lens)
+    setting = ComparisonSetting(Pairing(key, paired, reference, resamples), level, title, command, rng)
+    return write_page(path, lambda: render_comparison(gather_comparison(models, setting, lens=lens)))
+
+
+def report_study(
+    store: tc.study.Store | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    megabytes: float = 3.0,
+    command: str | None = None,
+) -> Path:
+    """Write a self-contained HTML page that explores the store of a study, and return its path.
+
+    Parameters
+    ----------
+    store : a :class:`truecal.study.Store` or its folder; a study that is still running shows what is finished.
+    path : where to write.
+    title : heading of the page; default the name of the study.
+    megabytes : how large the page may be; metrics and diagrams that do not fit are left out, the least asked for first, and
+        named on the page.
+    command : what produced the page, for the reproducibility box.
+    """
+    options.path(path)
+    if isinstance(store, str | os.PathLike):
+        store = tc.study.Store(store)
+    options.instance(store, tc.study.Store, "store", "a study's store or its folder")
+    return write_whole(path, render_study(gather_study(store, title=title, megabytes=megabytes, command=command)))
+
+
+def report_watch(
+    watch: tc.Watch,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "Calibration over time",
+    command: str | None = None,
+) -> Path:
+    """Write a self-contained HTML page about a :class:`truecal.Watch`, and return its path.
+
+    Parameters
+    ----------
+    watch : with at least one batch. path : where to write. title : heading of the page.
+    command : what produced the page, for the reproducibility box.
+    """
+    options.path(path)
+    options.instance(watch, tc.Watch, "watch", "a Watch, such as tc.Watch.load('state.json')")
+    return write_whole(path, render_watch(gather_watch(watch, title=title, command=command)))

@@ -1,0 +1,388 @@
+"""The rows that every evaluation log is turned into."""
+
+import json
+import math
+import re
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile, ZipInfo
+
+from truecal.errors import FileError, InputError, extra
+from truecal.predictions.files import DAMAGED_ZIP, kind_of, read_json, read_lines, unpacked
+
+# ----------------------------------------------------------------------------------------------------
+# The rows that every evaluation log is turned into
+
+CONFIDENCE_KEYS = ("confidence", "p_true", "p_correct", "stated_confidence", "prob", "probability", "max_prob")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer to one question. `confidence` and `correct` are None where the log does not say."""
+
+    question: str
+    confidence: float | str | None
+    correct: bool | None
+    task: str = ""
+    model: str = ""
+    repeat: int = 0
+
+
+@dataclass(frozen=True)
+class EvalLog:
+    """Answers, what kind of log they come from, and what the confidence is, in words."""
+
+    kind: str
+    confidence: str
+    answers: tuple[Answer, ...]
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some question has several answers, which are then not independent."""
+        return len({(answer.task, answer.question) for answer in self.answers}) < len(self.answers)
+
+    def frame(self) -> Any:
+        """One row per answer."""
+        pl = extra("polars")
+        columns: dict[str, Sequence[object]] = {
+            "question": [f"{a.task}/{a.question}" if a.task else a.question for a in self.answers],
+            "confidence": [a.confidence for a in self.answers],
+            "correct": [None if a.correct is None else int(a.correct) for a in self.answers],
+            "task": [a.task for a in self.answers],
+            "model": [a.model for a in self.answers],
+            "repeat": [a.repeat for a in self.answers],
+        }
+        return pl.DataFrame(columns, strict=False)
+
+    def notes(self) -> tuple[str, ...]:
+        """What was found missing, counted."""
+        silent = sum(answer.confidence is None for answer in self.answers)
+        unscored = sum(answer.correct is None for answer in self.answers)
+        total = f"of {len(self.answers)} answers"
+        return (
+            *([f"{silent} {total} state no confidence"] if silent else []),
+            *([f"{unscored} {total} have no score of right or wrong"] if unscored else []),
+        )
+
+    def describe(self) -> str:
+        """What was read, in words."""
+        questions = len({(answer.task, answer.question) for answer in self.answers})
+        several = f", {questions} questions as clusters" if self.repeated else ""
+        return f"{self.kind}: confidence {self.confidence}{several}"
+
+
+def truth_of(value: object) -> bool | None:
+    """Whether a score says right or wrong; None where it says neither.
+
+    >>> truth_of("C"), truth_of("I"), truth_of(1.0), truth_of(0.5)
+    (True, False, True, None)
+    """
+    if isinstance(value, str):
+        word = value.strip().upper()
+        if word in ("C", "CORRECT", "TRUE", "YES", "1", "1.0"):
+            return True
+        return False if word in ("I", "INCORRECT", "FALSE", "NO", "0", "0.0") else None
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and value in (0, 1):
+        return bool(value)
+    return None
+
+
+# ----------------------------------------------------------------------------------------------------
+# Instances of HELM: `per_instance_stats.json` or `display_predictions.json`, one object per instance and trial
+
+_RIGHT = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match")
+
+
+def is_helm(value: object) -> bool:
+    """Whether a JSON value is such a file."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(row, dict) and row.keys() >= {"instance_id", "stats"} for row in value)
+    )
+
+
+def helm_log(file: Path, value: list[dict[str, Any]]) -> EvalLog:
+    """The answers of a file."""
+    answers = []
+    for row in value:
+        stats = _stats(row["stats"])
+        right = next((truth_of(stats[name]) for name in _RIGHT if name in stats), None)
+        answers.append(
+            Answer(str(row["instance_id"]), stats.get("max_prob"), right, repeat=int(row.get("train_trial_index") or 0))
+        )
+    if all(answer.confidence is None for answer in answers):
+        raise InputError(
+            f"{file} holds no statistic max_prob; per_instance_stats.json of a run with probabilities has it"
+        )
+    return EvalLog("HELM instances", "max_prob", tuple(answers))
+
+
+def _stats(held: Any) -> dict[str, Any]:
+    """Statistics by name: already so, or as a list of objects with a name and a mean."""
+    if isinstance(held, dict):
+        return held
+    return {str((stat["name"] or {}).get("name")): stat.get("mean") for stat in held if isinstance(stat, dict)}
+
+
+# ----------------------------------------------------------------------------------------------------
+# Logs of Inspect: `.eval` (a zip of JSON files) or `.json`
+
+_ZSTD = 93  # compression method of the zip format that the standard library reads only from Python 3.14 on
+_LOCAL_HEADER = struct.Struct("<26xHH")  # ... length of the name, length of the extra field
+
+
+def is_inspect(value: object) -> bool:
+    """Whether a JSON value is such a log."""
+    return isinstance(value, dict) and isinstance(value.get("eval"), dict) and isinstance(value.get("samples"), list)
+
+
+def inspect_archive(file: Path) -> EvalLog:
+    """The answers of an `.eval` file."""
+    try:
+        with ZipFile(file) as archive:
+            members = {info.filename: info for info in archive.infolist()}
+            header = members.get("header.json") or members.get("_journal/start.json")
+            samples = [info for name, info in members.items() if name.startswith("samples/")]
+            if header is None or not samples:
+                raise FileError(f"{file} is not an Inspect log: it holds no samples")
+            evaluation = json.loads(_member(file, archive, header))["eval"]
+            values = [json.loads(_member(file, archive, info)) for info in samples]
+    except (KeyError, *DAMAGED_ZIP) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{file} is damaged or not an Inspect log") from error
+    return inspect_log({"eval": evaluation, "samples": values})
+
+
+def inspect_log(value: dict[str, Any]) -> EvalLog:
+    """The answers of a log that was read as JSON."""
+    evaluation = value["eval"]
+    task, model = str(evaluation.get("task", "")), str(evaluation.get("model", ""))
+    answers = tuple(_answer(sample, task, model) for sample in value["samples"])
+    scorers = [name for sample in value["samples"] for name in (sample.get("scores") or {})]
+    by = f" (scorer {scorers[0]!r})" if len(set(scorers)) > 1 else ""
+    return EvalLog("Inspect log", f"of the metadata{by}", answers)
+
+
+def _answer(sample: dict[str, Any], task: str, model: str) -> Answer:
+    scores = sample.get("scores") or {}
+    score = next(iter(scores.values()), None) or {}
+    places = (score.get("metadata") or {}, sample.get("metadata") or {})
+    confidence = next((place[key] for place in places for key in CONFIDENCE_KEYS if place.get(key) is not None), None)
+    return Answer(str(sample["id"]), confidence, truth_of(score.get("value")), task, model, int(sample.get("epoch", 1)))
+
+
+def _member(file: Path, archive: ZipFile, info: ZipInfo) -> bytes:
+    """The bytes of one member, also where they are packed by zstd."""
+    if info.compress_type != _ZSTD:
+        return archive.read(info)
+    with file.open("rb") as opened:
+        opened.seek(info.header_offset)
+        name, extra = _LOCAL_HEADER.unpack(opened.read(_LOCAL_HEADER.size))
+        opened.seek(name + extra, 1)
+        return unpacked(opened.read(info.compress_size), file)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Samples of the lm-evaluation-harness (`--log_samples`): samples_<task>_<time>.jsonl, one object per document
+
+_KEYS = {"doc_id", "doc", "target", "filtered_resps"}
+_SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<time>\d{4}-\d\d-\d\dT.*?)\.jsonl")
+_SCORES = ("exact_match", "acc", "acc_norm", "em", "correct")
+
+
+def is_lm_eval(first: object) -> bool:
+    """Whether an object is a document of such a file."""
+    return isinstance(first, dict) and first.keys() >= _KEYS
+
+
+def lm_eval_log(file: Path, documents: list[Any], preset: str | None) -> EvalLog:
+    """The answers of a file of samples."""
+    task, model = _origin(file)
+    options = all(_is_options(document["filtered_resps"]) for document in documents)
+    if preset is None:
+        preset = "options" if options else "agreement"
+    if preset in ("options", "options-per-character"):
+        if not options:
+            raise InputError(f"{file}: these samples are generated answers, not options; use preset='agreement'")
+        per_character = preset != "options"
+        words = "softmax of the options' log-likelihoods" + (" per character (acc_norm)" if per_character else " (acc)")
+        answers = [_of_options(document, task, model, per_character) for document in documents]
+        return EvalLog("lm-eval samples", words, tuple(answers))
+    if preset == "agreement" and not options:
+        answers = [_of_repeats(document, task, model) for document in documents]
+        if all(len(_texts(document)) < 2 for document in documents):
+            raise InputError(
+                f"{file}: every document has one generated answer and no confidence; sample each several times (repeats), or "
+                "log a confidence"
+            )
+        return EvalLog("lm-eval samples", "agreement among repeated answers", tuple(answers))
+    raise InputError(
+        f"{file}: the preset {preset!r} does not fit lm-eval samples of {'options' if options else 'answers'}"
+    )
+
+
+def _is_options(responses: object) -> bool:
+    return (
+        isinstance(responses, list)
+        and len(responses) > 1
+        and all(isinstance(r, list) and len(r) == 2 for r in responses)
+    )
+
+
+def _of_options(document: dict[str, Any], task: str, model: str, per_character: bool) -> Answer:
+    logs = [float(response[0]) for response in document["filtered_resps"]]
+    if per_character:
+        lengths = _lengths(document, len(logs))
+        logs = [log / lengths[i] for i, log in enumerate(logs)]
+    top = max(range(len(logs)), key=logs.__getitem__)
+    total = sum(math.exp(log - logs[top]) for log in logs)
+    target = str(document["target"])
+    right = truth_of(document.get("acc_norm" if per_character else "acc"))
+    correct = int(target) == top if target.isdigit() and int(target) < len(logs) else right
+    return Answer(str(document["doc_id"]), 1 / total, correct, task, model)
+
+
+def _lengths(document: dict[str, Any], count: int) -> list[float]:
+    """Characters of each option, from the arguments of the requests (without the space that joins question and option)."""
+    held = document.get("arguments")
+    arguments = list(held.values()) if isinstance(held, dict) else held
+    if not isinstance(arguments, list) or len(arguments) != count:
+        raise InputError(f"document {document['doc_id']} does not hold its options, whose lengths acc_norm divides by")
+    texts = [str(a["arg_1"] if isinstance(a, dict) else a[1]) for a in arguments]
+    return [float(max(len(text.removeprefix(" ")), 1)) for text in texts]
+
+
+def _texts(document: dict[str, Any]) -> list[str]:
+    responses = document.get("resps") or document["filtered_resps"]
+    flat = [text for response in responses for text in (response if isinstance(response, list) else [response])]
+    return [str(text).strip() for text in flat]
+
+
+def _of_repeats(document: dict[str, Any], task: str, model: str) -> Answer:
+    texts = _texts(document)
+    commonest, count = Counter(texts).most_common()[0]
+    first = texts[0] == commonest
+    score = next((truth_of(document[name]) for name in _SCORES if name in document), None)
+    correct = score if first else commonest == str(document["target"]).strip()
+    return Answer(str(document["doc_id"]), count / len(texts), correct, task, model)
+
+
+def _origin(file: Path) -> tuple[str, str]:
+    """Task and model: from the name of the file, and from the results_<time>.json beside it."""
+    match = _SAMPLES.match(file.name)
+    if match is None:
+        return "", ""
+    results = file.with_name(f"results_{match['time']}.json")
+    held = read_json(results) if results.is_file() else {}
+    known = isinstance(held, dict)
+    model = str(held.get("model_name") or held.get("config", {}).get("model", "")) if known else ""
+    return match["task"], model
+
+
+# ----------------------------------------------------------------------------------------------------
+# Three kinds of confidence in a table of answers: stated, of the options, and agreement among samples
+
+PRESETS = ("stated", "options", "options-per-character", "agreement")
+_OPTIONS = ("logprobs", "logprob", "option_logprobs", "loglikelihoods", "log_likelihoods")
+_TARGETS = ("target", "gold", "label", "truth", "answer_key")
+_QUESTIONS = ("question_id", "question", "doc_id", "id", "qid", "sample_id")
+_ANSWERS = ("answer", "response", "prediction", "parsed_answer")
+
+
+def preset_table(frame: Any, preset: str) -> tuple[Any, str]:
+    """A polars frame with columns `confidence` and `correct` by a preset, and the confidence in words.
+
+    stated: as it is. options: the softmax over the log-probabilities of the options, against the target. agreement: one row per
+    question, the share of its answers that equal the commonest one.
+    """
+    if preset == "stated":
+        return frame, "as stated"
+    if preset == "options":
+        return _from_options(frame), "softmax of the options' log-probabilities"
+    if preset == "agreement":
+        return _from_agreement(frame), "agreement among the answers to a question"
+    raise InputError(
+        f"the preset {preset!r} is for lm-eval samples; a table of answers has stated, options or agreement"
+    )
+
+
+def _from_options(frame: Any) -> Any:
+    import numpy as np
+    import polars as pl
+
+    options, target = _one_of(frame, _OPTIONS, "log-probabilities of options"), _one_of(frame, _TARGETS, "the target")
+    confidence, correct = [], []
+    for held, true in frame.select(options, target).iter_rows():
+        pairs = list(held.items()) if isinstance(held, dict) else list(enumerate(held))
+        pairs = [(name, value) for name, value in pairs if value is not None]
+        logs = np.array([value for _, value in pairs], float)
+        top = int(logs.argmax())
+        confidence.append(float(1 / np.exp(logs - logs[top]).sum()))
+        correct.append(int(str(pairs[top][0]) == str(true)))
+    return frame.drop(options, target).with_columns(pl.Series("confidence", confidence), pl.Series("correct", correct))
+
+
+def _from_agreement(frame: Any) -> Any:
+    import polars as pl
+
+    question, answer = _one_of(frame, _QUESTIONS, "the question"), _one_of(frame, _ANSWERS, "the answer")
+    right = next((name for name in ("correct", "is_correct") if name in frame.columns), None)
+    target = None if right else _one_of(frame, _TARGETS, "the target, or whether the answer is correct")
+    keys = [question, *(["model"] if "model" in frame.columns else [])]
+    truth = pl.col(right).cast(pl.Int64) if right else (pl.col(answer) == pl.col(str(target))).cast(pl.Int64)
+    counted = (
+        frame.with_columns(truth.alias("correct"))
+        .group_by([*keys, answer], maintain_order=True)
+        .agg(pl.len().alias("same"), pl.col("correct").first())
+    )
+    total = pl.col("same").sum().over(keys)
+    shares = counted.with_columns((pl.col("same") / total).alias("confidence"))
+    first = pl.all().sort_by("same", descending=True, maintain_order=True).first()
+    return shares.group_by(keys, maintain_order=True).agg(first).drop("same")
+
+
+def _one_of(frame: Any, names: Sequence[str], what: str) -> str:
+    matches = [name for name in frame.columns if name.lower() in names]
+    if not matches:
+        raise InputError(
+            f"no column holds {what}; name it one of {', '.join(names)} (columns: {', '.join(frame.columns)})"
+        )
+    return str(matches[0])
+
+
+# ----------------------------------------------------------------------------------------------------
+# Which evaluation log a file is, and its rows
+
+
+def eval_log(file: Path, preset: str | None = None) -> EvalLog | None:
+    """The log in a file; None where it holds something else."""
+    try:
+        return _log(file, preset)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise FileError(f"{file}: an answer of this evaluation log is not as its tool writes it: {reason}") from error
+
+
+def _log(file: Path, preset: str | None) -> EvalLog | None:
+    kind = kind_of(file)
+    if kind == "eval":
+        return inspect_archive(file)
+    if kind == "ndjson":
+        first = next(read_lines(file), None)
+        return lm_eval_log(file, list(read_lines(file)), preset) if is_lm_eval(first) else None
+    if kind != "json":
+        return None
+    value: Any = read_json(file)
+    if is_inspect(value):
+        return inspect_log(value)
+    return helm_log(file, value) if is_helm(value) else None

@@ -1,0 +1,401 @@
+"""Which columns of a file hold labels and predictions, told from their names when the user does not say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase, translate
+from itertools import compress
+from re import compile as pattern
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.errors import InputError
+from truecal.names import did_you_mean
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+
+# ----------------------------------------------------------------------------------------------------
+# Which columns of a file hold labels and predictions, told from their names when the user does not say
+
+LABELS = (
+    "label",
+    "labels",
+    "y",
+    "y_true",
+    "target",
+    "truth",
+    "true_label",
+    "class",
+    "outcome",
+    "event",
+    "gold",
+)
+CORRECT = ("correct", "is_correct", "iscorrect", "was_correct", "correctness")  # rows that are yes-or-no events
+SCORES = (
+    "p",
+    "prob",
+    "proba",
+    "probs",
+    "probability",
+    "probabilities",
+    "score",
+    "scores",
+    "risk",
+    "y_prob",
+    "y_score",
+    "y_proba",
+)
+CONFIDENCES = ("confidence", "conf", "p_true", "p_correct", "stated_confidence")  # that the answer is correct
+ANSWERS = ("pred", "prediction", "predicted", "predicted_label", "y_pred", "answer", "response")
+LOGITS = ("logit", "logits", "log_odds")
+PROB_STEMS = ("p_", "prob_", "proba_", "probs_", "probability_", "y_prob_", "p", "prob", "proba")
+LOGIT_STEMS = ("logit_", "logits_", "z_", "logit", "z")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The columns to read: `probs` or `logits`, never both. `named` are the parts that the user named."""
+
+    label: str
+    probs: str | Sequence[str] | None
+    logits: str | Sequence[str] | None
+    named: frozenset[str]
+
+    @property
+    def outputs(self) -> str | Sequence[str]:
+        """The columns of predictions, of either kind."""
+        outputs = self.probs if self.probs is not None else self.logits
+        assert outputs is not None
+        return outputs
+
+    def describe(self, columns: Sequence[str]) -> str:
+        """What was chosen, marking what was told from the names."""
+        kind = "probabilities" if self.probs is not None else "logits"
+        wanted = self.outputs if isinstance(self.outputs, str) else ", ".join(self.outputs)
+        many = sum(fnmatchcase(name, wanted) for name in columns) if "*" in wanted else 1
+        shown = f"{wanted!r} ({many} columns)" if many > 1 else repr(wanted)
+
+        def mark(part: str) -> str:
+            return "" if part in self.named else " [detected]"
+
+        return f"label {self.label!r}{mark('label')}, {kind} {shown}{mark('predictions')}"
+
+
+def choose(
+    columns: Sequence[str],
+    *,
+    label: str | None,
+    probs: str | Sequence[str] | None,
+    logits: str | Sequence[str] | None,
+    other: Sequence[str] = (),
+    by: Sequence[str] = (),
+) -> Choice:
+    """Fill in what the user left open, or refuse with the question to answer.
+
+    `other` are columns known to be something else; columns grouped `by` are the label only if no other column can be.
+
+    >>> choose(["y", "p_cat", "p_dog", "site"], label=None, probs=None, logits=None).describe(["y", "p_cat", "p_dog", "site"])
+    "label 'y' [detected], probabilities 'p_*' (2 columns) [detected]"
+    """
+    given = probs if probs is not None else logits
+    named = frozenset(name for name, value in (("label", label), ("predictions", given)) if value is not None)
+    taken = {given} if given is None or isinstance(given, str) else set(given)
+    free = [name for name in columns if name not in {label, *taken, *other}]
+    if given is None:
+        probs, logits = _predictions([name for name in free if name not in by], columns)
+        given = probs if probs is not None else logits
+    if label is None:
+        # a list holds names, which are not free, and no patterns
+        rest = [name for name in free if not (isinstance(given, str) and fnmatchcase(name, given))]
+        rest = [name for name in rest if name not in by or not _labels([r for r in rest if r not in by])]
+        label = _label(rest, columns, of_confidence=isinstance(given, str) and given.lower() in CONFIDENCES)
+    return Choice(label, probs, logits, named)
+
+
+def choose_predictions(
+    columns: Sequence[str], *, probs: str | None, logits: str | None
+) -> tuple[str | None, str | None]:
+    """(probs, logits) for a file whose labels do not matter; one of the two is None."""
+    if probs is None and logits is None:
+        return _predictions(columns, columns)
+    return probs, logits
+
+
+def _labels(free: Sequence[str]) -> list[str]:
+    return [name for name in free if name.lower() in (*LABELS, *CORRECT)]
+
+
+def _label(free: Sequence[str], columns: Sequence[str], *, of_confidence: bool) -> str:
+    """The label: whether the answer was correct beside a confidence in it, else what was true."""
+    correct, truth = ([name for name in free if name.lower() in names] for names in (CORRECT, LABELS))
+    labels = (correct or truth) if of_confidence else (truth or correct)
+    if len(labels) > 1:
+        raise InputError(f"several columns could be the label ({_listed(labels)}); choose one: label= (--label)")
+    if not labels:
+        raise InputError(
+            f"no column is named like a label; name it: label= (--label); the columns are {_listed(columns)}"
+        )
+    answers = [name for name in free if name.lower() in ANSWERS]
+    if of_confidence and not correct and answers:
+        raise InputError(
+            f"a confidence beside {answers[0]!r} and {labels[0]!r} is that of the answer, not of a class; add a column that says "
+            "whether the answer is correct, or name the label: label= (--label)"
+        )
+    return labels[0]
+
+
+def _predictions(free: Sequence[str], columns: Sequence[str]) -> tuple[str | None, str | None]:
+    for stems, names, is_logits in ((PROB_STEMS, (*SCORES, *CONFIDENCES), False), (LOGIT_STEMS, LOGITS, True)):
+        pattern = next((f"{stem}*" for stem in stems if _is_family(free, stem)), None)
+        single = [name for name in free if name.lower() in names]
+        if pattern is None and len(single) > 1:
+            raise InputError(
+                f"several columns could be the prediction ({_listed(single)}); choose: score= (--score), probs= (--probs) or "
+                "logits= (--logits)"
+            )
+        wanted = pattern or (single[0] if single else None)
+        if wanted is not None:
+            return (None, wanted) if is_logits else (wanted, None)
+    raise InputError(
+        "no column is named like a prediction; name it: score= (--score), probs='p_*' (--probs 'p_*') or logits='z_*' "
+        f"(--logits 'z_*'); the columns are {_listed(columns)}"
+    )
+
+
+def _is_family(columns: Sequence[str], stem: str) -> bool:
+    """At least two columns p_a, p_b, ...; without a separator (p0, p1, ...) only numbers may follow."""
+    rests = [name[len(stem) :] for name in columns if name.startswith(stem) and len(name) > len(stem)]
+    return len(rests) > 1 and (stem.endswith("_") or all(rest.isdigit() for rest in rests))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+# ----------------------------------------------------------------------------------------------------
+# The values of prediction columns: numbers, lists of numbers, or one number per named class
+
+
+def outputs_of(table: "nw.DataFrame[Any]", names: Sequence[str]) -> tuple[NDArray[Any], list[str] | None]:
+    """The predictions in these columns as an array, and the classes where one column names them row by row."""
+    if len(names) > 1:
+        return table.select(names).to_numpy(), None
+    column, name = table[names[0]], names[0]
+    first = next(iter(column.head(1).to_list()), None)
+    if isinstance(first, Mapping):
+        return _from_mappings(column.to_list(), name)
+    if isinstance(first, list | tuple | np.ndarray):
+        return _from_lists(column.to_list(), name), None
+    if isinstance(first, str):
+        row, value = _first_odd(column.to_list())
+        hint = "; if they are percent, say percent=True (--percent)" if value.strip().endswith("%") else ""
+        raise InputError(f"column {name!r} must be numbers: row {row} is {value!r}{hint}")
+    return column.to_numpy(), None
+
+
+def _first_odd(values: Sequence[Any]) -> tuple[int, str]:
+    """The first value of a column of text that made it one: not a finite number; the first of all where every one is."""
+    for row, value in enumerate(values):
+        try:
+            odd = not np.isfinite(float(value))
+        except (TypeError, ValueError):
+            odd = True
+        if odd:
+            return row, str(value)
+    return 0, str(values[0])
+
+
+def as_shares(column: "nw.Series[Any]", name: str, words: Mapping[str, float] | None) -> NDArray[np.float64]:
+    """Percent as probabilities, from numbers or from text such as "90%"; or words as the probabilities given for them.
+
+    Missing values stay missing (NaN). What is neither is refused with its row.
+    """
+    known = {word.strip().lower(): value for word, value in (words or {}).items()}
+    shares = np.empty(len(column))
+    for row, value in enumerate(column.to_list()):
+        if value is None:
+            shares[row] = np.nan
+            continue
+        text = str(value).strip().lower()
+        if text in known:
+            shares[row] = known[text]
+            continue
+        try:
+            if words is not None and not text.endswith("%"):
+                raise ValueError
+            shares[row] = float(text.removesuffix("%").strip()) / 100
+        except ValueError as error:
+            wanted = "percent" if words is None else f"percent nor one of the words {', '.join(words)}"
+            raise InputError(f"column {name!r}: row {row} is {value!r}, which is not {wanted}") from error
+    return shares
+
+
+def _from_lists(rows: list[Any], name: str) -> NDArray[Any]:
+    width = len(rows[0])
+    for i, row in enumerate(rows):
+        if not isinstance(row, list | tuple | np.ndarray):
+            raise InputError(f"column {name!r} holds lists, but row {i} is {row!r}")
+        if len(row) != width:
+            raise InputError(
+                f"column {name!r} holds lists of different lengths: row 0 has {width} values and row {i} has {len(row)}"
+            )
+    return np.array(rows)
+
+
+def _from_mappings(rows: list[Any], name: str) -> tuple[NDArray[Any], list[str]]:
+    classes = list(rows[0])
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(f"column {name!r} holds mappings, but row {i} is {row!r}")
+        if set(row) != set(classes):
+            odd = sorted(set(row) ^ set(classes))
+            raise InputError(f"column {name!r}: row {i} differs from row 0 in the class {odd[0]!r}")
+    return np.array([[row[key] for key in classes] for row in rows]), classes
+
+
+# ----------------------------------------------------------------------------------------------------
+# Frames of any library, through narwhals: which columns are meant, and their values as arrays
+
+_MOST_LISTED = 40
+
+
+def matching(columns: Sequence[str], wanted: str | Sequence[str], what: str) -> tuple[list[str], list[str] | None]:
+    """Columns named by one name, a list, or a pattern with a star; for a pattern also what the star stood for."""
+    if not isinstance(wanted, str):
+        names, known = list(wanted), set(columns)
+        if not names:
+            raise InputError(f"no column is named for {what}; the columns are {_listed_frames(columns)}")
+        for name in names:
+            if name not in known:
+                raise InputError(_no_column(name, columns))
+        return names, None
+    if wanted in columns:
+        return [wanted], None
+    if "*" not in wanted:
+        raise InputError(_no_column(wanted, columns))
+    fits = pattern(translate(wanted))
+    names = [name for name in columns if fits.match(name)]
+    if not names:
+        raise InputError(f"no column matches {wanted!r} for {what}; the columns are {_listed_frames(columns)}")
+    stars = _stars(names, wanted)
+    if all(star.isdigit() for star in stars):  # p_0 ... p_10 in the order of the numbers, not of the letters
+        order = sorted(range(len(names)), key=lambda i: int(stars[i]))
+        return [names[i] for i in order], None
+    return names, stars
+
+
+def columns_of(
+    frame: Any,
+    *,
+    label: str,
+    probs: str | Sequence[str] | None,
+    logits: str | Sequence[str] | None,
+    weights: str | None,
+    clusters: str | None,
+    classes: Sequence[object] | None,
+) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
+    """Predictions, labels and the further arguments of Predictions.from_probs, out of the columns of a frame."""
+    import narwhals as nw
+
+    if (probs is None) == (logits is None):
+        raise InputError("say where the predictions are: probs= or logits=, one of the two")
+    try:
+        table = nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise InputError(f"{type(frame).__name__} is not a data frame that narwhals can read in memory") from error
+    wanted = probs if probs is not None else logits
+    assert wanted is not None
+    names, stars = matching(table.columns, wanted, "predictions")
+    single = [name for name in (label, weights, clusters) if name is not None]
+    matching(table.columns, single, "label, weights and clusters")
+    for name in [*(names if len(names) == 1 else ()), *single]:
+        _refuse_missing(table[name], name)
+    values, events = outputs_of(table, names)
+    _refuse_missing_outputs(table, names, values)
+    labels = table[label].to_numpy()
+    named = class_names(names, wanted, stars or events, classes, numeric=labels.dtype.kind in "iubf")
+    used = {*names, *single}
+    rest = [name for name in table.columns if name not in used]
+    further = {
+        "weights": None if weights is None else table[weights].to_numpy(),
+        "clusters": None if clusters is None else table[clusters].to_numpy(),
+        "classes": named,
+        "columns": {column.name: column.to_numpy() for column in table.select(rest).iter_columns()} if rest else {},
+    }
+    return values, labels, further
+
+
+def class_names(
+    names: Sequence[str],
+    wanted: str | Sequence[str],
+    events: Sequence[str] | None,
+    classes: Sequence[object] | None,
+    *,
+    numeric: bool,
+) -> Sequence[object] | None:
+    """The classes of the columns, as given or as their names say; names that contradict each other are refused.
+
+    `events` are the classes that the columns are named after, None where they are numbered. `numeric` labels are positions of
+    columns, so that numbered columns must begin at 0 unless classes are given.
+    """
+    numbers = [int(star) for star in _stars(names, wanted)] if _numbered(names, wanted, events) else None
+    if classes is None:
+        if numbers is not None and numbers != list(range(len(numbers))):
+            shown = ", ".join(map(str, numbers[:3])) + (", ..." if len(numbers) > 3 else "")
+            raise InputError(
+                f"the columns {wanted!r} are numbered {shown}, not from 0, so that a label does not say its column; if label "
+                f"{numbers[0]} means {names[0]!r}, say classes=[{shown}] (--class-names {shown.replace(' ', '')})"
+            )
+        return None if events is None or numeric else list(events)
+    given = [str(name) for name in classes]
+    held = list(events) if events is not None else None
+    if numbers is not None and all(name.isdigit() for name in given):
+        held = [str(number) for number in numbers]
+        held = None if numbers == list(range(len(numbers))) else held
+    if held is not None and held != given and len(held) == len(given):
+        at = next(i for i, name in enumerate(held) if name != given[i])
+        raise InputError(
+            f"the class names contradict the columns: column {names[min(at, len(names) - 1)]!r} is class {given[at]!r} by its "
+            f"place; list the classes in the order of the columns ({', '.join(held[:8])}), or leave them out"
+        )
+    return classes
+
+
+def _numbered(names: Sequence[str], wanted: str | Sequence[str], events: Sequence[str] | None) -> bool:
+    return len(names) > 1 and isinstance(wanted, str) and "*" in wanted and events is None
+
+
+def _stars(names: Sequence[str], wanted: str | Sequence[str]) -> list[str]:
+    """What the star of a pattern stood for in each name."""
+    before, _, after = str(wanted).partition("*")
+    return [name[len(before) : len(name) - len(after)] for name in names]
+
+
+def _refuse_missing_outputs(table: "nw.DataFrame[Any]", names: Sequence[str], values: NDArray[Any]) -> None:
+    """The same for several columns, of which only those that can hold a missing value are asked one by one."""
+    if len(names) < 2 or values.dtype.kind in "iub":
+        return
+    odd = np.isnan(values).any(axis=0) if values.dtype.kind == "f" else np.ones(len(names), bool)
+    for name in compress(names, odd):
+        _refuse_missing(table[name], name)
+
+
+def _refuse_missing(column: "nw.Series[Any]", name: str) -> None:
+    nulls = column.null_count()
+    if nulls:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise InputError(
+            f"column {name!r} has {nulls} missing values, the first in row {row}; drop or fill those rows, or leave them out "
+            "with drop_null=True (--drop-null)"
+        )
+
+
+def _no_column(name: str, columns: Sequence[str]) -> str:
+    return f"there is no column {name!r}; the columns are {_listed_frames(columns)}{did_you_mean(name, columns)}"
+
+
+def _listed_frames(columns: Sequence[str]) -> str:
+    return ", ".join(columns[:_MOST_LISTED]) + (", ..." if len(columns) > _MOST_LISTED else "")

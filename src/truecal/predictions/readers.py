@@ -1,0 +1,259 @@
+"""The one reader: a file of any kind becomes Predictions, for Python and for the command line."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from truecal import options
+from truecal.errors import FileError, InputError
+from truecal.names import did_you_mean
+from truecal.predictions.eval_logs import PRESETS, EvalLog, eval_log, preset_table
+from truecal.predictions.files import existing, kind_of, read_arrays, read_frame
+from truecal.predictions.frames import CORRECT, Choice, as_shares, choose, class_names, matching, outputs_of
+from truecal.predictions.predictions import Predictions
+from truecal.predictions.validation import check_classes
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a file; see :func:`read`."""
+
+    label: str | None = None
+    probs: str | Sequence[str] | None = None
+    logits: str | Sequence[str] | None = None
+    weights: str | None = None
+    clusters: str | None = None
+    by: tuple[str, ...] = ()
+    classes: Sequence[object] | None = None
+    percent: bool = False
+    words: Mapping[str, float] | None = None
+    drop_null: bool = False
+    preset: str | None = None
+    normalized: bool = True
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Checked predictions, what was read in words, for logits the logits, and how many rows drop_null left out."""
+
+    preds: Predictions
+    summary: str
+    logits: NDArray[Any] | None = None
+    dropped: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def read(
+    path: str | Path,
+    *,
+    label: str | None = None,
+    score: str | None = None,
+    probs: str | Sequence[str] | None = None,
+    logits: str | Sequence[str] | None = None,
+    weights: str | None = None,
+    clusters: str | None = None,
+    classes: Sequence[object] | None = None,
+    percent: bool = False,
+    words: Mapping[str, float] | None = None,
+    drop_null: bool = False,
+    preset: str | None = None,
+    say: Callable[[str], object] | None = None,
+) -> Predictions:
+    """Read predictions from a file: csv, tsv, json, jsonl (also packed as .gz or .zst), parquet or npz; or an evaluation log.
+
+    Logs of language models are recognised: samples of lm-evaluation-harness, logs of Inspect (.eval, .json), instances of HELM. A
+    row is then an answer, its prediction the confidence in it, its label whether it was correct, and several answers to one
+    question are one cluster.
+
+    Parameters
+    ----------
+    label, score, probs, logits : names of columns (npz: of arrays), told from the usual names where left out. `score` is
+        P(positive); `probs` and `logits` name one column (also of lists or of objects by class), a pattern such as "p_*", or a
+        list of columns in class order.
+    weights, clusters : columns of weights, and of ids of what rows belong to (patient, question).
+    classes : class names in column order, the positive one last.
+    percent : the predictions are percent ("90%" or 90); never guessed.
+    words : the probabilities that words stand for, such as {"likely": 0.8}, where predictions are words.
+    drop_null : leave out rows in which something needed is missing or NaN, and say how many.
+    preset : which confidence of a language model: "stated", "options" (softmax over the log-likelihoods of the options;
+        "options-per-character" divides them by the length of the option), or "agreement" (share of the samples of a question
+        that give the commonest answer).
+    say : called with what was read in words, such as which columns were recognised.
+
+    >>> import tempfile, pathlib, truecal as tc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "answers.csv")
+    ...     _ = path.write_text("confidence;is_correct\\n90%;1\\n60%;0\\n")
+    ...     tc.read(path, percent=True, say=lambda text: print(text.partition(": ")[2]))
+    label 'is_correct' [detected], probabilities 'confidence' [detected]
+    Predictions(2 rows, binary)
+    """
+    options.path(path)
+    if sum(given is not None for given in (score, probs, logits)) > 1:
+        raise InputError("score, probs and logits exclude each other; give one")
+    wanted = Wanted(
+        label,
+        score if probs is None else probs,
+        logits,
+        weights,
+        clusters,
+        (),
+        classes,
+        percent,
+        words,
+        drop_null,
+        preset,
+    )
+    reading = read_file(path, wanted)
+    if say is not None:
+        say(f"read {len(reading.preds)} rows from {path}: {reading.summary}")
+    return reading.preds
+
+
+def read_file(path: str | Path, wanted: Wanted) -> Reading:
+    """Read predictions and keep what was read beside them."""
+    file = existing(path)
+    if kind_of(file) == "npz":
+        return _from_arrays(file, wanted)
+    if wanted.preset is not None and wanted.preset not in PRESETS:
+        raise InputError(f"there is no preset {wanted.preset!r}; use {', '.join(PRESETS)}")
+    log = eval_log(file, wanted.preset)
+    if log is not None:
+        return _from_log(log, wanted)
+    frame = read_frame(file)
+    if not len(frame):
+        raise FileError(f"{file} has no rows")
+    if wanted.preset is None:
+        return read_table(frame, wanted)
+    frame, confidence = preset_table(frame, wanted.preset)
+    reading = read_table(frame, wanted)
+    return replace(reading, summary=f"{reading.summary}, confidence {confidence}")
+
+
+def _from_log(log: EvalLog, wanted: Wanted) -> Reading:
+    """The answers of an evaluation log; several answers to one question are one cluster."""
+    clusters = "question" if wanted.clusters is None and log.repeated else wanted.clusters
+    reading = read_table(log.frame(), replace(wanted, clusters=clusters))
+    return replace(reading, summary=f"{log.describe()}; {reading.summary}", notes=(*log.notes(), *reading.notes))
+
+
+def read_table(frame: Any, wanted: Wanted) -> Reading:
+    """Predictions from a frame in memory, its columns told from their names where they are not given."""
+    import narwhals as nw
+
+    table = nw.from_native(frame, eager_only=True)
+    other = [name for name in (wanted.weights, wanted.clusters) if name is not None]
+    choice = choose(
+        table.columns, label=wanted.label, probs=wanted.probs, logits=wanted.logits, other=other, by=wanted.by
+    )
+    for name in wanted.by:
+        if name not in table.columns:
+            known = ", ".join(table.columns)
+            raise InputError(
+                f"there is no column {name!r} for --by or --select; the columns are {known}{did_you_mean(name, table.columns)}"
+            )
+    names, _ = matching(table.columns, choice.outputs, "predictions")
+    if wanted.percent or wanted.words is not None:
+        if choice.logits is not None or len(names) > 1:
+            raise InputError(
+                "percent and words are for one column of probabilities; logits and several columns are numbers"
+            )
+        column = nw.new_series(
+            "share", as_shares(table[names[0]], names[0], wanted.words), backend=table.implementation
+        )
+        table = table.with_columns(column.alias(names[0]))
+    singles = [name for name in (choice.label, wanted.weights, wanted.clusters) if name is not None]
+    matching(table.columns, singles, "label, weights and clusters")
+    table, dropped = _without_missing(table, [*names, *singles]) if wanted.drop_null else (table, 0)
+    table = _truth_values(table, choice.label)
+    preds = _build(table, choice, wanted)
+    grouped = {name: table[name].to_numpy() for name in wanted.by}
+    preds = replace(preds, columns=MappingProxyType({**preds.columns, **grouped}))
+    left_out = f", {dropped} rows with missing values left out" if wanted.drop_null else ""
+    logits = None if choice.logits is None else outputs_of(table, names)[0]
+    return Reading(preds, choice.describe(table.columns) + left_out, logits, dropped)
+
+
+def _build(table: "nw.DataFrame[Any]", choice: Choice, wanted: Wanted) -> Predictions:
+    classes, labels = wanted.classes, table[choice.label]
+    columns: dict[str, Any] = {
+        "label": choice.label,
+        "probs": choice.probs,
+        "logits": choice.logits,
+        "weights": wanted.weights,
+        "clusters": wanted.clusters,
+        "normalized": wanted.normalized,
+    }
+    numeric = labels.dtype.is_numeric()
+    if classes is not None and numeric and all(isinstance(name, str) for name in classes):
+        if all(str(name).lstrip("-").isdigit() for name in classes):
+            return Predictions.from_frame(table, classes=[int(str(name)) for name in classes], **columns)
+        # labels are positions in the list of names
+        preds = Predictions.from_frame(table, **columns)
+        outputs, stars = matching(table.columns, choice.outputs, "predictions")
+        events = stars if len(outputs) > 1 else outputs_of(table, outputs)[1]
+        class_names(outputs, choice.outputs, events, classes, numeric=True)
+        return replace(preds, classes=check_classes(classes, preds.class_count))
+    if classes is None and choice.label.lower() in CORRECT and set(labels.unique().to_list()) <= {0, 1}:
+        preds = Predictions.from_frame(table, **columns)
+        return replace(preds, classes=("wrong", "correct")) if preds.binary else preds
+    single = isinstance(choice.outputs, str) and "*" not in choice.outputs
+    text = str(labels.dtype) in ("String", "Categorical", "Enum")
+    if classes is None and text and single and not table[str(choice.outputs)].dtype.is_nested():
+        raise InputError(
+            f"labels are text (first {labels[0]!r}); list the classes: classes= (--class-names), the positive one last"
+        )
+    return Predictions.from_frame(table, classes=classes, **columns)
+
+
+def _truth_values(table: "nw.DataFrame[Any]", label: str) -> "nw.DataFrame[Any]":
+    """Labels written as the words true and false, as booleans."""
+    import narwhals as nw
+
+    column = table[label]
+    if str(column.dtype) != "String" or not set(column.str.to_lowercase().unique().to_list()) <= {"true", "false"}:
+        return table
+    return table.with_columns(nw.col(label).str.to_lowercase() == "true")
+
+
+def _without_missing(table: "nw.DataFrame[Any]", needed: Sequence[str]) -> "tuple[nw.DataFrame[Any], int]":
+    """The rows in which nothing that is needed is missing or NaN, and how many others there were."""
+    import narwhals as nw
+
+    null = (nw.col(name).is_null() for name in needed)
+    nan = (nw.col(name).is_nan() for name in needed if table[name].dtype.is_float())
+    rest = table.filter(~nw.any_horizontal(*null, *nan, ignore_nulls=False))
+    if not len(rest):
+        raise InputError(f"all {len(table)} rows have missing values in {', '.join(needed)}; nothing is left to judge")
+    return rest, len(table) - len(rest)
+
+
+def _from_arrays(file: Path, wanted: Wanted) -> Reading:
+    """Predictions from the arrays of an npz file."""
+    held = read_arrays(file)
+    choice = choose(list(held), label=wanted.label, probs=wanted.probs, logits=wanted.logits)
+    name = choice.outputs
+    if not isinstance(name, str):
+        raise InputError("name one array of predictions in an npz file: probs= or logits=")
+    if wanted.by:
+        raise InputError(f"there is no column {wanted.by[0]!r} for --by or --select; npz files have no columns")
+    missing = [k for k in (name, choice.label, wanted.weights, wanted.clusters) if k is not None and k not in held]
+    if missing:
+        raise InputError(f"{file} has no array {missing[0]!r}; it has {', '.join(held)}")
+    further: dict[str, Any] = {
+        "weights": None if wanted.weights is None else held[wanted.weights],
+        "clusters": None if wanted.clusters is None else held[wanted.clusters],
+        "classes": wanted.classes,
+    }
+    if choice.probs is None:
+        preds = Predictions.from_logits(held[name], held[choice.label], **further)
+    else:
+        preds = Predictions.from_probs(held[name], held[choice.label], **further, normalized=wanted.normalized)
+    return Reading(preds, choice.describe(list(held)), held[name] if choice.logits is not None else None)

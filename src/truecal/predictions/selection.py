@@ -1,0 +1,375 @@
+"""Selections: which rows are judged, by label, by output, or by any other column; combined with & | ~.
+
+A selection is a small value that you call with Predictions. It answers with the chosen rows, and refuses to answer with none.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal import options
+from truecal.errors import InputError, printable
+from truecal.predictions import validation
+from truecal.predictions.predictions import Predictions, check_predictions
+from truecal.types import Floats, Indices
+
+Closed = Literal["both", "left", "right", "neither"]
+Mask = NDArray[np.bool_]
+SMALL = 100  # a selection of fewer rows than this earns a warning
+
+
+class EngineRows(Protocol):
+    """Rows held by an engine, as a selection sees them: each answer is an expression that compares and combines like an array."""
+
+    def labelled(self, names: tuple[object, ...]) -> Any:
+        """Whether the label is one of these classes."""
+
+    def output(self, of: object) -> Any:
+        """The probability of a class; without one as for :func:`by_output`."""
+
+    def column(self, name: str) -> Any:
+        """A column of the source."""
+
+    def among(self, values: Any, wanted: tuple[object, ...]) -> Any:
+        """Whether a value is one of those wanted."""
+
+
+@dataclass(frozen=True)
+class Selection(ABC):
+    """Which rows are judged."""
+
+    def mask(self, preds: Predictions) -> Mask:
+        """True for every row that is judged, shape (n,)."""
+        check_predictions(preds)
+        return self._mask(preds)
+
+    @abstractmethod
+    def _mask(self, preds: Predictions) -> Mask:
+        """The same of a particular selection."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """What is selected, in words."""
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether the label of a row decides: then even a calibrated model shows an error among the rows selected."""
+        return False
+
+    def expression(self, rows: EngineRows) -> Any:
+        """The same as a condition that an engine can run."""
+        raise InputError(
+            f"the selection '{self}' runs Python code on columns, which an engine cannot; give values or a range"
+        )
+
+    def __call__(self, preds: Predictions) -> Predictions:
+        """The selected rows; an error when there are none."""
+        rows = self.mask(preds)
+        if not rows.any():
+            raise InputError(f"no row is left of {len(preds)} where {self}; loosen the selection")
+        return preds.take(rows)
+
+    def __and__(self, other: "Selection") -> "Selection":
+        return Combined("and", self, other)
+
+    def __or__(self, other: "Selection") -> "Selection":
+        return Combined("or", self, other)
+
+    def __invert__(self) -> "Selection":
+        return Negated(self)
+
+
+def small_selection(kept: int, given: int) -> str | None:
+    """The warning that a selection of few rows earns."""
+    if kept >= SMALL or kept == given:
+        return None
+    return f"only {kept} of {given} rows were selected; expect a wide interval"
+
+
+@dataclass(frozen=True)
+class Combined(Selection):
+    word: Literal["and", "or"]
+    first: Selection
+    second: Selection
+
+    def __post_init__(self) -> None:
+        for part in (self.first, self.second):
+            if not isinstance(part, Selection):
+                raise InputError(f"only selections combine with & and |, not {part!r}")
+
+    @property
+    def uses_labels(self) -> bool:
+        return self.first.uses_labels or self.second.uses_labels
+
+    def _mask(self, preds: Predictions) -> Mask:
+        first, second = self.first.mask(preds), self.second.mask(preds)
+        return first & second if self.word == "and" else first | second
+
+    def expression(self, rows: EngineRows) -> Any:
+        first, second = self.first.expression(rows), self.second.expression(rows)
+        return first & second if self.word == "and" else first | second
+
+    def __str__(self) -> str:
+        parts = [f"({part})" if isinstance(part, Combined) else str(part) for part in (self.first, self.second)]
+        return f" {self.word} ".join(parts)
+
+
+@dataclass(frozen=True)
+class Negated(Selection):
+    selection: Selection
+
+    @property
+    def uses_labels(self) -> bool:
+        return self.selection.uses_labels
+
+    def _mask(self, preds: Predictions) -> Mask:
+        return ~self.selection.mask(preds)
+
+    def expression(self, rows: EngineRows) -> Any:
+        return ~self.selection.expression(rows)
+
+    def __str__(self) -> str:
+        return f"not ({self.selection})"
+
+
+def _within(values: Any, low: float, high: float, closed: Closed) -> Any:
+    """Whether values (an array, or an expression of an engine) lie in an interval."""
+    above = values >= low if closed in ("both", "left") else values > low
+    below = values <= high if closed in ("both", "right") else values < high
+    return above & below
+
+
+def _interval_words(low: float, high: float, closed: Closed) -> str:
+    opening = "[" if closed in ("both", "left") else "("
+    closing = "]" if closed in ("both", "right") else ")"
+    return f"{opening}{low:g}, {high:g}{closing}"
+
+
+def _check_closed(closed: object) -> None:
+    if closed not in ("both", "left", "right", "neither"):
+        raise InputError(f"closed must be 'both', 'left', 'right' or 'neither', not {closed!r}")
+
+
+@dataclass(frozen=True)
+class ByLabel(Selection):
+    names: tuple[object, ...]
+
+    @property
+    def uses_labels(self) -> bool:
+        return True
+
+    def _mask(self, preds: Predictions) -> Mask:
+        wanted = [preds.class_index(name) for name in self.names]
+        chosen: Mask = np.isin(preds.labels, wanted)
+        return chosen
+
+    def expression(self, rows: EngineRows) -> Any:
+        return rows.labelled(self.names)
+
+    def __str__(self) -> str:
+        return f"label is {' or '.join(map(printable, self.names))}"
+
+
+def by_label(*names: object) -> Selection:
+    """Rows whose label is one of the classes, given by name (or index where classes have no names).
+
+    The label-conditional selection of Kirchenbauer, Oaks & Heim (2022), section 4.1: what does the model say about pedestrians?
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]], ["car", "ped", "ped"], classes=["car", "ped"])
+    >>> len(tc.by_label("ped")(preds))
+    2
+    """
+    if not names:
+        raise InputError("by_label needs at least one class, such as by_label('pedestrian')")
+    for name in names:
+        validation.check_name(name)
+    return ByLabel(names)
+
+
+@dataclass(frozen=True)
+class ByOutput(Selection):
+    of: object
+    low: float
+    high: float
+    closed: Closed
+
+    def _mask(self, preds: Predictions) -> Mask:
+        inside: Mask = _within(output(preds, self.of), self.low, self.high, self.closed)
+        return inside
+
+    def expression(self, rows: EngineRows) -> Any:
+        return _within(rows.output(self.of), self.low, self.high, self.closed)
+
+    def __str__(self) -> str:
+        what = "confidence" if self.of is None else f"probability of {printable(self.of)}"
+        return f"{what} in {_interval_words(self.low, self.high, self.closed)}"
+
+
+def output(preds: Predictions, of: object = None) -> Floats:
+    """The probability of one class; without a class, P(positive) of binary predictions or that of the most probable class."""
+    if of is None:
+        return preds.probs if preds.binary else preds.probs.max(axis=1)
+    return preds.class_probs(preds.class_index(of))
+
+
+def by_output(of: object = None, low: float = 0.0, high: float = 1.0, *, closed: Closed = "both") -> Selection:
+    """Rows whose output for a class lies between `low` and `high`, both included unless `closed` says otherwise.
+
+    The output-conditional selection of Kirchenbauer, Oaks & Heim (2022), section 4.1. Without a class it looks at P(positive)
+    of binary predictions, or at the largest probability of each row.
+
+    >>> import truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.25, 0.5, 0.75], [0, 1, 1])
+    >>> tc.by_output(low=0.5)(preds).probs, tc.by_output(low=0.5, closed="neither")(preds).probs
+    (array([0.5 , 0.75]), array([0.75]))
+    """
+    validation.check_name(of)
+    options.limits(low, high, "the output interval")
+    _check_closed(closed)
+    return ByOutput(of, float(low), float(high), closed)
+
+
+@dataclass(frozen=True)
+class ByValues(Selection):
+    column: str
+    values: tuple[object, ...]
+
+    def _mask(self, preds: Predictions) -> Mask:
+        values = column(preds, self.column)
+        if values.dtype == object:  # a missing value cannot always say whether it equals another
+            values = np.array([None if validation.is_missing(value) else value for value in values], object)
+        chosen = np.zeros(len(preds), bool)
+        for value in self.values:
+            chosen |= np.asarray(values == value, bool)
+        return chosen
+
+    def expression(self, rows: EngineRows) -> Any:
+        return rows.among(rows.column(self.column), self.values)
+
+    def __str__(self) -> str:
+        return f"{printable(self.column)} is {' or '.join(map(printable, self.values))}"
+
+
+@dataclass(frozen=True)
+class ByRange(Selection):
+    column: str
+    low: float
+    high: float
+    closed: Closed
+
+    def _mask(self, preds: Predictions) -> Mask:
+        values = column(preds, self.column)
+        if values.dtype.kind not in "iufb":
+            raise InputError(
+                f"column {self.column!r} holds {values.dtype.name}, which has no range; select by value instead"
+            )
+        inside: Mask = _within(values, self.low, self.high, self.closed)
+        return inside
+
+    def expression(self, rows: EngineRows) -> Any:
+        return _within(rows.column(self.column), self.low, self.high, self.closed)
+
+    def __str__(self) -> str:
+        return f"{printable(self.column)} in {_interval_words(self.low, self.high, self.closed)}"
+
+
+@dataclass(frozen=True)
+class ByTest(Selection):
+    column: str
+    test: Callable[[NDArray[Any]], Any]
+
+    def _mask(self, preds: Predictions) -> Mask:
+        answer = np.asarray(self.test(column(preds, self.column)))
+        if answer.shape != (len(preds),) or answer.dtype != np.bool_:
+            raise InputError(
+                f"the test of column {self.column!r} must answer True or False for each of the {len(preds)} rows"
+            )
+        return answer
+
+    def __str__(self) -> str:
+        return f"{printable(self.column)} passes {getattr(self.test, '__name__', 'a test')}"
+
+
+def column(preds: Predictions, name: str) -> NDArray[Any]:
+    """A further column of the predictions, by name."""
+    if name not in preds.columns:
+        known = ", ".join(map(str, preds.columns)) or "none; pass columns={...} to Predictions"
+        raise InputError(f"there is no column {name!r}; the columns are {known}")
+    values = preds.columns[name]
+    if values.ndim != 1:
+        raise InputError(f"column {name!r} has shape {values.shape}; one value per row is needed")
+    return values
+
+
+def categories(preds: Predictions, name: str) -> tuple[list[str], Indices]:
+    """The distinct values of a column in words, and which one each row has; missing values form a category of their own."""
+    values = column(preds, name)
+    gone = values != values if values.dtype.kind in "iubfU" else _missing(values.astype(object), name)
+    held, index = validation.distinct(values[~gone], f"column {name!r}")
+    words = [printable(value) for value in held]
+    alike = {word for word in words if words.count(word) > 1} | ({"missing"} if gone.any() else set())
+    words = [repr(value) if word in alike else word for word, value in zip(words, held, strict=True)]
+    member = np.full(len(values), len(words), np.intp)
+    member[~gone] = index
+    return [*words, *(["missing"] if gone.any() else [])], member
+
+
+def _missing(rows: NDArray[Any], name: str) -> Mask:
+    """Which of any objects are missing; those that form no groups are refused."""
+    for row, value in enumerate(rows):
+        if isinstance(value, (bytes, list, dict, tuple, set, np.ndarray)):
+            raise InputError(
+                f"column {name!r} holds {type(value).__name__} (row {row}), which form no groups; give numbers or text"
+            )
+    return np.fromiter(map(validation.is_missing, rows), bool, len(rows))
+
+
+def by_column(
+    name: str,
+    *values: object,
+    low: float | None = None,
+    high: float | None = None,
+    closed: Closed = "both",
+    where: Callable[[NDArray[Any]], Any] | None = None,
+) -> Selection:
+    """Rows by a further column: one of some `values`, a range from `low` to `high`, or a test `where` on the whole column.
+
+    >>> import truecal as tc
+    >>> columns = {"site": ["north", "south", "east"], "age": [31, 47, 64]}
+    >>> preds = tc.Predictions.from_probs([0.25, 0.5, 0.75], [0, 1, 1], columns=columns)
+    >>> (tc.by_column("site", "north", "east") & ~tc.by_column("age", low=60))(preds).probs
+    array([0.25])
+    """
+    ranged = low is not None or high is not None
+    if bool(values) + ranged + (where is not None) != 1:
+        raise InputError(f"say which rows of column {name!r}: values, or low= / high=, or where=, one of the three")
+    for value in values:
+        # Nothing equals NaN, and neither a list, an array, a module nor a function equals a single value.
+        several = isinstance(value, (list, tuple, set, dict, range, ModuleType)) or callable(value)
+        if several or (value is not None and validation.is_missing(value)):
+            raise InputError(
+                f"column {name!r}: rows are selected by a number or text, not {validation.shown(value)}; for missing values say "
+                "where=lambda column: column != column"
+            )
+    if values:
+        return ByValues(name, values)
+    if where is not None:
+        return ByTest(name, where)
+    low, high = -np.inf if low is None else low, np.inf if high is None else high
+    options.limits(low, high, f"the range of column {name!r}")
+    _check_closed(closed)
+    return ByRange(name, float(low), float(high), closed)
+
+
+def check_selection(select: object) -> None:
+    """Refuse what is neither a selection nor None."""
+    if select is not None:
+        options.instance(
+            select, Selection, "select", "a selection, such as tc.by_label(0) or tc.by_column('site', 'north')"
+        )

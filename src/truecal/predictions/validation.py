@@ -1,0 +1,511 @@
+"""Containers of any kind as numpy arrays: lists, series, tensors, Arrow columns. What numpy would misread is refused.
+
+Nothing is parsed: text is text, also where it spells a number. Mixed lists stay mixed; numpy alone would turn them into text.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from numbers import Real
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truecal.errors import InputError
+from truecal.types import Float64s, Floats, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# Containers of any kind as numpy arrays: lists, series, tensors, Arrow columns. What numpy would misread is refused
+
+# Tensors that numpy reads as they are.
+_SHARED = {(f"torch.{kind}", "torch.strided") for kind in ("float32", "float64", "int64", "int32", "bool", "uint8")}
+
+_TURNED = 1024  # rows turned into columns at a time
+
+
+def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    """A numpy array without copying where possible: lists, torch tensors, series and arrays are welcome."""
+    given: Any = values
+    if type(given) is np.ndarray and given.dtype.kind in "biuf" and given.dtype.isnative:
+        return given
+    # scipy's dok_matrix is a dict, too
+    if isinstance(given, (set, frozenset, dict)) and not hasattr(given, "toarray"):
+        raise InputError(f"{what} are a {type(values).__name__}, which has no rows in order; give a list or an array")
+    try:
+        plain = _plain(values, what)
+        array = np.asarray(plain)
+    except InputError:
+        raise
+    except Exception as error:  # whatever an object raises that is asked for its array
+        ragged = isinstance(values, (list, tuple)) and isinstance(error, ValueError)
+        why = "the rows have different lengths" if ragged else (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{what} do not form an array: {why}") from error
+    if isinstance(plain, np.ndarray) and hasattr(plain, "mask") and np.ma.is_masked(plain):  # np.ma loads late
+        raise InputError(f"{what} are masked in places; remove the masked rows first")
+    if array.dtype.kind in "US" and array.ndim == 1 and isinstance(plain, (list, tuple)) and _misread(plain):
+        array = np.empty(len(plain), object)
+        array[:] = plain
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _misread(values: Any) -> bool:
+    """Whether numpy changes values of a list with text: numbers and missing values become text, a NUL at the end is lost."""
+    return any(not isinstance(value, (str, bytes)) or value[-1:] in ("\0", b"\0") for value in values)
+
+
+def _plain(values: Any, what: str) -> Any:
+    """What numpy can read itself: tensors off their device, series and Arrow columns out of their own memory."""
+    if hasattr(values, "detach"):  # a torch tensor, perhaps on a device or of a type numpy lacks (bfloat16)
+        if getattr(values, "is_cpu", False) and (_spelled(values.dtype), _spelled(values.layout)) in _SHARED:
+            return (values.detach() if values.requires_grad else values).numpy()
+        if values.device.type == "meta":
+            raise InputError(
+                f"{what} are a tensor on the meta device, which holds no values; move the model to a real one"
+            )
+        if getattr(values, "layout", None) is not None and "strided" not in _spelled(values.layout):
+            raise InputError(f"{what} are a sparse tensor; give {what}.to_dense()")
+        tensor = values.dequantize() if values.is_quantized else values
+        tensor = tensor.detach().cpu()
+        return tensor.float().numpy() if _spelled(tensor.dtype) == "torch.bfloat16" else tensor.resolve_conj().numpy()
+    if hasattr(values, "toarray"):  # a scipy.sparse matrix, which numpy would wrap whole in one object
+        raise InputError(f"{what} are a sparse matrix; give {what}.toarray()")
+    if isinstance(values, np.ndarray) or not hasattr(values, "to_numpy"):
+        return values
+    if type(values).__module__.startswith("pyarrow"):  # nulls, booleans and text cannot be lent without a copy
+        return np.asarray(values.to_pylist(), object) if values.null_count else values.to_numpy(zero_copy_only=False)
+    return values.to_numpy()
+
+
+@lru_cache(64)
+def _spelled(kind: object) -> str:
+    """A type or layout of torch in words; to spell it takes longer than all the rest."""
+    return str(kind)
+
+
+def as_floats(values: ArrayLike, what: str) -> Floats:
+    """A floating array in the precision given; whole numbers and booleans become float64."""
+    array = as_array(values, what)
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    if array.dtype.kind == "f":
+        return array if array.dtype.itemsize <= 8 else array.astype(np.float64)
+    if array.dtype == object and all(map(_is_number, array.flat)):
+        return array.astype(np.float64)
+    for position, value in enumerate(array.flat):
+        if not _is_number(value) and not _spells_number(value):
+            at = tuple(int(i) for i in np.unravel_index(position, array.shape))
+            raise InputError(f"{what} must be numbers: {where(at)} is {shown(value)}")
+    raise InputError(f"{what} must be numbers, not text; read the column as numbers")
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value of a mixed array is a real number that a float can hold, not text that spells one."""
+    try:
+        float(value if isinstance(value, (Real, Decimal, np.bool_)) else "")
+    except (OverflowError, TypeError, ValueError):  # TypeError: numpy counts spans of time as whole numbers
+        return False
+    return True
+
+
+def _spells_number(value: object) -> bool:
+    """Whether a value is text that spells a finite number."""
+    try:
+        return isinstance(value, str) and bool(np.isfinite(float(value)))
+    except ValueError:
+        return False
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, NaT or a library's own sign of a missing value (which cannot say whether it equals itself)."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
+def shown(value: object) -> str:
+    """A value in an error message: short, whatever it is."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def where(index: tuple[int, ...]) -> str:
+    """Words for a place in an array of any number of dimensions."""
+    names = ("the value",) if not index else (f"row {index[0]}", *(f"column {i}" for i in index[1:]))
+    return ", ".join(names)
+
+
+def turned(matrix: Floats) -> Floats:
+    """The columns of a matrix as rows of an array of their own; some rows at a time, or each number would be read from far away."""
+    columns = np.empty(matrix.shape[::-1], matrix.dtype)
+    for start in range(0, len(matrix), _TURNED):
+        columns[:, start : start + _TURNED] = matrix[start : start + _TURNED].T
+    return columns
+
+
+# ----------------------------------------------------------------------------------------------------
+# The border: everything that enters truecal is checked here, once
+
+SUM_TOLERANCE = 1e-3  # how far the probabilities of a row may be from summing to 1 (float16: 1e-2)
+# Sums of weights are exact up to here as counts, and lose rows that weigh this much less than the heaviest.
+_LARGEST_TOTAL, _LARGEST_RATIO, _LEAST_WEIGHT = 2.0**53, 1e12, 1e-100
+# By the bytes of a number: whole numbers of its size, and the one with the bits of 1.
+_BITS = {2: (np.uint16, 0x3C00), 4: (np.uint32, 0x3F800000), 8: (np.uint64, 0x3FF0000000000000)}
+_BLOCK_BYTES = 1 << 18  # a block of rows this size stays in cache while it is checked
+
+
+def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(wrong)[0])
+
+
+def refuse_outside_unit(values: Floats, what: str) -> None:
+    """Raise for NaN, infinities and numbers outside [0, 1], naming the first."""
+    if values.size == 0:
+        return
+    # Bits of a larger number are a larger number; those of NaN and of -1 are larger still
+    if values.flags.c_contiguous:
+        kind, one = _BITS[values.itemsize]
+        if values.view(kind).max() <= one:
+            return
+    low, high = float(values.min()), float(values.max())
+    if low >= 0 and high <= 1:  # false as well when either is NaN
+        return
+    wrong = ~((values >= 0) & (values <= 1))
+    at = _first(wrong)
+    value = values[at]
+    count = np.count_nonzero(wrong)
+    others = f" (and {count - 1} more)" if count > 1 else ""
+    if not np.isfinite(value):
+        raise InputError(f"{what}: {where(at)} is {value}{others}; remove or repair such rows before measuring")
+    hint = (
+        "these look like percentages; divide by 100"
+        if 20 < high <= 100 and low >= 0
+        else "if these are logits use Predictions.from_logits"
+    )
+    raise InputError(f"{what} must lie in [0, 1]: {where(at)} is {value}{others}; {hint}")
+
+
+def refuse_empty(count: int, what: str) -> None:
+    if count == 0:
+        raise InputError(f"{what} are empty; at least one row is needed")
+
+
+def check_scores(scores: ArrayLike) -> Floats:
+    """One-dimensional scores, or a batch of them."""
+    c = as_floats(scores, "scores")
+    if c.ndim not in (1, 2):
+        raise InputError(f"scores must be one- or two-dimensional (datasets x rows), not of shape {c.shape}")
+    refuse_empty(c.size, "scores")
+    refuse_outside_unit(c, "scores")
+    return c
+
+
+def check_outcomes(outcomes: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """0/1 outcomes of the given shape, as bytes."""
+    y = as_array(outcomes, "outcomes")
+    if y.shape != shape:
+        raise InputError(f"scores have shape {shape} but outcomes {y.shape}; they must match row by row")
+    if y.dtype == np.bool_:
+        return y.view(np.uint8)
+    if y.dtype.kind not in "iuf":
+        raise InputError(f"outcomes must be 0 or 1, not {y.dtype.name}")
+    if y.dtype.kind in "iu" and y.size and y.min() >= 0 and y.max() <= 1:
+        return y.view(np.uint8) if y.dtype.itemsize == 1 else y.astype(np.uint8)
+    wrong = (y != 0) & (y != 1)
+    if wrong.any():
+        at = _first(wrong)
+        hint = "; were the arguments swapped?" if y.dtype.kind == "f" and bool(((y >= 0) & (y <= 1)).all()) else ""
+        raise InputError(f"outcomes must be 0 or 1: {where(at)} is {y[at]}{hint}")
+    return y.astype(np.uint8)
+
+
+def check_weights(weights: ArrayLike, shape: tuple[int, ...]) -> Float64s:
+    """Finite non-negative weights, not all zero in any dataset."""
+    w = as_floats(weights, "weights").astype(np.float64)
+    if w.shape != shape:
+        raise InputError(f"weights have shape {w.shape} but there are {shape[-1]} rows; give one weight per row")
+    wrong = ~(np.isfinite(w) & (w >= 0))
+    if wrong.any():
+        at = _first(wrong)
+        raise InputError(f"weights must be finite and not negative: {where(at)} is {w[at]}")
+    if not (w.max(axis=-1, initial=0.0) > 0).all():
+        raise InputError("all weights are zero; nothing is left to measure")
+    _refuse_far_apart(w)
+    return w
+
+
+def _refuse_far_apart(w: Float64s) -> None:
+    """Raise for weights whose sums would lose rows: counts beyond what a float can count, or ratios beyond its digits."""
+    with np.errstate(over="ignore"):
+        total = float(w.sum(axis=-1).max())
+    if total > _LARGEST_TOTAL:
+        raise InputError(
+            f"weights sum to {total:g}, and counts are exact only up to {_LARGEST_TOTAL:.2g}; divide them by their largest"
+        )
+    heaviest, positive = float(w.max()), w > 0
+    least = max(heaviest / _LARGEST_RATIO, _LEAST_WEIGHT)
+    light = positive & (w < least)
+    if light.any():
+        at = _first(light)
+        raise InputError(
+            f"weights: {where(at)} weighs {w[at]:g} beside a largest of {heaviest:g}, too little for sums to hold it; "
+            f"give weights of at least {least:.2g}, or 0 to leave a row out"
+        )
+
+
+def check_clusters(clusters: ArrayLike, rows: int) -> Indices:
+    """Cluster numbers 0..k-1 for any labels (numbers, strings) that mark rows which belong together."""
+    labels = as_array(clusters, "clusters")
+    if labels.shape != (rows,):
+        raise InputError(
+            f"clusters have shape {labels.shape} but there are {rows} rows; give one cluster label per row"
+        )
+    refuse_missing(labels, "clusters", "cluster")
+    return distinct(labels, "clusters")[1]
+
+
+def refuse_missing(labels: NDArray[Any], what: str, each: str) -> None:
+    """Refuse a column of labels in which one is missing."""
+    missing = labels != labels if labels.dtype.kind in "fcmM" else None
+    if labels.dtype == object:
+        missing = np.fromiter(map(is_missing, labels), bool, len(labels))
+    if missing is not None and missing.any():
+        at = _first(missing)
+        raise InputError(f"{what}: {where(at)} is {shown(labels[at])}; every row needs a {each}")
+
+
+def distinct(labels: NDArray[Any], what: str) -> tuple[list[Any], Indices]:
+    """The different values of a column in ascending order, and the number of every row among them.
+
+    Values of different types are different (1 and "1").
+
+    >>> distinct(np.array(["b", 1, "b"], object), "clusters")
+    ([1, 'b'], array([1, 0, 1]))
+    """
+    if labels.dtype != object:
+        values, inverse = np.unique(labels, return_inverse=True)
+        held = values.tolist()
+        if values.dtype.kind in "mM" and held and isinstance(held[0], int):  # nanoseconds, which Python has no times of
+            held = list(map(str, values))
+        return held, inverse.astype(np.intp)
+    rows = labels.tolist()
+    if {bool, int} <= (kinds := set(map(type, rows))) or {bool, float} <= kinds:
+        raise InputError(f"{what} mix True or False with numbers, which equal each other; give one kind")
+    try:
+        held = list(dict.fromkeys(rows))
+    except TypeError as error:
+        row = next(i for i, value in enumerate(rows) if not _hashable(value))
+        raise InputError(f"{what}: row {row} is {shown(rows[row])}; give numbers or text") from error
+    try:
+        held.sort()
+    except TypeError:
+        held.sort(key=lambda value: (type(value).__name__, str(value)))
+    number = {value: i for i, value in enumerate(held)}
+    return held, np.fromiter((number[value] for value in rows), np.intp, len(rows))
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except (TypeError, ValueError):  # ValueError: a span of time without a unit
+        return False
+    return True
+
+
+def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object, ...] | None:
+    """Class names, one per column, all different, also as text."""
+    if classes is None:
+        return None
+    if isinstance(classes, (set, frozenset, Mapping, str, bytes)):
+        raise InputError(f"classes are a {type(classes).__name__}, which lists no names in order; give a list of them")
+    try:
+        held = as_array(np.asarray(classes), "classes").tolist() if hasattr(classes, "dtype") else list(classes)
+        names = tuple(name.item() if isinstance(name, np.generic) else name for name in held)
+    except TypeError as error:
+        raise InputError(f"classes must be a list of names, not {shown(classes)}") from error
+    if len(names) != count:
+        raise InputError(f"{len(names)} class names were given for {count} classes")
+    first: dict[object, object] = {}
+    for i, name in enumerate(names):
+        if not _names(name):
+            raise InputError(f"class name {i} is {shown(name)}; name every class by a number or text")
+        for key in (name, str(name)):  # 1 equals 1.0 and True, and reads like "1"
+            if key in first:
+                alike = "is given twice" if type(first[key]) is type(name) else f"reads like {first[key]!r}"
+                raise InputError(f"class name {name!r} {alike}; names must differ")
+        first[name] = first[str(name)] = name
+    return names
+
+
+def check_name(name: object) -> None:
+    """Refuse what cannot name a class. None is for "not said"."""
+    if name is not None and not _names(name):
+        raise InputError(f"a class is named by a number or text, not {shown(name)}")
+
+
+def _names(name: object) -> bool:
+    """Whether a value can name a class: no lists, arrays, NaN, modules, functions."""
+    code = isinstance(name, ModuleType) or callable(name)
+    return not code and _hashable(name) and not is_missing(name)
+
+
+def check_rows(rows: ArrayLike, count: int, what: str = "rows") -> NDArray[np.bool_] | Indices:
+    """Which of the rows: True or False for each of them, or their numbers."""
+    chosen = as_array(rows, what)
+    mask = chosen.dtype.kind == "b" and chosen.shape == (count,)
+    numbers = chosen.dtype.kind in "iu" and chosen.ndim == 1
+    if not mask and not (numbers and (not chosen.size or (-count <= chosen.min() and chosen.max() < count))):
+        raise InputError(
+            f"{what} must be True or False for each of the {count} {what}, or numbers of {what} from 0 to {count - 1}"
+        )
+    return chosen
+
+
+def check_points(values: ArrayLike, what: str, shape: tuple[int, ...] | None = None) -> Floats:
+    """Points of a curve: finite numbers, in the shape of those that they belong to."""
+    points = as_floats(values, what)
+    if not np.isfinite(points).all():
+        raise InputError(f"{what} must be finite numbers, not {points[~np.isfinite(points)][0]}")
+    if shape is not None and points.shape != shape and points.ndim:
+        raise InputError(f"{what} have shape {points.shape}, but the scores {shape}; they must match one by one")
+    return points
+
+
+def check_columns(columns: Mapping[str, ArrayLike] | None, rows: int) -> dict[str, NDArray[Any]]:
+    """Further columns by name, one value per row."""
+    if columns is not None and not isinstance(columns, Mapping):
+        raise InputError(f"columns must map names to values, such as {{'site': sites}}, not {type(columns).__name__}")
+    kept: dict[str, NDArray[Any]] = {}
+    for name, values in (columns or {}).items():
+        if not isinstance(name, str):
+            raise InputError(f"columns are named by text, not {shown(name)}")
+        kept[name] = as_array(values, f"column {name!r}")
+        if kept[name].shape[:1] != (rows,):
+            raise InputError(f"column {name!r} has {len(np.atleast_1d(kept[name]))} values but there are {rows} rows")
+    return kept
+
+
+def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | None, count: int) -> Indices:
+    """Labels as class indices 0..count-1, from indices or from the class names."""
+    y = as_array(labels, "labels")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim == 2 and y.shape == (rows, count):
+        raise InputError("labels are one-hot; pass labels.argmax(axis=1)")
+    if y.ndim != 1:
+        raise InputError(f"labels must be one-dimensional, not of shape {y.shape}")
+    if len(y) != rows:
+        raise InputError(f"there are {rows} rows of probabilities but {len(y)} labels; they must match row by row")
+    if classes is not None:
+        return _labels_by_name(y, classes)
+    if y.dtype.kind not in "iubf":
+        raise InputError(
+            f"labels are {y.dtype.name} (first {shown(y.flat[0])}); pass classes=[...] in the order of the columns"
+        )
+    if y.dtype.kind == "f":
+        wrong = ~(y == np.floor(y)) | ~np.isfinite(y)
+        if wrong.any():
+            at = _first(wrong)
+            raise InputError(f"labels must be class indices: {where(at)} is {y[at]}; were y_true and y_prob swapped?")
+    low, high = y.min(), y.max()
+    if low < 0 or high >= count:
+        wrong = (y < 0) | (y >= count)
+        at = _first(wrong)
+        hint = (
+            "labels -1/1 need classes=[-1, 1]"
+            if low == -1 and count == 2
+            else f"labels 1..{count} need classes=range(1, {count + 1})"
+            if low == 1 and high == count
+            else f"labels are class indices 0..{count - 1}, or names listed in classes="
+        )
+        raise InputError(f"labels: {where(at)} is {y[at]:g}, but there are {count} classes; {hint}")
+    return _signed(y)
+
+
+def _signed(labels: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers that are not negative, as signed integers of the size they came in where they fit: no wider, no copy."""
+    kind, size = labels.dtype.kind, labels.dtype.itemsize
+    signed: np.dtype[Any] = np.dtype(f"i{size}") if kind in "iub" else np.dtype(np.intp)
+    if kind == "i":
+        return labels
+    fits = kind in "ub" and (not labels.size or int(labels.max()) <= np.iinfo(signed).max)
+    return labels.view(signed) if fits and labels.dtype.isnative else labels.astype(np.intp)
+
+
+def _labels_by_name(y: NDArray[Any], classes: tuple[object, ...]) -> Indices:
+    position = {name: i for i, name in enumerate(classes)}
+    values, inverse = distinct(y, "labels")
+    unknown = next((i for i, value in enumerate(values) if value not in position), None)
+    if unknown is not None:
+        row = int(np.flatnonzero(inverse == unknown)[0])
+        listed = ", ".join(map(shown, classes[:8])) + (", ..." if len(classes) > 8 else "")
+        numbered = y.dtype.kind in "iu" and all(isinstance(name, str) for name in classes)
+        hint = "; labels given as class indices need no classes=, or use classes[label]" if numbered else ""
+        raise InputError(
+            f"labels: row {row} is {shown(values[unknown])}, which is not among the {len(classes)} classes ({listed}){hint}"
+        )
+    return np.array([position[value] for value in values], dtype=np.intp)[inverse]
+
+
+def check_probabilities(probs: Floats, *, sums: bool = True) -> None:
+    """Rows of class probabilities: in [0, 1] and (unless sums=False) summing to 1 within SUM_TOLERANCE.
+
+    One pass in cache-sized blocks.
+    """
+    rows, count = probs.shape
+    if count < 2:
+        raise InputError("probabilities have one column; pass a 1-D array of P(positive), or one column per class")
+    if not sums:
+        refuse_outside_unit(probs, "probabilities")
+        return
+    tolerance = 1e-2 if probs.dtype == np.float16 else SUM_TOLERANCE
+    step = max(1, _BLOCK_BYTES // (count * probs.dtype.itemsize))
+    ones: Floats = np.ones(count, np.float32 if probs.dtype == np.float32 else np.float64)
+    for start in range(0, rows, step):
+        block = probs[start : start + step]
+        low = block.min()
+        off = np.abs(block @ ones - 1)
+        if low >= 0 and off.max() <= tolerance and block.max() <= 1:  # NaN fails all of them
+            continue
+        refuse_outside_unit(probs, "probabilities")
+        row = start + int(off.argmax())
+        total = float(probs[row].sum(dtype=np.float64))
+        raise InputError(
+            f"probabilities of row {row} sum to {total:.6g}, not 1 (tolerance {tolerance:g}); "
+            "normalise them, declare normalized=False (--unnormalised), or use Predictions.from_logits for logits"
+        )
+
+
+def check_finite(logits: Floats) -> None:
+    """Logits may have any size but not be NaN or infinite (-inf is allowed: a class ruled out)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # inf and nan ask for a closer look
+        total = logits.sum(dtype=np.float64)
+    if np.isfinite(total):
+        return
+    wrong = np.isnan(logits) | (logits == np.inf)
+    if wrong.any():
+        at = _first(wrong)
+        raise InputError(f"logits: {where(at)} is {logits[at]}; remove or repair such rows before measuring")
+    if logits.ndim == 2:
+        ruled_out = np.flatnonzero(np.isneginf(logits).all(axis=1))
+        if len(ruled_out):
+            raise InputError(f"logits: every class of row {ruled_out[0]} is -inf")
+
+
+def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike) -> None:
+    """Raise when the two arguments are evidently the wrong way round."""
+    labels, probs = as_array(y_true, "y_true"), as_array(y_prob, "y_prob")
+    if labels.dtype.kind not in "iubf" or probs.dtype.kind not in "iubf" or not labels.size or not probs.size:
+        return
+    if labels.dtype.kind != "f" or not ((labels > 0) & (labels < 1)).any():
+        return
+    two_d_first = labels.ndim == 2 and labels.shape[1] > 1 and probs.ndim == 1
+    whole = probs.ndim == 1 and bool((probs == np.floor(probs)).all())
+    if two_d_first or (labels.ndim == 1 and whole):
+        raise InputError(
+            "y_true holds fractions and y_prob whole numbers: the arguments are swapped; y_true comes first"
+        )

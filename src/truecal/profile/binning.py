@@ -1,0 +1,288 @@
+"""Cuts: places that divide sorted rows, and how tables are read at them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.types import Float64s, Floats, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# Cuts: places that divide sorted rows, and how tables are read at them
+
+
+class Known(Protocol):
+    """Sums below cuts, by name: as far between `below` and `above` as asked for, or as the cuts say."""
+
+    def __call__(self, name: str, fraction: Float64s | None = None) -> Float64s: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Places in the sorted rows, shape (batch or 1, q): `fraction` of the way from prefix index `below` to `above`.
+
+    Most cuts fall between two rows and have `below == above` (then `fraction` is None). One that falls inside a group of
+    equal scores, or inside a row of weight above 1, keeps the ends of that group. `known` tells the sums below the cuts, by
+    name, where they were found together with the places.
+    """
+
+    below: Indices
+    above: Indices
+    fraction: Float64s | None = None
+    known: Known | None = None
+
+    def keep_ties(self) -> "Cut":
+        """Move every cut that splits a group of equal scores to the nearer end of the group (up when halfway)."""
+        if self.fraction is None:
+            return self
+        up = self.fraction >= 0.5
+        place = np.where(up, self.above, self.below)
+        nearest = up.astype(np.float64)
+        return Cut(place, place, known=None if self.known is None else partial(self.known, fraction=nearest))
+
+
+def width_edges(bins: int | Sequence[int] | Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """j/b, j = 0..b, rounded to the precision of the scores: the one edge rule."""
+    k, b = every_edge(bins)
+    return (k / b).astype(dtype)
+
+
+def every_edge(bins: int | Sequence[int] | Indices) -> tuple[Indices, Indices]:
+    """k = 0..b and b itself, for each number of bins b in turn.
+
+    A column of numbers, shape (batch, 1), gives every dataset its own: k stops at b, so that rows of the table have equal lengths.
+
+    >>> every_edge([1, 2])
+    (array([0, 1, 0, 1, 2]), array([1, 1, 2, 2, 2]))
+    >>> every_edge(np.array([[1], [2]]))[0]
+    array([[0, 1, 1],
+           [0, 1, 2]])
+    """
+    if np.ndim(bins) == 2:
+        own = np.asarray(bins, np.intp)
+        k = np.minimum(np.arange(own.max() + 1), own)
+        return k, np.broadcast_to(own, k.shape)
+    counts = np.atleast_1d(np.asarray(bins, np.intp))
+    b = np.repeat(counts, counts + 1)
+    starts = np.cumsum(counts + 1) - (counts + 1)
+    return np.arange(len(b)) - np.repeat(starts, counts + 1), b
+
+
+def gather(table: NDArray[Any], index: Indices) -> NDArray[Any]:
+    """table[i, index[i, j]] (a row of the table may hold arrays), where either may be shared by the whole batch."""
+    if index.shape[0] == 1:
+        return table[:, index[0]]
+    if table.shape[0] == 1:
+        return table[0][index]
+    return table[np.arange(len(table))[:, None], index]
+
+
+def last_of_equal(table: NDArray[Any]) -> Indices:
+    """The last place of the value of every place of an ascending table, shape (batch, q).
+
+    >>> last_of_equal(np.array([[0.0, 1.0, 1.0, 3.0]]))
+    array([[0, 2, 2, 3]])
+    """
+    last = np.ones(table.shape, bool)
+    np.not_equal(table[:, 1:], table[:, :-1], out=last[:, :-1])
+    places = np.where(last, np.arange(table.shape[1]), table.shape[1])
+    return np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1]
+
+
+def search(table: NDArray[Any], values: NDArray[Any], side: Literal["left", "right"]) -> Indices:
+    """Where values[i] belong in the ascending table[i], shape (batch or 1, q); either may be shared by the whole batch."""
+    count = max(len(table), len(values))
+    found = np.empty((count, values.shape[1]), np.intp)
+    for i in range(count):
+        found[i] = table[i % len(table)].searchsorted(values[i % len(values)], side)
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------
+# Sums over bins of equal width in one pass over the rows as they came: no sort
+
+_MOST_BINS = 1024  # beyond, tables no longer stay in cache and a sort is no slower
+_UNSURE = 2  # steps
+# Bits of the number of steps from 0 to 1, by the bytes of a score: exact, and below 2^31
+_STEPS = {
+    2: 10,
+    4: 23,
+    8: 29,
+}
+_FEWEST = 4  # bits of the number of steps in a bin, at least
+_BLOCK = 1 << 15  # rows counted at a time: what stays in cache
+_SPARSE_FROM = 1 << 22  # rows of a dataset from which it is worth to load scipy for this
+_LANES = 4  # neighbouring rows are counted in tables of their own, so that equal scores do not wait for each other
+
+
+@dataclass(frozen=True, eq=False)
+class WidthBins:
+    """Rows, sums of scores and of their squares, in every bin, of zeros and of ones: shape (batch, bins, 2)."""
+
+    count: Float64s
+    score: Float64s
+    square: Float64s | None
+
+
+def one_pass(bins: object, dtype: np.dtype[Any]) -> bool:
+    """Whether bins are few enough, and wide enough for the precision of the scores."""
+    return isinstance(bins, int) and bins <= _MOST_BINS and _STEPS[dtype.itemsize] - bins.bit_length() >= _FEWEST
+
+
+def width_bins(
+    scores: Floats, outcomes: NDArray[np.uint8], bins: int, closed: Literal["left", "right"], *, squares: bool
+) -> WidthBins:
+    """What falls into every bin; rows of shape (batch, rows), in any order."""
+    counter = _Counter(scores.dtype, bins, closed, scores.shape[1])
+    count, score, square = (np.empty((len(scores), bins, 2)) for _ in range(3))
+    for i in range(len(scores)):
+        count[i], score[i], square[i] = counter.tables(scores[i], outcomes[i], squares=squares)
+    return WidthBins(count, score, square if squares else None)
+
+
+class Edges:
+    """Which bin a score falls into; memory for so many scores at a time, and their bins as numbers of a kind, is made once."""
+
+    def __init__(
+        self,
+        dtype: np.dtype[Any],
+        bins: int,
+        closed: Literal["left", "right"],
+        most: int,
+        kind: type[np.generic] = np.int32,
+    ) -> None:
+        work = np.dtype(np.float32) if dtype == np.float16 else dtype  # arithmetic in half precision is slow
+        self.bins, self.closed = bins, closed
+        self._edges = width_edges(bins, dtype)
+        self._bits = 0
+        self._factor = work.type(bins) if closed == "left" else np.nextafter(work.type(bins), work.type(0))
+        if not self._exact():
+            self._bits = _STEPS[dtype.itemsize] - bins.bit_length()
+            self._factor = work.type(bins * 2.0**self._bits)
+        self._edges = self._edges.astype(work)
+        self._scaled, self._bin = np.empty(most, work), np.empty(most, kind)
+        self._step, self._near = np.empty(most, np.int32), np.empty(most, np.int32)
+        self._last = np.full(most, bins - 1, kind)  # numpy takes ten times as long to compare bytes with one number
+
+    def _exact(self) -> bool:
+        """Whether no product with the factor is rounded into another bin: those next to the edges would be first."""
+        edge, bin_ = self._edges[1:-1], np.arange(1, self.bins)
+        beside = np.nextafter(edge, edge.dtype.type(self.closed == "right"))
+        below, above = (beside, edge) if self.closed == "left" else (edge, beside)
+        return bool(np.all(below * self._factor < bin_) and np.all(above * self._factor >= bin_))
+
+    def of(self, scores: Floats) -> NDArray[Any]:
+        """The bins of some scores, in memory that the next call writes over."""
+        rows = len(scores)
+        scaled, bin_ = self._scaled[:rows], self._bin[:rows]
+        np.multiply(scores, self._factor, out=scaled)
+        if self._bits:
+            np.copyto(bin_, self._by_steps(scores, scaled), casting="unsafe")
+            return bin_
+        np.copyto(bin_, scaled, casting="unsafe")
+        return np.minimum(bin_, self._last[:rows], out=bin_)  # a score of 1
+
+    def _by_steps(self, scores: Floats, scaled: Floats) -> NDArray[np.int32]:
+        step = self._step[: len(scores)]
+        np.copyto(step, scaled, casting="unsafe")
+        unsure = self._unsure(step)
+        if unsure is not None:  # seldom: finding none of them would take longer than all the rest
+            np.clip(step, _UNSURE, (self.bins << self._bits) - _UNSURE - 1, out=step)  # scores of 0 and 1 are certain
+            unsure = self._unsure(step)
+        if unsure is None:
+            step >>= self._bits
+            return step
+        some = np.flatnonzero(unsure < 2 * _UNSURE)
+        edge = (step[some] + _UNSURE) >> self._bits
+        own, at = scores[some], self._edges[edge]
+        step >>= self._bits
+        step[some] = edge - 1 + (own >= at if self.closed == "left" else own > at)
+        return step
+
+    def _unsure(self, step: NDArray[np.int32]) -> NDArray[np.int32] | None:
+        """Steps from the nearest lower edge, less than 2 * _UNSURE where the bin is not certain; None if all are."""
+        near = np.add(step, np.int32(_UNSURE), out=self._near[: len(step)])
+        np.bitwise_and(near, np.int32((1 << self._bits) - 1), out=near)
+        return near if near.min() < 2 * _UNSURE else None
+
+
+class _Counter:
+    """Counts rows in blocks; scratch memory is made once."""
+
+    def __init__(self, dtype: np.dtype[Any], bins: int, closed: Literal["left", "right"], rows: int) -> None:
+        self._cells = 2 * bins
+        bytes_ = _LANES * self._cells <= 256
+        kind: type[np.generic] = np.uint8 if bytes_ else np.uint16  # small numbers are quick to work on
+        self._edges = Edges(dtype, bins, closed, min(_BLOCK, rows), kind)
+        self._lane = np.tile((np.arange(_LANES) * self._cells).astype(kind), _BLOCK // _LANES)
+        self._two, self._pair = np.empty(_BLOCK // 2, np.uint16), np.empty(_BLOCK // 2, np.intp)
+        sparse = bytes_ and rows >= _SPARSE_FROM
+        self._sums: Callable[[NDArray[Any], Floats], Float64s]
+        self._sums = _SparseSums() if sparse else _PlainSums(_LANES * self._cells)
+
+    def tables(self, scores: Floats, outcomes: NDArray[np.uint8], *, squares: bool) -> Float64s:
+        """Rows, sums of scores and of squares in every bin of one dataset, of zeros and of ones: shape (3, bins, 2)."""
+        size = _LANES * self._cells
+        tables = np.zeros((3, size))
+        by_pairs = self._lane.itemsize == 1 and len(scores) >= _BLOCK
+        side = 1 << (self._cells - 1).bit_length() if by_pairs else 0  # a table that small stays in the nearest cache
+        pairs = np.zeros((side, side), np.intp)
+        for start in range(0, len(scores), _BLOCK):
+            c, y = scores[start : start + _BLOCK], outcomes[start : start + _BLOCK]
+            code = self._edges.of(c)
+            code += code
+            code |= y
+            if by_pairs and len(c) == _BLOCK:  # the cells of two rows are one number: half as many to count
+                two = code.view(np.uint16)
+                np.right_shift(two, 8, out=self._two)
+                self._two *= 256 - side
+                np.copyto(self._pair, np.subtract(two, self._two, out=self._two))
+                pairs += np.bincount(self._pair, None, pairs.size).reshape(pairs.shape)
+            else:
+                tables[0, : self._cells] += np.bincount(code, None, self._cells)
+            code += self._lane[: len(c)]
+            tables[1] += self._sums(code, c)[:size]
+            if squares:
+                tables[2] += self._sums(code, np.square(c, dtype=np.float64))[:size]
+        if by_pairs:
+            tables[0, : self._cells] += (pairs.sum(axis=1) + pairs.sum(axis=0))[: self._cells]
+        return tables.reshape(3, _LANES, -1).sum(axis=1).reshape(3, -1, 2)
+
+
+class _PlainSums:
+    """Sums of values by their codes."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._place = size, np.empty(_BLOCK, np.intp)
+
+    def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
+        place = self._place[: len(code)]
+        np.copyto(place, code)
+        return np.bincount(place, values, self._size).astype(np.float64, copy=False)
+
+
+class _SparseSums:
+    """The same of codes of one byte, as the product of a sparse column with 1, which takes shorter places and looks at them once.
+
+    Nor does it check them; so the column has a row for every byte there is.
+    """
+
+    def __init__(self) -> None:
+        from scipy.sparse import csc_array
+
+        self._values, ends = np.zeros(_BLOCK), np.array([0, _BLOCK], np.int32)
+        self._column: Any = csc_array((self._values, np.zeros(_BLOCK, np.int32), ends), shape=(256, 1))
+        self._one = np.ones(1)
+
+    def __call__(self, code: NDArray[Any], values: Floats) -> Float64s:
+        rows, column = len(code), self._column
+        if values.dtype != np.float64:
+            np.copyto(self._values[:rows], values)
+        column.data = values if values.dtype == np.float64 else self._values
+        column.indptr[1] = rows
+        np.copyto(column.indices[:rows], code)
+        sums: Float64s = column @ self._one
+        return sums

@@ -1,0 +1,203 @@
+"""The Profile of a sketch: one row per cell (or per prediction, where the cell gives them back), which knows that it is one."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.profile.binning import Cut
+from truecal.profile.cells import HeldCells, rows_of
+from truecal.profile.profile import Profile
+from truecal.profile.rows import Sum
+from truecal.types import Float64s, Indices
+
+_FINER = 4  # pieces of a cell are this much smaller than the cells that an estimator makes of the data
+_FLOATS: dict[int, np.dtype[Any]] = {2: np.dtype(np.float16), 4: np.dtype(np.float32), 8: np.dtype(np.float64)}
+
+
+class CellProfile(Profile):
+    """Rows are cells: weight the sum of weights, score and outcome the means, squares and products kept. See `sketch_rows`.
+
+    `low` and `high` are the extreme scores of each row, shape (rows,); `row_count` is the number of predictions behind all of them
+    and `precision` the type of their scores.
+    """
+
+    def __init__(self, sketch: HeldCells) -> None:
+        rows = rows_of(sketch)
+        w, ww = sketch.sums["w"], sketch.sums["ww"]
+        self.low, self.high = rows.low, rows.high
+        self._spread, self._tilt = rows.spread, rows.tilt
+        self.row_count = sketch.rows
+        self._whole = sketch.fraction == 0
+        self._size = np.array([w.sum() if self._whole else w.sum() ** 2 / ww.sum()])
+        held = (rows.score, rows.outcome, rows.weight, rows.squares, rows.products)
+        super().__init__(*(array[None] for array in held), single=True)
+        self.precision = _FLOATS[sketch.precision]
+
+    @property
+    def rounding(self) -> float:
+        """How far a sum over all rows, as a share of their total weight, can be off by the rounding of additions in any order."""
+        return 1e-13 + 1.2e-16 * self.row_count
+
+    @property
+    def counted(self) -> bool:
+        """Whether weights count repetitions: of the rows, not of the cells."""
+        return self._whole
+
+    @property
+    def size(self) -> Float64s:
+        """Sample size of the rows behind the cells."""
+        return self._size
+
+    def sums(self, name: Sum, cut: Cut) -> Float64s:
+        """As for any Profile, except that a cut through a cell of several scores uses all that the cell knows: see `part`."""
+        plain = super().sums(name, cut)
+        if cut.fraction is None:
+            return plain
+        cell = np.minimum(cut.below, self.rows - 1)
+        through = (cut.fraction > 0) & (self.low < self.high)[cell]
+        if not through.any():
+            return plain
+        return np.where(
+            through, super().sums(name, Cut(cut.below, cut.below)) + self.part(name, cell, cut.fraction), plain
+        )
+
+    def part(self, name: Sum, cell: Indices, fraction: Float64s) -> Float64s:
+        """The best guess of a sum over the lowest `fraction` of a cell's weight.
+
+        A fair share, corrected by how scores and outcomes vary together within the cell. If scores are spread evenly, "is below
+        the cut" and the score have the covariance -sqrt(3) s f (1 - f), s being the standard deviation of the scores; so
+        much of the mean outcome below the cut is known from the covariance of outcome and score, which the cell keeps. On
+        average this takes away three fifths of the variance that a fair share leaves.
+        """
+        w = self._held("w", cell)
+        share = fraction * self._held(name, cell)
+        if name == "w":
+            return share
+        lean = -np.sqrt(3.0) * fraction * (1 - fraction) * w
+        score, mean = lean * self._spread[cell], self.scores[0, cell]
+        if name == "c":
+            return share + score
+        if name == "cc":
+            return share + 2 * mean * score
+        ones = self._held("y", cell)
+        fair = fraction * ones
+        least, most = np.maximum(ones - (1 - fraction) * w, 0.0), np.minimum(fraction * w, ones)
+        moved = np.clip(fair + lean * self._tilt[cell], least, most) - fair
+        return share + (moved if name == "y" else mean * moved)
+
+    def _held(self, name: Sum, cell: Indices) -> Float64s:
+        """The sum of whole cells."""
+        assert self.weights is not None
+        assert self.squares is not None
+        assert self.products is not None
+        w = self.weights[0, cell]
+        means = {"c": self.scores, "y": self.outcomes, "cc": self.squares, "cy": self.products}
+        return w if name == "w" else w * means[name][0, cell]
+
+    @staticmethod
+    def of(profile: Profile) -> "CellProfile | None":
+        """The profile itself where it is one of a sketch."""
+        return profile if isinstance(profile, CellProfile) else None
+
+    def spread(self, cells: int) -> Profile:
+        """The same data with the cells that are full beside 1 / `cells` of them taken apart into rows.
+
+        Most cells hold next to nothing of the data. One that holds more, because scores crowd or because most of them are all but
+        0, hides the ranks of its rows; an estimator that goes by ranks sees more in evenly spread rows than in one row for all.
+        """
+        return _Pieces(self, cells).evenly() if self.counted and (self.low < self.high).any() else self
+
+    def ordered(self, cells: int, zeros_first: NDArray[np.bool_]) -> Profile:
+        """The same rows, but the zeros of a cell of several scores come before its ones, or after them.
+
+        `zeros_first` says so for every cell, shape (m, rows); the profile has one dataset for each of its m rows.
+        """
+        return _Pieces(self, cells).ordered(zeros_first)
+
+    def tied(self) -> Profile:
+        """A plain Profile of the same rows, as if all scores of a cell were equal."""
+        return Profile(self.scores, self.outcomes, self.weights, self.squares, self.products, single=True)
+
+    def mass_cut(self, bins: int | Sequence[int] | Indices, ties: Literal["keep", "split"] = "keep") -> Cut:
+        """As for any Profile, except that only cells of one score are ties to be kept: other cells are cut where the mass says."""
+        cut = super().mass_cut(bins, "split")
+        if ties == "split" or cut.fraction is None:
+            return cut
+        kept = cut.keep_ties()
+        several = (cut.fraction > 0) & (self.low < self.high)[np.minimum(cut.below, self.rows - 1)]
+        return Cut(
+            np.where(several, cut.below, kept.below),
+            np.where(several, cut.above, kept.above),
+            np.where(several, cut.fraction, 0.0),
+        )
+
+
+class _Pieces:
+    """Rows of at most a small share of the data: of 1 / (4 `cells`), or one prediction.
+
+    Scores are spread evenly; the sums of a cell stay what they were but for rounding of weights to whole numbers.
+    """
+
+    def __init__(self, profile: CellProfile, cells: int) -> None:
+        assert profile.weights is not None
+        assert profile.squares is not None
+        self._profile = profile
+        weight: Float64s = profile.weights[0]
+        several = (profile.low < profile.high) & (weight > 1)
+        most = max(1.0, float(profile.total[0]) / (_FINER * cells))
+        times = np.where(several, np.minimum(np.ceil(weight / most), weight), 1).astype(np.intp)
+        self._cell = cell = np.repeat(np.arange(profile.rows), times)
+        self._parted = np.flatnonzero(times[cell] > 1)  # pieces of a cell; other rows are whole ones
+        some = cell[self._parted]
+        place = self._parted - (np.cumsum(times) - times)[some]
+        places = [np.rint(weight[some] * (place + step) / times[some]) for step in (0, 1)]  # whole rows
+        self._start, self._end = (rows / weight[some] for rows in places)
+        self._weight = self._of_cells(weight, places[1] - places[0])
+        self._squares = self._of_cells(profile.squares[0] * weight, self._piece("cc"))
+        room = np.minimum(profile.high - profile.scores[0], profile.scores[0] - profile.low)[some]
+        middle = profile.scores[0, some] + (self._start + self._end - 1) * room  # the mean of a cell stays
+        self._score = self._of_cells(profile.scores[0].astype(np.float64), middle)
+        self._several = several
+
+    def _of_cells(self, whole: Float64s, pieces: Float64s) -> Float64s:
+        """One value for every row: that of the cell, or of the piece of it."""
+        values = whole[self._cell]
+        values[self._parted] = pieces
+        return values
+
+    def _piece(self, name: Sum) -> Float64s:
+        ends = (self._profile.part(name, self._cell[self._parted], end) for end in (self._start, self._end))
+        below, above = ends
+        return above - below
+
+    def evenly(self) -> Profile:
+        """Every piece has what :meth:`CellProfile.part` takes for it."""
+        profile = self._profile
+        assert profile.weights is not None
+        assert profile.products is not None
+        held = {"y": profile.weights[0] * profile.outcomes[0], "cy": profile.weights[0] * profile.products[0]}
+        y, cy = (self._of_cells(held[name], self._piece(name)) for name in ("y", "cy"))
+        return self._rows(y[None], cy[None], single=True)
+
+    def ordered(self, zeros_first: NDArray[np.bool_]) -> Profile:
+        """The zeros of a cell come before its ones, or after them: one dataset for each row of `zeros_first`."""
+        profile = self._profile
+        assert profile.weights is not None
+        assert profile.products is not None
+        weight, rate = profile.weights[0], profile.outcomes[0]
+        cell = self._cell[self._parted]
+        several = self._several[self._cell]
+        ones, product = weight * rate, weight * profile.products[0]
+        begin = np.where(zeros_first, 1 - rate, 0.0)[:, cell]  # where the ones begin
+        inside = np.minimum(self._end, begin + rate[cell]) - np.maximum(self._start, begin)
+        y = np.repeat(ones[self._cell][None], len(begin), axis=0)
+        y[:, self._parted] = weight[cell] * np.maximum(inside, 0.0)
+        return self._rows(y, np.where(several, self._score * y, product[self._cell]), single=False)
+
+    def _rows(self, y: Float64s, cy: Float64s, *, single: bool) -> Profile:
+        w = self._weight
+        return Profile(
+            np.maximum.accumulate(self._score)[None], y / w, w[None], self._squares[None] / w, cy / w, single=single
+        )

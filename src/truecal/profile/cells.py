@@ -1,0 +1,301 @@
+"""The cells of a sketch: fine near 0 and near 1, and the same in every engine to the last bit.
+
+A score c is looked at from the nearer end: v = c below 1/2, v = c - 1 from there on (exact, because the two are within a factor of
+two). With z the power of two nearest to |v|, but at least 2^-52, there are
+
+    q = max(2^14, 2^7 / z)    cells per unit,
+
+and the cell of c starts at floor(v q) / q (plus 1 on the upper side). So cells are 2^-14 wide in the middle; from 0.006 on
+outwards they shrink with the distance to the end, to between 1/192 and 1/96 of it. The score 1 has a cell of its own. A cell
+holds its left edge and not its right one, everywhere.
+
+Nothing here rounds: z = t - (t - v) with t = (2^52 + 1) v is Dekker's splitting taken to a single bit (a tie goes up), q is a
+power of two, and c - edge is exact again. Additions, multiplications, comparisons and a floor are all an engine needs; a
+logarithm would cost more and differ in the last bit between engines.
+
+Cells line up with all equal-width bins whose number is a power of two up to 16384.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.types import Float64s, Floats, Indices
+
+# ----------------------------------------------------------------------------------------------------
+# The cells of a sketch: fine near 0 and near 1, and the same in every engine to the last bit
+
+SPLIT = 2.0**52 + 1
+LEAST_ZONE = 2.0**-52
+MIDDLE_ZONE = 2.0**-7  # from here on cells are of equal width
+MIDDLE_CELLS = 2.0**14  # per unit
+ZONE_CELLS = 2.0**7  # cells per unit in a zone around the power of two z: this over z
+
+_FIRST = 96  # a zone reaches from 3/4 to 3/2 of its power of two: cells 96 to 191 of 128 per power
+_TAILS = 45  # zones 2^-52 .. 2^-8
+_TAIL = _FIRST * (_TAILS + 1)  # cells of one tail: the linear rest below the last zone, then the zones
+_MIDDLE = int(MIDDLE_CELLS) // 2 - _FIRST  # cells of the middle on one side
+_MIDDLE_FROM = 0.75 * MIDDLE_ZONE  # the distance to the nearer end from which the middle reaches
+_HALF = _TAIL + _MIDDLE
+CELLS = 2 * _HALF + 1  # both sides and the cell of the score 1
+
+
+@dataclass(frozen=True)
+class CellRule:
+    """The numbers of the formula above, for whoever writes it in another language: an engine's expressions, a tensor."""
+
+    split: float = SPLIT
+    least_zone: float = LEAST_ZONE
+    middle_zone: float = MIDDLE_ZONE
+    middle_cells: float = MIDDLE_CELLS
+    zone_cells: float = ZONE_CELLS
+    count: int = CELLS  # of all cells
+
+
+CELL_RULE = CellRule()
+
+
+def near_end(c: Float64s) -> Float64s:
+    """v: the score below 1/2, the score minus 1 from there on."""
+    return np.where(c < 0.5, c, c - 1.0)
+
+
+def cells_per_unit(v: Float64s) -> Float64s:
+    """q: a power of two, 2^14 in the middle and more towards the ends."""
+    t = v * SPLIT
+    z = np.maximum(np.abs(t - (t - v)), LEAST_ZONE)
+    return np.maximum(MIDDLE_CELLS, ZONE_CELLS / z)
+
+
+def cell_edge(scores: Floats) -> Float64s:
+    """Left edge of the cell of every score in [0, 1].
+
+    >>> cell_edge(np.array([0.0, 0.3, 0.5, 0.7, 1.0])).tolist()
+    [0.0, 0.29998779296875, 0.5, 0.699951171875, 1.0]
+    """
+    c = scores.astype(np.float64)
+    v = near_end(c)
+    q = cells_per_unit(v)
+    return np.floor(v * q) / q + (c >= 0.5)
+
+
+def cell_number(scores: Floats) -> tuple[Indices, Float64s]:
+    """Number of the cell of every score, 0 to CELLS - 1 in ascending order, and how far the score is above its edge."""
+    c = scores.astype(np.float64)
+    tails = np.flatnonzero((c < _MIDDLE_FROM) | (c > 1 - _MIDDLE_FROM))
+    if 4 * len(tails) > len(c):
+        return _by_zones(c)
+    step = c * MIDDLE_CELLS  # of the middle, where v = c and v = c - 1 lead to the same
+    np.floor(step, out=step)
+    number = step.astype(np.intp)
+    number += _TAIL - _FIRST
+    step *= 1 / MIDDLE_CELLS
+    r = np.subtract(c, step, out=step)
+    number[tails], r[tails] = _by_zones(c[tails])
+    return number, r
+
+
+def _by_zones(c: Float64s) -> tuple[Indices, Float64s]:
+    """The same by the formula for all scores."""
+    v = near_end(c)
+    q = cells_per_unit(v)
+    step = np.floor(v * q)
+    shift: Any = _shifts()[q.view(np.int64) >> 52]
+    number = step.astype(np.intp) + np.where(c < 0.5, shift, CELLS - 1 - shift)
+    return number, v - step / q
+
+
+@lru_cache
+def _shifts() -> Indices:
+    """By the exponent bits of q: what to add to floor(v q) to get the number of a cell on the lower side."""
+    shifts = np.zeros(2048, np.intp)
+    for k in range(8, 53):  # zones of 2^-k: their first cell is number 96 of q = 2^(7 + k)
+        shifts[1023 + 7 + k] = _FIRST * (52 - k)
+    shifts[1023 + 14] = _TAIL - _FIRST
+    return shifts
+
+
+@lru_cache
+def all_edges() -> Float64s:
+    """Left edges of all cells, in ascending order.
+
+    Just below 1 some cells are narrower than the spacing of float64: no score can fall into those, and their edge repeats.
+
+    >>> edges = all_edges()
+    >>> len(edges), bool((cell_edge(edges) == edges).all())
+    (25025, True)
+    """
+    low = [np.arange(_FIRST) * 2.0**-59]
+    low += [np.arange(_FIRST, 2 * _FIRST) * 2.0 ** -(7 + k) for k in range(52, 7, -1)]
+    low += [np.arange(_FIRST, int(MIDDLE_CELLS) // 2) / MIDDLE_CELLS]
+    below = np.concatenate(low)
+    # On the upper side a cell reaches from 1 - (j+1)/q up to 1 - j/q, so its edge mirrors the right edge of one below.
+    above = 1.0 - np.concatenate([below[1:], [0.5]])[::-1]
+    edges = np.concatenate([below, above, [1.0]])
+    edges.flags.writeable = False
+    return edges
+
+
+# ----------------------------------------------------------------------------------------------------
+# The tally: every cell of a sketch in one dense array, so that rows can be counted in at full speed
+
+SUMS = ("n", "y", "r", "rr", "ry", "w", "ww")  # the last two only with weights
+_CHUNK = 32_768  # rows counted together: enough to make up for clearing the tables
+_PART = 8192  # rows whose cells are found together: memory of more is given back to the system after every step
+
+
+def row_sums(
+    scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None
+) -> tuple[Indices, dict[str, Float64s]]:
+    """The cell of every row and what the row adds to each of its sums, for rows so few that a table of all cells is a waste."""
+    number, r = cell_number(scores)
+    n, y = np.ones(len(scores)), outcomes.astype(np.float64)
+    if weights is None:
+        return number, {"n": n, "y": y, "r": r, "rr": r * r, "ry": r * y}
+    w = weights
+    parts = (n, w * y, w * r, w * r * r, w * r * y, w, w * w)
+    return number, dict(zip(SUMS, parts, strict=True))
+
+
+class Tally:
+    """Sums of all cells, shape (5 or 7, CELLS), with the extremes of the scores; arrays may be shared with their owner."""
+
+    def __init__(self, sums: Float64s | None = None, low: Float64s | None = None, high: Float64s | None = None) -> None:
+        self.sums = np.zeros((5, CELLS)) if sums is None else sums
+        self.low = np.full(CELLS, np.inf) if low is None else low
+        self.high = np.full(CELLS, -np.inf) if high is None else high
+        self.fraction = 0.0  # largest distance of a weight from a whole number
+
+    @property
+    def weighted(self) -> bool:
+        return len(self.sums) > 5
+
+    def add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None = None) -> None:
+        """Count in rows that were checked at the border."""
+        if weights is not None and not self.weighted:
+            self.sums = np.concatenate([self.sums, self.sums[:1], self.sums[:1]])
+        for start in range(0, len(scores), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            self._add(scores[rows], outcomes[rows], None if weights is None else weights[rows])
+
+    def _add(self, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None) -> None:
+        if weights is not None and not weights.all():  # a row of weight zero counts as absent
+            there = weights > 0
+            scores, outcomes, weights = scores[there], outcomes[there], weights[there]
+        number, r, values = np.empty(len(scores), np.intp), np.empty(len(scores)), np.empty(len(scores))
+        for start in range(0, len(scores), _PART):
+            part = slice(start, start + _PART)
+            number[part], r[part] = cell_number(scores[part])
+
+        def summed(values: Any) -> Float64s:
+            return np.bincount(number, values, CELLS).astype(np.float64, copy=False)
+
+        count = np.bincount(number, minlength=CELLS)
+        self.sums[0] += count
+        if weights is None:
+            np.copyto(values, outcomes)
+            self.sums[1] += summed(values)
+            self.sums[2] += summed(r)
+            self.sums[4] += summed(np.multiply(r, values, out=values))
+            self.sums[3] += summed(np.multiply(r, r, out=values))
+            if self.weighted:
+                self.sums[5:] += count
+        else:
+            w, y = weights, outcomes
+            for name, each in enumerate((w * y, w * r, w * r * r, w * r * y, w, w * w), start=1):
+                self.sums[name] += summed(each)
+            self.fraction = max(self.fraction, float(np.abs(w - np.rint(w)).max(initial=0.0)))
+        np.copyto(values, scores)
+        np.abs(values, out=values)  # -0.0 becomes 0.0
+        np.minimum.at(self.low, number, values)
+        np.maximum.at(self.high, number, values)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Cells turned back into rows: those that hold up to three predictions give every one of them back, exactly
+
+_TINY = 2.0**-45  # below this edge offsets may differ by more orders of magnitude than a float64 can add
+
+
+class HeldCells(Protocol):
+    """The filled cells of a sketch: see :class:`truecal.Sketch`."""
+
+    edges: Float64s
+    sums: dict[str, Float64s]
+    low: Float64s
+    high: Float64s
+    fraction: float
+    precision: int
+
+    @property
+    def rows(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Means, total weight and extreme scores of every row, ascending; a row is a prediction or a cell."""
+
+    score: Float64s
+    outcome: Float64s
+    weight: Float64s
+    squares: Float64s
+    products: Float64s
+    low: Float64s
+    high: Float64s
+    spread: Float64s  # standard deviation of the scores within a row; 0 for a single prediction
+    tilt: Float64s  # covariance of scores and outcomes within a row, over that
+
+
+def rows_of(sketch: HeldCells) -> Rows:
+    """One row per cell, or per prediction in cells that hold two or three."""
+    sums, edge = sketch.sums, sketch.edges
+    n, w = sums["n"], sums["w"]
+    plain = (w == n) & (sums["ww"] == n) & (sketch.low < sketch.high)
+    known = plain & ((n == 2) | ((n == 3) & (edge >= _TINY)))
+    times = np.where(known, n, 1).astype(np.intp)
+    cell = np.repeat(np.arange(len(n)), times)
+    place = np.arange(len(cell)) - np.repeat(np.cumsum(times) - times, times)  # of a row among those of its cell
+    alone = known[cell]
+
+    offset = _offsets(sketch)[cell, np.where(place == times[cell] - 1, 2, place)]
+    single = _outcomes(sketch)[cell, np.where(place == times[cell] - 1, 2, place)]
+    r, rr, ry, y = (sums[name] / w for name in ("r", "rr", "ry", "y"))
+    mean = np.clip(edge + r, sketch.low, sketch.high)  # of a cell that holds one score, exactly that score
+    score = np.where(alone, edge[cell] + offset, mean[cell])
+    spread = np.sqrt(np.maximum(rr - r * r, 0.0))
+    tilt = np.where(spread > 0, (ry - r * y) / np.where(spread > 0, spread, 1.0), 0.0)
+    return Rows(
+        score=score,
+        outcome=np.where(alone, single, y[cell]),
+        weight=np.where(alone, 1.0, w[cell]),
+        squares=np.where(alone, score * score, (edge * edge + 2 * edge * r + rr)[cell]),
+        products=np.where(alone, score * single, (edge * y + ry)[cell]),
+        low=np.where(alone, score, sketch.low[cell]),
+        high=np.where(alone, score, sketch.high[cell]),
+        spread=np.where(alone, 0.0, spread[cell]),
+        tilt=np.where(alone, 0.0, tilt[cell]),
+    )
+
+
+def _offsets(sketch: HeldCells) -> Float64s:
+    """Lowest, middle and highest offset of every cell, as if it held three rows, shape (cells, 3)."""
+    low, high = sketch.low - sketch.edges, sketch.high - sketch.edges
+    middle = np.clip(sketch.sums["r"] - low - high, low, high)
+    return np.stack([low, middle, high], axis=1)
+
+
+def _outcomes(sketch: HeldCells) -> Float64s:
+    """Which of three offsets had the outcome 1, shape (cells, 3): the one at sum r*y, or all but the one at the rest."""
+    n, ones, total, product = (sketch.sums[name][:, None] for name in ("n", "y", "r", "ry"))
+    offsets = _offsets(sketch)
+    one_left = (n == 3) & (ones == 2)  # then a single zero is looked for
+    wanted = np.where(one_left, total - product, product)
+    distance = np.abs(offsets - wanted)
+    distance[:, 1] = np.where(n[:, 0] == 3, distance[:, 1], np.inf)  # two rows have no middle
+    found = np.zeros(offsets.shape)
+    found[np.arange(len(found)), distance.argmin(axis=1)] = 1.0
+    found = np.where(one_left, 1.0 - found, found)
+    return np.where(ones == 0, 0.0, np.where(ones == n, 1.0, found))

@@ -1,0 +1,290 @@
+"""Sketches on disk: a versioned npz file, written whole or not at all, read without pickle and checked on the way in."""
+
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truecal.errors import FileError, InputError
+from truecal.predictions import files, validation
+from truecal.profile.cell_profile import CellProfile
+from truecal.profile.cells import SUMS, HeldCells, Tally, all_edges, cell_edge, row_sums
+from truecal.types import Float64s, Floats
+from truecal.writing import write_whole
+
+# ----------------------------------------------------------------------------------------------------
+# Sketches on disk: a versioned npz file, written whole or not at all, read without pickle and checked on the way in
+
+_FORMAT, _VERSION = "truecal.sketch", 1
+_ALWAYS = ("edges", "low", "high", *(name for name in SUMS if name not in ("w", "ww")))
+
+
+def save_cells(sketch: HeldCells, path: str | Path) -> None:
+    """Write a sketch; the file at `path` is replaced in one step. Weights are left out where every row counts once."""
+    arrays = {"edges": sketch.edges, "low": sketch.low, "high": sketch.high, **sketch.sums}
+    if all(np.array_equal(sketch.sums["n"], sketch.sums[name]) for name in ("w", "ww")):
+        del arrays["w"], arrays["ww"]
+    header = {
+        "format": np.array(_FORMAT),
+        "version": np.array(_VERSION),
+        "fraction": np.array(sketch.fraction),
+        "precision": np.array(sketch.precision),
+    }
+    write_whole(path, lambda file: np.savez_compressed(file, **header, **arrays))  # type: ignore[arg-type]
+
+
+def load_cells(path: str | Path) -> tuple[Any, ...]:
+    """Read what save_cells wrote: the arguments of :meth:`Sketch.from_cells`."""
+    file = Path(path)
+    arrays = files.read_arrays(file)
+    if str(arrays.get("format")) != _FORMAT or "version" not in arrays:
+        raise FileError(f"{file.name} is not a saved sketch")
+    if int(arrays["version"]) > _VERSION:
+        raise FileError(f"{file.name} was written by a newer truecal (version {int(arrays['version'])} of the format)")
+    missing = {*_ALWAYS, "fraction", "precision"} - arrays.keys()
+    if missing:
+        raise FileError(f"{file.name} is damaged: {min(missing)} is missing")
+    with np.errstate(all="ignore"):  # what overflows is refused
+        _refuse_nonsense(file.name, arrays)
+    sums = {name: arrays[name] for name in SUMS if name in arrays}
+    scalars = float(arrays["fraction"]), int(arrays["precision"])
+    return arrays["edges"], sums, arrays["low"], arrays["high"], *scalars
+
+
+def _refuse_nonsense(name: str, arrays: dict[str, NDArray[Any]]) -> None:
+    """Raise where numbers cannot be those of a sketch."""
+    edges, low, high, n = (arrays[key] for key in ("edges", "low", "high", "n"))
+    held = [arrays[key] for key in (*_ALWAYS, "w", "ww") if key in arrays]
+    if any(a.dtype != np.float64 or a.shape != edges.shape or not np.isfinite(a).all() for a in held):
+        raise FileError(f"{name} is damaged: its arrays do not match")
+    if int(arrays["precision"]) not in (2, 4, 8) or not 0 <= float(arrays["fraction"]) <= 0.5:
+        raise FileError(f"{name} is damaged: its precision or its weights make no sense")
+    inside = (edges >= 0) & (low <= high) & (high <= 1)
+    own = all(np.array_equal(cell_edge(scores), edges) for scores in (low, high)) if inside.all() else False
+    if not own or not (np.diff(edges) > 0).all():
+        raise FileError(f"{name} is damaged: its cells are not those of a sketch")
+    w = arrays.get("w", n)
+    ww = arrays.get("ww", n)
+    counted = (n >= 1) & (n == np.floor(n)) & (w > 0) & _between(w * w, ww * n, w * w * n) & _between(0, arrays["y"], w)
+    if not counted.all():
+        raise FileError(f"{name} is damaged: its counts make no sense")
+    if not _possible_moments(arrays, w).all():
+        raise FileError(f"{name} is damaged: its sums of scores make no sense")
+
+
+def _possible_moments(arrays: dict[str, NDArray[Any]], w: Float64s) -> NDArray[np.bool_]:
+    """Whether r, r*r and r*y can be sums over rows whose r lies between that of `low` and that of `high`."""
+    least, most = (arrays[key] - arrays["edges"] for key in ("low", "high"))
+    y, r, rr, ry = (arrays[key] for key in ("y", "r", "rr", "ry"))
+    return (
+        _between(least * w, r, most * w)
+        & _between(least * y, ry, most * y)
+        & _between(least * (w - y), r - ry, most * (w - y), most * w)
+        & _between(r * r, rr * w, most * r * w)
+    )
+
+
+def _between(low: Any, value: Float64s, high: Any, size: Any = None) -> NDArray[np.bool_]:
+    """low <= value <= high up to the rounding of long sums, whose terms add up to `size`, and of squares that vanish."""
+    slack = 1e-9 * np.maximum(high if size is None else size, value) + 1e-300
+    return np.asarray((value >= low - slack) & (value <= high + slack))
+
+
+# ----------------------------------------------------------------------------------------------------
+# The Sketch: a Profile's bounded cousin, for data that do not fit into memory or are spread over machines
+
+_FEW = 8192  # rows up to which sorting them is faster than going through a table of all 25,025 cells
+
+
+class Sketch:
+    """Sums of scores and outcomes in cells that are fine near 0 and near 1.
+
+    Every estimator accepts one. The Estimate then says in `sketch_error` how far its value can be from that of all rows. Threads
+    may `update` and `merge` one sketch at the same time.
+
+    Attributes
+    ----------
+    edges : left edges of the filled cells, ascending.
+    sums : what is summed in each of them, by name: n (rows), w, ww (weights and their squares), and the weighted sums of y, r, r*r
+        and r*y with r = c - edge.
+    low, high : smallest and largest score in each cell.
+    fraction : largest distance of a weight from a whole number; 0 where weights count repetitions or there are none.
+    precision : bytes per score of the coarsest batch (2, 4 or 8): edges of equal-width bins are rounded to it.
+
+    >>> import numpy as np, truecal as tc
+    >>> from truecal.profile import Sketch
+    >>> rng = np.random.default_rng(0)
+    >>> c = rng.random(100_000)
+    >>> y = rng.random(100_000) < c**1.2
+    >>> parts = [Sketch.from_arrays(c[i::4], y[i::4]) for i in range(4)]
+    >>> sketch = sum(parts[1:], parts[0])
+    >>> sketch
+    Sketch(100000 rows in 16721 cells)
+    >>> est, exact = (tc.BinnedECE(scheme="mass")(p) for p in (sketch, tc.profile.Profile.from_arrays(c, y)))
+    >>> abs(est.value - exact.value) < est.sketch_error < 0.002
+    True
+    """
+
+    SUMS: ClassVar[tuple[str, ...]] = SUMS
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # held while the arrays are replaced, and while all of them are read
+        self.edges: Float64s = np.zeros(0)
+        self.sums: dict[str, Float64s] = {name: np.zeros(0) for name in SUMS}
+        self.low: Float64s = np.zeros(0)
+        self.high: Float64s = np.zeros(0)
+        self.fraction = 0.0
+        self.precision = 8
+
+    # ------------------------------------------------------------------ making one
+
+    @classmethod
+    def from_arrays(cls, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
+        """The sketch of scores in [0, 1] with their 0/1 outcomes (the arguments of :meth:`Profile.from_arrays`, one dataset)."""
+        sketch = cls()
+        sketch.update(scores, outcomes, weights)
+        return sketch
+
+    @classmethod
+    def from_tally(cls, tally: Tally, precision: int = 8) -> "Sketch":
+        """The filled cells of a tally."""
+        filled = np.flatnonzero(tally.sums[0])
+        sums = {name: tally.sums[i, filled] for i, name in enumerate(SUMS[: len(tally.sums)])}
+        return cls.from_cells(
+            all_edges()[filled], sums, tally.low[filled], tally.high[filled], tally.fraction, precision
+        )
+
+    @classmethod
+    def from_cells(
+        cls,
+        edges: Float64s,
+        sums: dict[str, Float64s],
+        low: Float64s,
+        high: Float64s,
+        fraction: float = 0.0,
+        precision: int = 8,
+    ) -> "Sketch":
+        """From sums per cell, in any order, a cell possibly more than once (an engine's partial answers). No w: rows count once."""
+        sketch = cls()
+        if "w" not in sums:
+            sums = {**sums, "w": sums["n"], "ww": sums["n"]}
+        sketch.fraction, sketch.precision = float(fraction), int(precision)
+        if (edges[1:] > edges[:-1]).all():
+            # In order, each once: nothing to add up. So are the many small groups of a scan, which are in a hurry.
+            sketch.edges, sketch.low, sketch.high = (np.array(a, np.float64) for a in (edges, low, high))
+            sketch.sums = {name: np.array(sums[name], np.float64) for name in SUMS}
+            return sketch
+        sketch.edges, place = np.unique(edges, return_inverse=True)
+        count = len(sketch.edges)
+        sketch.sums = {name: np.bincount(place, sums[name], count).astype(np.float64) for name in SUMS}
+        sketch.low, sketch.high = np.full(count, np.inf), np.full(count, -np.inf)
+        np.minimum.at(sketch.low, place, low)
+        np.maximum.at(sketch.high, place, high)
+        return sketch
+
+    def update(self, scores: ArrayLike, outcomes: ArrayLike, weights: ArrayLike | None = None) -> "Sketch":
+        """Count in a batch, which may be empty; returns the sketch itself."""
+        given = [np.shape(validation.as_floats(scores, "scores")), np.shape(validation.as_array(outcomes, "outcomes"))]
+        if all(shape[:1] == (0,) for shape in given):
+            return self
+        c = validation.check_scores(scores)
+        if c.ndim != 1:
+            raise InputError(f"a sketch holds one dataset, but scores have shape {c.shape}; make one per dataset")
+        y = validation.check_outcomes(outcomes, c.shape)
+        w = None if weights is None else validation.check_weights(weights, c.shape)
+        precision = min(8, c.dtype.itemsize)
+        if len(c) <= _FEW:
+            return self.merge(Sketch._of_few(c, y, w, precision))
+        tally = Tally()
+        tally.add(c, y, w)
+        return self.merge(Sketch.from_tally(tally, precision))
+
+    @classmethod
+    def _of_few(cls, scores: Floats, outcomes: NDArray[np.uint8], weights: Float64s | None, precision: int) -> "Sketch":
+        """The same sums as those of a tally, in the same order of addition."""
+        fraction = 0.0
+        if weights is not None:
+            there = weights > 0  # a row of weight zero counts as absent
+            scores, outcomes, weights = scores[there], outcomes[there], weights[there]
+            fraction = float(np.abs(weights - np.rint(weights)).max(initial=0.0))
+        number, sums = row_sums(scores, outcomes, weights)
+        ends = np.abs(scores.astype(np.float64))  # -0.0 becomes 0.0
+        return cls.from_cells(all_edges()[number], sums, ends, ends, fraction, precision)
+
+    def merge(self, *others: "Sketch") -> "Sketch":
+        """Take in all rows of other sketches; returns the sketch itself."""
+        for other in others:
+            if not isinstance(other, Sketch):
+                raise InputError(f"what is merged into a sketch must be a Sketch, not {type(other).__name__}")
+        theirs = [state for state in (other.__getstate__() for other in others) if len(state["edges"])]
+        if not theirs:
+            return self
+        with self._lock:
+            every = [vars(self), *theirs] if self.cells else theirs
+            merged = Sketch.from_cells(
+                np.concatenate([s["edges"] for s in every]),
+                {name: np.concatenate([s["sums"][name] for s in every]) for name in SUMS},
+                np.concatenate([s["low"] for s in every]),
+                np.concatenate([s["high"] for s in every]),
+                max(s["fraction"] for s in every),
+                min(s["precision"] for s in every),
+            )
+            vars(self).update(merged.__getstate__())
+        return self
+
+    def __add__(self, other: "Sketch") -> "Sketch":
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        return Sketch().merge(self, other)
+
+    def __radd__(self, other: object) -> "Sketch":
+        """So that sum(parts) works."""
+        return self if other == 0 else NotImplemented
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock, as it was at one moment: the arrays themselves are replaced, never changed."""
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]  # a lock of its own
+        vars(self).update(state)
+
+    # ------------------------------------------------------------------ reading it
+
+    @property
+    def cells(self) -> int:
+        """Number of filled cells."""
+        return len(self.edges)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows counted in."""
+        return round(float(self.sums["n"].sum()))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the arrays."""
+        return sum(a.nbytes for a in (self.edges, self.low, self.high, *self.sums.values()))
+
+    def to_profile(self) -> CellProfile:
+        """One row per filled cell, or per prediction in cells of up to three, ready for every estimator."""
+        still = Sketch()
+        still.__setstate__(self.__getstate__())
+        if not still.cells:
+            raise InputError("the sketch is empty; at least one row is needed")
+        return CellProfile(still)
+
+    def save(self, path: str | Path) -> None:
+        """Write to a versioned npz file, whole or not at all."""
+        save_cells(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> "Sketch":
+        """Read a file written by :meth:`save`; a damaged or newer file is refused by name."""
+        return Sketch.from_cells(*load_cells(path))
+
+    def __repr__(self) -> str:
+        return f"Sketch({self.rows} rows in {self.cells} cells)"

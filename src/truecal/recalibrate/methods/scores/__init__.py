@@ -1,1 +1,0 @@
-"""Maps of one score, lifted to any number of classes."""

@@ -1,1 +1,0 @@
-"""Maps on top of other maps."""

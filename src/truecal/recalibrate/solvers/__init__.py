@@ -1,1 +1,0 @@
-"""Maximum likelihood behind the maps."""

@@ -1,0 +1,46 @@
+"""Recalibration methods on the scikit-learn contract, and their evaluation."""
+
+from truecal.recalibration.bin_choice import BinChoice, choose_bins
+from truecal.recalibration.binning_maps import HistogramBinning, ScalingBinning, SharedBinning
+from truecal.recalibration.classifier import RecalibratedClassifier
+from truecal.recalibration.contract import Recalibrator
+from truecal.recalibration.evaluation import Evaluation, evaluate
+from truecal.recalibration.matrix_maps import DirichletCalibration, MatrixScaling, StructuredMatrixScaling
+from truecal.recalibration.monotone_maps import CenteredIsotonic, IsotonicCalibration, SplineCalibration, VennAbers
+from truecal.recalibration.score_maps import BetaCalibration, PlattScaling
+from truecal.recalibration.segments import SegmentOffsets
+from truecal.recalibration.softmax_maps import (
+    BiasCorrectedTemperature,
+    EnsembleTemperature,
+    TemperatureScaling,
+    VectorScaling,
+)
+from truecal.recalibration.wrappers import PriorShift, TopVersusAll
+
+__all__ = [
+    "BetaCalibration",
+    "BiasCorrectedTemperature",
+    "BinChoice",
+    "CenteredIsotonic",
+    "DirichletCalibration",
+    "EnsembleTemperature",
+    "Evaluation",
+    "HistogramBinning",
+    "IsotonicCalibration",
+    "MatrixScaling",
+    "PlattScaling",
+    "PriorShift",
+    "RecalibratedClassifier",
+    "Recalibrator",
+    "ScalingBinning",
+    "SegmentOffsets",
+    "SharedBinning",
+    "SplineCalibration",
+    "StructuredMatrixScaling",
+    "TemperatureScaling",
+    "TopVersusAll",
+    "VectorScaling",
+    "VennAbers",
+    "choose_bins",
+    "evaluate",
+]

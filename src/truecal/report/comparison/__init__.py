@@ -1,1 +1,0 @@
-"""The page of several models on the same rows."""

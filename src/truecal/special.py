@@ -1,0 +1,159 @@
+"""The one softmax (and its binary case, the one sigmoid)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truecal.errors import InputError
+from truecal.types import Float64s, Floats
+
+# ----------------------------------------------------------------------------------------------------
+# The one softmax (and its binary case, the one sigmoid)
+
+_BLOCK = 1 << 18  # elements converted to float64 at a time
+_FEW = 32  # up to so many classes, sums over classes are quicker class by class than row by row
+_SMALL_BLOCK = 1 << 15
+
+
+def softmax(logits: Floats) -> Float64s:
+    """Row-wise softmax in float64, stable for logits of any size.
+
+    >>> softmax(np.array([[1000.0, 999.0], [0.0, -np.inf]]))
+    array([[0.73105858, 0.26894142],
+           [1.        , 0.        ]])
+    """
+    rows, count = logits.shape
+    probs = np.empty((rows, count), np.float64)
+    if count <= _FEW:
+        step = _SMALL_BLOCK // max(count, 1)
+        for start in range(0, rows, step):
+            turned = logits[start : start + step].T.astype(np.float64, order="C")
+            turned -= turned.max(axis=0)
+            np.exp(turned, out=turned)
+            turned /= turned.sum(axis=0)
+            probs[start : start + step] = turned.T
+        return probs
+    step = max(1, _BLOCK // count)
+    for start in range(0, rows, step):
+        block = probs[start : start + step]
+        block[...] = logits[start : start + step]
+        block -= block.max(axis=1, keepdims=True)
+        np.exp(block, out=block)
+        block /= block.sum(axis=1, keepdims=True)
+    return probs
+
+
+def sigmoid(logits: Floats) -> Float64s:
+    """1 / (1 + exp(-z)) in float64 without overflow.
+
+    >>> sigmoid(np.array([-1000.0, 0.0, 1000.0]))
+    array([0. , 0.5, 1. ])
+    """
+    z = np.asarray(logits, np.float64)
+    small = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1.0, small) / (1.0 + small)
+
+
+# ----------------------------------------------------------------------------------------------------
+# The one logistic regression of the project: weighted maximum likelihood by Newton's method, with an optional offset
+
+_STEPS = 100  # of Newton; a problem with a finite optimum needs about ten
+_NEAR = 1e-14  # decrement per unit of weight (squared step) from which one more step leaves nothing but rounding
+# Curvature of a direction, as a share of its mean square, below which the outcomes are separated along it.
+_FLAT = 1e-10
+_SHORTEST = 1e-10  # a step halved to this length improves nothing that could be measured
+
+
+@dataclass(frozen=True)
+class LogisticFit:
+    """Coefficients of P(y = 1) = sigmoid(offset + design @ coefficients), one per column of the design.
+
+    `probs` are the fitted probabilities of the rows, `information` the weighted design' p (1 - p) design at the optimum, and
+    `converged` is False where no finite optimum was reached: a combination of the columns separates the outcomes.
+    """
+
+    coefficients: Float64s
+    probs: Float64s
+    information: Float64s
+    converged: bool
+
+
+def fit_logistic(
+    design: Float64s, targets: Float64s, weights: Float64s | None = None, offset: Float64s | None = None
+) -> LogisticFit:
+    r"""Maximise sum_i w_i [t_i z_i - log(1 + exp z_i)] over z = offset + design @ coefficients.
+
+    Newton's step solves (X' W X) step = X' w (p - t) and is halved until the loss falls by a quarter of what the
+    step promises (Armijo). Columns are divided by their root mean square first, so that their units do not matter; where columns
+    depend on each other the shortest solution is taken. Targets may be fractions.
+
+    Parameters
+    ----------
+    design : (n, k), a column of ones for an intercept. targets : (n,) in [0, 1]. weights, offset : (n,), default 1 and 0.
+
+    >>> import numpy as np
+    >>> fit = fit_logistic(np.ones((4, 1)), np.array([0.0, 1.0, 1.0, 1.0]))
+    >>> bool(np.isclose(fit.coefficients[0], np.log(3))), fit.converged
+    (True, True)
+    """
+    if design.ndim != 2 or design.shape[0] != len(targets):
+        raise InputError(f"the design has shape {design.shape} but there are {len(targets)} targets")
+    weight = np.ones(len(targets)) if weights is None else weights
+    shift = np.zeros(len(targets)) if offset is None else offset
+    total = float(weight.sum())
+    size = np.sqrt(weight @ design**2 / total)
+    size[size == 0] = 1.0
+    columns = design / size
+    beta = np.zeros(design.shape[1])
+    loss, probs = logistic_loss(shift, targets, weight)
+    converged = False
+    for _ in range(_STEPS):
+        gradient = columns.T @ (weight * (probs - targets))
+        curvature = (columns * (weight * probs * (1 - probs))[:, None]).T @ columns
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        decrement = float(gradient @ step)
+        if decrement <= _NEAR * total:
+            beta = beta - step
+            probs = logistic_loss(shift + columns @ beta, targets, weight)[1]
+            converged = True
+            break
+        length = 1.0
+        while length > _SHORTEST:
+            tried, probs = logistic_loss(shift + columns @ (beta - length * step), targets, weight)
+            if tried <= loss - 0.25 * length * decrement:
+                break
+            length /= 2
+        else:
+            break
+        beta, loss = beta - length * step, tried
+    curvature = (columns * (weight * probs * (1 - probs))[:, None]).T @ columns
+    square = (columns * weight[:, None]).T @ columns
+    flat = np.linalg.matrix_rank(curvature, _FLAT * total) < np.linalg.matrix_rank(square, _FLAT * total)
+    return LogisticFit(beta / size, probs, curvature * np.outer(size, size), converged and not flat)
+
+
+def fit_curve(features: Float64s, targets: Float64s, weights: Float64s) -> Float64s:
+    """Coefficients of sigmoid(features @ coefficients + intercept), intercept last, that maximise the weighted likelihood.
+
+    Features are centred first; one that is constant gets coefficient 0. The caller makes sure that a finite optimum exists:
+    targets strictly between 0 and 1, or data that no straight line separates.
+    """
+    total = weights.sum()
+    centre = weights @ features / total
+    width = np.sqrt(weights @ (features - centre) ** 2 / total)
+    varies = width > 1e-13 * np.maximum(np.abs(centre), 1e-300)
+    design = np.column_stack([(features - centre)[:, varies] / width[varies], np.ones(len(targets))])
+    fit = fit_logistic(design, targets, weights)
+    if not np.isfinite(fit.coefficients).all():
+        raise InputError("the logistic fit did not converge; are the scores of wildly different sizes?")
+    coefficients = np.zeros(features.shape[1] + 1)
+    coefficients[:-1][varies] = fit.coefficients[:-1] / width[varies]
+    coefficients[-1] = fit.coefficients[-1] - coefficients[:-1] @ centre
+    return coefficients
+
+
+def logistic_loss(value: Float64s, targets: Float64s, weights: Float64s) -> tuple[float, Float64s]:
+    """Minus the weighted log likelihood, and the probabilities, of log odds `value`; no value overflows."""
+    small = np.exp(-np.abs(value))
+    loss = float(weights @ (np.maximum(value, 0.0) + np.log1p(small) - targets * value))
+    return loss, np.where(value >= 0, 1.0, small) / (1.0 + small)

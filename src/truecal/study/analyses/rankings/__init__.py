@@ -1,1 +1,0 @@
-"""Who is better: models in pairs, and estimators against each other."""

@@ -1,1 +1,0 @@
-"""Clean and shifted data."""

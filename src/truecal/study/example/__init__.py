@@ -1,1 +1,0 @@
-"""A real study to start from."""

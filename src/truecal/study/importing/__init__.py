@@ -1,1 +1,0 @@
-"""Studies of measured numbers: tables from elsewhere become stores."""

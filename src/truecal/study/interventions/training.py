@@ -1,0 +1,233 @@
+"""Two small networks for images or rows of numbers, made the same by the same seed."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truecal.errors import InputError
+from truecal.study.interventions.plan import Kind, Recipe
+from truecal.train import Module, Tensor, cross_entropy, focal_loss, mixup, smoothed_cross_entropy, torch
+
+# ----------------------------------------------------------------------------------------------------
+# Two small networks for images or rows of numbers, made the same by the same seed
+
+
+def network(kind: Kind, shape: tuple[int, ...], classes: int, *, width: int, seed: int) -> Module:
+    """A network from inputs of `shape` (without the batch) to (n, classes) logits; `seed` fixes its first weights.
+
+    "mlp": two hidden layers of `width`. "cnn": two 3 x 3 convolutions of `width` and 2 `width` channels, halved by pooling, and one
+    hidden layer, for images of shape (height, width) or (channels, height, width).
+
+    >>> import torch
+    >>> network("cnn", (8, 8), 10, width=4, seed=0)(torch.zeros(5, 8, 8)).shape
+    torch.Size([5, 10])
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(seed))
+        if kind == "mlp":
+            size = 1
+            for side in shape:
+                size *= side
+            return _mlp(size, classes, width)
+        if len(shape) not in (2, 3) or min(shape[-2:]) < 2:
+            raise InputError(f"a cnn needs images of shape (height, width) or (channels, height, width), not {shape}")
+        return _cnn((1, *shape)[-3:], classes, width)
+
+
+def own_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -> Module:
+    """The network that the function at "module:function" makes of (shape, classes); `seed` fixes its first weights."""
+    module, colon, name = path.partition(":")
+    try:
+        make = getattr(import_module(module), name) if colon else None
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"cannot import {path!r}: {error}; give module:function, with the module on PYTHONPATH"
+        ) from error
+    if not callable(make):
+        raise InputError(
+            f"{path!r} names no function; give module:function, called with the input shape and the classes"
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(seed))
+        made = make(shape, classes)
+    if not isinstance(made, Module):
+        raise InputError(f"{path!r} made {type(made).__name__}, not a torch.nn.Module")
+    with torch.no_grad():
+        shape_out = tuple(made.eval()(torch.zeros(2, *shape)).shape)
+    if shape_out != (2, classes):
+        raise InputError(f"the network of {path!r} gives outputs of shape {shape_out} for two rows, not (2, {classes})")
+    return made.train()
+
+
+def set_dropout(model: Module, share: float) -> int:
+    """Give every dropout layer this share; how many there are."""
+    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
+    for layer in layers:
+        layer.p = share
+    return len(layers)
+
+
+def _mlp(size: int, classes: int, width: int) -> Module:
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(size, width),
+        nn.ReLU(),
+        nn.Linear(width, width),
+        nn.ReLU(),
+        nn.Dropout(0.0),
+        nn.Linear(width, classes),
+    )
+
+
+def _cnn(shape: tuple[int, ...], classes: int, width: int) -> Module:
+    nn = torch.nn
+    channels, rows, columns = shape
+    return nn.Sequential(
+        nn.Flatten(1),
+        nn.Unflatten(1, shape),
+        nn.Conv2d(channels, width, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(width, 2 * width, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(2 * width * (rows // 2) * (columns // 2), 4 * width),
+        nn.ReLU(),
+        nn.Dropout(0.0),
+        nn.Linear(4 * width, classes),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Training a network under one intervention, the same numbers every time on one machine
+
+While: TypeAlias = Literal["none", "label-smoothing", "mixup", "focal", "mc-dropout"]
+_PASSES = 20  # with dropout left on, whose probabilities are averaged
+Strength: TypeAlias = float | Literal["flsd-53"]
+
+
+class Descent:
+    """torch.optim.SGD with momentum under a cosine schedule, step for step.
+
+    Written out because making any optimizer of torch.optim loads torch's compiler first, which takes seconds in every worker.
+    """
+
+    def __init__(self, model: Module, recipe: Recipe, steps: int) -> None:
+        self.weights = list(model.parameters())
+        self.speed = [torch.zeros_like(weight) for weight in self.weights]
+        self.recipe, self.steps, self.taken = recipe, steps, 0
+
+    def step(self, loss: Tensor) -> None:
+        """Go down the gradient of the loss."""
+        recipe = self.recipe
+        rate = recipe.learning_rate * (1 + math.cos(math.pi * self.taken / self.steps)) / 2
+        gradients = torch.autograd.grad(loss, self.weights)
+        self.taken += 1
+        with torch.no_grad():
+            for weight, speed, gradient in zip(self.weights, self.speed, gradients, strict=True):
+                speed.mul_(recipe.momentum).add_(gradient)
+                if recipe.weight_decay:
+                    speed.add_(weight, alpha=recipe.weight_decay)
+                weight.sub_(speed, alpha=rate)
+
+
+@contextmanager
+def repeatable() -> Iterator[None]:
+    """One thread and deterministic algorithms, so that sums are added up in one order; undone at the end."""
+    threads, strict = torch.get_num_threads(), torch.get_deterministic_debug_mode()
+    torch.set_num_threads(1)
+    torch.set_deterministic_debug_mode("error")  # use_deterministic_algorithms(True), without loading the compiler
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_deterministic_debug_mode(strict)
+
+
+def objective(
+    kind: While, strength: Strength, classes: int, generator: torch.Generator
+) -> Callable[[Module, Tensor, Tensor], Tensor]:
+    """The loss of one batch under an intervention: a function of the network, inputs and class indices."""
+    if kind in ("none", "mc-dropout"):
+        return lambda model, x, y: cross_entropy(model(x), y)
+    if kind == "focal":
+        return lambda model, x, y: focal_loss(model(x), y, gamma=strength)
+    if isinstance(strength, str):
+        raise InputError(f"{kind} takes a number as its strength, not {strength!r}")
+    if kind == "label-smoothing":
+        return lambda model, x, y: smoothed_cross_entropy(model(x), y, smoothing=strength)
+
+    def blended(model: Module, x: Tensor, y: Tensor) -> Tensor:
+        x, soft = mixup(x, y, alpha=strength, classes=classes, generator=generator)
+        return cross_entropy(model(x), soft)
+
+    return blended
+
+
+def fit(
+    inputs: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    classes: int,
+    recipe: Recipe,
+    kind: While = "none",
+    strength: Strength = 0.0,
+    seed: int = 0,
+) -> Module:
+    """A trained network. Equal seeds give equal first weights and equal batches under every intervention.
+
+    >>> import numpy as np
+    >>> x = np.eye(3, dtype=np.float32).repeat(20, axis=0)
+    >>> y = np.arange(3).repeat(20)
+    >>> model = fit(x, y, classes=3, recipe=Recipe("mlp", width=8, epochs=20, batch=16, learning_rate=0.1))
+    >>> logits_of(model, x).argmax(axis=1)[::20]
+    array([0, 1, 2])
+    """
+    with repeatable(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(seed))  # of dropout
+        shape = inputs.shape[1:]
+        if recipe.own is None:
+            model = network(recipe.network, shape, classes, width=recipe.width, seed=seed)
+        else:
+            model = own_network(recipe.own, shape, classes, seed=seed)
+        if kind == "mc-dropout" and not set_dropout(model, float(strength)):
+            raise InputError(f"mc-dropout needs a network with dropout layers, and {recipe.own} has none")
+        order, blends = torch.Generator().manual_seed(int(seed)), torch.Generator().manual_seed(int(seed) + 2**32)
+        loss = objective(kind, strength, classes, blends)
+        x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
+        steps = recipe.epochs * -(-len(x) // recipe.batch)
+        descent = Descent(model, recipe, steps)
+        for _ in range(recipe.epochs):
+            for rows in torch.randperm(len(x), generator=order).split(recipe.batch):
+                descent.step(loss(model, x[rows], y[rows]))
+    return model.eval()
+
+
+def averaged_logits(model: Module, inputs: NDArray[np.float32], *, seed: int = 0) -> NDArray[np.float32]:
+    """Log of the mean probability over passes with dropout on (Gal & Ghahramani 2016), shape (n, classes)."""
+    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.modules.dropout._DropoutNd)]
+    with repeatable(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(seed))
+        for layer in layers:
+            layer.train()
+        parts = []
+        for part in torch.from_numpy(inputs).split(1024):
+            passes = torch.stack([torch.log_softmax(model(part).double(), dim=1) for _ in range(_PASSES)])
+            parts.append(torch.logsumexp(passes, dim=0) - math.log(_PASSES))
+        model.eval()
+    logits: NDArray[np.float32] = torch.cat(parts).float().numpy()
+    return logits
+
+
+def logits_of(model: Module, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Outputs of the network, shape (n, classes)."""
+    with repeatable(), torch.no_grad():
+        parts = [model(part) for part in torch.from_numpy(inputs).split(1024)]
+    logits: NDArray[np.float32] = torch.cat(parts).numpy()
+    return logits

@@ -1,1 +1,0 @@
-"""What a study computes: names of metrics, and their numbers."""

@@ -1,1 +1,0 @@
-"""Running a study: jobs, rows, metrics."""

@@ -1,1 +1,0 @@
-"""The study file: read, checked, turned into jobs."""

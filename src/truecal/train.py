@@ -1,0 +1,601 @@
+"""Losses that keep a network calibrated while it is trained, and a log of its calibration epoch by epoch.
+
+All of it is torch (`pip install 'truecal[torch]'`), which is imported on the first use of `tc.train` and never before. Binary
+logits have shape (n,) and belong to the positive class, others (n, classes); targets are class indices, or soft labels with one
+probability per class (per row for binary logits). Each loss at strength 0 is torch's own cross-entropy, bit for bit.
+"""
+
+import random
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from truecal import options
+from truecal.engines.accumulate import Accumulator
+from truecal.errors import InputError, MissingExtraError
+from truecal.estimators.base import Estimator
+from truecal.estimators.estimate import Estimate
+from truecal.lenses.lens import Lens
+from truecal.table import Frame
+
+# ----------------------------------------------------------------------------------------------------
+# Logits and targets as every loss takes them: shapes checked, half precision widened. The one place that imports torch
+
+try:
+    import torch as torch
+except ImportError as error:
+    raise MissingExtraError.of("torch", "torch") from error
+
+Tensor: TypeAlias = torch.Tensor
+Module: TypeAlias = torch.nn.Module
+functional = torch.nn.functional
+Reduction: TypeAlias = Literal["mean", "sum", "none"]
+__all__ = [
+    "CalibrationLog",
+    "FocalLoss",
+    "LabelSmoothing",
+    "Mixup",
+    "PenalizedCrossEntropy",
+    "cross_entropy",
+    "focal_loss",
+    "mixup",
+    "mmce",
+    "smoothed_cross_entropy",
+    "soft_binned_error",
+]
+IGNORED = -100  # a hard target that says: leave this row out, as in torch
+
+
+def widened(logits: Tensor) -> Tensor:
+    """Half precision as float32 (float16 cannot even hold the loss of a logit of 1e5); float32 and float64 as they are."""
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def is_hard(targets: Tensor) -> bool:
+    """Whether targets are class indices (whole numbers or booleans) rather than probabilities."""
+    options.instance(targets, torch.Tensor, "targets", "a tensor", "write torch.as_tensor(targets)")
+    return not targets.is_floating_point()
+
+
+def checked(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Widened logits, and targets as torch wants them: int64 indices, or probabilities in the logits' precision.
+
+    Only shapes and types are looked at: values would cost a pass over the batch in every step.
+    """
+    options.instance(logits, torch.Tensor, "logits", "a tensor", "write torch.as_tensor(logits)")
+    logits = widened(logits)
+    if logits.ndim not in (1, 2) or not logits.is_floating_point() or logits.shape[-1] == 0:
+        raise InputError(
+            f"logits must have shape (n,) for two classes or (n, classes), not {tuple(logits.shape)} of {logits.dtype}"
+        )
+    if logits.ndim == 2 and logits.shape[1] == 1:
+        raise InputError(
+            "logits of shape (n, 1) have one class, whose probability is always 1; give (n,) for two classes: logits.squeeze(1)"
+        )
+    hard = is_hard(targets)
+    if targets.shape != (logits.shape[:1] if hard else logits.shape):
+        wanted = "one class index per row" if hard else "one probability per logit"
+        raise InputError(
+            f"targets have shape {tuple(targets.shape)} and logits {tuple(logits.shape)}; give {wanted} "
+            "(whole numbers mean classes, floating point means soft labels)"
+        )
+    if hard and logits.ndim == 2:
+        return logits, targets.long()
+    return logits, targets.to(logits.dtype)
+
+
+def in_two_columns(logits: Tensor, targets: Tensor, *, hard: bool) -> tuple[Tensor, Tensor]:
+    """Binary logits as the logits (0, z) of two classes, with their targets."""
+    both = torch.stack((torch.zeros_like(logits), logits), dim=1)
+    return both, targets.long() if hard else torch.stack((1 - targets, targets), dim=1)
+
+
+def reduced(losses: Tensor, reduction: Reduction, total: Tensor | None = None) -> Tensor:
+    """Losses of the rows as asked for; a mean divides by `total` (a sum of weights) where one is given."""
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    return losses.mean() if total is None else losses.sum() / total
+
+
+def kept_only(losses: Tensor, kept: Tensor, reduction: Reduction, weight: Tensor | None = None) -> Tensor:
+    """Losses of the rows as asked for, where those not `kept` are 0 and do not count in the mean."""
+    losses = torch.where(kept, losses, 0.0)
+    return reduced(losses, reduction, (kept if weight is None else torch.where(kept, weight, 0.0)).sum())
+
+
+def check_reduction(reduction: Reduction) -> None:
+    if reduction not in ("mean", "sum", "none"):
+        raise InputError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Cross-entropy, plain and with smoothed labels
+
+
+def cross_entropy(
+    logits: Tensor, targets: Tensor, *, weight: Tensor | None = None, reduction: Reduction = "mean"
+) -> Tensor:
+    r"""Cross-entropy of logits, two classes or many, hard or soft targets.
+
+    .. math:: L = -\sum_k t_k \log p_k
+
+    This is torch's own loss, with half precision computed in float32 and one door for (n,) and (n, classes).
+
+    Parameters
+    ----------
+    logits : (n,) for the positive class, or (n, classes).
+    targets : (n,) class indices (whole numbers or booleans; -100 leaves a row out, as in torch), or probabilities of the shape of
+        the logits.
+    weight : one weight per class (two for binary logits); a mean over hard targets then divides by the weights, as in torch.
+    reduction : "mean", "sum" or "none".
+
+    >>> import torch
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> round(cross_entropy(logits, torch.tensor([0, 1])).item(), 4)
+    0.8955
+    >>> round(cross_entropy(torch.tensor([2.0, -1.0]), torch.tensor([1, 0])).item(), 4)
+    0.2201
+    """
+    return smoothed_cross_entropy(logits, targets, smoothing=0.0, weight=weight, reduction=reduction)
+
+
+def smoothed_cross_entropy(
+    logits: Tensor, targets: Tensor, *, smoothing: float, weight: Tensor | None = None, reduction: Reduction = "mean"
+) -> Tensor:
+    r"""Cross-entropy with a share of every label spread over all classes.
+
+    .. math:: L = -\sum_k ((1 - \alpha) t_k + \alpha / K) \log p_k
+
+    for K classes (Szegedy et al. 2016). With `smoothing` 0 it is :func:`cross_entropy` bit for bit.
+
+    Parameters
+    ----------
+    smoothing : alpha, at least 0 and below 1.
+    logits, targets, weight, reduction : as for :func:`cross_entropy`.
+
+    >>> import torch
+    >>> logits = torch.tensor([[20.0, 0.0]])
+    >>> smoothed_cross_entropy(logits, torch.tensor([0]), smoothing=0.1).item()  # so sure of itself is punished
+    1.0
+    """
+    check_reduction(reduction)
+    if not 0 <= smoothing < 1:
+        raise InputError(f"smoothing must be at least 0 and below 1, such as 0.1, not {smoothing!r}")
+    hard = is_hard(targets)
+    logits, targets = checked(logits, targets)
+    if logits.ndim == 1 and weight is None:
+        kept = targets != IGNORED
+        own = torch.where(kept, targets, 0.0) if hard else targets
+        soft = own if smoothing == 0 else own * (1 - smoothing) + smoothing / 2
+        if not hard:
+            return functional.binary_cross_entropy_with_logits(logits, soft, reduction=reduction)
+        return kept_only(functional.binary_cross_entropy_with_logits(logits, soft, reduction="none"), kept, reduction)
+    if logits.ndim == 1:
+        logits, targets = in_two_columns(logits, targets, hard=hard)
+    weight = None if weight is None else weight.to(logits)
+    return functional.cross_entropy(logits, targets, weight=weight, reduction=reduction, label_smoothing=smoothing)
+
+
+class LabelSmoothing(Module):  # type: ignore[misc]
+    """:func:`smoothed_cross_entropy` as a module.
+
+    >>> import torch
+    >>> loss = LabelSmoothing(0.05)
+    >>> loss
+    LabelSmoothing(smoothing=0.05)
+    >>> round(loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0])).item(), 4)  # log 3
+    1.0986
+    """
+
+    weight: Tensor | None
+
+    def __init__(self, smoothing: float = 0.1, *, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        check_reduction(reduction)
+        if not 0 <= smoothing < 1:
+            raise InputError(f"smoothing must be at least 0 and below 1, such as 0.1, not {smoothing!r}")
+        self.smoothing, self.reduction = smoothing, reduction
+        self.register_buffer("weight", weight)
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return smoothed_cross_entropy(
+            logits, targets, smoothing=self.smoothing, weight=self.weight, reduction=self.reduction
+        )
+
+    def extra_repr(self) -> str:
+        return f"smoothing={self.smoothing:g}"
+
+
+# ----------------------------------------------------------------------------------------------------
+# Focal loss: cross-entropy that cares less about rows the network already has right
+
+Gamma: TypeAlias = float | Literal["flsd-53"]
+
+
+def focal_loss(
+    logits: Tensor,
+    targets: Tensor,
+    *,
+    gamma: Gamma,
+    weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""Focal loss of logits, two classes or many, hard or soft targets.
+
+    .. math:: L = -\sum_k t_k (1 - p_k)^\gamma \log p_k
+
+    Lin et al. (2017). A `gamma` of "flsd-53" is the sample-dependent schedule of Mukhoti et al. (2020): 5 where the probability of
+    the target is below 0.2, else 3. With gamma 0 it is :func:`cross_entropy` bit for bit.
+
+    Parameters
+    ----------
+    gamma : at least 0, or "flsd-53".
+    logits, targets, weight, reduction : as for :func:`cross_entropy`.
+
+    >>> import torch
+    >>> logits = torch.tensor([[4.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    >>> easy, hard = focal_loss(logits, torch.tensor([0, 1]), gamma=2, reduction="none").tolist()
+    >>> easy < 0.0001, round(hard, 4)
+    (True, 0.4883)
+    """
+    check_reduction(reduction)
+    _check_gamma(gamma)
+    if gamma == 0:
+        return cross_entropy(logits, targets, weight=weight, reduction=reduction)
+    hard = is_hard(targets)
+    logits, targets = checked(logits, targets)
+    if logits.ndim == 1 and weight is None:
+        # With two classes 1 - p of one is the p of the other, so that powers are exponentials of logarithms at hand.
+        right, wrong = functional.logsigmoid(logits), functional.logsigmoid(-logits)
+        losses = -targets * _binary(right, wrong, gamma) - (1 - targets) * _binary(wrong, right, gamma)
+        return kept_only(losses, targets != IGNORED, reduction) if hard else reduced(losses, reduction)
+    if logits.ndim == 1:
+        logits, targets = in_two_columns(logits, targets, hard=hard)
+    log_p = functional.log_softmax(logits, dim=1)
+    weight = None if weight is None else weight.to(logits)
+    if not hard:
+        losses = -targets * _focused(log_p, gamma)
+        return reduced((losses if weight is None else losses * weight).sum(dim=1), reduction)
+    kept = targets != IGNORED
+    own = torch.where(kept, targets, 0)
+    losses = -_focused(log_p.gather(1, own[:, None]).squeeze(1), gamma)
+    if weight is None:
+        return kept_only(losses, kept, reduction)
+    return kept_only(losses * weight[own], kept, reduction, weight[own])
+
+
+def _focused(log_p: Tensor, gamma: Gamma) -> Tensor:
+    """(1 - p)^gamma log p. Below the clamp the gradient of the power (infinite for gamma < 1) meets a factor of 0, not NaN."""
+    rest = -torch.expm1(log_p)
+    power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
+    return rest.clamp_min(torch.finfo(rest.dtype).tiny) ** power * log_p
+
+
+def _binary(log_p: Tensor, log_rest: Tensor, gamma: Gamma) -> Tensor:
+    power = float(gamma) if not isinstance(gamma, str) else _flsd_53(log_p)
+    return torch.exp(power * log_rest) * log_p
+
+
+def _flsd_53(log_p: Tensor) -> Tensor:
+    """The exponent of each row; a constant for the gradient."""
+    return torch.where(log_p.detach().exp() < 0.2, 5.0, 3.0).to(log_p.dtype)
+
+
+def _check_gamma(gamma: Gamma) -> None:
+    if isinstance(gamma, str):
+        wrong = gamma != "flsd-53"
+    else:  # numbers of fewer bits cannot be compared with the largest, and not every whole number is a float
+        wrong = not 0 <= (gamma if isinstance(gamma, int) else float(gamma)) <= sys.float_info.max
+    if wrong:
+        raise InputError(f"gamma must be a number of at least 0, such as 3, or 'flsd-53', not {gamma!r}")
+
+
+class FocalLoss(Module):  # type: ignore[misc]
+    """:func:`focal_loss` as a module.
+
+    >>> FocalLoss(gamma="flsd-53")
+    FocalLoss(gamma=flsd-53)
+    """
+
+    weight: Tensor | None
+
+    def __init__(self, gamma: Gamma = 3.0, *, weight: Tensor | None = None, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        check_reduction(reduction)
+        _check_gamma(gamma)
+        self.gamma, self.reduction = gamma, reduction
+        self.register_buffer("weight", weight)
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return focal_loss(logits, targets, gamma=self.gamma, weight=self.weight, reduction=self.reduction)
+
+    def extra_repr(self) -> str:
+        return f"gamma={self.gamma}"
+
+
+# ----------------------------------------------------------------------------------------------------
+# Calibration epoch by epoch, from a sketch of fixed size: no prediction is kept
+
+
+class CalibrationLog:
+    """Hand over each batch with `update`, close the epoch with `end_epoch`; `rows` holds one record per epoch.
+
+    Logits are turned into probabilities in float64 and counted into an :class:`truecal.Accumulator`, whose state stays below
+    2 MiB for any number of rows. Binary logits are judged by P(positive), others by the predicted class.
+
+    Parameters
+    ----------
+    estimator : default as in :func:`truecal.calibration_error`.
+    lens : what is judged: TopLabel() or OneClass(c); by default the positive class of binary logits, else the predicted class.
+    level : of the interval.
+
+    >>> import torch
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> log = CalibrationLog()
+    >>> for epoch in range(2):
+    ...     for _ in range(4):
+    ...         logits = torch.randn(500, 3, generator=rng)
+    ...         labels = torch.multinomial(logits.softmax(1), 1, generator=rng).squeeze(1)
+    ...         log.update(logits * (1 + 2 * epoch), labels)  # three times too sure in the second epoch
+    ...     found = log.end_epoch()
+    >>> [(row["epoch"], row["n"], round(row["error"], 1)) for row in log.rows]
+    [(1, 2000, 0.0), (2, 2000, 0.2)]
+    """
+
+    def __init__(self, *, estimator: Estimator | None = None, lens: Lens | None = None, level: float = 0.95) -> None:
+        options.level(level)
+        self.estimator, self.level = estimator, level
+        self.rows: list[dict[str, Any]] = []
+        self._seen = Accumulator(lens=lens)
+        self._right = 0
+
+    def update(self, logits: Tensor, targets: Tensor) -> None:
+        """Count in a batch of logits and hard targets, on any device; rows whose target is -100 are left out."""
+        if not (isinstance(logits, torch.Tensor) and isinstance(targets, torch.Tensor)):
+            raise InputError(
+                f"logits and targets must be torch tensors, not {type(logits).__name__}, {type(targets).__name__}"
+            )
+        if not is_hard(targets):
+            raise InputError("the log judges what happened: give class indices, not soft labels")
+        with torch.no_grad():
+            logits, targets = checked(logits.detach().cpu(), targets.detach().cpu())
+            kept = targets != IGNORED
+            wide, targets = logits[kept].double(), targets[kept]
+            if not len(targets):
+                return
+            probs = torch.sigmoid(wide) if wide.ndim == 1 else torch.softmax(wide, dim=1)
+            predicted = (wide >= 0).long() if wide.ndim == 1 else probs.argmax(dim=1)
+            self._seen.update(targets.long().numpy(), probs.numpy())
+            self._right += int((predicted == targets.long()).sum())
+
+    def end_epoch(self) -> Estimate:
+        """The calibration error of the batches since the last epoch; adds a record to `rows` and starts anew."""
+        if self._seen.rows == 0:
+            raise InputError("no batch was handed over since the last epoch; call update(logits, targets) first")
+        estimate = self._seen.compute(estimator=self.estimator, level=self.level)
+        low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
+        accuracy = self._right / self._seen.rows
+        record = {"epoch": len(self.rows) + 1, "n": self._seen.rows, "error": estimate.value, "low": low, "high": high}
+        self.rows.append({**record, "accuracy": accuracy})
+        self._seen.reset()
+        self._right = 0
+        return estimate
+
+    def frame(self) -> Frame:
+        """One row per epoch."""
+        return Frame.from_records(self.rows, columns=("epoch", "n", "error", "low", "high", "accuracy"))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Mixup: train on blends of two rows, with labels blended alike
+
+
+def mixup(
+    inputs: Tensor, targets: Tensor, *, alpha: float, classes: int | None, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor]:
+    r"""A batch blended with itself in another order: inputs, and the soft labels that belong to them.
+
+    .. math:: x = \lambda x_i + (1 - \lambda) x_j, \quad t = \lambda t_i + (1 - \lambda) t_j
+
+    with lambda drawn from Beta(alpha, alpha), one for the batch, as in Zhang et al. (2018). The labels are soft: hand them to any
+    loss of this module. :func:`cross_entropy` then is lambda times the loss of one label plus 1 - lambda times that of the other.
+
+    Parameters
+    ----------
+    inputs : (n, ...) floating point.
+    targets : (n,) class indices, or soft labels: (n, classes), or (n,) probabilities for binary logits.
+    alpha : 0 returns the batch as it is; 1 draws lambda uniformly.
+    classes : columns of the logits, and so of the soft labels; None for binary logits of shape (n,). Soft targets keep their shape.
+    generator : a seeded torch.Generator makes the blends reproducible.
+
+    >>> import torch
+    >>> x, t = torch.eye(3), torch.tensor([0, 1, 2])
+    >>> blended, soft = mixup(x, t, alpha=1.0, classes=3, generator=torch.Generator().manual_seed(5))
+    >>> bool(torch.equal(blended, soft)), soft.sum(dim=1).tolist()
+    (True, [1.0, 1.0, 1.0])
+    """
+    _check(alpha, classes)
+    if not inputs.is_floating_point():
+        raise InputError(f"mixup blends floating-point inputs, not {inputs.dtype}; scale them first")
+    if len(inputs) != len(targets):
+        raise InputError(f"there are {len(inputs)} inputs and {len(targets)} targets; mixup needs as many of both")
+    if alpha == 0:
+        return inputs, targets
+    where = None if generator is None else generator.device
+    seed = int(torch.randint(2**62, (), generator=generator, device=where))
+    share = random.Random(seed).betavariate(alpha, alpha)
+    order = torch.randperm(len(inputs), generator=generator, device=where).to(inputs.device)
+    if is_hard(targets):
+        if bool((targets < 0).any()):
+            raise InputError(
+                "mixup cannot blend rows without a label (a target below 0, such as -100); drop them first"
+            )
+        count = 2 if classes is None else classes
+        if bool((targets >= count).any()):
+            given = f"classes={classes}" + (" (binary labels)" if classes is None else "")
+            raise InputError(
+                f"a target is {int(targets.max())}, which is not below {count}; {given} must fit the logits"
+            )
+        targets = (targets if classes is None else functional.one_hot(targets.long(), classes)).to(torch.float32)
+    return torch.lerp(inputs[order], inputs, share), torch.lerp(targets[order], targets, share)
+
+
+def _check(alpha: float, classes: int | None) -> None:
+    if not 0 <= alpha < float("inf"):
+        raise InputError(f"alpha must be a number of at least 0, such as 0.2, not {alpha!r}")
+    if classes is not None:  # None: binary logits
+        options.whole(classes, "classes", 2, 2**31)
+
+
+class Mixup(Module):  # type: ignore[misc]
+    """:func:`mixup` as a module with a stream of its own; in evaluation mode it returns the batch as it is.
+
+    >>> import torch
+    >>> mix = Mixup(0.2, classes=10, seed=0)
+    >>> mix
+    Mixup(alpha=0.2, classes=10)
+    >>> x, t = torch.rand(4, 8), torch.tensor([3, 1, 4, 1])
+    >>> mix(x, t)[1].shape, mix.eval()(x, t)[1].shape
+    (torch.Size([4, 10]), torch.Size([4]))
+    """
+
+    def __init__(self, alpha: float = 0.2, *, classes: int | None, seed: int = 0) -> None:
+        super().__init__()
+        _check(alpha, classes)
+        self.alpha, self.classes = alpha, classes
+        options.whole(seed, "seed", 0, 2**63 - 1)
+        self.generator = torch.Generator().manual_seed(int(seed))
+
+    def forward(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        if not (isinstance(inputs, torch.Tensor) and isinstance(targets, torch.Tensor)):
+            raise InputError(
+                f"inputs and targets must be tensors, not {type(inputs).__name__}, {type(targets).__name__}"
+            )
+        if not self.training:
+            return inputs, targets
+        return mixup(inputs, targets, alpha=self.alpha, classes=self.classes, generator=self.generator)
+
+    def get_extra_state(self) -> Tensor:
+        """Where the stream of blends is, so that state_dict() takes it along and a resumed run goes on with the same blends."""
+        return self.generator.get_state()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.generator.set_state(state)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha:g}, classes={self.classes}"
+
+
+# ----------------------------------------------------------------------------------------------------
+# Calibration errors of a batch that have a gradient, to be added to a loss
+
+Penalty: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
+
+def soft_binned_error(logits: Tensor, targets: Tensor, *, bins: int = 15, temperature: float = 0.01) -> Tensor:
+    r"""Soft-binned ECE (Karandikar et al. 2021), norm 2.
+
+    .. math:: E^2 = \sum_j \frac{s_j}{n} (C_j - Y_j)^2
+
+    Every row belongs to each of the bins a little: its shares are the softmax over j of -(c - (j - 1/2) / bins)^2 / temperature.
+    s_j is the sum of the shares in bin j, and C_j and Y_j are the means of c and y weighted by them.
+
+    Parameters
+    ----------
+    logits, targets : as for :func:`cross_entropy`.
+    bins : number of bins.
+    temperature : the smaller, the harder the edges between bins.
+
+    >>> import torch
+    >>> logits = torch.tensor([[3.0, 0.0], [3.0, 0.0]], requires_grad=True)
+    >>> error = soft_binned_error(logits, torch.tensor([0, 1]))  # 95 % sure, right half of the time
+    >>> round(error.item(), 2)
+    0.45
+    >>> error.backward(); bool(logits.grad[0, 0] > 0)  # going down means being less sure
+    True
+    """
+    temperature = float(temperature)  # torch divides by no whole number beyond 64 bits
+    options.bins(bins)
+    if not temperature > 0:
+        raise InputError(f"temperature must be above 0, not {temperature!r}")
+    confidence, right = _judged(logits, targets)
+    centres = (torch.arange(bins, dtype=confidence.dtype, device=confidence.device) + 0.5) / bins
+    member = torch.softmax(-((confidence[:, None] - centres) ** 2) / temperature, dim=1)
+    mass = member.sum(dim=0)
+    gap = member.T @ (confidence - right)
+    filled = mass.clamp_min(torch.finfo(mass.dtype).tiny)
+    return _root((gap * gap / filled).sum() / len(confidence))
+
+
+def mmce(logits: Tensor, targets: Tensor, *, width: float = 0.4) -> Tensor:
+    r"""Maximum mean calibration error (Kumar, Sarawagi & Jain 2018) with their Laplace kernel.
+
+    .. math:: E^2 = \frac{1}{n^2} \sum_{ij} (c_i - y_i) (c_j - y_j) \exp(-|c_i - c_j| / w)
+
+    Takes memory and time of n x n for a batch of n rows.
+
+    Parameters
+    ----------
+    logits, targets : as for :func:`cross_entropy`.
+    width : w, how far apart confidences may be to be judged together.
+
+    >>> import torch
+    >>> logits = torch.tensor([[3.0, 0.0], [3.0, 0.0]])
+    >>> round(mmce(logits, torch.tensor([0, 1])).item(), 4)  # all outputs are equal: the gap itself
+    0.4526
+    """
+    if not width > 0:
+        raise InputError(f"width must be above 0, not {width!r}")
+    confidence, right = _judged(logits, targets)
+    gap = confidence - right
+    kernel = torch.exp(-(confidence[:, None] - confidence).abs() / width)
+    return _root(gap @ kernel @ gap) / len(confidence)
+
+
+def _judged(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Probability of the predicted class, and whether it was right."""
+    hard = is_hard(targets)
+    logits, targets = checked(logits, targets)
+    if hard:
+        kept = targets != IGNORED
+        logits, targets = logits[kept], targets[kept]
+    if len(logits) == 0:
+        raise InputError("an empty batch has no calibration error")
+    if logits.ndim == 1:
+        positive = logits >= 0
+        return torch.sigmoid(logits.abs()), torch.where(positive, targets, 1 - targets)
+    confidence, predicted = torch.softmax(logits, dim=1).max(dim=1)
+    right = (predicted == targets).to(confidence.dtype) if hard else targets.gather(1, predicted[:, None]).squeeze(1)
+    return confidence, right
+
+
+def _root(square: Tensor) -> Tensor:
+    """Square root whose gradient at 0 is 0."""
+    return square.clamp_min(torch.finfo(square.dtype).tiny).sqrt()
+
+
+class PenalizedCrossEntropy(Module):  # type: ignore[misc]
+    """Cross-entropy plus `strength` times a calibration error of the batch; strength 0 is cross-entropy bit for bit.
+
+    >>> import torch
+    >>> loss = PenalizedCrossEntropy(0.5, mmce)
+    >>> loss
+    PenalizedCrossEntropy(strength=0.5, penalty=mmce)
+    >>> round(loss(torch.tensor([[3.0, 0.0], [3.0, 0.0]]), torch.tensor([0, 1])).item(), 4)
+    1.7749
+    """
+
+    def __init__(self, strength: float, penalty: Penalty = soft_binned_error) -> None:
+        super().__init__()
+        if not 0 <= strength < float("inf"):
+            raise InputError(f"strength must be a number of at least 0, not {strength!r}")
+        self.strength, self.penalty = strength, penalty
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        loss = cross_entropy(logits, targets)
+        return loss if self.strength == 0 else loss + self.strength * self.penalty(logits, targets)
+
+    def extra_repr(self) -> str:
+        return f"strength={self.strength:g}, penalty={getattr(self.penalty, '__name__', self.penalty)}"

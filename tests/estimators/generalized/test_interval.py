@@ -1,0 +1,227 @@
+"""The interval of a generalized error: it holds the value, it holds the truth, and both ways of drawing agree."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from tests.groups.data import drawn, simulated
+from tests.simulations import datasets
+from truecal.estimators import (
+    ClassWeighted,
+    EqualMass,
+    EqualWidth,
+    GeneralizedECE,
+    InterInterval,
+    KDTree,
+    Lp,
+    TotalVariation,
+)
+from truecal.estimators.generalized.binning import VectorBins
+from truecal.estimators.generalized.resample import resample
+from truecal.lenses import Canonical, ClassWise, OneClass, TopK, TopLabel
+from truecal.predictions import Predictions
+
+
+@given(st.integers(1, 80), st.integers(0, 2**32 - 1), st.sampled_from([1, 2, np.inf]), st.booleans())
+def test_the_interval_holds_the_value(n, seed, norm, weighted):
+    weights = np.random.default_rng(seed).random(n) + 0.1 if weighted else None
+    held = simulated(n, 4, seed=seed, weights=weights)
+    for lens, binning in ((TopK(2), KDTree(0.2)), (TopLabel(), EqualWidth(10)), (OneClass(1), EqualMass(5))):
+        estimate = GeneralizedECE(lens=lens, binning=binning, norm=norm, replicates=40)(held)
+        assert 0 <= estimate.interval.low <= estimate.value <= estimate.interval.high
+        assert np.isfinite(estimate.interval.high)
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_seed_another():
+    held = simulated(500, 4)
+    first, again, other = (GeneralizedECE(rng=seed)(held).interval for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert GeneralizedECE(level=None)(held).interval is None
+
+
+def test_a_higher_level_gives_a_wider_interval():
+    held = simulated(2000, 4)
+    narrow, wide = (GeneralizedECE(level=level)(held).interval for level in (0.8, 0.99))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def spread(vector, binning, *, by_rows, distance, seed=0):
+    partition = binning.partition(vector)
+    bins = VectorBins.of(vector, partition)
+    drawn_ = resample(
+        vector,
+        partition,
+        bins,
+        distance=distance,
+        norm=1,
+        replicates=4000,
+        rng=np.random.default_rng(seed),
+        by_rows=by_rows,
+    )
+    return drawn_.drawn
+
+
+@pytest.mark.parametrize(
+    ("lens", "binning", "distance"),
+    [
+        (Canonical(), KDTree(1.0), TotalVariation()),  # bins so coarse that the outputs inside them vary much
+        (Canonical(), KDTree(0.1), Lp(2)),
+        (TopK(2), KDTree(0.2), ClassWeighted([1, 2, 0])),
+        (TopK(1), EqualWidth(5), InterInterval(0.2, 0.4)),
+    ],
+)
+def test_drawing_cells_is_drawing_rows(lens, binning, distance):
+    vector = lens.sample(simulated(600, 4))
+    cells = spread(vector, binning, by_rows=False, distance=distance)
+    rows = spread(vector, binning, by_rows=True, distance=distance, seed=1)
+    np.testing.assert_allclose(cells.mean(axis=1), rows.mean(axis=1), rtol=0.03, atol=2e-4)
+    np.testing.assert_allclose(cells.std(axis=1), rows.std(axis=1), rtol=0.08, atol=2e-4)
+
+
+def resampled(estimator, preds):
+    sample = estimator.own_lens(None).sample(preds)
+    partition = estimator.binning.partition(sample)
+    bins = VectorBins.of(sample, partition)
+    rng = np.random.default_rng(estimator.rng)
+    return resample(
+        sample, partition, bins, distance=estimator.distance, norm=1, replicates=estimator.replicates, rng=rng
+    )
+
+
+def test_rows_that_repeat_in_a_cluster_widen_the_interval_as_fewer_rows_would():
+    held = simulated(300, 4)
+    copies = held.take(np.repeat(np.arange(300), 4))
+    clustered = replace(copies, clusters=np.repeat(np.arange(300), 4))
+    estimator = GeneralizedECE(lens=TopK(2), replicates=1500)
+    single, blind, told = (resampled(estimator, p).values.std() for p in (held, copies, clustered))
+    assert told == pytest.approx(single, rel=0.1)
+    assert blind < 0.7 * single
+    single, blind, told = (estimator(p) for p in (held, copies, clustered))
+    assert told.chance == pytest.approx(single.chance, rel=0.1)
+    assert blind.chance == pytest.approx(single.chance / 2, rel=0.1)
+    assert told.interval.high == pytest.approx(single.interval.high, rel=0.02)
+    assert blind.interval.high < single.interval.high - 0.01
+    assert told.p_value > blind.p_value
+
+
+def test_clusters_that_a_selection_left_out_are_not_drawn():
+    held = simulated(300, 4, clusters=np.arange(300) // 3)
+    part = held.take(np.arange(150, 300))
+    renamed = replace(part, clusters=part.clusters - 50)
+    estimator = GeneralizedECE(lens=TopK(2), replicates=100)
+    assert estimator(part).interval == estimator(renamed).interval
+
+
+def test_equal_importance_weights_draw_like_no_weights():
+    held = simulated(500, 4)
+    estimator = GeneralizedECE(lens=TopK(2), replicates=3000)
+    plain, weighted = (resampled(estimator, replace(held, weights=w)) for w in (None, np.full(500, 0.5)))
+    assert weighted.values.std() == pytest.approx(plain.values.std(), rel=0.1)
+    assert weighted.chance.mean() == pytest.approx(plain.chance.mean(), rel=0.03)
+
+
+def test_chance_shrinks_with_the_square_root_of_the_rows():
+    few, many = (GeneralizedECE(lens=TopK(2))(simulated(n, 4, calibrated=True)).chance for n in (500, 8000))
+    assert few / many == pytest.approx(4, rel=0.15)
+
+
+def test_class_wise_draws_the_same_rows_for_every_class():
+    rng = np.random.default_rng(0)
+    p = rng.random(800)
+    held = Predictions.from_probs(np.stack([1 - p, p], axis=1), (rng.random(800) < p**2).astype(int))
+    both = GeneralizedECE(lens=ClassWise(), binning=KDTree(0.1))(held)
+    one = GeneralizedECE(lens=OneClass(1), binning=KDTree(0.1), replicates=4000)(held)
+    # Two classes err alike, so that their mean varies as one does; drawn apart it would vary less.
+    assert both.interval.high - both.value == pytest.approx(one.interval.high - one.value, rel=0.12)
+
+
+def truth_of(vector, partition, outcome_probs, distance=None):
+    """The error of the bins' means when outcomes are replaced by their probabilities."""
+    distance = TotalVariation() if distance is None else distance
+    count = np.maximum(np.bincount(partition.bin_of, minlength=partition.count), 1)[:, None]
+    outputs, outcomes = (
+        np.stack([np.bincount(partition.bin_of, column, partition.count) for column in columns], axis=1) / count
+        for columns in (vector.columns, outcome_probs)
+    )
+    share = np.bincount(partition.bin_of, minlength=partition.count) / len(vector)
+    return float(share @ distance.between(outcomes - outputs, outcomes, vector.judged))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strength", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("lens", "binning"), [(TopK(1), EqualWidth(15)), (TopK(2), KDTree(0.1)), (Canonical(), KDTree(0.1))]
+)
+def test_the_interval_holds_the_true_error_of_its_bins_as_often_as_it_says(strength, lens, binning):
+    """60 datasets of 1000 rows; the number of misses must not contradict the level of 90 %."""
+    missed, trials, n = 0, datasets(60), 1000
+    for seed in range(trials):
+        rng = np.random.default_rng([seed, 7])
+        probs = rng.dirichlet(np.full(4, 0.5), n)
+        truth = probs ** (1 - strength)
+        truth /= truth.sum(axis=1, keepdims=True)
+        held = Predictions.from_probs(probs, drawn(truth, rng))
+        estimate = GeneralizedECE(lens=lens, binning=binning, level=0.9, replicates=200, rng=seed)(held)
+        vector = lens.sample(held)
+        if isinstance(lens, TopK):
+            order = np.argsort(-probs, axis=1, kind="stable")[:, : lens.k]
+            top = np.take_along_axis(truth, order, axis=1)
+            truth = np.column_stack([top, 1 - top.sum(axis=1)])
+        actual = truth_of(vector, binning.partition(vector), truth.T)
+        missed += not estimate.interval.low <= actual + 1e-12 <= estimate.interval.high + 1e-12
+    assert binomtest(missed, trials, 0.1, alternative="greater").pvalue > 0.001
+    if strength == 0.4:  # and it is not wide for nothing
+        assert estimate.interval.low > 0.03
+
+
+@pytest.mark.slow
+def test_bins_of_a_dozen_rows_do_not_make_a_calibrated_model_look_bad():
+    """100 calibrated datasets of 300 rows in some 40 bins; 0 must be in the 90 % interval as often as it says."""
+    missed, trials = 0, datasets(100)
+    for seed in range(trials):
+        held = simulated(300, 4, seed=seed, calibrated=True)
+        estimate = GeneralizedECE(binning=KDTree(0.06), level=0.9, replicates=100, rng=seed)(held)
+        assert estimate.value > 0.08  # chance alone
+        missed += estimate.interval.low > 0
+    assert binomtest(missed, trials, 0.1, alternative="greater").pvalue > 0.001
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_large_bins_are_redrawn_like_their_rows(monkeypatch, classes):
+    rng = np.random.default_rng(3)
+    probs = rng.dirichlet(np.ones(classes), 20_000)
+    labels = np.minimum((probs.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1), classes - 1)
+    preds = Predictions.from_probs(probs, labels)
+    estimator = GeneralizedECE(lens=Canonical(), binning=EqualWidth(4))
+    by_rows = estimator(preds)
+    monkeypatch.setattr("truecal.estimators.generalized.chance._WORK", 1_000_000)
+    monkeypatch.setattr("truecal.estimators.generalized.chance.redraws_of", lambda rows: 499)
+    by_bins = estimator(preds)
+    assert by_bins.value == by_rows.value
+    assert by_bins.chance == pytest.approx(by_rows.chance, rel=0.06)
+    assert by_bins.p_value == pytest.approx(by_rows.p_value, abs=0.1)
+
+
+@pytest.mark.parametrize("lens", [Canonical(), TopK(2), ClassWise()], ids=repr)
+def test_a_debiased_value_is_nearer_to_the_truth_and_inside_its_interval(lens):
+    """Eight calibrated datasets of 300 rows and six classes: the truth is 0."""
+    values = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        probs = rng.dirichlet(np.ones(6), 300)
+        labels = (rng.random((300, 1)) > probs.cumsum(axis=1)).sum(axis=1)
+        preds = Predictions.from_probs(probs, labels)
+        plain, freed = (GeneralizedECE(lens=lens, replicates=100, debiased=asked)(preds) for asked in (False, True))
+        assert freed.value in freed.interval
+        assert freed.p_value == plain.p_value
+        values.append((plain.value, freed.value))
+    plain, freed = np.mean(values, axis=0)
+    assert freed < plain / 2
+    alone = GeneralizedECE(lens=lens, replicates=100, debiased=True, level=None)(preds)
+    assert alone.interval is None
+    assert alone.value == pytest.approx(values[-1][1])

@@ -1,0 +1,244 @@
+"""The bootstrap: against naive resampling of rows, on degenerate data, and its promises about levels and the estimate."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+import truecal as tc
+from tests.datasets import named
+from tests.inference.worlds import clustered
+from tests.simulations import datasets
+from truecal.errors import InputError
+from truecal.estimators.resampling.bootstrap import acceleration
+from truecal.estimators.resampling.cells import CELLS, collapse
+from truecal.estimators.resampling.draws import multinomial, unit_counts
+from truecal.estimators.resampling.units import Units, incidence
+from truecal.inference import bootstrap
+from truecal.lenses import default_lens
+
+DATA = named()
+ESTIMATORS = [
+    tc.BinnedECE(),
+    tc.BinnedECE(scheme="mass", norm=2),
+    tc.BinnedECE(norm=np.inf),
+    tc.DebiasedECE(),
+    tc.DebiasedECE(correction="exact"),
+    tc.estimators.LabelBinnedECE(),
+    tc.SweepECE(),
+    tc.NearestECE(norm=1),
+    tc.estimators.KernelDensityECE(),
+    tc.SmoothECE(),
+    tc.estimators.IsotonicError(),
+    tc.RankSeries(),
+    tc.RankSeries(norm=1),
+]
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+
+
+def profile_of(name):
+    return tc.profile.Profile.from_arrays(*DATA[name])
+
+
+def naive(estimator, c, y, resamples, seed):
+    """Rows drawn with replacement and sorted again, one resample at a time."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(len(c), size=(resamples, len(c)))
+    return estimator.find(tc.profile.Profile.from_arrays(c[rows], y[rows])).power
+
+
+@pytest.mark.parametrize("n", [200, 3000])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        tc.BinnedECE(norm=2),
+        tc.BinnedECE(scheme="mass", norm=1),
+        tc.DebiasedECE(bins=10),
+        tc.SweepECE(),
+        tc.RankSeries(),
+    ],
+    ids=repr,
+)
+def test_resamples_scatter_like_those_of_rows_drawn_and_sorted_again(estimator, n):
+    rng = np.random.default_rng(n)
+    c = rng.random(n)
+    y = rng.random(n) < c**2
+    ours = bootstrap(estimator, tc.profile.Profile.from_arrays(c, y), resamples=1000)
+    theirs = naive(estimator, c, y, 1000, 1)
+    assert ours.powers.std() == pytest.approx(theirs.std(), rel=0.12)  # 5 standard errors of a ratio of two spreads
+    assert abs(np.median(ours.powers) - np.median(theirs)) < 0.3 * theirs.std()
+    assert ours.power == pytest.approx(float(estimator.find(tc.profile.Profile.from_arrays(c, y)).power[0]))
+
+
+def test_draws_over_cells_have_the_moments_of_a_multinomial():
+    chances = np.array([0.5, 0.3, 0.15, 0.05])
+    for n in (20, 1000):  # row by row, and cell by cell
+        drawn = multinomial(chances, n, 20_000, np.random.default_rng(0))
+        assert (drawn.sum(axis=1) == n).all()
+        np.testing.assert_allclose(drawn.mean(axis=0), n * chances, rtol=0.02)
+        np.testing.assert_allclose(np.cov(drawn.T), n * (np.diag(chances) - np.outer(chances, chances)), atol=0.012 * n)
+
+
+def test_blocks_are_runs_of_rows_that_may_wrap():
+    drawn = unit_counts(12, 500, np.random.default_rng(0), block=4)
+    assert (drawn.sum(axis=0) == 12).all()
+    assert drawn.mean() == 1
+    np.testing.assert_allclose(drawn.mean(axis=1), 1.0, atol=0.25)
+    jumps = np.abs(np.diff(drawn.astype(int), axis=0, append=drawn[:1].astype(int))).sum(axis=0)
+    assert (jumps <= 6).all()  # three runs have at most six ends
+    single = unit_counts(12, 500, np.random.default_rng(0))
+    assert (np.abs(np.diff(single.astype(int), axis=0)).sum(axis=0) > 6).any()
+
+
+def test_a_block_bootstrap_sees_dependence_over_time():
+    rng = np.random.default_rng(0)
+    c, y, _ = clustered(100, 10, lambda c: c, rng)  # runs of ten alike
+    preds = tc.Predictions.from_probs(c, y)
+    spread = {b: bootstrap(tc.BinnedECE(norm=2), preds, blocks=b, resamples=400).powers.std() for b in (1, 20)}
+    assert spread[20] > 1.5 * spread[1]
+
+
+def test_the_row_numbers_of_a_lens_lead_back_to_the_predictions():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(4), 50)
+    labels = rng.integers(4, size=50)
+    preds = tc.Predictions.from_probs(probs, labels)
+    top = tc.TopLabel().sample(preds)
+    np.testing.assert_array_equal(top.profile.scores[0], probs.max(axis=1)[top.order])
+    np.testing.assert_array_equal(top.profile.outcomes[0], (probs.argmax(axis=1) == labels)[top.order])
+    for k, rows in enumerate(tc.ClassWise().samples(preds)):
+        np.testing.assert_array_equal(rows.profile.scores[0], probs[rows.order, k])
+
+
+def test_incidence_counts_every_row_once_in_its_cell_and_cluster():
+    rng = np.random.default_rng(0)
+    c = np.round(rng.random(200), 1)
+    y = (rng.random(200) < c).astype(int)
+    g = rng.integers(7, size=200)
+    preds = tc.Predictions.from_probs(c, y, clusters=g, weights=rng.integers(0, 3, 200))
+    sample = default_lens(preds).sample(preds)
+    units = Units.of(sample, rng)
+    cells, matrix = incidence(sample.profile, units.of_row[sample.order], units.count, CELLS)
+    table = matrix.toarray()
+    for j, score in enumerate(cells.scores[0]):
+        for outcome in (0, 1):
+            for cluster in range(7):
+                here = (c == score) & (y == outcome) & (g == cluster)
+                assert table[outcome * cells.rows + j, cluster] == preds.weights[here].sum()
+
+
+PAIRS = [
+    *((e, name, 120) for e in ESTIMATORS[:8] for name in DATA),
+    *((e, name, 20) for e in ESTIMATORS[8:] for name in ("tied", "all correct")),
+]
+
+
+@pytest.mark.parametrize(("estimator", "data", "resamples"), PAIRS, ids=str)
+def test_intervals_contain_the_estimate_and_higher_levels_contain_lower_ones(estimator, data, resamples):
+    found = bootstrap(estimator, profile_of(data), resamples=resamples)
+    for method in ("percentile", "basic", "bca"):
+        previous = None
+        for level in (0.5, 0.8, 0.95, 0.99):
+            interval = found.interval(level, method)
+            assert 0 <= interval.low <= found.value <= interval.high <= 1
+            assert interval.level == level
+            if previous is not None:
+                assert interval.low <= previous.low
+                assert previous.high <= interval.high
+            previous = interval
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=40),
+    st.sampled_from(ESTIMATORS[:8]),
+    st.sampled_from(["percentile", "basic", "bca"]),
+)
+def test_any_data_give_an_interval_around_the_estimate(rows, estimator, method):
+    c = np.array([r[0] for r in rows]) / 20
+    y = np.array([r[1] for r in rows])
+    found = bootstrap(estimator, tc.profile.Profile.from_arrays(c, y), resamples=20, method=method)
+    interval = found.interval()
+    assert np.isfinite(found.powers).all()
+    assert 0 <= interval.low <= found.value <= interval.high <= 1
+
+
+@every_estimator
+def test_a_model_that_is_always_right_does_not_look_certain(estimator):
+    interval = bootstrap(
+        estimator, tc.profile.Profile.from_arrays(np.full(30, 0.3), np.ones(30, int)), resamples=200
+    ).interval()
+    assert interval.high - interval.low > 0.05  # the true rate may well be 0.9
+
+
+def test_acceleration_is_the_jackknife_of_rows():
+    c, y = DATA["tied"]
+    estimator = tc.BinnedECE(norm=2)
+    without = [
+        estimator.find(tc.profile.Profile.from_arrays(np.delete(c, i), np.delete(y, i))).power[0] for i in range(len(c))
+    ]
+    d = np.mean(without) - np.array(without)
+    expected = (d**3).sum() / (6 * (d**2).sum() ** 1.5)
+    assert acceleration(estimator, collapse(tc.profile.Profile.from_arrays(c, y))) == pytest.approx(expected)
+
+
+def test_weights_that_repeat_rows_equal_repeated_rows():
+    c, y = DATA["uniform"]
+    w = np.random.default_rng(0).integers(1, 4, len(c))
+    for estimator in (tc.BinnedECE(), tc.SweepECE()):
+        a = bootstrap(estimator, tc.profile.Profile.from_arrays(c, y, w))
+        b = bootstrap(estimator, tc.profile.Profile.from_arrays(np.repeat(c, w), np.repeat(y, w)))
+        np.testing.assert_allclose(a.powers, b.powers)
+
+
+def test_the_same_seed_gives_the_same_resamples():
+    profile = profile_of("uniform")
+    first, again, other = (bootstrap(tc.SweepECE(), profile, resamples=50, rng=seed).powers for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_only_estimators_of_fixed_bins_resample_bins_alone():
+    profile = profile_of("uniform")
+    assert [e.fixed_cut(profile) is not None for e in ESTIMATORS[:6]] == [True, True, True, True, False, False]
+
+
+def test_bad_arguments_are_refused():
+    profile = profile_of("uniform")
+    preds = tc.Predictions.from_probs(*DATA["uniform"], clusters=np.zeros(150, int))
+    with pytest.raises(InputError, match="one cluster"):
+        bootstrap(tc.SweepECE(), preds)
+    with pytest.raises(InputError, match="clusters or blocks"):
+        bootstrap(tc.SweepECE(), preds, blocks=5)
+    with pytest.raises(InputError, match="need Predictions"):
+        bootstrap(tc.SweepECE(), profile, blocks=5)
+    with pytest.raises(InputError, match="length between 1 and half"):
+        bootstrap(tc.SweepECE(), tc.Predictions.from_probs(*DATA["uniform"]), blocks=100)
+    with pytest.raises(InputError, match="method"):
+        bootstrap(tc.SweepECE(), profile, method="studentized")
+    with pytest.raises(InputError, match="level"):
+        bootstrap(tc.SweepECE(), profile, level=1.0)
+    with pytest.raises(InputError, match="batch of 2"):
+        bootstrap(tc.BinnedECE(), tc.profile.Profile.from_arrays(np.full((2, 3), 0.5), np.ones((2, 3))))
+    with pytest.raises(InputError, match="estimator"):
+        bootstrap("sweep", profile)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", [tc.BinnedECE(), tc.DebiasedECE(), tc.BinnedECE(scheme="mass", norm=2)], ids=repr)
+@pytest.mark.parametrize("exponent", [1.0, 1.5])
+def test_default_bootstrap_intervals_cover(estimator, exponent):
+    """300 datasets of 500 rows, 200 resamples each, 90 %: compatible with at least 86 % coverage, zero error included."""
+    from truecal.lab import Power, Uniform, World
+
+    world = World(Uniform(), Power(exponent))
+    truth = world.true_error(estimator.power_norm)
+    trials = datasets(300)
+    c, y = world.draw(500, trials, rng=11)
+    held = 0
+    for i in range(trials):
+        interval = bootstrap(
+            estimator, tc.profile.Profile.from_arrays(c[i], y[i]), resamples=200, level=0.9, rng=i
+        ).interval()
+        held += interval.low - 1e-9 <= truth <= interval.high
+    assert binomtest(held, trials, 0.86, alternative="less").pvalue > 0.01, held / trials

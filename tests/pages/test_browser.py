@@ -1,0 +1,246 @@
+"""The page in a real browser."""
+
+import itertools
+
+import pytest
+
+import truecal as tc
+from tests.pages.examples import LINES, LONG, NASTY, binary, multiclass
+from truecal.pages import report
+
+BINS = (1, 2, 3, 7, 10, 15, 23, 50, 99, 100)
+
+
+@pytest.fixture(scope="module")
+def binary_page(tmp_path_factory):
+    return report(binary(), tmp_path_factory.mktemp("page") / "binary.html", by="site", fast=True)
+
+
+@pytest.fixture(scope="module")
+def class_page(tmp_path_factory):
+    names = [NASTY, LONG, LINES, *(f"class {k}" for k in range(57))]
+    return report(multiclass(3000, 60, classes=names), tmp_path_factory.mktemp("page") / "classes.html", fast=True)
+
+
+def test_opens_from_disk_without_a_word_in_the_console_or_a_request(browser, binary_page):
+    browser.open(binary_page)
+    for chart in ("reliability", "histogram", "movement"):
+        assert len(browser.all(f"#{chart} svg path")) > 3
+    browser.choose("zoom", "log")
+    for name in ("isotonic", "band", "smooth", "bins"):
+        browser.one(f"#show-{name}").click()
+        browser.settle()
+    assert browser.complaints() == []
+    assert browser.requests() == [binary_page.as_uri()]
+
+
+def test_the_slider_gives_the_library_s_binned_error(browser, binary_page):
+    profile = tc.OneClass()(binary())
+    browser.open(binary_page)
+    for scheme, norm in itertools.product(("width", "mass"), (1, 2)):
+        browser.choose("scheme", scheme)
+        browser.choose("norm", str(norm))
+        seen = set()
+        for bins in BINS:
+            browser.move(bins)
+            expected = tc.BinnedECE(bins=bins, scheme=scheme, norm=norm)(profile).value
+            assert abs(browser.error - expected) < 1e-9, (scheme, norm, bins)
+            assert browser.one("#error").text == f"{expected:.4f}"
+            assert browser.one("#bins-shown").text == str(bins)
+            seen.add(browser.error)
+        assert len(seen) == len(BINS)  # the error moves
+
+
+def test_float32_scores_and_ties_fall_into_the_same_bins(browser, tmp_path):
+    import numpy as np
+
+    preds = binary(dtype=np.float32)
+    browser.open(report(preds, tmp_path / "single.html", fast=True))
+    for bins in (10, 30, 70):
+        browser.move(bins)
+        assert abs(browser.error - tc.BinnedECE(bins=bins)(tc.OneClass()(preds)).value) < 1e-9
+
+
+def test_sweep_and_maximum(browser, binary_page):
+    profile = tc.OneClass()(binary())
+    browser.open(binary_page)
+    browser.choose("norm", "inf")
+    assert abs(browser.error - tc.BinnedECE(bins=15, norm=float("inf"))(profile).value) < 1e-9
+    browser.choose("norm", "2")
+    browser.choose("scheme", "sweep")
+    sweep = tc.SweepECE(norm=2)(profile)
+    assert abs(browser.error - sweep.value) < 1e-9
+    assert browser.one("#bins-shown").text == str(sweep.bins.filled)
+    assert not browser.one("#bins").is_enabled()
+    assert browser.complaints() == []
+
+
+def test_the_arrow_keys_move_the_slider(browser, binary_page):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(binary_page)
+    browser.one("#bins").send_keys(Keys.ARROW_RIGHT)
+    browser.settle()
+    assert browser.one("#bins-shown").text == "16"
+    assert abs(browser.error - tc.BinnedECE(bins=16)(tc.OneClass()(binary())).value) < 1e-9
+
+
+def test_the_bins_and_their_intervals_are_the_library_s(browser, binary_page):
+    browser.open(binary_page)
+    browser.move(12)
+    bins = tc.BinnedECE(bins=12)(tc.OneClass()(binary())).bins
+    low, high = bins.interval(0.95)
+    shown = browser.run(
+        "return [...document.querySelectorAll('#bin-table tbody tr')].map(r => [...r.cells].map(c => Number(c.dataset.sort)))"
+    )
+    expected = zip(bins.counts, bins.mean_score, bins.mean_outcome, low, high, strict=True)
+    for row, wanted in zip(shown, expected, strict=True):
+        assert row[1:] == pytest.approx([float(w) for w in wanted], abs=1e-7)
+
+
+def test_tables_sort(browser, class_page):
+    browser.open(class_page)
+
+    def order(column):
+        return browser.run(
+            "return [...document.querySelectorAll('#class-table tbody tr')].map(r => r.cells[arguments[0]]).map(c => "
+            "c.dataset.sort === undefined ? c.textContent : Number(c.dataset.sort))",
+            column,
+        )
+
+    for column, head in enumerate(browser.all("#class-table thead button")):
+        head.click()
+        rising = order(column)
+        assert browser.all("#class-table thead th")[column].get_attribute("aria-sort") == "ascending"
+        head.click()
+        falling = order(column)
+        assert browser.all("#class-table thead th")[column].get_attribute("aria-sort") == "descending"
+        if column:
+            assert rising == sorted(rising)
+            assert falling == sorted(falling, reverse=True)
+        else:
+            assert [name for name in rising if name.startswith("class ")] == [f"class {k}" for k in range(57)]
+            assert sorted(rising) == sorted(falling)
+        assert rising != falling
+
+
+def test_long_tables_are_paged(browser, class_page):
+    browser.open(class_page)
+
+    def visible():
+        return browser.run(
+            "return [...document.querySelectorAll('#class-table tbody tr')].filter(r => !r.hidden).length"
+        )
+
+    assert visible() == 20
+    more, everything = browser.all("#classes .paging button")
+    more.click()
+    assert visible() == 40
+    everything.click()
+    assert visible() == 60
+    assert not more.is_displayed()
+
+
+def test_class_names_show_as_text(browser, class_page):
+    browser.open(class_page)
+    browser.all("#classes .paging button")[1].click()
+    names = [cell.text for cell in browser.all("#class-table tbody th")]
+    assert NASTY in names
+    assert LONG in names
+    assert any(name.startswith("line") and "<!--" in name for name in names)
+    assert browser.run("return document.querySelectorAll('#class-table script').length") == 0
+    assert browser.complaints() == []
+
+
+def test_dark_mode(browser, binary_page):
+    def looks():
+        return browser.run(
+            "const axis = document.querySelector('#reliability svg .role-axis-label text');"
+            "return [getComputedStyle(document.body).backgroundColor, axis.getAttribute('fill')]"
+        )
+
+    browser.media(prefers_color_scheme="light")
+    browser.open(binary_page)
+    light = looks()
+    browser.media(prefers_color_scheme="dark")
+    browser.open(binary_page)
+    dark = looks()
+    assert light[0] == "rgb(255, 255, 255)"
+    assert dark[0] == "rgb(18, 23, 30)"
+    assert light[1] != dark[1]
+    browser.one("#theme").click()
+    browser.settle()
+    assert looks() == light
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("width", [1400, 800, 500])
+def test_nothing_sticks_out(browser, class_page, width):
+    browser.driver.set_window_size(width, 1000)
+    browser.open(class_page)
+    assert browser.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    chart, page = browser.run(
+        "return ['#reliability svg', 'body'].map(s => document.querySelector(s).getBoundingClientRect().right)"
+    )
+    assert chart <= page
+
+
+def test_print_leaves_the_controls_out(browser, binary_page):
+    browser.open(binary_page)
+    browser.media(media="print")
+    assert not browser.one("#controls").is_displayed()
+    assert browser.one(".finding").is_displayed()
+    assert len(browser.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]) > 10_000
+
+
+@pytest.mark.parametrize("switched", [False, True])
+def test_print_is_black_on_white_in_the_dark_too(browser, binary_page, switched):
+    browser.media(prefers_color_scheme="light" if switched else "dark")
+    browser.open(binary_page)
+    if switched:
+        browser.one("#theme").click()
+        browser.settle()
+    looks = "const look = getComputedStyle(document.body); return [look.backgroundColor, look.color]"
+    assert browser.run(looks) == ["rgb(18, 23, 30)", "rgb(231, 236, 242)"]
+    browser.media(media="print", prefers_color_scheme="light" if switched else "dark")
+    assert browser.run(looks) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
+
+
+def test_every_control_has_a_name_and_every_chart_a_description(browser, binary_page):
+    browser.open(binary_page)
+    unnamed = browser.run(
+        "return [...document.querySelectorAll('input, button')].filter(e => !(e.labels?.length || e.textContent.trim() || "
+        "e.getAttribute('aria-label'))).map(e => e.outerHTML)"
+    )
+    assert unnamed == []
+    for chart in ("reliability", "histogram", "movement"):
+        assert (
+            len(
+                browser.one(f"#{chart} svg").get_attribute("aria-label")
+                or browser.one(f"#{chart} [aria-label]").get_attribute("aria-label")
+            )
+            > 10
+        )
+    headings = [h.tag_name for h in browser.all("h1, h2, h3")]
+    assert headings[0] == "h1"
+    assert headings.count("h1") == 1
+
+
+@pytest.mark.parametrize(("rows", "classes"), [(50, 0), (2, 0), (400, 2), (600, 1000)])
+def test_every_size_draws(browser, tmp_path, rows, classes):
+    preds = multiclass(rows, classes) if classes else binary(rows)
+    browser.open(report(preds, tmp_path / "page.html", fast=rows != 400))
+    lens = tc.TopLabel() if classes else tc.OneClass()
+    assert abs(browser.error - tc.BinnedECE()(lens(preds)).value) < 1e-9
+    browser.choose("zoom", "log")
+    assert browser.complaints() == []
+
+
+def test_the_curves_before_and_after_recalibration_are_drawn(browser, tmp_path):
+    browser.open(report(binary(400), tmp_path / "page.html"))
+    names = ["uncalibrated", "Temperature scaling", "Beta calibration", "Isotonic regression"]
+    legend = [label.text for label in browser.all("#remedies .role-legend-label text")]
+    assert legend == names
+    lines = browser.run("return document.querySelectorAll('#remedies .mark-line path').length")
+    assert lines >= len(names) + 1  # and the diagonal
+    assert browser.complaints() == []

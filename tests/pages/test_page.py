@@ -1,0 +1,350 @@
+"""The page as a file: complete, small, safe, and with the library's own numbers in it."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import truecal as tc
+from tests.pages.examples import LINES, LONG, NASTY, binary, multiclass
+from truecal.pages import report
+from truecal.pages.page import embedded
+
+
+class Page(HTMLParser):
+    """Elements, texts and scripts of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.texts, self.attributes = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def written(tmp_path, preds, *, fast=True, **options):
+    path = report(preds, tmp_path / "report.html", fast=fast, **options)
+    text = path.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="content">(.*?)</script>', text, re.DOTALL)
+    return text, json.loads(found.group(1))
+
+
+def test_numbers_are_those_of_the_library(tmp_path):
+    preds = binary()
+    text, content = written(tmp_path, preds, level=0.9)
+    estimate = tc.measure(preds, level=0.9)
+    assert content["head"]["value"] == estimate.value
+    assert content["head"]["interval"]["low"] == estimate.interval.low
+    assert content["head"]["p_value"] == estimate.p_value
+    assert f"{estimate.value:.4f}" in text
+    assert f"{tc.DebiasedECE()(tc.OneClass()(preds)).value:.4f}" in text
+
+
+def test_nothing_is_loaded_from_anywhere(tmp_path):
+    text, _ = written(tmp_path, binary())
+    page = Page(text)
+    addresses = [
+        (tag, name, value)
+        for tag, name, value in page.attributes
+        if name in ("src", "href", "srcset", "action", "data")
+    ]
+    assert all(value.startswith("#") or value == "data:," for _, _, value in addresses), addresses
+    policy = next(
+        value for tag, name, value in page.attributes if tag == "meta" and name == "content" and "default-src" in value
+    )
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+
+
+def test_names_are_text_wherever_they_come_from(tmp_path):
+    rng = np.random.default_rng(0)
+    preds = multiclass(400, 3, classes=[NASTY, LONG, LINES])
+    preds = tc.Predictions.from_probs(
+        preds.probs,
+        np.array(preds.classes, object)[preds.labels],
+        classes=preds.classes,
+        columns={NASTY: rng.choice([NASTY, LINES], 400)},
+    )
+    text, _ = written(tmp_path, preds, by=NASTY, title=NASTY, source=NASTY, command=NASTY)
+    page = Page(text)
+    assert page.elements.count("script") == 3
+    assert text.count("</script") == 3
+    assert "<script>alert" not in text
+    assert "".join(page.texts).count(NASTY) >= 6  # title twice, source, command, class, column, group
+    assert LONG in page.texts
+    assert "\x00" not in text
+
+
+def test_embedded_json_is_inert():
+    value = {"</script><!--": ["&", "\u2028", "\u2029", "\ud800"]}
+    text = embedded(value)
+    assert not set("<>&\u2028\u2029\ud800") & set(text)
+    assert json.loads(text) == value
+
+
+@pytest.mark.parametrize(
+    "preds",
+    [
+        pytest.param(lambda: binary(50), id="50 rows"),
+        pytest.param(lambda: binary(2), id="2 rows"),
+        pytest.param(lambda: multiclass(300, 2), id="2 classes"),
+        pytest.param(lambda: multiclass(2000, 10), id="10 classes"),
+        pytest.param(lambda: multiclass(3000, 1000), id="1000 classes"),
+    ],
+)
+def test_every_size_gives_a_small_page(tmp_path, preds):
+    text, content = written(tmp_path, preds())
+    assert len(text.encode()) < 2_000_000
+    assert content["cells"]["weight"][-1] == content["n"]
+
+
+def test_the_size_is_bounded_for_many_distinct_scores(tmp_path):
+    rng = np.random.default_rng(1)
+    c = rng.beta(2, 0.2, 300_000)
+    text, _ = written(tmp_path, tc.profile.Profile.from_arrays(c, rng.random(300_000) < c))
+    assert len(text.encode()) < 2_000_000
+
+
+def test_most_classes_are_shown_with_their_numbers(tmp_path):
+    preds = multiclass(500, 1200)
+    text, _ = written(tmp_path, preds)
+    assert "The 200 classes with smaller errors are not listed." in text
+    table = text[text.index('id="class-table"') :]
+    table = table[: table.index("</table>")]
+    assert table.count("<tr>") == 1001
+
+
+def test_per_class_rows(tmp_path):
+    from truecal.pages.parts import per_class
+
+    preds = multiclass(1000, 4)
+    rows = {row.name: row for row in per_class(preds, level=0.95).rows}
+    for k in range(4):
+        row, gap = rows[str(k)], preds.probs[:, k] - (preds.labels == k)
+        assert row.labels == (preds.labels == k).sum()
+        assert row.difference == pytest.approx(gap.mean(), abs=1e-12)
+        assert row.high - row.difference == pytest.approx(1.959964 * gap.std(ddof=1) / np.sqrt(1000), rel=1e-6)
+        estimate = tc.measure(preds, lens=tc.OneClass(k))  # what the command line says of the class
+        assert row.error == pytest.approx(estimate.value, abs=1e-12)
+        assert row.error_low == pytest.approx(estimate.interval.low, abs=1e-12)
+        assert row.error_high == pytest.approx(estimate.interval.high, abs=1e-12)
+
+
+def test_clustered_rows_per_class_are_judged_by_cluster():
+    from truecal.pages.parts import per_class
+
+    base = multiclass(300, 3)
+    preds = tc.Predictions.from_probs(
+        base.probs.repeat(4, axis=0), base.labels.repeat(4), clusters=np.arange(1200) // 4
+    )
+    rows, single = per_class(preds, level=0.95).rows, {r.name: r for r in per_class(base, level=0.95).rows}
+    for row in rows:
+        estimate = tc.measure(preds, lens=tc.OneClass(int(row.name)))
+        assert (row.error, row.error_high) == (estimate.value, estimate.interval.high)
+        alone = single[row.name]  # four copies of a row say no more than one
+        assert row.high - row.low == pytest.approx(alone.high - alone.low, rel=1e-6)
+
+
+def test_a_clustered_page_counts_clusters(tmp_path):
+    base = binary(500)
+    preds = tc.Predictions.from_probs(base.probs.repeat(4), base.labels.repeat(4), clusters=np.arange(2000) // 4)
+    text, content = written(tmp_path, preds)
+    _, alone = written(tmp_path, base)
+    assert "2,000 predictions in 500 clusters" in text
+    width = [
+        np.mean(np.subtract(c["curves"]["smooth"]["high"], c["curves"]["smooth"]["low"])) for c in (content, alone)
+    ]
+    assert width[0] == pytest.approx(width[1], rel=0.1)  # four copies of a row do not narrow the band
+    assert content["cells"]["scale"] == pytest.approx(1 / 4, rel=1e-9)  # intervals of bins as wide as for 500 rows
+    assert alone["cells"]["scale"] == 1
+
+
+def test_groups(tmp_path):
+    preds = binary()
+    text, _ = written(tmp_path, preds, by="site")
+    for name in "ab":
+        estimate = tc.measure(preds.take(preds.columns["site"] == name))
+        assert f"{estimate.interval.low:.4f} to {estimate.interval.high:.4f}" in text
+    with pytest.raises(tc.InputError, match="nope"):
+        report(preds, tmp_path / "x.html", by="nope")
+
+
+def cells_of_table(text, name):
+    table = text[text.index(f'id="{name}"') :]
+    rows = re.findall(r"<tr>(.*?)</tr>", table[: table.index("</table>")], re.DOTALL)[1:]
+    return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows]
+
+
+def test_groups_too_small_to_judge_are_listed(tmp_path):
+    rng = np.random.default_rng(0)
+    site = np.array(["large"] * 100 + ["small"] * 3)
+    preds = tc.Predictions.from_probs(rng.random(103), rng.integers(0, 2, 103), columns={"site": site})
+    rows = cells_of_table(written(tmp_path, preds, by="site")[0], "group-table")
+    assert rows[1] == ["small", "3", "", "too few rows", "", "", "", ""]
+    assert rows[0][:2] == ["large", "100"]
+    assert rows[0][-1] == "outside tolerance"  # the outcomes are coins
+
+
+def test_findings_of_groups_know_the_tolerance(tmp_path):
+    preds = binary(4000)
+    findings = [
+        {row[0]: row[-1] for row in cells_of_table(written(tmp_path, preds, by="site", tolerance=t)[0], "group-table")}
+        for t in (0.001, 0.9)
+    ]
+    assert findings[0]["a"] == "outside tolerance"
+    assert findings[1]["a"] == "off, but within tolerance"
+
+
+def test_several_columns_group_by_every_combination(tmp_path):
+    preds = binary(2000)
+    both = {**preds.columns, "sex": np.array(["f", "m"] * 1000)}
+    preds = tc.Predictions.from_probs(preds.probs, preds.labels, columns=both)
+    rows = cells_of_table(written(tmp_path, preds, by=["site", "sex"])[0], "group-table")
+    assert {row[0] for row in rows} == {"a, f", "a, m", "b, f", "b, m"}
+
+
+def test_low_medium_high(tmp_path):
+    from truecal.groups import likert
+
+    preds = binary()
+    rows = cells_of_table(written(tmp_path, preds)[0], "likert-table")
+    assert [row[0] for row in rows] == ["low", "medium", "high"]
+    frame = likert(preds).frame()
+    assert [row[2] for row in rows] == [f"{count:,}" for count in frame["count"]]
+    assert [row[4] for row in rows] == [f"{rate:.4f}" for rate in frame["mean_outcome"]]
+
+
+def test_recalibration_and_bias(tmp_path):
+    from truecal.recalibration import BetaCalibration, evaluate
+
+    preds = binary()
+    told = []
+    text, _ = written(tmp_path, preds, fast=False, progress=told.append)
+    rows = {row[0]: row for row in cells_of_table(text, "recalibration-table")}
+    found = evaluate({"Beta calibration": BetaCalibration()}, preds)
+    assert rows["uncalibrated"][1] == f"{tc.measure(preds).value:.4f}"
+    assert rows["Beta calibration"][3] == f"{found['Beta calibration'].log_loss:.4f}"
+    assert float(rows["Beta calibration"][1]) < float(rows["uncalibrated"][1])
+    biases = {row[0]: float(row[2]) for row in cells_of_table(text, "bias-table")}
+    assert abs(biases["Rank series"]) < 0.01
+    assert "recalibrating on held-out folds" in told
+
+
+def test_too_few_rows_for_recalibration_is_said(tmp_path):
+    text, _ = written(tmp_path, binary(60), fast=False)
+    assert "60 rows are too few to fit and judge a recalibrator" in text
+    assert "60 rows are too few to simulate" in text
+
+
+def test_recalibration_of_many_rows_uses_a_sample():
+    from truecal.pages.parts import recalibration
+
+    found = recalibration(multiclass(700, 3000), lens=tc.TopLabel(), level=0.95, rng=0)
+    assert found.sampled == 333
+    assert found.rows[0].recalibrator == "uncalibrated"
+
+
+def test_the_fingerprint_names_the_data(tmp_path):
+    texts = [written(tmp_path, binary(seed=seed))[0] for seed in (0, 0, 1)]
+    prints = [re.search(r"SHA-256 ([0-9a-f]{64})", text).group(1) for text in texts]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_what_cannot_be_reported_is_refused_and_nothing_is_written(tmp_path):
+    target = tmp_path / "report.html"
+    batch = tc.profile.Profile.from_arrays(np.full((2, 10), 0.5), np.ones((2, 10)))
+    for data, options, words in [
+        (batch, {}, "the Profile of one dataset"),
+        ([0.5], {}, "must be Predictions or a Profile or a Sketch or a Scan, not"),
+        (binary(), {"lens": tc.ClassWise()}, "leave out ClassWise"),
+        (binary(), {"tolerance": 0.0}, "tolerance must lie"),
+        (tc.OneClass()(binary()), {"by": "site"}, "no columns to group by"),
+    ]:
+        with pytest.raises(tc.InputError, match=words):
+            report(data, target, fast=True, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unwritable_place_is_named_and_the_old_file_stays(tmp_path, monkeypatch):
+    with pytest.raises(tc.errors.FileError, match=r"cannot write .*no/such"):
+        report(binary(50), tmp_path / "no/such/report.html", fast=True)
+    with pytest.raises(tc.errors.FileError, match="directory"):
+        report(binary(50), tmp_path, fast=True)
+    old = tmp_path / "report.html"
+    old.write_text("old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(tc.errors.FileError, match="No space left"):
+        report(binary(50), old, fast=True)
+    assert old.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [old]
+
+
+def test_without_the_charting_package_the_remedy_is_named(tmp_path, monkeypatch):
+    import sys
+
+    from truecal.pages.html import charting_bundle
+
+    charting_bundle.cache_clear()
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(tc.errors.MissingExtraError, match=r"pip install 'truecal\[report\]'"):
+        report(binary(50), tmp_path / "x.html", fast=True)
+    charting_bundle.cache_clear()
+
+
+def test_words_for_confidence_can_be_chosen(tmp_path):
+    scale = {"low risk": (0.0, 0.1), "high risk": (0.1, 1.0)}
+    text, _ = written(tmp_path, binary(), scale=scale)
+    assert [row[0] for row in cells_of_table(text, "likert-table")] == ["low risk", "high risk"]
+    assert "Low risk, high risk</h2>" in text
+
+
+def test_a_pdf_is_printed_or_refused(tmp_path, monkeypatch):
+    import shutil
+
+    if shutil.which("chromium"):
+        path = report(binary(200), tmp_path / "report.pdf", fast=True)
+        assert path.read_bytes().startswith(b"%PDF")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(tc.errors.FileError, match="needs an installed Chromium"):
+        report(binary(200), tmp_path / "other.pdf", fast=True)
+    assert not (tmp_path / "other.pdf").exists()
+
+
+def test_a_lens_on_several_probabilities_has_a_section_of_its_own(tmp_path):
+    preds = multiclass(60, 4)
+    page = tc.report(preds, tmp_path / "page.html", lens=tc.TopK(2), fast=True).read_text()
+    section = page.partition('id="context"')[2].partition("</section>")[0]
+    for lens in (tc.TopK(1), tc.TopK(2)):
+        assert f"{tc.measure(preds, lens=lens).value:.4f}" in section
+
+
+def test_segments_and_clinical_numbers_are_those_of_the_calls(tmp_path):
+    rng = np.random.default_rng(3)
+    n = 6000
+    columns = {"site": rng.choice(["<b>B</b>", "C"], n), "device": rng.choice(["mobile", "desktop"], n)}
+    p = rng.beta(2, 3, n)
+    bad = (columns["site"] == "<b>B</b>") & (columns["device"] == "mobile")
+    preds = tc.Predictions.from_probs(p, (rng.random(n) < np.clip(p - 0.2 * bad, 0, 1)).astype(int), columns=columns)
+    text = tc.report(preds, tmp_path / "page.html", by=["site", "device"]).read_text()
+    found = tc.audit(preds, by=["site", "device"], tolerance=0.02)
+    part = text[text.index('id="segments"') : text.index('id="likert"')]
+    (segment,) = found.segments
+    assert "site is &lt;b&gt;B&lt;/b&gt;, device is mobile" in part
+    assert f"{segment.difference:+.3f}" in part
+    assert f"{segment.low:+.3f} to {segment.high:+.3f}" in part
+    assert part.count("<svg") == 1
+    number = tc.clinical.summary(preds).slope
+    clinical = text[text.index('id="clinical"') : text.index('id="recalibration"')]
+    assert f"{number.low:.3f} to {number.high:.3f}" in clinical
+    assert "Clinical validation" not in tc.report(preds, tmp_path / "fast.html", fast=True).read_text()
