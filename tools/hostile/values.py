@@ -194,7 +194,8 @@ LENSES = ("None", "tc.TopLabel()", "tc.OneClass(0)", "tc.ClassWise()", "tc.AllLa
 ESTIMATORS = ("None", "tc.RankSeries()", "tc.RankSeries(norm=1)", "tc.BinnedECE()", "tc.BinnedECE(bins=3, norm=2)",
               "tc.BinnedECE(norm=np.inf)", "tc.DebiasedECE()", "tc.SweepECE()", "tc.NearestECE()",
               "tc.estimators.KernelDensityECE()", "tc.SmoothECE()", "tc.estimators.IsotonicError()",
-              "tc.estimators.LabelBinnedECE()", "tc.GeneralizedECE(replicates=20)", "tc.estimators.AdaptiveECE()", "tc.estimators.KSError()")  # fmt: skip
+              "tc.estimators.LabelBinnedECE()", "tc.GeneralizedECE(replicates=20)",
+              "tc.estimators.AdaptiveECE()", "tc.estimators.KSError()")  # fmt: skip
 # What takes a second wherever it is asked for comes up this much less often than the others.
 SELDOM = {"tc.SmoothECE()": 0.1}
 RECALIBRATORS = ("tc.recalibration.PlattScaling()", "tc.recalibration.TemperatureScaling(input='probs')",

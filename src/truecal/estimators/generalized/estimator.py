@@ -135,8 +135,7 @@ class GeneralizedECE(Estimator):
         """The error of these predictions, or of a sample of them."""
         if isinstance(data, Sample):
             return self.judged(data.weighing(), options.generator(self.rng)).estimate
-        if not isinstance(data, Predictions):
-            check_predictions(data, name="data")
+        check_predictions(data, name="data")
         rows, select = self.chosen(data, None)
         lens = self.own_lens(None)
         estimate = self.of_samples(lens.samples(rows), lens.shares(rows), options.generator(self.rng))

@@ -55,7 +55,7 @@ def own_network(path: str, shape: tuple[int, ...], classes: int, *, seed: int) -
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
         made = make(shape, classes)
-    if not isinstance(made, Module):
+    if not isinstance(made, torch.nn.Module):
         raise InputError(f"{path!r} made {type(made).__name__}, not a torch.nn.Module")
     with torch.no_grad():
         shape_out = tuple(made.eval()(torch.zeros(2, *shape)).shape)
