@@ -56,6 +56,15 @@ def bins(value: object) -> None:
     whole(value, "bins", 1, MOST_BINS)
 
 
+def second_spelling(owner: object, n_bins: int | None) -> None:
+    """Take `n_bins`, scikit-learn's word, for the field `bins` of a frozen dataclass."""
+    if n_bins is None:
+        return
+    if owner.bins != type(owner).bins:  # type: ignore[attr-defined]
+        raise InputError("bins and n_bins are two spellings of one option; give one of them")
+    object.__setattr__(owner, "bins", n_bins)
+
+
 def resamples(value: object, name: str = "resamples", least: int = 1) -> None:
     """Refuse a number of resamples, redraws or datasets that is no whole number, or that would take for ever."""
     whole(value, name, least, 10_000_000)

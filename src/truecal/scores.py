@@ -10,6 +10,7 @@ import numpy as np
 import truecal as tc
 from truecal.errors import InputError
 from truecal.estimators import isotonic
+from truecal.predictions.arrays import takes_arrays
 from truecal.types import Float64s
 
 _BLOCK = 1 << 16  # probabilities looked at together: what stays in cache
@@ -19,6 +20,7 @@ def _mean(values: Float64s, preds: tc.Predictions) -> float:
     return float(np.average(values, weights=preds.weights))
 
 
+@takes_arrays
 def log_loss(preds: tc.Predictions) -> float:
     """Mean of -ln(probability of the label), in nats. Infinite when a label had probability 0: nothing is clipped.
 
@@ -29,6 +31,7 @@ def log_loss(preds: tc.Predictions) -> float:
     return _mean(log_losses(preds), preds)
 
 
+@takes_arrays
 def log_losses(preds: tc.Predictions) -> Float64s:
     """-ln(probability of the label) of every row; infinite where that was 0."""
     if preds.binary:
@@ -41,6 +44,7 @@ def log_losses(preds: tc.Predictions) -> Float64s:
     return losses
 
 
+@takes_arrays
 def brier(preds: tc.Predictions) -> float:
     """Mean squared distance of the probabilities from the outcome.
 
@@ -54,6 +58,7 @@ def brier(preds: tc.Predictions) -> float:
     return _mean(briers(preds), preds)
 
 
+@takes_arrays
 def briers(preds: tc.Predictions) -> Float64s:
     """The squared distance of every row."""
     if preds.binary:
@@ -67,11 +72,13 @@ def briers(preds: tc.Predictions) -> Float64s:
     return squares
 
 
+@takes_arrays
 def accuracy(preds: tc.Predictions) -> float:
     """How often the most probable class was the label."""
     return _rates(tc.TopLabel()(preds))[1]
 
 
+@takes_arrays
 def mean_confidence(preds: tc.Predictions) -> float:
     """Mean probability of the most probable class."""
     return _rates(tc.TopLabel()(preds))[0]
@@ -133,6 +140,7 @@ class Summary:
         return self.mean_confidence - self.accuracy
 
 
+@takes_arrays
 def summary(preds: tc.Predictions) -> Summary:
     """Accuracy, confidence, log loss and Brier score of a set of predictions."""
     confidence, right = _rates(tc.TopLabel()(preds))

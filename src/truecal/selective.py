@@ -1,7 +1,7 @@
-"""The ladder: groups of equal confidence, the most confident first, with the rows and the errors in each.
+"""Selective prediction: answer where the model is confident, abstain elsewhere, and count what both cost.
 
-Rows of equal confidence have no order. What is answered of a group is answered at random, so every number here is the mean over all
-orders within groups: no answer depends on the order of rows, and a row of weight 3 equals three rows.
+Minderer et al. 2021, section 4.4. A row is answered if its confidence (the largest probability) is high enough; the risk is the
+share of wrong answers among those given, the coverage the share of rows answered.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,24 @@ from truecal.estimators.resampling import cells
 from truecal.estimators.resampling.units import Units, softened_incidence
 from truecal.lenses.lens import Lens, check_lens
 from truecal.predictions import validation
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.profile.binning import Cut
 from truecal.table import Frame
 from truecal.types import Float64s, Indices
+
+__all__ = [
+    "AbstentionCost",
+    "Area",
+    "BestThreshold",
+    "CostMap",
+    "RiskCoverage",
+    "abstention_cost",
+    "aurc",
+    "best_threshold",
+    "cost_map",
+    "risk_coverage",
+]
 
 # ----------------------------------------------------------------------------------------------------
 # The ladder: groups of equal confidence, the most confident first, with the rows and the errors in each
@@ -259,6 +273,7 @@ class RiskCoverage:
         return Frame(dict(zip(("answered", "risk", "low", "high", "threshold"), columns, strict=True)))
 
 
+@takes_arrays
 def risk_coverage(
     preds: tc.Predictions,
     *,
@@ -299,6 +314,7 @@ def risk_coverage(
     return RiskCoverage(ladder.confidence, answered / answered[-1], errors / answered, summary, n, ladder, *band)
 
 
+@takes_arrays
 def aurc(
     preds: tc.Predictions,
     *,
@@ -341,6 +357,7 @@ class AbstentionCost:
         return self.value
 
 
+@takes_arrays
 def abstention_cost(
     preds: tc.Predictions,
     *,
@@ -408,6 +425,7 @@ class BestThreshold:
     n: int
 
 
+@takes_arrays
 def best_threshold(
     preds: tc.Predictions,
     *,

@@ -112,9 +112,7 @@ def compare(
         with working("writing the page"):
             options: dict[str, Any] = {"reference": reference, "key": key, "paired": pairing.paired}
             options["resamples"] = resamples
-            path = tc.pages.report_comparison(
-                preds, page, lens=judged, level=level, command=as_typed(), rng=seed, **options
-            )
+            path = tc.report(preds, page, lens=judged, level=level, command=as_typed(), rng=seed, **options)
         note(f"wrote {path}", err=True)
     method = comparisons[0].interval.method
     findings = [_finding(record, pair) for pair in record.pairs]

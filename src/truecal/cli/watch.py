@@ -117,7 +117,7 @@ def show(state: str, form: str, out: str | None) -> int:
 @click.option("--title", default="Calibration over time", show_default=True, help="Heading of the page.")
 def report(state: str, out: str, title: str) -> None:
     """Write a self-contained HTML page about STATE: time lines, groups by days, before and after, what to do."""
-    path = tc.pages.report_watch(tc.Watch.load(state), out, title=title, command=as_typed())
+    path = tc.report(tc.Watch.load(state), out, title=title, command=as_typed())
     note(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 

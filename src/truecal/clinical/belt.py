@@ -12,6 +12,7 @@ from truecal.clinical.curves import affordable_knots, critical, grid_of, sandwic
 from truecal.errors import InputError
 from truecal.estimators import noise
 from truecal.lenses.lens import Lens
+from truecal.predictions.arrays import takes_arrays
 from truecal.table import Frame
 from truecal.types import Float64s
 
@@ -57,6 +58,7 @@ class CalibrationBelt:
         return [(float(self.score[a]), float(self.score[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
+@takes_arrays
 def calibration_belt(
     preds: tc.Predictions,
     *,

@@ -14,6 +14,7 @@ from truecal.errors import InputError
 from truecal.estimators import noise
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
+from truecal.predictions.arrays import takes_arrays
 from truecal.table import Frame
 from truecal.types import Float64s, Indices
 
@@ -338,6 +339,7 @@ class FlexibleCurve:
         return Frame({name: getattr(self, name) for name in names})
 
 
+@takes_arrays
 def flexible_curve(
     preds: tc.Predictions,
     kind: Kind = "spline",

@@ -14,6 +14,7 @@ from truecal.clinical.curves import fit_spline
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
 from truecal.predictions import validation
+from truecal.predictions.arrays import takes_arrays
 from truecal.table import Frame
 from truecal.types import Float64s
 
@@ -312,6 +313,7 @@ class DecisionComparison:
         return "\n\n".join(lines)
 
 
+@takes_arrays
 def net_benefit(
     preds: tc.Predictions | Mapping[str, tc.Predictions],
     thresholds: ArrayLike | None = None,

@@ -16,6 +16,7 @@ from truecal.clinical.curves import FlexibleCurve, SplineCurve, fit_spline, grid
 from truecal.clinical.distances import curve_distance
 from truecal.errors import InputError
 from truecal.lenses.lens import Lens
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.selection import Selection, categories, check_selection
 from truecal.table import Frame
 from truecal.types import Float64s
@@ -463,6 +464,7 @@ def _between(x: Float64s, variance: Float64s) -> float:
 # `tc.clinical`: the numbers that a clinical reviewer asks for, each with an interval that counts patients
 
 
+@takes_arrays
 def summary(
     preds: tc.Predictions,
     *,

@@ -1,6 +1,6 @@
 """The binned calibration error: the classical plug-in."""
 
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -28,10 +28,12 @@ class BinnedEstimator(Estimator):
     norm: float = 1
     ties: Literal["keep", "split"] = "keep"
     closed: Literal["left", "right"] = "left"
+    n_bins: InitVar[int | None] = None  # scikit-learn's word for bins
 
     norms: ClassVar[tuple[float, ...] | None] = None  # None: any from 1 up
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, n_bins: int | None) -> None:
+        options.second_spelling(self, n_bins)
         options.norm(self.norm, self.norms)
         self.binning.check()
 
@@ -59,7 +61,7 @@ class BinnedECE(BinnedEstimator):
 
     Parameters
     ----------
-    bins : number of bins.
+    bins : number of bins; `n_bins` is a second spelling of it.
     scheme : "width": edges j/bins. "mass": every bin holds the same number of rows.
     norm : p >= 1 or inf.
     ties : for equal mass, whether rows of equal score stay in one bin ("keep") or are shared between bins ("split", as in

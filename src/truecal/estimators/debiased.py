@@ -1,6 +1,6 @@
 """The debiased binned error: the plug-in minus what it owes to chance."""
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Literal
 
 import numpy as np
@@ -53,8 +53,10 @@ class DebiasedECE(Estimator):
     correction: Literal["kumar", "exact"] = "kumar"
     scheme: Literal["width", "mass"] = "mass"
     ties: Literal["keep", "split"] = "keep"
+    n_bins: InitVar[int | None] = None  # scikit-learn's word for bins
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, n_bins: int | None) -> None:
+        options.second_spelling(self, n_bins)
         options.norm(self.norm, (1, 2, 3))
         options.choice(self.correction, ("kumar", "exact"), "correction")
         self.binning(1 if self.bins is None else self.bins).check()

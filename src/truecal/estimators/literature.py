@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
@@ -121,8 +121,10 @@ class AdaptiveECE(Estimator):
     norm: float = 1
     threshold: float = 0.0
     ties: Literal["keep", "split"] = "keep"
+    n_bins: InitVar[int | None] = None  # scikit-learn's word for bins
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, n_bins: int | None) -> None:
+        options.second_spelling(self, n_bins)
         options.bins(self.bins)
         options.norm(self.norm)
         options.choice(self.ties, ("keep", "split"), "ties")

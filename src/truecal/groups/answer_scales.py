@@ -19,6 +19,7 @@ from truecal.estimators.generalized import binning, distances
 from truecal.estimators.generalized.binning import EqualMass, EqualWidth, KDTree
 from truecal.lenses.lens import Lens
 from truecal.lenses.one_probability import default_lens
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.predictions.selection import Closed, Selection, check_selection
 from truecal.table import Frame, Tabular
@@ -118,6 +119,7 @@ class LikertReport(Tabular):
         return "\n".join(lines)
 
 
+@takes_arrays
 def likert(
     preds: tc.Predictions,
     scale: Mapping[str, tuple[float, float]] = SCALE,

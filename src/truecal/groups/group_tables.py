@@ -18,6 +18,7 @@ from truecal.estimators.rank_series.family import Family
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.predictions.selection import categories, column
 from truecal.table import Frame, Tabular
@@ -306,6 +307,7 @@ class Subgroups(Tabular):
         return "\n".join(lines)
 
 
+@takes_arrays
 def subgroups(
     preds: tc.Predictions | Grouped,
     by: str | Sequence[str] | None = None,

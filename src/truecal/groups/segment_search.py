@@ -36,6 +36,7 @@ from truecal.groups.segments import (
 )
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.table import Frame, Tabular, plain
 from truecal.types import Float64s
@@ -434,6 +435,7 @@ _LEAST_ROWS = 50  # of a segment, unless there are more than 50,000 rows in all 
 _LEAST_SHARE = 1000  # ... or told otherwise: then a thousandth of them
 
 
+@takes_arrays
 def audit(
     preds: tc.Predictions | Grouped,
     by: str | Sequence[str] | None = None,

@@ -18,6 +18,7 @@ from truecal.estimators.resampling.units import Units
 from truecal.inference.tests import Verdict
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
+from truecal.predictions.arrays import takes_arrays, takes_arrays_second
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile, check_profile
 
@@ -25,6 +26,7 @@ from truecal.profile.profile import Profile, check_profile
 # The bootstrap of any data: rows, whole clusters or runs in time, for one dataset or all datasets of a lens together
 
 
+@takes_arrays_second
 def bootstrap(
     estimator: Estimator,
     data: Profile | Predictions,
@@ -174,6 +176,7 @@ def debiased_pivot(profile: Profile, bins: int) -> pivot.Pivot:
 # The inverted test: can we promise that the error is below a threshold?
 
 
+@takes_arrays
 def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = None) -> Verdict:
     r"""Test of "the root-mean-square calibration error is at least `threshold`": a small p-value is evidence that it is below.
 

@@ -1,6 +1,6 @@
 """The front door: labels and probabilities in, an honest Estimate out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import overload
@@ -22,6 +22,7 @@ from truecal.estimators.resampling.units import Units
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.lenses.sample import Sample
+from truecal.predictions.arrays import as_predictions
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.selection import Selection, check_selection, small_selection
 from truecal.profile.profile import Profile
@@ -46,7 +47,8 @@ def calibration_error(
     lens: Lens | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
-    classes: list[object] | tuple[object, ...] | None = None,
+    classes: Sequence[object] | None = None,
+    pos_label: object = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> Estimate:
@@ -70,7 +72,9 @@ def calibration_error(
     >>> print(est)
     root-mean-square calibration error 0.0000 [0.0000, 0.0599] at 95% (RankSeries, positive class, n=1000, p=0.78)
     """
-    preds = Predictions.from_probs(y_prob, y_true, weights=sample_weight, clusters=clusters, classes=classes)
+    preds = as_predictions(
+        y_true, y_prob, sample_weight=sample_weight, clusters=clusters, classes=classes, pos_label=pos_label
+    )
     return measure(preds, estimator=estimator, lens=lens, level=level, rng=rng)
 
 

@@ -16,6 +16,7 @@ from truecal.estimators.resampling import cells, redraw, units
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.predictions import validation
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile, check_profile
 from truecal.table import Frame, Tabular
@@ -254,6 +255,7 @@ def _range(both: bool) -> redraw.Statistic:
 # The default test of calibration: the rank series, of independent or clustered rows
 
 
+@takes_arrays
 def rank_series_test(
     data: Profile | Predictions,
     *,

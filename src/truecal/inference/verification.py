@@ -29,6 +29,7 @@ from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
 from truecal.lenses.sample import Sample
 from truecal.predictions import validation
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.profile.profile import Profile
 from truecal.profile.sketch import Sketch
@@ -210,6 +211,7 @@ class Verification(Tabular):
         return "\n".join(lines + [f"  warning: {w}" for w in self.warnings])
 
 
+@takes_arrays
 def verify(
     preds: Predictions | Sketch,
     threshold: float = 0.02,

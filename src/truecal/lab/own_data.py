@@ -13,6 +13,7 @@ from truecal.lab.trials import Run, Trial, all_estimators, table_of, trials
 from truecal.lab.worlds import Seed, World
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.table import Frame
 
@@ -50,6 +51,7 @@ class HowBiased:
         return "\n".join([*lines, "", shown.to_text()])
 
 
+@takes_arrays
 def how_biased(
     preds: tc.Predictions | tc.profile.Profile,
     *,

@@ -98,7 +98,7 @@ _FEWEST = 30  # rows of a task that are judged
 
 @dataclass(frozen=True)
 class ComparisonSetting:
-    """What a comparison is asked for besides its data; see :func:`truecal.pages.report_comparison`."""
+    """What a comparison is asked for besides its data; see `report_comparison`."""
 
     pairing: Pairing = field(default_factory=Pairing)
     level: float = 0.95
@@ -364,4 +364,4 @@ def _charts(content: ComparisonContent) -> str:
 def _reproduce(content: ComparisonContent) -> str:
     made = content.reproduce
     prints = [(f"Data, {name}", f"SHA-256 {digest}") for name, digest in made.fingerprints.items()]
-    return terms([("Made", made.made), *prints, *made.lines("truecal.pages.report_comparison(...) from Python")], "box")
+    return terms([("Made", made.made), *prints, *made.lines("tc.report({...}, ...) from Python")], "box")

@@ -1,8 +1,9 @@
-"""The four pages: of one set of predictions, of several models, of a study, of a watch."""
+"""Write a page: of one set of predictions, of several models, of a study, of a watch."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import truecal as tc
 from truecal import options
@@ -12,12 +13,62 @@ from truecal.pages.content import Setting, gather
 from truecal.pages.page import render, render_comparison, render_study, render_watch, write_page
 from truecal.pages.study import gather_study
 from truecal.pages.watch import gather_watch
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.predictions.selection import Selection, check_selection
 from truecal.writing import write_whole
 
+Reported = (
+    tc.Predictions
+    | tc.profile.Profile
+    | tc.Sketch
+    | tc.engines.Scan
+    | tc.Watch
+    | tc.study.Store
+    | Mapping[str, tc.Predictions]
+    | Mapping[str, tc.Sketch]
+)
 
-def report(
+
+@takes_arrays
+def report(x: Reported, path: str | os.PathLike[str], **settings: Any) -> Path:
+    """Write a self-contained HTML page and return its path. The file is written whole or not at all.
+
+    Parameters
+    ----------
+    x : Predictions, Profile, Sketch, Scan, mapping of Predictions or Sketches by name, Watch or study.Store
+        What the page is about: one model, a comparison of several named models, calibration over time, or a study.
+        `tc.report(y_true, y_prob, path="report.html")` takes labels and probabilities of one model.
+    path : str or PathLike
+        Where to write; a name that ends in .pdf is printed by an installed Chromium.
+    **settings
+        For one model those of `truecal.pages.report_model` (lens, select, by, tolerance, level, title, fast, ...), for several
+        those of `report_comparison` (reference, key, paired, ...), for a study `report_study` (title, megabytes, command), for a
+        watch `report_watch` (title, command).
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile, truecal as tc
+    >>> preds = tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.4] * 50, [1, 0, 1, 0] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tc.report(preds, f"{folder}/report.html", fast=True).stat().st_size < 2_000_000
+    True
+    """
+    if isinstance(x, Mapping):
+        return report_comparison(x, path, **settings)
+    if isinstance(x, tc.Watch):
+        return report_watch(x, path, **settings)
+    if isinstance(x, tc.study.Store):
+        return report_study(x, path, **settings)
+    return report_model(x, path, **settings)
+
+
+def report_model(
     preds: tc.Predictions | tc.profile.Profile | tc.Sketch | tc.engines.Scan,
     path: str | os.PathLike[str],
     *,
@@ -35,7 +86,7 @@ def report(
     files: Mapping[str, str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Path:
-    """Write a self-contained HTML report and return its path. The file is written whole or not at all.
+    """Write the page of one model and return its path.
 
     Parameters
     ----------
@@ -56,12 +107,6 @@ def report(
     scale : words for intervals of confidence, such as {"low risk": (0, 0.1), "high risk": (0.1, 1)}; default low, medium, high.
     files : names of the files the data came from and their SHA-256, for the reproducibility box.
     progress : told in a few words what is being computed.
-
-    >>> import tempfile, truecal as tc
-    >>> preds = tc.Predictions.from_probs([0.9, 0.2, 0.7, 0.4] * 50, [1, 0, 1, 0] * 50)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tc.report(preds, f"{folder}/report.html", fast=True).stat().st_size < 2_000_000
-    True
     """
     options.path(path)
     options.level(level)

@@ -635,7 +635,7 @@ def _reproduce(content: StudyContent) -> str:
     rows = [
         ("Made", made.made),
         ("Study", made.study),
-        ("Command", made.command or "truecal.pages.report_study(...) from Python"),
+        ("Command", made.command or "tc.report(store, ...) from Python"),
         ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
     ]
     return terms(rows, "box")

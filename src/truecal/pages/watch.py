@@ -243,7 +243,7 @@ def _reproduce(content: WatchContent) -> str:
     options = f"tolerance = {content.tolerance:g}, alpha = {content.alpha:g}, run length = {content.run_length}"
     rows = [
         ("Made", content.made),
-        ("Command", content.command or "truecal.pages.report_watch(...) from Python"),
+        ("Command", content.command or "tc.report(watch, ...) from Python"),
         ("Settings", options),
         ("Versions", ", ".join(f"{name} {number}" for name, number in content.versions.items())),
     ]

@@ -14,6 +14,7 @@ from truecal.errors import InputError
 from truecal.predictions.frames import columns_of
 from truecal.predictions.validation import (
     as_floats,
+    binary_classes,
     check_classes,
     check_clusters,
     check_columns,
@@ -71,10 +72,14 @@ class Predictions:
         weights: ArrayLike | None = None,
         clusters: ArrayLike | None = None,
         classes: Sequence[object] | None = None,
+        pos_label: object = None,
         columns: Mapping[str, ArrayLike] | None = None,
         normalized: bool = True,
     ) -> "Predictions":
         """From probabilities: 1-D means P(positive), 2-D one column per class. Nothing is copied that need not be.
+
+        Two classes given as text need no `classes`: they are taken in alphabetical order, as scikit-learn does, and the second is
+        the positive one unless `pos_label` names it.
 
         normalized=False declares one probability per class that need not sum to 1, as maps per class leave them; lenses that need
         a distribution over the classes then refuse.
@@ -85,7 +90,7 @@ class Predictions:
         array([[0.4, 0.7]])
         """
         options.choice(normalized, (True, False), "normalized")
-        refuse_swapped(labels, probs)
+        refuse_swapped(labels, probs, "probabilities come first in from_probs(probs, labels)")
         p = as_floats(probs, "probabilities")
         if p.ndim not in (1, 2):
             raise InputError(f"probabilities must be one- or two-dimensional, not of shape {p.shape}")
@@ -94,7 +99,7 @@ class Predictions:
             refuse_outside_unit(p, "probabilities")
         else:
             check_probabilities(p, sums=normalized)
-        checked = cls._checked(p, labels, weights, clusters, classes, columns)
+        checked = cls._checked(p, labels, weights, clusters, classes, columns, pos_label)
         return checked if normalized else replace(checked, normalized=False)
 
     @classmethod
@@ -109,7 +114,7 @@ class Predictions:
         columns: Mapping[str, ArrayLike] | None = None,
     ) -> "Predictions":
         """From logits: 2-D through a softmax, 1-D (the log odds of the positive class) through a sigmoid, both in float64."""
-        refuse_swapped(labels, logits)
+        refuse_swapped(labels, logits, "logits come first in from_logits(logits, labels)")
         z = as_floats(logits, "logits")
         if z.ndim not in (1, 2) or (z.ndim == 2 and z.shape[1] < 2):
             raise InputError(f"logits must be 1-D (binary) or have one column per class, not of shape {z.shape}")
@@ -178,9 +183,13 @@ class Predictions:
         clusters: ArrayLike | None,
         classes: Sequence[object] | None,
         columns: Mapping[str, ArrayLike] | None,
+        pos_label: object = None,
     ) -> "Predictions":
         rows, count = len(p), 2 if p.ndim == 1 else p.shape[1]
         names = check_classes(classes, count)
+        if pos_label is not None or (names is None and count == 2):
+            names, first_is_positive = binary_classes(labels, names, pos_label, count, columns=p.ndim)
+            p = p[:, ::-1] if first_is_positive else p
         return cls(
             p,
             check_labels(labels, rows, names, count),

@@ -341,6 +341,40 @@ def check_classes(classes: Sequence[object] | None, count: int) -> tuple[object,
     return names
 
 
+def binary_classes(
+    labels: ArrayLike, names: tuple[object, ...] | None, pos_label: object, count: int, *, columns: int
+) -> tuple[tuple[object, ...] | None, bool]:
+    """Names of the two classes with the positive one last, and whether the first of two columns is the positive one.
+
+    Names come from `names`, else from the labels: text in alphabetical order. None where labels are class indices.
+    """
+    if pos_label is not None and count != 2:
+        raise InputError(
+            f"pos_label is for two classes, and there are {count}; judge one of them with tc.OneClass(...)"
+        )
+    if names is None:
+        y = as_array(labels, "labels")
+        is_text = y.dtype.kind in "UST" or (y.dtype == object and y.size > 0 and isinstance(y.flat[0], str))
+        if y.ndim != 1 or (not is_text and pos_label in (None, 1, True)):
+            return None, False
+        values = sorted(distinct(y, "labels")[0], key=str)
+        names = tuple(values)
+        if pos_label is not None and columns == 1 and values == [pos_label]:
+            names = (f"not {pos_label}", pos_label)
+        if len(names) != 2:
+            listed = ", ".join(map(shown, values[:8])) + (", ..." if len(values) > 8 else "")
+            raise InputError(
+                f"labels have {len(values)} values ({listed}) for two classes; pass classes=[negative, positive]"
+            )
+    if pos_label is None:
+        return names, False
+    if pos_label not in names:
+        raise InputError(f"pos_label={shown(pos_label)} is not among the classes {names[0]!r} and {names[1]!r}")
+    if names[1] == pos_label:
+        return names, False
+    return (names[1], names[0]), columns == 2
+
+
 def check_name(name: object) -> None:
     """Refuse what cannot name a class. None is for "not said"."""
     if name is not None and not _names(name):
@@ -395,7 +429,12 @@ def check_labels(labels: ArrayLike, rows: int, classes: tuple[object, ...] | Non
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim == 2 and y.shape == (rows, count):
-        raise InputError("labels are one-hot; pass labels.argmax(axis=1)")
+        if y.dtype.kind in "iubf" and bool((y.sum(axis=1) == 1).all()):
+            raise InputError("labels are one-hot; pass labels.argmax(axis=1)")
+        raise InputError(
+            "labels have several columns that are not one-hot: several yes-or-no events per row; judge one event at a time, "
+            "tc.calibration_error(labels[:, k], probs[:, k])"
+        )
     if y.ndim != 1:
         raise InputError(f"labels must be one-dimensional, not of shape {y.shape}")
     if len(y) != rows:
@@ -496,8 +535,8 @@ def check_finite(logits: Floats) -> None:
             raise InputError(f"logits: every class of row {ruled_out[0]} is -inf")
 
 
-def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike) -> None:
-    """Raise when the two arguments are evidently the wrong way round."""
+def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike, remedy: str) -> None:
+    """Raise when labels and probabilities are evidently the wrong way round."""
     labels, probs = as_array(y_true, "y_true"), as_array(y_prob, "y_prob")
     if labels.dtype.kind not in "iubf" or probs.dtype.kind not in "iubf" or not labels.size or not probs.size:
         return
@@ -507,5 +546,5 @@ def refuse_swapped(y_true: ArrayLike, y_prob: ArrayLike) -> None:
     whole = probs.ndim == 1 and bool((probs == np.floor(probs)).all())
     if two_d_first or (labels.ndim == 1 and whole):
         raise InputError(
-            "y_true holds fractions and y_prob whole numbers: the arguments are swapped; y_true comes first"
+            f"the labels are fractions and the probabilities whole numbers: the arguments are swapped; {remedy}"
         )

@@ -15,6 +15,7 @@ import truecal as tc
 from truecal import options
 from truecal.errors import InputError
 from truecal.inference.exact_limit import squared_errors
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import check_predictions
 from truecal.recalibration.binning_maps import ScalingBinning
 from truecal.recalibration.score_maps import ScoreMapping
@@ -54,6 +55,7 @@ class BinChoice:
         return Frame.from_records(map(vars, self.candidates))
 
 
+@takes_arrays
 def choose_bins(
     preds: tc.Predictions,
     threshold: float,

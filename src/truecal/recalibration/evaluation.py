@@ -17,6 +17,7 @@ from truecal.estimators.base import Estimator
 from truecal.estimators.estimate import Curve, Interval
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
+from truecal.predictions.arrays import takes_arrays_second
 from truecal.predictions.predictions import check_predictions
 from truecal.recalibration.contract import ImpossibleRowError, Recalibrator, RowsSeen, read_outputs
 from truecal.table import Frame
@@ -243,6 +244,7 @@ class Evaluation:
 # Which recalibrator helps, measured on rows it was not fitted on
 
 
+@takes_arrays_second
 def evaluate(
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator],
     preds: tc.Predictions,

@@ -17,6 +17,7 @@ from truecal.estimators.generalized.estimator import GeneralizedECE
 from truecal.estimators.generalized.resample import resample
 from truecal.lenses.lens import Lens
 from truecal.lenses.sample import Sample
+from truecal.predictions.arrays import takes_arrays
 from truecal.predictions.predictions import Predictions, check_predictions
 from truecal.predictions.selection import Selection
 from truecal.table import Frame
@@ -64,6 +65,7 @@ class GranularitySweep:
         return Frame({**{name: getattr(self, name) for name in names}, "stable": stable})
 
 
+@takes_arrays
 def sweep_granularity(
     preds: Predictions,
     *,

@@ -1,0 +1,93 @@
+"""Let functions of Predictions be called with labels and probabilities."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from truecal.errors import InputError
+from truecal.predictions.predictions import Predictions
+from truecal.predictions.validation import refuse_swapped
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer", covariant=True)
+Judged = TypeVar("Judged", contravariant=True)
+First = TypeVar("First")
+
+
+class OfPredictions(Protocol[Judged, P, Answer]):
+    """A function of Predictions that can also be called with `y_true, y_prob`."""
+
+    @overload
+    def __call__(self, preds: Judged, /, *args: P.args, **options: P.kwargs) -> Answer: ...
+    @overload
+    def __call__(self, y_true: ArrayLike, y_prob: ArrayLike, /, *args: Any, **options: Any) -> Answer: ...
+
+
+def as_predictions(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+    classes: Sequence[object] | None = None,
+    pos_label: object = None,
+    columns: Mapping[str, ArrayLike] | None = None,
+) -> Predictions:
+    """Build Predictions from labels and probabilities in scikit-learn's order and words."""
+    refuse_swapped(y_true, y_prob, "y_true comes first, then y_prob")
+    return Predictions.from_probs(
+        y_prob, y_true, weights=sample_weight, clusters=clusters, classes=classes, pos_label=pos_label, columns=columns
+    )
+
+
+_WORDS = ("sample_weight", "clusters", "classes", "pos_label", "columns")
+
+
+def takes_arrays(function: Callable[Concatenate[Judged, P], Answer]) -> OfPredictions[Judged, P, Answer]:
+    """Let `function(preds, ...)` be called as `function(y_true, y_prob, ...)` too.
+
+    With arrays, `sample_weight`, `clusters`, `classes`, `pos_label` and `columns` mean what they mean in `tc.calibration_error`.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Answer:
+        return function(*_with_predictions(args, options, 0), **options)
+
+    return call
+
+
+def takes_arrays_second(
+    function: Callable[Concatenate[First, Judged, P], Answer],
+) -> Callable[..., Answer]:
+    """Let `function(first, preds, ...)` be called as `function(first, y_true, y_prob, ...)` too."""
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Answer:
+        return function(*_with_predictions(args, options, 1), **options)
+
+    return call
+
+
+def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], at: int) -> tuple[Any, ...]:
+    """Replace labels and probabilities among the arguments by Predictions; their options are taken out of `options`."""
+    args = list(args)
+    if len(args) <= at and "y_true" in options:
+        args.append(options.pop("y_true"))
+    if len(args) <= at or not _is_array(args[at]):
+        return tuple(args)
+    if "y_prob" in options:
+        args.insert(at + 1, options.pop("y_prob"))
+    if len(args) <= at + 1 or not _is_array(args[at + 1]):
+        raise InputError("labels were given without probabilities; pass Predictions, or y_true and y_prob")
+    words = {word: options.pop(word) for word in _WORDS if word in options}
+    return (*args[:at], as_predictions(args[at], args[at + 1], **words), *args[at + 2 :])
+
+
+def _is_array(value: object) -> bool:
+    """Whether a value can be an array of labels or probabilities: an array, a list, a series or a tensor."""
+    if isinstance(value, (str, bytes, Mapping, Predictions)):
+        return False
+    return isinstance(value, (np.ndarray, list, tuple)) or hasattr(value, "__array__") or hasattr(value, "to_numpy")
