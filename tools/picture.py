@@ -14,7 +14,7 @@ from tools.tree import Tree, folder_of
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = Path("docs") / "images" / "architecture.svg"
 # Drawn by everybody: arrows to these would hide the others.
-GROUND = ("errors", "lazy", "types", "checks", "writing", "names")
+GROUND = ("errors", "types", "options", "writing", "names")
 WIDTH, ROW, BOX, HEIGHT = 760, 64, 104, 34
 STYLE = (
     "rect{fill:#f4f6fb;stroke:#5b6b8c}text{font:13px system-ui,sans-serif;fill:#1d2433;text-anchor:middle}"
