@@ -21,20 +21,7 @@ import truecal as tc
 from papers.drawing import Figure, lines, panels
 from papers.experiment import Array, Experiment, Field, Network, Outputs, Setting, tidy
 from papers.roelofs.bias import EW
-from truecal.lab import (
-    GLM,
-    PAPER_WORLDS,
-    Beta,
-    BetaFit,
-    CurveFit,
-    Frame,
-    Power,
-    World,
-    dataset_of,
-    fit_beta,
-    fit_curves,
-    fit_world,
-)
+from truecal.lab import GLM, PAPER_WORLDS, Beta, BetaFit, CurveFit, Frame, Power, World, dataset_of, fit_world
 
 AS_PRINTED, AS_IT_SHOULD_BE, SIMULATED = "as printed", "as it should be", "simulated data"
 MORE_DATASETS = "as printed, more datasets"
@@ -113,10 +100,9 @@ class Reading:
 def _as_printed(outputs: Outputs) -> Reading:
     top, right = single_precision_top(outputs)
     ones = top == 1
-    beta = fit_beta(np.where(ones, 1.0 - 1e-16, top), np.ones(top.size))
-    inside, happened = top[~ones], right[~ones]
-    curves = fit_curves(inside, 1.0 - inside, happened, np.ones(inside.size))
-    return Reading(AS_PRINTED, beta, tuple(curves), int(ones.sum()))
+    beta = fit_world(tc.profile.Profile.from_arrays(np.where(ones, 1.0 - 1e-16, top), right)).beta
+    curves = fit_world(tc.profile.Profile.from_arrays(top[~ones], right[~ones])).curves
+    return Reading(AS_PRINTED, beta, curves, int(ones.sum()))
 
 
 def _as_it_should_be(profile: tc.profile.Profile, name: str) -> Reading:
@@ -181,7 +167,7 @@ def _bootstrapped_aics(outputs: Outputs, setting: Setting) -> dict[str, tuple[fl
     aics: dict[str, list[float]] = {}
     for _ in range(_BOOTSTRAPS):
         rows = rng.integers(0, c.size, c.size)
-        for fit in fit_curves(c[rows], 1.0 - c[rows], y[rows], np.ones(c.size)):
+        for fit in fit_world(tc.profile.Profile.from_arrays(c[rows], y[rows])).curves:
             aics.setdefault(fit.name, []).append(fit.aic)
     return {
         name: (float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(_BOOTSTRAPS)))

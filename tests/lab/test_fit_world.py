@@ -10,21 +10,8 @@ from scipy.stats import beta as scipy_beta
 
 from tests.simulations import datasets
 from truecal.errors import InputError
-from truecal.lab import (
-    GLM,
-    PAPER_WORLDS,
-    Beta,
-    Discrete,
-    Empirical,
-    Power,
-    Uniform,
-    World,
-    fit_beta,
-    fit_curves,
-    fit_world,
-    goodness,
-)
-from truecal.lab.fit import candidates, fit_curve, resolution_of
+from truecal.lab import GLM, PAPER_WORLDS, Beta, Discrete, Empirical, Power, Uniform, World, fit_world, goodness
+from truecal.lab.fit import candidates, fit_beta, fit_curve, fit_curves, resolution_of
 from truecal.lenses import TopLabel
 from truecal.predictions import Predictions
 from truecal.profile import Profile

@@ -26,7 +26,8 @@ from papers.peng import benchmark as peng
 from papers.roelofs import bias as roelofs
 from papers.roelofs import fits, recalibration
 from truecal.errors import FileError, InputError
-from truecal.lab import Frame, Run
+from truecal.lab import Frame, Run, ranking
+from truecal.lab.ranking import world_groups
 from truecal.plot.figures import FIGURES
 from truecal.profile import Profile
 
@@ -65,6 +66,8 @@ def small(monkeypatch):
     monkeypatch.setattr(recalibration, "WORLD_SIZES", (1500,))
     monkeypatch.setattr(roelofs, "POWER_SIZES", (150,))
     monkeypatch.setattr(fits, "evaluation_size", lambda world_name: 1000)
+    few = {group: dict(list(worlds.items())[:1]) for group, worlds in world_groups().items()}
+    monkeypatch.setattr(ranking, "world_groups", lambda: few)
 
 
 # Without simulations: every other command is as long as its figures take.
@@ -217,7 +220,7 @@ def test_the_committed_page_is_what_the_command_writes(resnet110, vgg16, monkeyp
     # With few simulations only numbers differ, and with none not even they: rows of items that simulate nothing are equal.
     # Pictures are not drawn: those of every command have a test of their own.
     monkeypatch.setattr(
-        Experiment, "figure", lambda self: SimpleNamespace(savefig=lambda file, **_: file.write(b"picture"))
+        Experiment, "figure", lambda self: SimpleNamespace(savefig=lambda path, **_: path.write_bytes(b"picture"))
     )
     for module, name in ((peng, "SIZES"), (roelofs, "LONG_SIZES")):  # of tables too long to be shown
         monkeypatch.setattr(module, name, (200, 400))

@@ -18,7 +18,8 @@ LEFT_OUT = {
     "Estimate", "Predictions", "Profile", "Sample", "Scan", "Convention", "GeneralizedECE.bins_of",
     "study.make_example", "study.compare_interventions", "study.Study", "study.import_table",
     "lab.coverage", "lab.trials",
-    "lab.samples_needed", "lab.Run", "lab.leaderboard", "lab.answers_of", "lab.AnyCurve", "RecalibratedClassifier", "train.mixup",
+    "lab.samples_needed", "lab.Run", "lab.leaderboard", "lab.answers_of", "lab.Measure",
+    "lab.AnyCurve", "RecalibratedClassifier", "train.mixup",
 }  # fmt: skip
 # Methods of an object that is constructed or answered.
 METHODS = ("fit", "predict_proba", "predict", "update", "merge", "__call__", "sample", "compute", "measure", "mask",

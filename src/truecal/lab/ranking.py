@@ -67,8 +67,10 @@ class Leaderboard:
         """Fill an empty matplotlib figure with a panel of bars for every group of worlds."""
         groups = list(dict.fromkeys(str(name) for name in self.table["worlds"]))
         figure.set_size_inches(12, 5)
-        panels = figure.subplots(-(-len(groups) // 3), 3, sharey=True, squeeze=False).flat
-        for axes, group in zip(panels, groups, strict=True):
+        panels = figure.subplots(-(-len(groups) // 3), 3, sharey=True, squeeze=False)
+        for spare in panels.flat[len(groups) :]:
+            spare.remove()
+        for axes, group in zip(panels.flat, groups, strict=False):
             part = [row for row in self.table if row["worlds"] == group][::-1]
             axes.barh([row["estimator"] for row in part], [row["mean_abs_bias"] for row in part])
             axes.set(title=group, xlabel="mean |bias| (%)")
