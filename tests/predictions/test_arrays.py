@@ -19,7 +19,7 @@ MAPS = {"platt": tc.recalibration.PlattScaling()}
 # Public function -> how it is called after its data, and what is compared.
 CALLS = {
     "verify": (lambda f, *x, **o: f(*x, threshold=0.1, **o), lambda r: (r.verdict, r.value, r.high)),
-    "subgroups": (lambda f, *x, **o: f(*x, by="site", **o), lambda r: r.frame()["value"].tolist()),
+    "subgroups": (lambda f, *x, **o: f(*x, by="site", **o), lambda r: r.frame()["error"].tolist()),
     "audit": (lambda f, *x, **o: f(*x, by="site", **o), str),
     "likert": (lambda f, *x, **o: f(*x, replicates=20, **o), str),
     "evaluate": (lambda f, *x, **o: f(MAPS, *x, folds=3, **o), str),
@@ -36,16 +36,16 @@ CALLS = {
     "scores.log_losses": (lambda f, *x, **o: f(*x, **o), list),
     "selective.risk_coverage": (lambda f, *x, **o: f(*x, **o), lambda r: r.frame()),
     "selective.aurc": (lambda f, *x, **o: f(*x, **o), lambda r: r.value),
-    "selective.abstention_cost": (lambda f, *x, **o: f(*x, rate=0.3, cost_ratio=5, **o), str),
-    "selective.best_threshold": (lambda f, *x, **o: f(*x, cost_ratio=5, **o), str),
+    "selective.abstention_cost": (lambda f, *x, **o: f(*x, rate=0.3, cost_ratio=0.2, **o), str),
+    "selective.best_threshold": (lambda f, *x, **o: f(*x, cost_ratio=0.2, **o), str),
     "inference.below": (lambda f, *x, **o: f(*x, 0.2, **o), lambda r: r.p_value),
     "inference.bootstrap": (lambda f, *x, **o: f(tc.BinnedECE(), *x, resamples=50, **o), lambda r: r.interval()),
     "inference.rank_series_test": (lambda f, *x, **o: f(*x, **o), lambda r: r.p_value),
-    "lab.how_biased": (lambda f, *x, **o: f(*x, m=5, **o), lambda r: r.frame()),
-    "recalibration.choose_bins": (lambda f, *x, **o: f(*x, 0.3, resamples=5, **o), lambda r: r.recommended),
+    "lab.how_biased": (lambda f, *x, **o: f(*x, m=5, **o), str),
 }
 OTHERS = {
     "measure": "its array form is calibration_error",
+    "recalibration.choose_bins": "takes plain rows: test_choose_bins_takes_labels_and_probabilities",
     "report": "writes a page: test_a_page_of_labels_and_probabilities",
     "lenses.default_lens": "chooses a lens for Predictions",
     "lenses.check_lens": "checks a lens",
@@ -94,7 +94,13 @@ def test_array_call_equals_predictions_call(name):
 
 def test_a_page_of_labels_and_probabilities(tmp_path):
     page = tc.report(Y, P, path=tmp_path / "r.html", clusters=CLUSTERS, fast=True)
-    assert page.read_text().startswith("<!doctype html>")
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_choose_bins_takes_labels_and_probabilities():
+    plain = tc.Predictions.from_probs(P, Y)
+    answers = [tc.recalibration.choose_bins(*data, 0.3, resamples=5) for data in ((Y, P), (plain,))]
+    assert answers[0].recommended == answers[1].recommended
 
 
 def test_labels_without_probabilities_are_refused():

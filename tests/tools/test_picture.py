@@ -8,22 +8,22 @@ from tools.tree import Tree
 
 FILES = {
     "profile/__init__.py": "x = 1",
-    "lens/__init__.py": "from truecal.profile import x",
-    "estimate/__init__.py": "from truecal.lenses import x\nfrom truecal.profile import x",
+    "lenses/__init__.py": "from truecal.profile import x",
+    "estimators/__init__.py": "from truecal.lenses import x\nfrom truecal.profile import x",
     "errors.py": "",
 }
 
 
 def test_arrows_that_follow_from_others_are_left_out(tmp_path):
     imports = picture.folder_imports(tree_of(tmp_path, FILES))
-    assert imports["estimate"] == {"lens", "profile"}
-    assert picture.reduction(imports)["estimate"] == {"lens"}
-    assert picture.levels(imports) == {"profile": 0, "lens": 1, "estimate": 2}
+    assert imports["estimators"] == {"lenses", "profile"}
+    assert picture.reduction(imports)["estimators"] == {"lenses"}
+    assert picture.levels(imports) == {"profile": 0, "lenses": 1, "estimators": 2}
 
 
 def test_a_new_import_changes_the_picture(tmp_path):
     before = picture.draw(tree_of(tmp_path, FILES))
-    (tmp_path / "src" / "truecal" / "lens" / "__init__.py").write_text("")
+    (tmp_path / "src" / "truecal" / "lenses" / "__init__.py").write_text("")
     assert picture.draw(Tree.read(tmp_path)) != before
 
 
