@@ -56,7 +56,7 @@ c, y = data(1_000_000)
 profile = tc.profile.Profile.from_arrays(c, y)
 profile.scores
 for name in ("SmoothECE", "NearestECE", "KernelDensityECE", "IsotonicError"):
-    estimator = getattr(tc, name)()
+    estimator = getattr(tc.estimators if hasattr(tc, "estimators") else tc, name)()
     found[f"{name}, 1e6, given its profile"] = best(lambda: estimator.values(profile), 3)
 few = tc.profile.Profile.from_arrays(*data(100_000))
 found["bootstrap of 1000, DebiasedECE, n = 1e5"] = best(lambda: tc.inference.bootstrap(tc.DebiasedECE(), few, resamples=1000), 3)

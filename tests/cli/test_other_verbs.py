@@ -20,7 +20,7 @@ def test_report(truecal, binary_csv, tmp_path):
     assert 'id="group-table"' in text
     content = json.loads(truecal("report", binary_csv, "--out", out, "--fast", "--json").out)
     assert content == {
-        "schema": "truecal.pages-written",
+        "schema": "truecal.report-written",
         "version": 1,
         "source": "binary.csv",
         "path": str(out),
@@ -83,11 +83,11 @@ def test_recalibrate_fit_and_apply(truecal, binary_csv, tmp_path):
     ran = truecal("recalibrate", "fit", binary_csv, "--method", "beta", "--out", model, "--json")
     content = json.loads(ran.out)
     assert ran.code == 0
-    assert (content["schema"], content["version"], content["method"]) == ("truecal.recalibration-fit", 1, "beta")
+    assert (content["schema"], content["version"], content["method"]) == ("truecal.recalibrate-fit", 1, "beta")
     assert [row["recalibrator"] for row in content["results"]] == ["uncalibrated", "beta"]
     applied = truecal("recalibrate", "apply", binary_csv, "--model", model, "--out", out, "--json")
     assert json.loads(applied.out) == {
-        "schema": "truecal.recalibration-apply",
+        "schema": "truecal.recalibrate-apply",
         "version": 1,
         "rows": 400,
         "path": str(out),

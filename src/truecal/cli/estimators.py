@@ -261,11 +261,11 @@ def make_estimator(name: str, *, bins: int | None, scheme: str | None, norm: str
     named = names.estimator_named(name)
     given = {"bins": bins, "scheme": scheme, "norm": None if norm is None else _norm(norm)}
     wanted = {option: value for option, value in given.items() if value is not None}
-    known = {field.name for field in fields(getattr(tc, named.name))}
+    known = {field.name for field in fields(getattr(tc.estimators, named.name))}
     for option in wanted:
         if option not in known:
             raise InputError(f"the {name} estimator has no --{option}")
-    made: Estimator = named.of(tc, **wanted)
+    made: Estimator = named.of(tc.estimators, **wanted)
     return made
 
 
@@ -283,7 +283,7 @@ def lens_of(name: str, classes: Mapping[str, object]) -> "Lens | None":
     """The same, where classes are found by their words."""
     if name.startswith("grouping="):
         return grouping_of(name.removeprefix("grouping="), classes)
-    lens: Lens | None = None if name == AUTO else names.lens_named(name, classes).of(tc)
+    lens: Lens | None = None if name == AUTO else names.lens_named(name, classes).of(tc.lenses)
     return lens
 
 

@@ -255,13 +255,13 @@ def _fit_alone(made: "Recalibrator", method: str, loaded: Loaded, source: Source
 
 def _make(name: str, loaded: Loaded, bins: int | None, form: dict[str, object]) -> "Recalibrator":
     options: dict[str, object] = {"input": "probs" if loaded.logits is None else "logits", **form}
-    known = signature(getattr(tc, names.recalibrator_named(name).name)).parameters
+    known = signature(getattr(tc.recalibration, names.recalibrator_named(name).name)).parameters
     for option, flag in (("multiclass", "--top-label or --per-class"), ("normalize", "--no-renormalise")):
         if option in form and option not in known:
             raise InputError(f"{name} has no {flag}: it is not made of maps of one score")
     if bins is not None and "bin" in name + names.recalibrator_named(name).name.lower():
         options["bins"] = bins
-    recalibrator: Recalibrator = names.recalibrator_named(name).of(tc, **options)
+    recalibrator: Recalibrator = names.recalibrator_named(name).of(tc.recalibration, **options)
     return recalibrator
 
 

@@ -27,7 +27,7 @@ _TOGETHER = np.sqrt(2.0)  # see `_p_of_redraws`
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Estimates over all datasets of a lens together, as powers; see :class:`truecal.inference.bootstrap.bootstrap.Bootstrap`."""
+    """Estimates over all datasets of a lens together, as powers; see `Bootstrap` in `resampling/bootstrap.py`."""
 
     power: float
     powers: Float64s  # of the resamples

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators.base import Estimator
+from truecal.estimators.base import Estimator, check_estimator
 from truecal.lab.curves import Power
 from truecal.lab.distributions import Array, Uniform
 from truecal.lab.trials import Bounds, Cell, Measure, PValue, ResampledBounds, Run, Value, answers_of, has_interval
@@ -95,6 +95,8 @@ def coverage(
     True
     """
     options.level(level)
+    check_estimator(estimator)
+    options.instance(world, World, "world", "a World, such as tc.lab.PAPER_WORLDS['resnet110_c10']")
     at_level = estimator.at_level(level)
     measure: Measure = Bounds(at_level) if has_interval(at_level) else ResampledBounds(estimator, level)
     ((bounds,),) = answers_of([Cell("world", world, n, m, (measure,))], rng=rng, run=run)

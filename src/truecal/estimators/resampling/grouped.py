@@ -72,7 +72,7 @@ class _Binned(Resampling, Protocol):
 
 
 def in_grouped_bins(estimator: _Binned, sample: Sample, cut: Cut, draws: GroupDraws, level: float) -> Bootstrap:
-    """The distribution of an estimate in fixed bins; see :class:`truecal.inference.bootstrap.bootstrap.Bootstrap`.
+    """The distribution of an estimate in fixed bins; see `Bootstrap` in `resampling/bootstrap.py`.
 
     Near calibration signs of whole groups are turned, which residuals of a calibrated model may have either way (Liu 1988).
     """
