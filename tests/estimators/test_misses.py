@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, binomtest
 
 import truecal as tc
-from truecal.estimators.pivot import at_least, chance_of_so_few
+from truecal.estimators.rank_series.interval import UnexpectedOutcomes
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
@@ -16,7 +16,7 @@ def test_the_limit_is_the_exact_one_wherever_it_is_larger(level):
         seen, expected = int(rng.integers(0, rows + 1)), rng.uniform(0, min(5, 0.1 * rows))
         high = np.array([rng.uniform(0, 0.3) ** 2])
         exact = binomtest(seen, rows).proportion_ci(level, method="exact").high - expected / rows
-        found = at_least(high, np.array([[seen], [expected], [rows]], float), level)
+        found = UnexpectedOutcomes(*np.array([[seen], [expected], [rows]], float)).raise_limit(high, level)
         np.testing.assert_allclose(found, np.maximum(high, exact), atol=1e-12)
 
 
@@ -35,7 +35,9 @@ def test_a_score_of_a_half_is_one_whatever_the_rounding_of_its_cell():
 def test_the_chance_is_that_of_a_binomial_count():
     misses = np.array([[0.0, 3.0, 50.0], [0.5, 1.0, 2.0], [20.0, 70.0, 50.0]])
     rate = np.minimum(misses[1] / misses[2] + 0.05, 1)
-    np.testing.assert_allclose(chance_of_so_few(misses, 0.05), binom.cdf(misses[0], misses[2], rate), atol=1e-12)
+    np.testing.assert_allclose(
+        UnexpectedOutcomes(*misses).p_value(0.05), binom.cdf(misses[0], misses[2], rate), atol=1e-12
+    )
 
 
 def _datasets(n: int, rate: float, two_outputs: bool):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import truecal as tc
-from truecal.estimators.pivot import Pivot
-from truecal.estimators.rank_series.clustered import ClusteredSeries
-from truecal.estimators.rank_series.paired import Noise, Side, _in_common, _Pair
+from truecal.estimators.rank_series.clusters import ClusteredSeries
+from truecal.estimators.rank_series.compare import CommonNoise, JointDistribution, Side, UnitNoise
+from truecal.estimators.rank_series.interval import Pivot
 from truecal.estimators.resampling.units import Units
 
 
@@ -15,7 +15,7 @@ def noises(seed, shared, chosen=3):
     rng = np.random.default_rng(seed)
     common = rng.normal(size=(200, 3))
     parts = [shared * common + (1 - shared) * rng.normal(size=(200, 3)) for _ in range(2)]
-    return [Noise(rng.normal(0, 0.05, 3), part * 1e-3, rng.normal(size=200) * 1e-5, chosen) for part in parts]
+    return [UnitNoise(rng.normal(0, 0.05, 3), part * 1e-3, rng.normal(size=200) * 1e-5, chosen) for part in parts]
 
 
 def side(centre, own, *, floor=4e-7, noise=8e-4, spread=1e-4, most=None, clusters=None):
@@ -32,17 +32,17 @@ def apart(x, y):
     """D from what every unit adds to the linear part, with the coefficients and with the noise of every unit in their place."""
 
     def added(one, other):
-        mean, half = (one + other) / 2 * (np.arange(3) < max(x.chosen, y.chosen)), (one - other) / 2
+        mean, half = (one + other) / 2 * (np.arange(3) < max(x.order, y.order)), (one - other) / 2
         return x.sums @ (mean + half).T - y.sums @ (mean - half).T
 
     noise = added(x.sums, y.sums)
-    found = np.sum(added(x.beta, y.beta) ** 2) - np.sum(noise**2)
+    found = np.sum(added(x.coefficients, y.coefficients) ** 2) - np.sum(noise**2)
     return 4 * max(found - 2 * np.sum((noise.T @ noise) ** 2) / found, 0.0) if found > 0 else 0.0
 
 
 def triangle(one, other, errors, *, paired):
     """Standard deviations of 2 e L of both models, and their correlation."""
-    lengths = [e * np.sqrt(float(s.pivot.noise[0])) for e, s in zip(errors, (one, other), strict=True)]
+    lengths = [e * np.sqrt(float(s.pivot.slope[0])) for e, s in zip(errors, (one, other), strict=True)]
     if not paired:
         return lengths, 0.0
     x, y = one.noise, other.noise
@@ -50,7 +50,7 @@ def triangle(one, other, errors, *, paired):
     known = np.sqrt(apart(x, y))
     short = int(lengths[0] > lengths[1])
     if lengths[1 - short] - lengths[short] > known:
-        as_noisy = errors[short] * np.sqrt(float((one, other)[1 - short].pivot.noise[0]))
+        as_noisy = errors[short] * np.sqrt(float((one, other)[1 - short].pivot.slope[0]))
         lengths[short] = max(lengths[short], min(lengths[1 - short] - known, as_noisy))
     if 0 < sum(lengths) < known:
         lengths = [length * known / sum(lengths) for length in lengths]
@@ -73,13 +73,13 @@ def naive_draws(one, other, errors, count, *, paired, rng):
     height = first, alike * first + np.sqrt(1 - alike**2) * second
     weights = [rng.normal(size=(count, len(x.sums))) for _ in range(2)]
     sums = weights[0] @ x.sums, weights[0 if paired else 1] @ y.sums
-    scale = 1.0 if one.units is None else np.sqrt((one.units - 1) / rng.chisquare(one.units - 1, count))
+    scale = 1.0 if one.clusters is None else np.sqrt((one.clusters - 1) / rng.chisquare(one.clusters - 1, count))
     drawn = []
     for s, e, length, line, h, g in zip((one, other), errors, lengths, along, height, sums, strict=True):
         v = s.noise.sums.T @ s.noise.sums
         rest = ((g**2).sum(axis=1) - np.trace(v)) / np.sqrt(2 * np.sum(v**2))
-        deviation = length / (2 * e) if e > 0 else np.sqrt(float(s.pivot.noise[0])) / 2
-        floor, spread = float(s.pivot.floor[0]), float(s.pivot.spread[0])
+        deviation = length / (2 * e) if e > 0 else np.sqrt(float(s.pivot.slope[0])) / 2
+        floor, spread = float(s.pivot.null_variance[0]), float(s.pivot.curvature[0])
         own = min(1, np.sqrt(floor / (2 * deviation**4))) * deviation**2 * (line**2 - 1)
         rest = rest * np.sqrt(max(floor - 2 * deviation**4, 0.0))
         linear = 2 * e * deviation * line + np.sqrt(spread) * e**2 * h
@@ -98,10 +98,10 @@ def statistic(d, one, other):
 )
 def test_tails_are_those_of_draws_written_out(first, second, shared, paired, clusters):
     one, other = both_sides(first, second, shared, clusters=clusters)
-    pair = _Pair(one, other, paired=paired)
+    pair = JointDistribution(one, other, paired=paired)
     rng = np.random.default_rng(5)
     for d in (-0.01, 0.0, 0.015, 0.03):
-        errors = tuple(float(e[0]) for e in pair._nearest(np.array([d]), (first, second)))
+        errors = tuple(float(e[0]) for e in pair.nearest_errors(np.array([d]), (first, second)))
         drawn = statistic(d, *naive_draws(one, other, errors, 6000, paired=paired, rng=rng))
         seen = statistic(d, first, second)
         expected = min(np.mean(drawn <= seen), np.mean(drawn >= seen))
@@ -111,10 +111,10 @@ def test_tails_are_those_of_draws_written_out(first, second, shared, paired, clu
 @pytest.mark.parametrize("d", [-0.02, 0.0, 0.01])
 def test_errors_are_those_nearest_to_what_is_seen(d):
     one, other = both_sides(0.004, 0.002)
-    pair = _Pair(one, other, paired=True)
-    first, second = (float(e[0]) for e in pair._nearest(np.array([d]), (0.004, 0.002)))
+    pair = JointDistribution(one, other, paired=True)
+    first, second = (float(e[0]) for e in pair.nearest_errors(np.array([d]), (0.004, 0.002)))
     assert first - second == pytest.approx(d, abs=1e-12)
-    (v1,), (v2,), (c,) = pair._covariance(np.array([first]), np.array([second]))
+    (v1,), (v2,), (c,) = pair.covariance((np.array([first]), np.array([second])))
     inverse = np.linalg.inv([[v1, c], [c, v2]])
 
     def distance(total):
@@ -130,7 +130,9 @@ def test_errors_are_those_nearest_to_what_is_seen(d):
 def test_noise_along_both_curves_is_a_triangle_with_what_is_known_of_the_difference(errors, noise):
     one, other = both_sides(0.001, 0.002, 0.4, noise=noise)
     lengths, rho = triangle(one, other, errors, paired=True)
-    found, correlation = _Pair(one, other, paired=True)._linear(tuple(np.array([e]) for e in errors))
+    found, correlation = JointDistribution(one, other, paired=True).linear_deviations(
+        tuple(np.array([e]) for e in errors)
+    )
     np.testing.assert_allclose([float(x[0]) for x in found], lengths, rtol=1e-9, atol=1e-15)
     assert float(correlation[0]) == pytest.approx(rho, abs=1e-9)
 
@@ -139,25 +141,22 @@ def test_noise_along_both_curves_is_a_triangle_with_what_is_known_of_the_differe
 def test_what_the_difference_is_known_by_is_counted_unit_by_unit(chosen):
     """The mean of both curves in its chosen terms, their difference in all."""
     one, other = noises(6, 0.4, chosen)
-    own, both = [each.sums.T @ each.sums for each in (one, other)], one.sums.T @ other.sums
-    assert _in_common(one, other, own, both)[1] == pytest.approx(apart(one, other), rel=1e-9)
+    assert CommonNoise.of_pair(one, other).linear_variance == pytest.approx(apart(one, other), rel=1e-9)
 
 
 def test_a_series_that_ends_early_has_no_noise_in_further_terms():
     one, other = noises(6, 0.4)
-    short = Noise(other.beta[:2], other.sums[:, :2], other.squares, 3)
-    padded = Noise(other.beta * [1, 1, 0], other.sums * [1, 1, 0], other.squares, 3)
-    own, both = [each.sums.T @ each.sums for each in (one, short)], one.sums.T @ short.sums
-    assert _in_common(one, short, own, both)[1] == pytest.approx(apart(one, padded), rel=1e-9)
+    short = UnitNoise(other.coefficients[:2], other.sums[:, :2], other.squares, 3)
+    padded = UnitNoise(other.coefficients * [1, 1, 0], other.sums * [1, 1, 0], other.squares, 3)
+    assert CommonNoise.of_pair(one, short).linear_variance == pytest.approx(apart(one, padded), rel=1e-9)
 
 
 def test_two_calibrated_models_seldom_seem_to_differ_by_their_noise():
     """Coefficients that are noise: D is positive in fewer than a quarter of the cases, where half of the unbiased ones are."""
     rng = np.random.default_rng(10)
     sums = noises(7, 0.5)[0].sums, noises(8, 0.5)[1].sums
-    own, both = [each.T @ each for each in sums], sums[0].T @ sums[1]
     drawn = [
-        _in_common(*(Noise(weights @ s, s, np.zeros(200)) for s in sums), own, both)[1]
+        CommonNoise.of_pair(*(UnitNoise(weights @ s, s, np.zeros(200)) for s in sums)).linear_variance
         for weights in rng.normal(size=(1000, 200))
     ]
     assert 0.1 < np.mean(np.array(drawn) > 0) < 0.25
@@ -172,10 +171,12 @@ def test_without_an_error_both_estimates_vary_as_their_noise_says(shared, cluste
     sums = [shared * common + (1 - shared) * part for part in apart]
     v11, v22, v12 = (a.T @ b for a, b in ((sums[0], sums[0]), (sums[1], sums[1]), sums))
     sides = [
-        side(0.0, Noise(np.zeros(3), s, np.zeros(5000)), floor=2 * np.sum(v**2), noise=4 * v[0, 0], clusters=clusters)
+        side(
+            0.0, UnitNoise(np.zeros(3), s, np.zeros(5000)), floor=2 * np.sum(v**2), noise=4 * v[0, 0], clusters=clusters
+        )
         for s, v in zip(sums, (v11, v22), strict=True)
     ]
-    one, other = _Pair(*sides, paired=True)._drawn((np.zeros(1), np.zeros(1)))
+    one, other = JointDistribution(*sides, paired=True).draw((np.zeros(1), np.zeros(1)))
     expected = 2 * (np.sum(v11**2) + np.sum(v22**2) - 2 * np.sum(v12**2))
     if clusters is not None:  # Student's noise: the mean of (39 / chi-square)^2
         expected *= 39**2 / (37 * 35)
@@ -189,7 +190,9 @@ def test_noise_that_moves_both_models_alike_hides_no_difference():
     sums = rng.normal(size=(40, 3)) * [0.004, 1e-5, 1e-5]
     floor = 2 * float(((sums.T @ sums) ** 2).sum())
     noise = 4 * float((sums.T @ sums)[0, 0])
-    sides = [side(float(b[0]) ** 2, Noise(b, sums, np.zeros(40)), floor=floor, noise=noise, spread=0.0) for b in beta]
+    sides = [
+        side(float(b[0]) ** 2, UnitNoise(b, sums, np.zeros(40)), floor=floor, noise=noise, spread=0.0) for b in beta
+    ]
     low, high, p = sides[1].limits(sides[0], 0.9, paired=True)
     assert (low, high) == pytest.approx((0.08, 0.08), abs=0.012)
     assert np.sqrt(noise) / 2 * 1.645 > 0.035  # what is known of the error of each
@@ -226,8 +229,8 @@ def test_clusters_are_compared_by_longer_series_than_they_are_measured_by():
     samples = [tc.OneClass().sample(model) for model in models]
     sides = [tc.RankSeries().side(sample, Units.of(sample, rng)) for sample in samples]
     found = [ClusteredSeries.of_profile(sample.profile) for sample in samples]
-    assert [side.value for side in sides] == [series.value for series in found]
-    assert [side.noise.beta.size for side in sides] == [6, 6]
+    assert [side.value for side in sides] == pytest.approx([series.value for series in found], abs=1e-12)
+    assert [side.noise.coefficients.size for side in sides] == [6, 6]
     true = 0.1098 - 0.1294  # of a million rows
     low, high, _ = sides[0].limits(sides[1], 0.9, paired=True)
     assert low < true < high < -0.01
@@ -241,7 +244,7 @@ def test_terms_of_a_comparison_are_paid_for_by_clusters(clusters, terms):
     sample = tc.OneClass().sample(
         tc.Predictions.from_probs(rng.random(800), rng.integers(0, 2, 800), clusters=np.arange(800) % clusters)
     )
-    assert tc.RankSeries().side(sample, Units.of(sample, rng)).noise.beta.size == terms
+    assert tc.RankSeries().side(sample, Units.of(sample, rng)).noise.coefficients.size == terms
 
 
 def test_two_recalibrations_of_one_score_differ_by_what_is_known():
@@ -253,7 +256,6 @@ def test_two_recalibrations_of_one_score_differ_by_what_is_known():
     samples = [tc.OneClass().sample(tc.Predictions.from_probs(x, y)) for x in (a, b)]
     units = Units.of(samples[0], rng)
     noise = [tc.RankSeries().side(sample, units).noise for sample in samples]
-    own, both = [each.sums.T @ each.sums for each in noise], noise[0].sums.T @ noise[1].sums
-    floor, apart, _ = _in_common(*noise, own, both)
-    assert apart == pytest.approx(4 * np.mean(p * (1 - p) * (a - b) ** 2) / 10_000, rel=0.1)
-    assert floor > 0.99
+    common = CommonNoise.of_pair(*noise)
+    assert common.linear_variance == pytest.approx(4 * np.mean(p * (1 - p) * (a - b) ** 2) / 10_000, rel=0.1)
+    assert common.null_correlation > 0.99

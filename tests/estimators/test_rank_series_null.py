@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import binom, ks_2samp
 
 import truecal as tc
-from truecal.estimators.rank_series.basis import largest_sum, rank_cells
-from truecal.estimators.rank_series.fit import covariance_of, fits, safe
+from truecal.estimators.rank_series.basis import positive, rank_cells
+from truecal.estimators.rank_series.fit import fits, smooth_test_statistic
 from truecal.estimators.rank_series.null import _WORDS, Null, _distributions
 
 SHAPES = {
@@ -20,10 +20,15 @@ SHAPES = {
 
 def null_of(c, y):
     (fit,) = fits(tc.profile.Profile.from_arrays(c, y))
-    cells, count = fit.cells, np.broadcast_to(fit.cells.count, fit.cells.score.shape)[0]
-    covariance = covariance_of(fit.basis.by_dataset(), cells.chance, cells.n)[0]
-    waves = fit.basis.of(0) / np.sqrt(safe(count) * cells.n[0])
-    return Null(count, cells.score[0], cells.chance[0], waves, covariance), count, cells.score[0], waves, covariance
+    cells, count, covariance = fit.cells, fit.cells.dataset_counts[0], fit.null_covariance[0]
+    waves = fit.basis[0] / np.sqrt(positive(count) * cells.n[0])
+    return (
+        Null(count, cells.scores[0], cells.null_variances[0], waves, covariance),
+        count,
+        cells.scores[0],
+        waves,
+        covariance,
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -34,7 +39,7 @@ def test_redraws_have_the_distribution_of_binomial_cells(shape):
     quick = null.draw(2000, rng)
     rows = np.rint(count).astype(int)
     ones = rng.binomial(rows, np.clip(score, 0, 1), (2000, len(rows)))
-    exact = largest_sum((ones - rows * score) @ waves.T, covariance)
+    exact = smooth_test_statistic((ones - rows * score) @ waves.T, covariance)
     assert ks_2samp(quick, exact).pvalue > 0.005
     assert np.quantile(quick, 0.95) == pytest.approx(np.quantile(exact, 0.95), rel=0.15)
 
@@ -44,8 +49,8 @@ def test_cells_are_in_the_order_of_their_ranks_where_some_are_empty():
     cells = rank_cells(
         tc.profile.Profile.from_arrays(rng.random(1030), rng.random(1030) < 0.5, rng.integers(1, 4, 1030))
     )
-    assert (cells.count == 0).any()
-    assert (np.diff(cells.rank[0]) >= 0).all()
+    assert (cells.counts == 0).any()
+    assert (np.diff(cells.ranks[0]) >= 0).all()
 
 
 def test_distribution_functions_are_binomial():

@@ -38,8 +38,8 @@ def test_the_sweep_of_two_norms_is_made_once(monkeypatch: pytest.MonkeyPatch) ->
 def test_datasets_of_as_many_rows_share_their_basis(monkeypatch: pytest.MonkeyPatch) -> None:
     made, polynomials = [], basis._polynomials
     monkeypatch.setattr(basis, "_polynomials", lambda *given: made.append(1) or polynomials(*given))
-    basis._kept_basis.cache_clear()
+    basis._cached_basis.cache_clear()
     values = [tc.RankSeries()(_profile(seed, 3000)).value for seed in (2, 3)]
     assert len(made) == 1
-    basis._kept_basis.cache_clear()
+    basis._cached_basis.cache_clear()
     assert values[1] == tc.RankSeries()(_profile(3, 3000)).value

@@ -7,7 +7,7 @@ from scipy.stats import binomtest
 import truecal as tc
 from tests.simulations import datasets
 from truecal.estimators.rank_series import joint_labels
-from truecal.estimators.rank_series.clustered import ClusteredSeries
+from truecal.estimators.rank_series.clusters import ClusteredSeries
 
 CURVES = {
     "calibrated": lambda c: c,
@@ -99,11 +99,11 @@ def test_runs_of_neighbours_between_clusters_by_hand():
         # the mean product of a run counts by the rows of the run
         shown[runs] = sum(products[run == r].sum() / pairs[run == r].sum() * (run == r).mean() for r in np.unique(run))
     assert shown[56] > max(shown[14], shown[28], series.theta[-1]) + 0.01
-    assert series.most == pytest.approx(shown[56], abs=1e-12)
+    assert series.pivot.upper_center[0] == pytest.approx(shown[56], abs=1e-12)
     calm = ClusteredSeries.of_profile(
         tc.OneClass(1)(tc.Predictions.from_probs(c, (rng.random(n) < c).astype(int), clusters=cluster))
     )
-    assert calm.most < shown[56] / 10
+    assert calm.pivot.upper_center[0] < shown[56] / 10
 
 
 def test_runs_of_neighbours_do_not_depend_on_the_batch():

@@ -11,7 +11,7 @@ import truecal as tc
 from tests.inference.worlds import clustered
 from tests.simulations import datasets, within
 from truecal.errors import InputError
-from truecal.estimators.rank_series.clustered import ClusteredSeries
+from truecal.estimators.rank_series.clusters import ClusteredSeries
 from truecal.estimators.resampling.units import Units
 from truecal.inference import below, hosmer_lemeshow, kuiper, rank_series_test, spiegelhalter
 from truecal.lenses import default_lens
@@ -64,7 +64,7 @@ def test_theta_leaves_out_products_within_a_cluster():
     s = np.array([(y - c)[g == k].sum() for k in range(12)]) / len(c)
     expected = sum(s[i] * s[j] for i in range(12) for j in range(12) if i != j) / (1 - 1 / 12)
     assert found.theta[0] == pytest.approx(expected)
-    assert found.covariance[0, 0] == pytest.approx(((s - s.mean()) ** 2).sum() * 12 / 11)
+    assert found._covariance[0, 0] == pytest.approx(((s - s.mean()) ** 2).sum() * 12 / 11)
 
 
 def test_clusters_of_one_row_are_independent_rows():

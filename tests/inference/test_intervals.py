@@ -132,7 +132,7 @@ def test_the_debiased_pivot_is_its_formula(data):
         fourth += p * g**4
     found = debiased_pivot(tc.profile.Profile.from_arrays(c, y), bins)
     expected = (x, floor, slope / theta, (fourth / theta**2 - 1) / n)
-    got = (found.centre[0], found.floor[0], found.noise[0], found.spread[0])
+    got = (found.center[0], found.null_variance[0], found.slope[0], found.curvature[0])
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
@@ -236,12 +236,12 @@ def test_below_agrees_with_the_interval():
 @pytest.mark.parametrize("name", ["spike at one", "resnet110_c10"])
 def test_many_equal_scores_do_not_spoil_the_basis_of_the_rank_series(name):
     """64 terms over scores of which a third are tied stay orthonormal, so that 40 intervals at n = 20,000 hold the truth."""
-    from truecal.estimators.rank_series.basis import rank_basis, rank_cells
+    from truecal.estimators.rank_series.basis import basis_functions, rank_basis, rank_cells
 
     world = {**GROUPS["others"], **GROUPS["papers"]}[name]
     profile = tc.profile.Profile.from_arrays(*world.draw(20_000, 40, rng=5))
     cells = rank_cells(profile.take(np.arange(1)))
-    phi = rank_basis(cells).functions(cells)[0]
-    np.testing.assert_allclose((phi * cells.share[0]) @ phi.T, np.eye(len(phi)), atol=1e-6)
+    phi = basis_functions(rank_basis(cells), cells)[0]
+    np.testing.assert_allclose((phi * cells.shares[0]) @ phi.T, np.eye(len(phi)), atol=1e-6)
     hits = int(held(tc.RankSeries(level=0.9)(profile).interval, world.true_error()).sum())
     assert binomtest(hits, 40, 0.86, alternative="less").pvalue > 0.01, hits / 40

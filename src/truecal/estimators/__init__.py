@@ -11,7 +11,7 @@ from truecal.estimators.generalized.granularity import sweep_granularity
 from truecal.estimators.isotonic import IsotonicError
 from truecal.estimators.literature import AdaptiveECE, DirichletECE, ForeignECE, KernelError, KSError
 from truecal.estimators.nearest import NearestECE
-from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.smoothing import KernelDensityECE, SmoothECE
 from truecal.estimators.sweep import SweepECE
 

@@ -15,8 +15,8 @@ from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.bins import Binning, Bins, root
 from truecal.estimators.estimate import Curve, Estimate, Interval
-from truecal.estimators.rank_series.clustered import ClusteredSeries
-from truecal.estimators.rank_series.paired import Side
+from truecal.estimators.rank_series.clusters import ClusteredSeries
+from truecal.estimators.rank_series.compare import Side
 from truecal.estimators.resampling.bootstrap import FEW_RESAMPLES, Bootstrap, Method, bootstrap_cells
 from truecal.estimators.resampling.fixed_bins import in_fixed_bins
 from truecal.estimators.resampling.grouped import GroupDraws, in_grouped_bins

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from truecal.estimators.base import Estimator
 from truecal.estimators.bins import Bins, combined
-from truecal.estimators.rank_series.clustered import ClusteredSeries, JointSigns
+from truecal.estimators.rank_series.clusters import ClusteredSeries, JointSigns
 from truecal.estimators.resampling.cells import CELLS, in_parts, profile_of
 from truecal.estimators.resampling.folded import Folded, mean_square
 from truecal.estimators.resampling.redraw import REDRAWS, redrawn
 from truecal.estimators.resampling.units import Units, softened_incidence
-from truecal.estimators.signs import SignSums
+from truecal.estimators.signs import SignBounds
 from truecal.lenses.sample import Sample
 from truecal.types import Float64s
 
@@ -37,7 +37,7 @@ class Joint:
     )
     p_value: float  # of calibration in all datasets; 0 where an unbiased estimate needs no help near zero
     parts: Float64s  # of every dataset
-    signs: SignSums | None  # what limits a mean absolute gap, where that is estimated
+    signs: SignBounds | None  # what limits a mean absolute gap, where that is estimated
     test: float | None  # p of calibration in all datasets, by turning the signs of whole units in all of them at once
 
 

@@ -10,7 +10,7 @@ from truecal import options
 from truecal.estimators.base import Estimator, Findings, SketchRange
 from truecal.estimators.bins import Binning, Bins, power_mean
 from truecal.estimators.estimate import Estimate, Interval
-from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.sketch_bounds import sweep_stops
 from truecal.profile.binning import Cut
 from truecal.profile.cell_profile import CellProfile

@@ -17,8 +17,9 @@ from truecal.estimators import jointly
 from truecal.estimators.base import Estimator, check_estimator
 from truecal.estimators.estimate import Interval
 from truecal.estimators.generalized.estimator import GeneralizedECE
-from truecal.estimators.rank_series import clustered, paired
-from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.rank_series import clusters
+from truecal.estimators.rank_series.compare import Side
+from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.resampling import bootstrap, units
 from truecal.estimators.resampling.units import Units
 from truecal.inference.measurement import measure
@@ -47,7 +48,7 @@ class Model:
     unseen: float = 0.0  # how far a sketch may be from the value of all rows
     interval: tuple[float, float] | None = None  # its own, where the value is free of bias
     unselected: Float64s | None = None  # powers of the resamples before anything was chosen from the data
-    side: paired.Side | None = None  # of an estimator that needs no resamples
+    side: Side | None = None  # of an estimator that needs no resamples
 
     @classmethod
     def of(cls, joint: jointly.Joint, estimator: Estimator, level: float, interval: Interval | None) -> "Model":
@@ -115,7 +116,7 @@ def by_counts(
 def _by_formula(sample: Sample, units: units.Units, estimator: Estimator, level: float) -> Interval | None:
     """The interval of one model by itself, of an estimator that needs no resamples for it."""
     if units.kind == "clusters":
-        series = clustered.ClusteredSeries.of(sample.with_units(units.of_row), units)
+        series = clusters.ClusteredSeries.of(sample.with_units(units.of_row), units)
         counted = estimator.of_clusters(series, level)
         return None if counted is None else counted[2]
     return estimator.at_level(level).complete(sample.profile).interval

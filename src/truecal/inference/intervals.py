@@ -7,11 +7,11 @@ import numpy as np
 
 from truecal import options
 from truecal.errors import InputError
-from truecal.estimators import jointly, pivot
+from truecal.estimators import jointly
 from truecal.estimators.base import Estimator, check_estimator
 from truecal.estimators.estimate import Interval
-from truecal.estimators.rank_series import clustered
-from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.rank_series import clusters, interval
+from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.resampling import cells, units
 from truecal.estimators.resampling.bootstrap import METHODS, Bootstrap, Method
 from truecal.estimators.resampling.units import Units
@@ -145,7 +145,7 @@ def debiased_interval(profile: Profile, *, bins: int = 15, level: float = 0.95) 
     return Interval(low, high, level, f"debiased, {bins} bins")
 
 
-def debiased_pivot(profile: Profile, bins: int) -> pivot.Pivot:
+def debiased_pivot(profile: Profile, bins: int) -> interval.Pivot:
     """X, and its variance at any theta, of every dataset."""
     cut = profile.mass_cut(max(1, min(bins, int(profile.size.min() // 2))))
     weight, score, one, square, product = (
@@ -169,7 +169,7 @@ def debiased_pivot(profile: Profile, bins: int) -> pivot.Pivot:
     here = np.where(flat, 1.0, power)
     noise = 4 * np.where(flat, (p**2 * chance).sum(axis=1), (p**2 * gap**2 * spread).sum(axis=1) / here)
     sampled = np.where(flat, 0.0, np.maximum(fourth / here**2 - 1, 0.0) / n[:, 0])
-    return pivot.Pivot((p * (gap**2 - spread)).sum(axis=1), floor, noise, sampled)
+    return interval.Pivot((p * (gap**2 - spread)).sum(axis=1), floor, noise, sampled)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     options.between(threshold, "threshold", 0, 1)
     threshold = float(threshold)  # of 80 bits: special functions know no such numbers
     pivot, single = _pivot(data, lens)
-    p, z = pivot.chance_below(threshold), pivot.standardised(threshold)
+    p, z = pivot.p_value(threshold), pivot.z_score(threshold)
     hypothesis = f"the error is at least {threshold:g}"
     method = "rank-series test of equivalence"
     if single:
@@ -203,13 +203,13 @@ def below(data: Profile | Predictions, threshold: float, *, lens: Lens | None = 
     return Verdict(z, p, hypothesis, method)
 
 
-def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[pivot.Pivot, bool]:
+def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[interval.Pivot, bool]:
     """The pivot of one dataset or of every dataset of a lens, and whether answers are plain numbers."""
     if isinstance(data, Profile):
         if lens is not None:
             raise InputError("a lens needs Predictions: a Profile is already one lens's view")
         return (
-            RankSeries().pivot(data) if data.units is None else clustered.ClusteredSeries.of_profile(data).pivot
+            RankSeries().pivot(data) if data.units is None else clusters.ClusteredSeries.of_profile(data).pivot
         ), data.single
     check_predictions(data, Profile, name="data")
     check_lens(lens)
@@ -219,7 +219,7 @@ def _pivot(data: Profile | Predictions, lens: Lens | None) -> tuple[pivot.Pivot,
         sample.refuse_pooled()
         if sample.independent:
             return RankSeries().pivot(sample.profile), True
-        return clustered.ClusteredSeries.of(sample, units.Units.of(sample, np.random.default_rng(0))).pivot, True
+        return clusters.ClusteredSeries.of(sample, units.Units.of(sample, np.random.default_rng(0))).pivot, True
     if data.clusters is not None:
         raise InputError("with clusters, judge one class at a time: tc.OneClass(name)")
     return RankSeries().pivot(lens(data)), False

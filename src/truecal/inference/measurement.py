@@ -15,8 +15,8 @@ from truecal.estimators.base import Estimator, check_estimator
 from truecal.estimators.bins import combined
 from truecal.estimators.estimate import Estimate, Estimates, Interval
 from truecal.estimators.generalized.estimator import GeneralizedECE
-from truecal.estimators.rank_series import clustered, joint_labels, many_classes
-from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.rank_series import clusters, joint_labels, many_classes
+from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.resampling import bootstrap, wide
 from truecal.estimators.resampling.units import Units
 from truecal.lenses.lens import Lens, check_lens
@@ -236,7 +236,7 @@ def _clustered(sample: Sample, estimator: Estimator, level: float, rng: np.rando
         return _unknowable(
             estimate, level, "all rows belong to one cluster: nothing tells how much another would differ"
         )
-    series = clustered.ClusteredSeries.of(sample, units)
+    series = clusters.ClusteredSeries.of(sample, units)
     if units.count < _FEW_CLUSTERS:
         note = f"only {units.count} clusters: the interval is wide and may cover less than stated"
         estimate = estimate.but(warnings=(*estimate.warnings, note))

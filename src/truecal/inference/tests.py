@@ -10,8 +10,8 @@ from truecal.errors import InputError
 from truecal.estimators import sweep
 from truecal.estimators.base import Estimator, check_estimator
 from truecal.estimators.bins import Binning
-from truecal.estimators.rank_series import clustered
-from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.rank_series import clusters
+from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.estimators.resampling import cells, redraw, units
 from truecal.lenses.lens import Lens, check_lens
 from truecal.lenses.one_probability import default_lens
@@ -284,7 +284,7 @@ def rank_series_test(
             sample.refuse_pooled()
             if not sample.independent:
                 generator = options.generator(rng)
-                series = clustered.ClusteredSeries.of(sample, units.Units.of(sample, generator))
+                series = clusters.ClusteredSeries.of(sample, units.Units.of(sample, generator))
                 return Verdict(
                     *series.test(resamples=resamples, rng=generator), CALIBRATED, "rank-series test, clustered"
                 )
@@ -296,7 +296,7 @@ def rank_series_test(
     elif lens is not None:
         raise InputError("a lens needs Predictions: a Profile is already one lens's view")
     if data.units is not None:
-        tested = clustered.ClusteredSeries.of_profile(data).test(resamples=resamples, rng=rng)
+        tested = clusters.ClusteredSeries.of_profile(data).test(resamples=resamples, rng=rng)
         return Verdict(*tested, CALIBRATED, "rank-series test, clustered")
     redrawn = RankSeries().test(data, resamples=resamples, rng=rng)
     return verdict_of(data, redrawn.statistic, redrawn.p_value, "rank-series test")

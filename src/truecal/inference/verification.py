@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from truecal import options
 from truecal.errors import InputError
 from truecal.estimators.estimate import Estimate
-from truecal.estimators.rank_series.series import RankSeries
+from truecal.estimators.rank_series.estimator import RankSeries
 from truecal.inference.exact_limit import BinnedError, OutputCells, upper_limit
 from truecal.inference.measurement import measure
 from truecal.lenses.lens import Lens, check_lens

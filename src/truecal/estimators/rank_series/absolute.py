@@ -1,81 +1,82 @@
-"""The interval of the mean absolute error of a rank series: left-out signs of the series, and what may speak against them.
+"""The interval of the mean absolute calibration error of a rank series, from leave-one-out signs.
 
-Lower limit. Left-out signs (`estimators/signs.py`) never flatter if the row left out had no part in choosing the fit. Here
-it had: the number of terms is the best of many by left-out fits, so V of that series is too large, most of all where an error in
-few places needs many terms. With twice as many terms as were chosen V is free of that, and loses little.
-
-Upper limit. Signs are missed where the curve jumps or waves, so it is not below what means of neighbours find, nor below the upper
-limit of the root-mean-square error times mean|m| / rms(m) of the fitted curve, a ratio that hardly depends on such places. Each of
-these is too large by chance as often as too small, and the largest of them is taken: the means, of which there are four, have half
-the quantile, and so has the root-mean-square error where it may be 0 and is mostly noise. The largest of several misses less often
-than one of them, so the lower limit has more of the misses that a level allows, unless all signs are known: then there is one upper
-limit, and both have half. docs/methods/rank-series.md says what was measured.
+Leave-one-out signs (`truecal.estimators.signs`) give a lower bound only if row i is also excluded from model selection. The
+series with twice the chosen number of terms is used there, whose further terms were not selected. Signs are wrong where
+the curve jumps or waves, so the upper limit is the largest of those from signs of the series, from signs of window
+means, and from the root-mean-square error times mean|m| / rms(m). See "The interval of norm 1" in
+docs/methods/rank-series.md.
 """
 
-from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 
-from truecal.estimators.pivot import at_least
-from truecal.estimators.rank_series.basis import Cells
-from truecal.estimators.rank_series.fit import GATE, Fit, misses_of, pivot_of, safe, shape_of
-from truecal.estimators.signs import Signs
+from truecal.estimators.rank_series.basis import RankCells, positive
+from truecal.estimators.rank_series.fit import SIGNIFICANCE_GATE, SeriesFit
+from truecal.estimators.rank_series.interval import Pivot, UnexpectedOutcomes, series_pivot
+from truecal.estimators.signs import SignBounds, SignCells
 from truecal.types import Float64s
 
-_RUNS = (8, 16, 32, 64)  # numbers of runs of cells whose means are tried beside the series
-_SEVERAL = 0.5  # of the quantile, for a limit that is one of several
-_LOWER = 0.2  # of the misses allowed, what the lower limit has beyond half of them ...
-_DOUBT = 0.1  # ... where missed signs are expected to cost so many standard errors or more; less in proportion
-_LONGER = 2  # times as many terms as were chosen ...
-_FADES = 1.0  # ... and the standard deviations within which their sign is not taken as known
+# All tuned on 88 worlds of the kinds of tests/estimators/random_worlds.py; effects in docs/methods/rank-series.md.
+_WINDOWS = (8, 16, 32, 64)  # numbers of windows whose means give signs
+_COMPETING_QUANTILE = 0.5  # share of z in a limit that is one of several
+_LOWER_EXTRA_SHARE = 0.2  # share of alpha in the lower tail beyond one half ...
+_FULL_SHARE_COST = 0.1  # ... where wrong signs cost so many standard errors or more; less in proportion
+_ORDER_FACTOR = 2  # terms of the lower bound's series for every chosen one ...
+_LOWER_FADE = 1.0  # ... and the standard deviations within which its signs fade
 
 
-def absolute_interval(fit: Fit, level: float) -> tuple[Float64s, Float64s]:
-    """Lower and upper limit of E|m| for every dataset of a fit, without regard to the point estimate."""
+def absolute_interval(fit: SeriesFit, level: float) -> tuple[Float64s, Float64s]:
+    """Compute the limits of E|m| for every dataset, without regard to the point estimate."""
+    pivot = series_pivot(fit)
+    bounds = _sign_cells(fit.cells, fit.gap, fit.leverage).bounds()
+    lower, upper = _lower_limit(fit, pivot, bounds, level), _upper_limit(fit, pivot, bounds, level)
+    return lower, UnexpectedOutcomes.of_cells(fit.cells).raise_limit(upper, level)
+
+
+def _lower_limit(fit: SeriesFit, pivot: Pivot, bounds: SignBounds, level: float) -> Float64s:
+    """Compute V - z se of the longer series, 0 unless the pivot excludes calibration."""
     from scipy.special import ndtri
 
-    cells, pivot, normal = fit.cells, pivot_of(fit), NormalDist()
+    standard_error = np.sqrt(np.maximum(bounds.plain_variance, np.finfo(float).tiny))
+    doubt = np.minimum(bounds.cost / (_FULL_SHARE_COST * standard_error), 1.0)
+    z = -ndtri((0.5 + _LOWER_EXTRA_SHARE * doubt) * (1 - level))
+    order = _ORDER_FACTOR * fit.order
+    cells = _sign_cells(fit.cells, fit.gap_of(order), fit.leverage_of(order), _LOWER_FADE)
+    mean, variance = cells.mean_product(fading=True)
+    rejected = pivot.center > z * np.sqrt(pivot.null_variance)
+    return np.where(rejected, np.maximum(mean - z * np.sqrt(variance), 0.0), 0.0)
+
+
+def _upper_limit(fit: SeriesFit, pivot: Pivot, bounds: SignBounds, level: float) -> Float64s:
+    """Compute the largest of the limits by signs of the series, by signs of windows and by the pivot."""
+    normal = NormalDist()
     z = normal.inv_cdf(0.5 + level / 2)
-    noise = np.sqrt(pivot.floor)
-    own = _signs(cells, fit.gap, fit.leverage()).sums()
-    doubt = own.missed / (_DOUBT * np.sqrt(np.maximum(own.best_variance, np.finfo(float).tiny)))
-    z_low = -ndtri((0.5 + _LOWER * np.minimum(doubt, 1.0)) * (1 - level))
-    found, variance = _signs(cells, *_longer(fit), _FADES).left_out(fades=True)
-    # Near calibration V is less certain than its standard error says: there the test inside the pivot decides.
-    low = np.where(pivot.centre > z_low * noise, np.maximum(found - z_low * np.sqrt(variance), 0.0), 0.0)
-    high = own.best + z * np.sqrt(own.best_variance) + own.missed
-    for runs in _RUNS:
-        found, variance = _signs(cells, *_means(cells, runs)).left_out(fades=False)
-        high = np.maximum(high, found + _SEVERAL * z * np.sqrt(variance))
-    whole, half = (pivot.interval(part)[1] for part in (level, 2 * normal.cdf(_SEVERAL * z) - 1))
-    high = np.maximum(high, shape_of(fit, 1) * np.where(pivot.centre > GATE * noise, whole, half))
-    return low, at_least(high, misses_of(cells), level)
+    upper = bounds.plain + z * np.sqrt(bounds.plain_variance) + bounds.cost
+    for windows in _WINDOWS:
+        mean, variance = _sign_cells(fit.cells, *_window_means(fit.cells, windows)).mean_product(fading=False)
+        upper = np.maximum(upper, mean + _COMPETING_QUANTILE * z * np.sqrt(variance))
+    lower_level = 2 * normal.cdf(_COMPETING_QUANTILE * z) - 1
+    significant = pivot.center > SIGNIFICANCE_GATE * np.sqrt(pivot.null_variance)
+    rms_limit = np.where(significant, pivot.interval(level)[1], pivot.interval(lower_level)[1])
+    return np.maximum(upper, fit.shape_ratio(1) * rms_limit)
 
 
-def _signs(cells: Cells, gap: Float64s, leverage: Float64s, fades: float = 2.0) -> Signs:
-    shape = cells.score.shape
-    count = np.broadcast_to(cells.count, shape)
-    ones = np.clip(cells.residual + count * cells.score, 0.0, count)
-    return Signs(count, ones, cells.score, gap, np.broadcast_to(leverage, shape), fades)
+def _sign_cells(cells: RankCells, gap: Float64s, leverage: Float64s, fade: float = 2.0) -> SignCells:
+    counts = cells.dataset_counts
+    ones = np.clip(cells.residual_sums + counts * cells.scores, 0.0, counts)
+    return SignCells(counts, ones, cells.scores, gap, np.broadcast_to(leverage, counts.shape), fade)
 
 
-def _longer(fit: Fit) -> tuple[Float64s, Float64s]:
-    """Gap and leverage of the series with twice as many terms, cell by cell."""
-    kept = (np.arange(fit.beta.shape[1]) < _LONGER * fit.chosen.sum(axis=1)[:, None]).astype(float)
-    longer = replace(fit, chosen=kept)
-    fitted = ((fit.beta * kept)[:, None, :] @ fit.basis.by_dataset())[:, 0]
-    return fitted * np.sqrt(fit.cells.n[:, None] / safe(fit.cells.count)), longer.leverage()
-
-
-def _means(cells: Cells, runs: int) -> tuple[Float64s, Float64s]:
-    """Mean residual of runs of neighbouring cells of about equal mass, and the leverage of a row in it, cell by cell."""
-    count = np.broadcast_to(cells.count, cells.score.shape)
-    rank = np.broadcast_to(cells.rank, cells.score.shape)  # ties share theirs, so no run depends on their order
-    run = np.clip((rank * runs).astype(np.intp), 0, runs - 1)
-    code = run + runs * np.arange(len(count))[:, None]
-    rows, residual = (
-        np.bincount(code.ravel(), values.ravel(), runs * len(count)) for values in (count, cells.residual)
+def _window_means(cells: RankCells, windows: int) -> tuple[Float64s, Float64s]:
+    """Compute the mean residual of the window of every cell, and the leverage of a row in it, shape (m, G) each."""
+    counts = cells.dataset_counts
+    # Ties share their rank, so that no window depends on their order.
+    window = np.clip((cells.dataset_ranks * windows).astype(np.intp), 0, windows - 1)
+    code = window + windows * np.arange(len(counts))[:, None]
+    rows, residuals = (
+        np.bincount(code.ravel(), values.ravel(), windows * len(counts)).astype(float)
+        for values in (counts, cells.residual_sums)
     )
-    held = np.where(rows > 0, rows, 1.0)
-    return (residual / held)[code], (1.0 / held)[code]
+    divisors = positive(rows)
+    return (residuals / divisors)[code], (1.0 / divisors)[code]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal import options
-from truecal.estimators.rank_series.basis import largest_sum, rank_basis, rank_cells
-from truecal.estimators.rank_series.clustered import ClusteredSeries
-from truecal.estimators.rank_series.fit import covariance_of, safe
+from truecal.estimators.rank_series.basis import positive, rank_basis, rank_cells
+from truecal.estimators.rank_series.clusters import ClusteredSeries
+from truecal.estimators.rank_series.fit import coefficient_covariance, smooth_test_statistic
 from truecal.estimators.rank_series.null import Null
 from truecal.estimators.resampling.cells import Counted, collapse
 from truecal.estimators.resampling.units import Units
@@ -115,18 +115,18 @@ class Family:
     def _redrawn(self, profile: Profile) -> Iterator[tuple[float, Float64s]]:
         """Statistic and redraws of every dataset of a batch of cells."""
         cells = rank_cells(profile)
-        waves = rank_basis(cells).by_dataset()
-        covariance = covariance_of(waves, cells.chance, cells.n)
-        count = np.broadcast_to(cells.count, cells.score.shape)
-        unit = np.sqrt(safe(count) * cells.n[:, None])
-        beta = np.vecdot(waves, (cells.residual / unit)[:, None, :])
+        waves = rank_basis(cells)
+        covariance = coefficient_covariance(waves, cells.null_variances, cells.n)
+        count = cells.dataset_counts
+        unit = np.sqrt(positive(count) * cells.n[:, None])
+        beta = np.vecdot(waves, (cells.residual_sums / unit)[:, None, :])
         for i, own in enumerate(covariance):
             if (own.diagonal() > 0).any():
-                null = Null(count[i], cells.score[i], cells.chance[i], waves[i] / unit[i], own)
-                yield float(largest_sum(beta[i], own)), null.draw(self.resamples, self._rng)
+                null = Null(count[i], cells.scores[i], cells.null_variances[i], waves[i] / unit[i], own)
+                yield float(smooth_test_statistic(beta[i], own)), null.draw(self.resamples, self._rng)
             else:
                 # Scores of 0 and 1 only: any miss refutes them.
-                impossible = bool((np.abs(cells.residual[i]) > _RELATIVE).any())
+                impossible = bool((np.abs(cells.residual_sums[i]) > _RELATIVE).any())
                 yield (1e300 if impossible else 0.0), np.zeros(self.resamples)
 
     def _of_units(self, sample: Sample, group: Indices) -> Iterator[tuple[float, Float64s]]:
@@ -144,7 +144,10 @@ class Family:
             codes = np.unique(sample.units[rows])
             # Above 16,384 units they are joined at random, and each dataset turns signs of its own.
             own = signs[:, codes] if len(codes) == len(sums) else self._rng.integers(0, 2, (self.resamples, len(sums)))
-            yield float(largest_sum(sums.sum(axis=0), squares)), largest_sum((own * 2.0 - 1) @ sums, squares)
+            yield (
+                float(smooth_test_statistic(sums.sum(axis=0), squares)),
+                smooth_test_statistic((own * 2.0 - 1) @ sums, squares),
+            )
 
 
 def _cells(sample: Sample, group: Indices) -> Profile:
@@ -165,12 +168,12 @@ def _cells(sample: Sample, group: Indices) -> Profile:
 
     count, scores, ones = summed(weight), summed(weight * score), summed(weight * outcome)
     counted = bool((weight == np.rint(weight)).all())
-    filled = safe(count)
+    filled = positive(count)
     # Empty cells follow the largest score, so that scores stay sorted.
     mean = np.maximum.accumulate(scores / filled, axis=1)
     if not counted:
         squares = np.bincount(member, weight**2, groups)
-        count = count * (count.sum(axis=1) / safe(squares.astype(np.float64)))[:, None]
+        count = count * (count.sum(axis=1) / positive(squares.astype(np.float64)))[:, None]
     return Counted(np.minimum(mean, 1.0), ones / filled, count)
 
 

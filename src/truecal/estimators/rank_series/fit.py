@@ -1,6 +1,7 @@
-"""The fit behind the rank series: a series in the rank of the score for every dataset, its length chosen by estimated risk.
+"""The fitted series of every dataset: coefficients, leave-one-out estimates, number of terms, value.
 
-Equation numbers are those of the derivation in docs/methods/rank-series.md.
+Arrays have the datasets of a batch first: m datasets, K terms, G cells. Equation numbers are those of
+docs/methods/rank-series.md.
 """
 
 from collections.abc import Iterator
@@ -9,55 +10,143 @@ from functools import cached_property
 
 import numpy as np
 
-from truecal.estimators.pivot import ENLARGED, Pivot, count_misses
-from truecal.estimators.rank_series.basis import Basis, Cells, most_cells, rank_basis, rank_cells
-from truecal.estimators.rank_series.runs import Beyond
+from truecal.estimators.rank_series.basis import MAX_CELLS, RankCells, positive, rank_basis, rank_cells, select_basis
 from truecal.profile.profile import Profile
 from truecal.types import Float64s, Indices
 
-_PART = 1 << 15  # cells worked on together: what is touched again and again stays in cache
-_LENGTHS = (
-    1 << 13
-)  # cells of series of several lengths at a time: numbers of more would come from the system, page by page
-_ALONE = 1 << 18  # multiplications of a product that stays on one thread: waking another costs more
-_LARGEST_LEVERAGE = 0.95 + 1e-9  # four different scores have 0.95 at both ends, where rounding must not decide
-_FEW = 16  # terms: most datasets keep fewer
-_EVEN = 1e-12  # risks this close are equal
-GATE = 1.645  # an error beyond so many standard deviations of noise stands out: only there is it corrected by Jensen's inequality
+SIGNIFICANCE_GATE = 1.645  # derived: the one-sided 5 % quantile of a normal
+PENALTY = 2.0  # tuned on the paper worlds: 1 raises the bias of calibrated models by 0.5 points, 3 that of all others
+MAX_JENSEN = 0.25  # tuned on the paper worlds: no effect beyond the gate
+MAX_LEVERAGE = 0.95 + 1e-9  # derived: four distinct scores have 0.95 at both ends, where rounding must not decide
+_RISK_TOLERANCE = 1e-12  # derived: a few thousand roundings of numbers below 1
+_PART_CELLS = 1 << 15  # cells of a batch fitted at a time: what stays in cache
+_BLOCK_CELLS = 1 << 13  # cells of all orders evaluated at a time: what stays in cache
+_SINGLE_THREAD_PRODUCTS = 1 << 18  # multiplications below which BLAS stays on one thread
+_MIN_VARIANCE, _MIN_SCALE = 1e-280, 1e-20  # derived: their product divides a squared coefficient of 1 without overflow
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """The selected series of every dataset of a part of a batch."""
+class SeriesFit:
+    """The series of every dataset of a batch, with as many terms as minimise the estimated risk."""
 
-    cells: Cells
-    basis: Basis
-    beta: Float64s  # (m, K) coefficients
-    chosen: Float64s  # (m, K) 1 for the terms kept
-    theta: Float64s  # (K, m) the estimate of the squared error with every number of terms ...
-    risk: Float64s  # (K, m) ... and what choosing that number is estimated to cost
-    power: Float64s  # (m,) theta at the chosen number of terms
-    gap: Float64s  # (m, G) fitted outcome rate minus score
-    noise: Float64s  # (m,) b: the variance of theta grows by b * theta ...
-    spread: Float64s  # (m,) e: ... + e * theta^2
-    value: Float64s  # (m,) root, Jensen-corrected
+    cells: RankCells
+    basis: Float64s  # (m or 1, K, G) see `rank_basis`
+    coefficients: Float64s  # (m, K) beta of (5)
+    theta: Float64s  # (m, K) estimate (8) of the squared error with 1, ..., K terms
+    risk: Float64s  # (m, K) its risk (9)
+    order: Indices  # (m,) number of terms chosen
 
     @cached_property
-    def covariance(self) -> Float64s:
-        """That of the coefficients if the model is calibrated, shape (m, K, K): the interval and the test rest on it."""
-        return covariance_of(self.basis.by_dataset(), self.cells.chance, self.cells.n)
+    def power(self) -> Float64s:
+        """The estimate of the squared error with the chosen terms, shape (m,); may be negative."""
+        return self.theta[np.arange(len(self.order)), self.order - 1]
 
+    @cached_property
+    def gap(self) -> Float64s:
+        """Fitted outcome rate minus score, shape (m, G)."""
+        return self.gap_of(self.order)
+
+    def gap_of(self, order: Indices) -> Float64s:
+        """Evaluate the fit with the given numbers of terms (5), shape (m, G)."""
+        coefficients = self.coefficients * _first_terms(order, self.basis)
+        fitted = (coefficients[:, None, :] @ self.basis)[:, 0]
+        fitted /= np.sqrt(positive(self.cells.counts))
+        return fitted * np.sqrt(self.cells.n)[:, None]
+
+    @cached_property
     def leverage(self) -> Float64s:
-        """How much every row of a cell weighs in its own fit with the chosen terms, shape (m, G)."""
-        return (self.chosen[:, None, :] @ self.basis.by_dataset() ** 2)[:, 0] / safe(self.cells.count)
+        """Leverage of a row of each cell, shape (m, G)."""
+        return self.leverage_of(self.order)
+
+    def leverage_of(self, order: Indices) -> Float64s:
+        """Compute the leverage with the given numbers of terms (6), shape (m, G)."""
+        terms = _first_terms(order, self.basis)
+        return (terms[:, None, :] @ self.basis**2)[:, 0] / positive(self.cells.counts)
+
+    @cached_property
+    def rate(self) -> Float64s:
+        """Fitted outcome rate, shape (m, G)."""
+        return np.clip(self.cells.scores + self.gap, 0.0, 1.0)
+
+    @cached_property
+    def squared_gap(self) -> Float64s:
+        """Square of the fitted gap, shape (m, G)."""
+        return self.gap**2
+
+    @cached_property
+    def mean_square(self) -> Float64s:
+        """Mean square of the fitted gap, shape (m,)."""
+        return np.vecdot(self.cells.shares, self.squared_gap)
+
+    @cached_property
+    def slope(self) -> Float64s:
+        """The coefficient b of theta in the variance (11), shape (m,)."""
+        shares, variance = self.cells.shares, self.rate * (1 - self.rate)
+        weighted = np.vecdot(shares, self.squared_gap * variance) / positive(self.mean_square)
+        return 4 * np.where(self.mean_square > 0, weighted, np.vecdot(shares, variance)) / self.cells.n
+
+    @cached_property
+    def curvature(self) -> Float64s:
+        """The coefficient e of theta^2 in the variance (12), shape (m,)."""
+        relative = self.squared_gap / positive(self.mean_square)[:, None]
+        excess = np.vecdot(self.cells.shares, relative**2) - 1
+        return np.where(self.mean_square > 0, excess / self.cells.n, 0.0)
+
+    @cached_property
+    def null_covariance(self) -> Float64s:
+        """Covariance of all coefficients under calibration (10), shape (m, K, K)."""
+        return coefficient_covariance(self.basis, self.cells.null_variances, self.cells.n)
+
+    @cached_property
+    def value(self) -> Float64s:
+        """The root-mean-square error, corrected by Jensen's inequality (14), shape (m,)."""
+        significant = self.power > SIGNIFICANCE_GATE * np.sqrt(2 * self._null_square())
+        root = np.sqrt(np.maximum(self.power, 0.0))
+        correction = jensen_factor(np.where(significant, self.power, 1.0), self.slope, self.curvature)
+        return np.minimum(np.where(significant, root * correction, root), 1.0)
+
+    def shape_ratio(self, norm: float) -> Float64s:
+        """Compute mean|m| / rms(m) of the fitted curve for norm 1, and 1 for norm 2, shape (m,)."""
+        if norm == 2:
+            return np.ones(len(self.order))
+        rms, mean_absolute = np.sqrt(self.mean_square), np.vecdot(self.cells.shares, np.abs(self.gap))
+        return np.where(rms > 0, mean_absolute / positive(rms), 1.0)
+
+    def _null_square(self) -> Float64s:
+        """Compute |V|_F^2 of the chosen terms under calibration, shape (m,), exactly where it decides on significance.
+
+        Elsewhere a bound is enough: the basis has length 1, so |V|_F <= max c (1 - c) sqrt(terms) / n.
+        """
+        cells = self.cells
+        square = (cells.null_variances.max(axis=1) / cells.n) ** 2 * self.order
+        undecided = (self.power > 0) & (self.power <= SIGNIFICANCE_GATE * np.sqrt(2 * square))
+        for order in np.unique(self.order[undecided]):
+            datasets = np.flatnonzero(undecided & (self.order == order))
+            basis = select_basis(self.basis, datasets)[:, :order]
+            covariance = coefficient_covariance(basis, cells.null_variances[datasets], cells.n[datasets])
+            square[datasets] = squared_norm(covariance)
+        return square
 
 
-def fits(profile: Profile) -> Iterator[Fit]:
-    """The fits of a batch, in parts that bound the memory; that of a single dataset is made once and kept with its profile."""
+def _first_terms(order: Indices, basis: Float64s) -> Float64s:
+    """Mark the first terms of every dataset by ones, shape (m, K)."""
+    return (np.arange(basis.shape[1]) < order[:, None]).astype(float)
+
+
+def jensen_factor(power: Float64s, slope: Float64s | float, curvature: Float64s | float) -> Float64s:
+    """Compute the factor of (14) that corrects the root of an estimate."""
+    return 1 + np.minimum((slope / power + curvature) / 8, MAX_JENSEN)
+
+
+# ---------------------------------------------------------------------- fitting
+
+
+def fits(profile: Profile) -> Iterator[SeriesFit]:
+    """Fit a batch in parts of bounded memory; the fit of a single dataset is stored with its profile."""
     if profile.batch == 1:
         yield profile.once("rank series", fit_series)
         return
-    step = max(1, _PART // most_cells(profile))
+    step = max(1, _PART_CELLS // min(profile.rows, MAX_CELLS))
     if step >= profile.batch:
         yield fit_series(profile)
         return
@@ -65,170 +154,108 @@ def fits(profile: Profile) -> Iterator[Fit]:
         yield fit_series(profile.take(slice(start, start + step)))
 
 
-def fit_series(profile: Profile) -> Fit:
-    """All in units in which a cell counts by the root of its rows: residuals r, fits and waves are plain vectors then.
-
-    With e = r - fit, v the spread of residuals within a cell and h the leverage, the rows of a cell contribute
-    (e r + v) / (1 - h) to the sum of r_i (r_i - m_{-i}), and (e^2 + v) / (1 - h)^2 to that of (r_i - m_{-i})^2.
-    """
+def fit_series(profile: Profile) -> SeriesFit:
+    """Fit the series of every dataset of a profile."""
     return fit_cells(rank_cells(profile))
 
 
-def fit_cells(cells: Cells) -> Fit:
-    """The same for cells of ranks that are made already."""
+def fit_cells(cells: RankCells) -> SeriesFit:
+    """Fit the series of every dataset of a batch of rank cells."""
     basis = rank_basis(cells)
-    waves, n = basis.waves, cells.n
-    mass = safe(cells.count)
-    r = cells.residual / np.sqrt(mass)
-    beta = np.vecdot(waves, r)  # (5) times sqrt(n), shape (K, m)
-    theta, risk = _of_lengths(cells, waves, r, beta)
-    best = (risk <= risk.min(axis=0) + _EVEN).argmax(axis=0)  # of equally good series the shortest, however sums round
-    chosen = (np.arange(len(waves)) <= best[:, None]).astype(float)
-    gap = ((beta.T * chosen)[:, None, :] @ basis.by_dataset())[:, 0] / np.sqrt(mass)
-    power = theta[best, np.arange(len(best))]
-
-    share = cells.share
-    rate = np.clip(cells.score + gap, 0.0, 1.0)
-    variance = rate * (1 - rate)
-    square = gap * gap
-    second = np.vecdot(share, square)
-    flat = second <= 0
-    positive = np.where(flat, 1.0, second)
-    fourth = np.vecdot(share, (square / positive[:, None]) ** 2)
-    # Equation (11)
-    noise = np.where(flat, 4 * np.vecdot(share, variance), 4 * np.vecdot(share, square * variance) / positive) / n
-    spread = np.where(flat, 0.0, (fourth - 1) / n)  # (12)
-
-    stands_out = power > GATE * np.sqrt(2 * _least_span(cells, basis, best, power))
-    jensen = 1 + np.minimum((noise / np.where(stands_out, power, 1.0) + spread) / 8, 0.25)  # (14)
-    value = np.sqrt(np.maximum(power, 0.0))
-    value = np.minimum(np.where(stands_out, value * jensen, value), 1.0)
-    return Fit(cells, basis, beta.T / np.sqrt(n)[:, None], chosen, theta, risk, power, gap, noise, spread, value)
+    residuals = cells.residual_sums / np.sqrt(positive(cells.counts))
+    projections = np.vecdot(basis, residuals[:, None, :])  # sqrt(n) times (5)
+    theta, risk = _leave_one_out(cells, basis, residuals, projections)
+    # Of equal risks the smallest order, so that rounding decides nothing.
+    order = (risk <= risk.min(axis=1, keepdims=True) + _RISK_TOLERANCE).argmax(axis=1) + 1
+    return SeriesFit(cells, basis, projections / np.sqrt(cells.n)[:, None], theta, risk, order)
 
 
-def _of_lengths(cells: Cells, waves: Float64s, r: Float64s, beta: Float64s) -> tuple[Float64s, Float64s]:
-    """The estimate with every number of terms and its risk, shape (K, m): as many numbers at a time as stay in cache."""
-    mass, n = safe(cells.count), cells.n
-    within, squares = cells.square - r * r, cells.square.sum(axis=1)
-    theta, risk = np.empty_like(beta), np.empty_like(beta)
-    step = min(max(1, _LENGTHS // r.size), len(waves))
-    lefts, scratch, frees = (np.empty((step, *like.shape)) for like in (r, r, mass))
-    left, free = r, mass
-    for start in range(0, len(waves), step):
-        some = slice(start, start + step)
-        terms = len(theta[some])
-        e, product, inverse = lefts[:terms], scratch[:terms], frees[:terms]
-        np.multiply(waves[some], beta[some, :, None], out=product)
-        np.multiply(waves[some], waves[some], out=inverse)
-        for k in range(terms):
-            left = np.subtract(left, product[k], out=e[k])
-            free = np.subtract(free, inverse[k], out=inverse[k])  # 1 less (6), times the rows of the cell
-        free, total = free.copy(), squares
-        if (heavy := inverse < (1 - _LARGEST_LEVERAGE) * mass).any():
-            inverse[heavy] = np.inf  # cells that all but fit themselves say nothing
-            total = np.vecdot(cells.square, ~heavy)
-        np.divide(mass, inverse, out=inverse)
-        np.multiply(e, r, out=product)
-        product += within
-        theta[some] = (total - np.vecdot(product, inverse)) / n  # (8), by (7) and (19)
-        np.multiply(e, e, out=product)
-        product += within
+def _leave_one_out(
+    cells: RankCells, basis: Float64s, residuals: Float64s, projections: Float64s
+) -> tuple[Float64s, Float64s]:
+    """Estimate theta (8) and its risk (9) for every number of terms, shape (m, K) each.
+
+    `residuals` are sums over cells divided by the root of the count, so that a cell contributes (e r + v) / (1 - h) and
+    (e^2 + v) / (1 - h)^2 to the two sums of (19), with e = r - fit and v the variation of residuals within the cell.
+    """
+    counts, n = positive(cells.counts)[:, None], cells.n[:, None]
+    r, within = residuals[:, None], (cells.square_sums - residuals**2)[:, None]
+    theta, risk = np.empty_like(projections), np.empty_like(projections)
+    all_squares = cells.square_sums.sum(axis=1, keepdims=True)
+    error, free = residuals, counts[:, 0]
+    step = min(max(1, _BLOCK_CELLS // residuals.size), basis.shape[1])
+    buffers = [np.empty((step, *like.shape)).transpose(1, 0, 2) for like in (error, error, free)]
+    for start in range(0, basis.shape[1], step):
+        terms = slice(start, start + step)
+        vectors = basis[:, terms]
+        errors, products, inverse = (buffer[:, : vectors.shape[1]] for buffer in buffers)
+        np.multiply(vectors, projections[:, terms, None], out=products)
+        error = _subtract_in_turn(error, products, errors)  # r - m_k
+        np.multiply(vectors, vectors, out=inverse)
+        free = _subtract_in_turn(free, inverse, inverse).copy()  # N (1 - h), by (6)
+        total = all_squares
+        excluded = inverse < (1 - MAX_LEVERAGE) * counts
+        if excluded.any():
+            inverse[excluded] = np.inf
+            total = np.vecdot(cells.square_sums[:, None], ~excluded)
+        np.divide(counts, inverse, out=inverse)  # 1 / (1 - h)
+        np.multiply(errors, r, out=products)
+        products += within
+        theta[:, terms] = (total - np.vecdot(products, inverse)) / n  # (8), by (7) and (19)
+        np.multiply(errors, errors, out=products)
+        products += within
         inverse *= inverse
-        length = (np.vecdot(product, inverse) - total) / n + 2 * theta[some]  # mean of m_{-i}^2, by (19)
-        risk[some] = -theta[some] + 2 * np.maximum(length - theta[some], 0.0)  # (9)
+        mean_square = (np.vecdot(products, inverse) - total) / n + 2 * theta[:, terms]  # of m_{-i}, by (19)
+        risk[:, terms] = -theta[:, terms] + PENALTY * np.maximum(mean_square - theta[:, terms], 0.0)  # (9)
     return theta, risk
 
 
-def safe(count: Float64s) -> Float64s:
-    """Counts to divide by."""
-    return np.where(count > 0, count, 1.0)
+def _subtract_in_turn(start: Float64s, steps: Float64s, out: Float64s) -> Float64s:
+    """Fill `out` with the start (m, G) minus cumulative sums of the steps (m, b, G), and return the last of them."""
+    for k in range(steps.shape[1]):
+        start = np.subtract(start, steps[:, k], out=out[:, k])
+    return start
 
 
-def _least_span(cells: Cells, basis: Basis, best: Indices, power: Float64s) -> Float64s:
-    """||V||_F^2 of the chosen terms under calibration, shape (m,): exact where it decides whether the error stands out.
-
-    The waves have unit length, so ||V||_F is at most the largest chance of a cell times the root of their number, over n; an error
-    beyond the gate at that bound needs no more, nor does one that is not positive.
-    """
-    span = (cells.chance.max(axis=1) / cells.n) ** 2 * (best + 1)
-    open_ = (power > 0) & (power <= GATE * np.sqrt(2 * span))
-    for some in (open_ & (best < _FEW), open_ & (best >= _FEW)):  # two groups: one long series would make all as long
-        if some.any():
-            at = np.flatnonzero(some)
-            most = int(best[at].max()) + 1
-            kept = (np.arange(most) <= best[at, None])[:, :, None]
-            waves = basis.by_dataset(at)[:, :most] * kept
-            span[at] = (covariance_of(waves, cells.chance[at], cells.n[at]) ** 2).sum(axis=(1, 2))
-    return span
-
-
-def covariance_of(waves: Float64s, variance: Float64s, n: Float64s) -> Float64s:
-    """Covariance of beta (10) when the outcomes of a row of each cell have the given variance, shape (m, K, K)."""
-    total = np.zeros((len(variance), waves.shape[1], waves.shape[1]))
-    step = max(128, _ALONE // waves.shape[1] ** 2)
-    for start in range(0, waves.shape[2], step):
-        part = waves[:, :, start : start + step]
-        total += (part * variance[:, None, start : start + step]) @ part.transpose(0, 2, 1)
+def coefficient_covariance(basis: Float64s, variances: Float64s, n: Float64s) -> Float64s:
+    """Compute the covariance (10) of the coefficients for given outcome variances of the cells, shape (m, K, K)."""
+    terms = basis.shape[1]
+    total = np.zeros((len(variances), terms, terms))
+    step = max(128, _SINGLE_THREAD_PRODUCTS // terms**2)
+    for start in range(0, basis.shape[2], step):
+        part = basis[:, :, start : start + step]
+        total += (part * variances[:, None, start : start + step]) @ part.transpose(0, 2, 1)
     return total / n[:, None, None]
 
 
-def shape_of(fit: Fit, norm: float) -> Float64s:
-    """mean|m| / rms(m) for norm 1."""
-    if norm == 2:
-        return np.ones(len(fit.value))
-    rms = np.sqrt((fit.cells.share * fit.gap**2).sum(axis=1))
-    return np.where(rms > 0, (fit.cells.share * np.abs(fit.gap)).sum(axis=1) / np.where(rms > 0, rms, 1.0), 1.0)
+def squared_norm(covariance: Float64s) -> Float64s:
+    """Compute the squared Frobenius norm, shape (m,)."""
+    return (covariance**2).sum(axis=(1, 2))
 
 
-def value_of(fit: Fit, norm: float) -> Float64s:
-    """The error of every dataset of a fit."""
-    return fit.value * shape_of(fit, norm)
+# ---------------------------------------------------------------------- statistic of the test
 
 
-def pivot_of(fit: Fit) -> Pivot:
-    """The estimate with all terms, without selection, what runs of neighbours show beyond it, and its variance at any truth."""
-    rate = np.clip(fit.cells.score + fit.gap, 0.0, 1.0)
-    leverage = fit.leverage()
-    shrunk = (rate + leverage / 2) / (1 + leverage)  # (15)
-    fitted = covariance_of(fit.basis.by_dataset(), shrunk * (1 - shrunk), fit.cells.n)
-    spans = [(covariance**2).sum(axis=(1, 2)) for covariance in (fit.covariance, fitted)]  # (16)
-    beyond = Beyond(
-        fit.cells, np.maximum(fit.cells.chance, shrunk * (1 - shrunk)), fit.theta[-1], 2 * np.maximum(*spans)
-    )
-    return Pivot(
-        beyond.low,
-        beyond.low_floor,
-        fit.noise,
-        fit.spread,
-        beyond.most,
-        *enlarged(fit.cells, fit.gap, fit.noise),
-        unknown=_of_any_shape(fit.cells),
-        misses=misses_of(fit.cells),
-    )
+class SmoothTestStatistic:
+    """The statistic (18): the largest standardised sum of excess squares of the first coefficients."""
+
+    def __init__(self, covariance: Float64s) -> None:
+        # Relative to the largest variance, squares of tiny scores do not underflow.
+        variances = covariance.diagonal()
+        unit = max(float(variances.max()), _MIN_VARIANCE)
+        scale = np.sqrt(2 * np.cumsum(np.cumsum((covariance / unit) ** 2, axis=0), axis=1).diagonal())
+        first = int(np.argmax(scale > 0))  # sums of squares: once positive they stay positive
+        self._unit = np.sqrt(unit)
+        self._sums = np.tri(len(scale))[first:] / np.maximum(scale[first:], _MIN_SCALE)[:, None]
+        self._expected = self._sums @ variances / unit
+
+    def __call__(self, coefficients: Float64s) -> Float64s:
+        """Evaluate it at coefficients of shape (..., K)."""
+        squares = coefficients / self._unit
+        squares *= squares
+        return np.asarray(((self._sums @ squares.T).T - self._expected).max(axis=-1))
 
 
-def _of_any_shape(cells: Cells) -> Float64s:
-    """The noise b of an error that is everywhere as large as an outcome varies, b_2 in (16a)."""
-    share, chance = cells.share, cells.chance
-    mean = np.vecdot(share, chance)
-    return 4 * np.vecdot(share, chance * chance) / np.where(mean > 0, mean, 1.0) / cells.n
-
-
-def misses_of(cells: Cells) -> Float64s:
-    """Outcomes on the other side of 1/2 than their scores (16f)."""
-    count = np.broadcast_to(cells.count, cells.score.shape)
-    return count_misses(cells.score, count, np.clip(cells.residual + count * cells.score, 0.0, count))
-
-
-def enlarged(cells: Cells, gap: Float64s, noise: Float64s) -> tuple[Float64s, Float64s]:
-    """The squared error of a fitted curve, and its b were its gaps so many times as large (16a); rising, shape (nodes, m).
-
-    Clusters make the noise of the curve as it is some times as large as that of rows, and so that of any other.
-    """
-    share, score, square = cells.share, cells.score, gap * gap
-    fitted = np.vecdot(share, square)
-    safe_fitted = np.where(fitted > 0, fitted, 1.0)
-    rate = np.clip(score + np.array(ENLARGED)[:, None, None] * gap, 0.0, 1.0)
-    of_rows = 4 * np.vecdot(share, square * rate * (1 - rate)) / safe_fitted / cells.n
-    larger = np.maximum(noise / np.where(of_rows[0] > 0, of_rows[0], np.inf), 1.0)
-    return fitted, np.maximum.accumulate([noise, *(larger * of_rows[1:])], axis=0)
+def smooth_test_statistic(coefficients: Float64s, covariance: Float64s) -> Float64s:
+    """Evaluate the statistic (18) at coefficients of shape (..., K) with the given covariance under calibration."""
+    return SmoothTestStatistic(covariance)(coefficients)

@@ -9,6 +9,7 @@ its terms are not orthonormal in it; one d is taken back.
 
 import numpy as np
 
+from truecal.estimators.rank_series.basis import basis_functions
 from truecal.estimators.rank_series.fit import fit_series
 from truecal.estimators.resampling.cells import CELLS, cell_places, collapse_at
 from truecal.estimators.resampling.grouped import GroupDraws, GroupSums
@@ -21,9 +22,9 @@ def deviations_in_groups(sample: Sample, draws: GroupDraws) -> Float64s:
     profile = sample.profile
     places = cell_places(profile, CELLS)
     fit = fit_series(profile.once(f"{CELLS} cells", lambda rows: collapse_at(rows, places)))
-    phi, gap = fit.basis.functions(fit.cells)[0], fit.gap[0]
-    rate = np.clip(fit.cells.score[0] + gap, 0.0, 1.0)
-    variance = np.cumsum(phi**2 @ (fit.cells.share[0] * rate * (1 - rate))) / fit.cells.n[0]
+    phi, gap = basis_functions(fit.basis, fit.cells)[0], fit.gap[0]
+    rate = fit.rate[0]
+    variance = np.cumsum(phi**2 @ (fit.cells.shares[0] * rate * (1 - rate))) / fit.cells.n[0]
     sums = GroupSums.of(sample, draws.units, places)
     held = [sums.count.sum(axis=1), sums.count @ gap**2, (sums.ones - sums.score) @ phi.T]
     drawn = draws.times @ np.column_stack(held)

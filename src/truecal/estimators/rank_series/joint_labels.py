@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from truecal.estimators.rank_series.basis import largest_sum, rank_basis, rank_cells
-from truecal.estimators.rank_series.fit import covariance_of
+from truecal.estimators.rank_series.basis import positive, rank_basis, rank_cells
+from truecal.estimators.rank_series.fit import coefficient_covariance, smooth_test_statistic
 from truecal.estimators.resampling.cells import cell_places, collapse
 from truecal.lenses.sample import Sample
 from truecal.types import Float64s, Indices
@@ -60,15 +60,15 @@ def _statistics(sample: Sample, draw: Indices, row: Indices, resamples: int) -> 
     of_row = np.empty(len(sample), np.intp)
     of_row[order] = cell
     ranks = rank_cells(cells)
-    waves = rank_basis(ranks).of(0)  # (K, G)
-    covariance = covariance_of(waves[None], ranks.chance, ranks.n)[0]
+    waves = rank_basis(ranks)[0]  # (K, G)
+    covariance = coefficient_covariance(waves[None], ranks.null_variances, ranks.n)[0]
     if not (covariance.diagonal() > 0).any():
         return 0.0, np.zeros(resamples)
-    count, score = ranks.count[0], ranks.score[0]
+    count, score = ranks.counts[0], ranks.scores[0]
     inside = weight[row] > 0
     code = draw[inside] * len(count) + of_row[row[inside]]
     ones = np.bincount(code, weight[row[inside]], resamples * len(count)).reshape(resamples, -1)
-    scale = np.sqrt(np.where(count > 0, count, 1.0) * ranks.n[0])
-    seen = ranks.residual[0] / scale @ waves.T
+    scale = np.sqrt(positive(count) * ranks.n[0])
+    seen = ranks.residual_sums[0] / scale @ waves.T
     drawn = (ones - count * score) / scale @ waves.T
-    return float(largest_sum(seen, covariance)), largest_sum(drawn, covariance)
+    return float(smooth_test_statistic(seen, covariance)), smooth_test_statistic(drawn, covariance)

@@ -11,8 +11,8 @@ import numpy as np
 
 from truecal.estimators.base import Estimator
 from truecal.estimators.bins import combined
-from truecal.estimators.rank_series.basis import rank_basis, rank_cells
-from truecal.estimators.rank_series.clustered import JointSigns, terms_of
+from truecal.estimators.rank_series.basis import basis_functions, rank_basis, rank_cells
+from truecal.estimators.rank_series.clusters import JointSigns, cluster_order
 from truecal.estimators.resampling import wide
 from truecal.estimators.resampling.cells import Counted
 from truecal.estimators.resampling.draws import unit_counts
@@ -92,7 +92,7 @@ def _turn(held: Float64s, shares: Float64s, signs: JointSigns) -> None:
     whole = count.sum(axis=1)
     rate = ones.sum(axis=1) / np.where(whole > 0, whole, 1.0)
     ranks = rank_cells(Counted(_means(whole, score.sum(axis=1)), rate, whole))
-    functions = rank_basis(ranks).functions(ranks)[:, : terms_of(wide.GROUPS)]
+    functions = basis_functions(rank_basis(ranks), ranks)[:, : cluster_order(wide.GROUPS)]
     sums = (ones - score) @ functions.transpose(0, 2, 1) / ranks.n[:, None, None]
     for own, share in zip(sums, shares, strict=False):
         signs.add(own, float(share))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truecal.estimators.noise import symmetric_root
-from truecal.estimators.rank_series.basis import LargestSum
+from truecal.estimators.rank_series.fit import SmoothTestStatistic
 from truecal.types import Float64s
 
 _NORMAL_FROM = 9.0
@@ -55,7 +55,7 @@ class Null:
     def __init__(
         self, count: Float64s, score: Float64s, chance: Float64s, waves: Float64s, covariance: Float64s
     ) -> None:
-        self._largest = LargestSum(covariance)
+        self._largest = SmoothTestStatistic(covariance)
         self._kept: list[_Redraws] = []  # the first redraws, then all others
         rows = np.rint(count)
         together = count * chance > _NORMAL_FROM

@@ -11,7 +11,7 @@ from truecal.estimators.estimate import Interval
 from truecal.estimators.resampling.cells import AT_ONCE, CELLS, Counted, collapse, in_parts, profile_of
 from truecal.estimators.resampling.draws import multinomial
 from truecal.estimators.resampling.redraw import REDRAWS, against_redraws
-from truecal.estimators.signs import SignSums
+from truecal.estimators.signs import SignBounds
 from truecal.profile.profile import Profile
 from truecal.types import Float64s
 
@@ -44,7 +44,7 @@ class _Joint(Protocol):
     @property
     def parts(self) -> Float64s: ...
     @property
-    def signs(self) -> SignSums | None: ...
+    def signs(self) -> SignBounds | None: ...
 
 
 class Resampling(Protocol):
@@ -83,7 +83,7 @@ class Bootstrap:
     p_value: float
     acceleration: float = 0.0
     parts: Float64s | None = None  # the power of each dataset where a lens has many
-    signs: SignSums | None = None  # what limits a mean absolute gap, where that is estimated
+    signs: SignBounds | None = None  # what limits a mean absolute gap, where that is estimated
 
     @classmethod
     def of(cls, estimator: Resampling, joint: "_Joint", level: float, drawn: str) -> "Bootstrap":

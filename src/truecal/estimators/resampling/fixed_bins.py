@@ -10,7 +10,7 @@ from truecal.estimators.noise import debiased_gaps, over_usable
 from truecal.estimators.resampling.bootstrap import Bootstrap, Method, Resampling
 from truecal.estimators.resampling.draws import multinomial
 from truecal.estimators.resampling.redraw import REDRAWS, redraw
-from truecal.estimators.signs import Signs
+from truecal.estimators.signs import SignCells
 from truecal.profile.binning import Cut
 from truecal.profile.profile import Profile
 from truecal.types import Float64s
@@ -68,7 +68,7 @@ def in_fixed_bins(
     if estimator.folds:
         corrected = over_usable(drawn, debiased_gaps(drawn, 1), 1)[0]
         as_found = _bins(middle[None], (one / weight)[None], weight[None])
-        signs = Signs.of_bins(as_found).sums()
+        signs = SignCells.of_bins(as_found).bounds()
         deviations = corrected - corrected.mean() + power - over_usable(as_found, debiased_gaps(as_found, 1), 1)[0][0]
     elif estimator.corrected:
         deviations = powers - powers.mean()

@@ -11,7 +11,7 @@ import numpy as np
 
 from truecal.estimators.bins import Bins
 from truecal.estimators.noise import folded_mean
-from truecal.estimators.signs import Signs, SignSums
+from truecal.estimators.signs import SignBounds, SignCells
 from truecal.types import Float64s
 
 _AT_ONCE = 1 << 15  # bins of resamples corrected at a time: what stays in cache
@@ -24,7 +24,7 @@ class Folded:
         self._weights: list[Float64s] = []
         self._variances: list[Float64s] = []
         self._shares: list[float] = []
-        self._signs: list[SignSums] = []
+        self._signs: list[SignBounds] = []
         self._square = 0.0  # mean square of the gaps as found
         self._squares = np.zeros(resamples)  # the same in every resample
 
@@ -41,15 +41,15 @@ class Folded:
         alike = _shared(weight, variance, filled, drawn) if drawn else 1.0
         variance = variance * alike
         self._shares.append(share)
-        self._signs.append(Signs.of_bins(bins, alike).sums().times(alike))
+        self._signs.append(SignCells.of_bins(bins, alike).bounds().scale_variance(alike))
         self._weights.append(share * weight)
         self._variances.append(variance)
         self._square += share * float(weight @ gap**2)
         self._squares += share * squares
 
-    def signs(self) -> SignSums:
+    def signs(self) -> SignBounds:
         """What left-out signs say of all datasets."""
-        return SignSums.together(self._signs, np.array(self._shares))
+        return SignBounds.combine(self._signs, np.array(self._shares))
 
     def deviations(self, powers: Float64s) -> Float64s:
         """What estimation adds to the truth in every resample, given their plain estimates."""

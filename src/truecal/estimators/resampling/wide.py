@@ -20,7 +20,7 @@ from truecal.estimators.resampling.draws import unit_counts
 from truecal.estimators.resampling.equal_mass import mass_bins
 from truecal.estimators.resampling.folded import Folded, mean_square
 from truecal.estimators.resampling.redraw import REDRAWS
-from truecal.estimators.signs import Signs, SignSums
+from truecal.estimators.signs import SignBounds, SignCells
 from truecal.predictions import validation
 from truecal.predictions.predictions import Predictions
 from truecal.profile import binning as binning_module
@@ -164,7 +164,7 @@ class Wide:
     deviations: Float64s
     p_value: float
     parts: Float64s
-    signs: SignSums | None
+    signs: SignBounds | None
     test: float
     direction: float
     warnings: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ def resampled(estimator: _Binned, groups: Groups, shares: Float64s, rng: np.rand
         folded = Folded(RESAMPLES)
         folded.add(1.0, whole, squares)
         deviations = folded.deviations(powers)
-        signs = SignSums.together([Signs.of_bins(each).sums()], shares)
+        signs = SignBounds.combine([SignCells.of_bins(each).bounds()], shares)
     else:
         deviations = powers - power
     parts = estimator.of_bins(each)

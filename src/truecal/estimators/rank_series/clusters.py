@@ -1,0 +1,333 @@
+"""The rank series of rows in clusters: products within a cluster are left out, and clusters are counted, not rows.
+
+J clusters, K terms, G cells. Equation numbers are those of docs/methods/rank-series.md.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from truecal import options
+from truecal.errors import InputError
+from truecal.estimators.estimate import Interval
+from truecal.estimators.rank_series.basis import (
+    MAX_CELLS,
+    RankCells,
+    basis_functions,
+    max_order,
+    positive,
+    rank_basis,
+    rank_cells,
+)
+from truecal.estimators.rank_series.fit import PENALTY, SIGNIFICANCE_GATE, jensen_factor, smooth_test_statistic
+from truecal.estimators.rank_series.interval import (
+    UNGATED_WINDOW_ROWS,
+    UNGATED_WINDOWS_PER_TERM,
+    WINDOWS_PER_TERM,
+    Pivot,
+    UnexpectedOutcomes,
+    predicts_one,
+    window_starts,
+)
+from truecal.estimators.resampling.units import Units, incidence, one_sided
+from truecal.lenses.sample import Sample
+from truecal.profile.profile import Profile
+from truecal.types import Float64s, Indices
+
+_WINDOW_GATE = 2.0  # standard errors by which narrow windows must exceed the series; tuned on jumps with clusters
+_MAX_QUANTILE = 8.0  # derived: the level of a normal quantile beyond it rounds to 1
+_SIGNS_AT_ONCE = 1 << 22  # signs of clusters drawn at a time
+_STATISTIC_ROUNDING = 1e-12  # derived: statistics that agree to rounding count as equal
+
+
+def cluster_order(clusters: int) -> int:
+    """Largest number of terms for so many clusters."""
+    return int(max_order(np.array(clusters)))
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredSeries:
+    """The rank series of one dataset with products within clusters left out (20).
+
+    Its variance is the cluster-robust one, but not below that of independent calibrated rows: outcomes that are all
+    equal do not show how clusters differ. Quantiles are Student's with J - 1 degrees of freedom.
+    """
+
+    cells: RankCells
+    n: float  # sample size
+    scores: Float64s  # (G,) of the cells
+    weights: Any  # sparse (2 G, J): weights of the zeros, then of the ones of every cell, by cluster
+    functions: Float64s  # (K, G) basis functions, at least as many as terms
+    terms: int
+    one_sided: bool  # whether all outcomes are the same
+
+    @classmethod
+    def of(cls, sample: Sample, units: Units) -> "ClusteredSeries":
+        """Fit the series of a sample whose rows belong to units."""
+        units.refuse_one()
+        return cls._of_rows(sample.profile, units.of_row[sample.order], units.count)
+
+    @classmethod
+    def of_profile(cls, profile: Profile) -> "ClusteredSeries":
+        """Fit the series of a profile that stores the units of its rows."""
+        assert profile.units is not None
+        codes, cluster = np.unique(profile.units, return_inverse=True)
+        if len(codes) < 2:
+            raise InputError(
+                "all rows belong to one unit: it cannot tell how much another would differ; give at least two"
+            )
+        return cls._of_rows(profile, cluster.astype(np.intp), len(codes))
+
+    @classmethod
+    def _of_rows(cls, profile: Profile, cluster: Indices, clusters: int) -> "ClusteredSeries":
+        """Fit the series of sorted rows, each of one of so many clusters."""
+        distinct, weights = incidence(profile, cluster, clusters, MAX_CELLS)
+        cells = rank_cells(distinct)
+        functions = basis_functions(rank_basis(cells), cells)[0]
+        scores, terms = distinct.scores[0].astype(np.float64), min(cluster_order(clusters), len(functions))
+        return cls(cells, float(weights.sum()), scores, weights, functions, terms, one_sided(profile))
+
+    def with_terms(self, terms: int) -> "ClusteredSeries":
+        """Fit the same rows with another number of terms."""
+        return replace(self, terms=min(terms, len(self.functions)))
+
+    # ------------------------------------------------------------------ fit
+
+    @cached_property
+    def sums(self) -> Float64s:
+        """What every cluster adds to the coefficients, s of (20), shape (J, K)."""
+        products = np.tile(self.functions[: self.terms], 2) * self._residuals
+        return self._cluster_sums(products) / self.n
+
+    @cached_property
+    def coefficients(self) -> Float64s:
+        """Coefficients of the series (5), shape (K,)."""
+        return np.asarray(self.sums.sum(axis=0))
+
+    @cached_property
+    def theta(self) -> Float64s:
+        """The estimate of the squared error with 1, ..., K terms (20), shape (K,)."""
+        return np.cumsum(self.coefficients**2 - (self.sums**2).sum(axis=0)) / self._between_share
+
+    @cached_property
+    def order(self) -> int:
+        """Number of terms that minimises the risk (9)."""
+        return int(np.argmin(-self.theta + PENALTY * np.cumsum(self._covariance.diagonal()))) + 1
+
+    @cached_property
+    def gap(self) -> Float64s:
+        """Fitted outcome rate minus score, shape (G,)."""
+        return self.coefficients[: self.order] @ self.functions[: self.order]
+
+    @cached_property
+    def value(self) -> float:
+        """The root-mean-square error, corrected by Jensen's inequality (14)."""
+        power, chosen = self.theta[self.order - 1], self._covariance[: self.order, : self.order]
+        root = np.sqrt(max(float(power), 0.0))
+        if power > SIGNIFICANCE_GATE * np.sqrt(2 * (chosen**2).sum()):
+            root *= jensen_factor(power, self._slope, self._curvature)
+        return min(float(root), 1.0)
+
+    @property
+    def _clusters(self) -> int:
+        return int(self.weights.shape[1])
+
+    @cached_property
+    def _rows(self) -> Float64s:
+        """Rows of every cluster, shape (J,)."""
+        return np.asarray(self.weights.sum(axis=0))
+
+    @cached_property
+    def _residuals(self) -> Float64s:
+        """Residual of a zero, then of a one in every cell, shape (2 G,)."""
+        return np.concatenate([-self.scores, 1 - self.scores])
+
+    def _cluster_sums(self, values: Float64s) -> Float64s:
+        """Sum values of the zeros, then of the ones of every cell, shape (..., 2 G), over clusters, shape (J, ...)."""
+        return np.asarray(self.weights.T @ values.T)
+
+    @cached_property
+    def _between_share(self) -> float:
+        """Share of pairs of rows that belong to different clusters."""
+        return 1 - float(((self._rows / self.n) ** 2).sum())
+
+    @cached_property
+    def _covariance(self) -> Float64s:
+        """Cluster-robust covariance of the coefficients, shape (K, K)."""
+        centered = self.sums - (self._rows / self.n)[:, None] * self.coefficients
+        return centered.T @ centered / self._between_share
+
+    @cached_property
+    def _null_covariance(self) -> Float64s:
+        """Covariance of the coefficients of independent calibrated rows (10), shape (K, K)."""
+        functions, variances = self.functions[: self.terms], self.scores * (1 - self.scores)
+        independent = self._clusters if self.one_sided else self.n
+        return (functions * (self.cells.shares[0] * variances / independent)) @ functions.T
+
+    @cached_property
+    def _mean_square(self) -> float:
+        return float((self.cells.shares[0] * self.gap**2).sum())
+
+    @cached_property
+    def _slope(self) -> float:
+        """The coefficient b of theta in the variance (13)."""
+        covariances = self._covariance, self._null_covariance
+        if self._mean_square <= 0:
+            return 4 * float(max(v.diagonal().mean() for v in covariances))
+        beta = self.coefficients[: self.order]
+        return 4 * max(float(beta @ v[: self.order, : self.order] @ beta) for v in covariances) / self._mean_square
+
+    @cached_property
+    def _curvature(self) -> float:
+        """The coefficient e of theta^2 in the variance (13)."""
+        if self._mean_square <= 0:
+            return 0.0
+        relative = np.tile(self.gap**2 / self._mean_square - 1, 2)
+        return float(((self._cluster_sums(relative) / self.n) ** 2).sum())
+
+    def _shape_ratio(self, norm: float) -> float:
+        """Compute mean|m| / rms(m) of the fitted curve for norm 1, and 1 for norm 2."""
+        if norm == 2 or self._mean_square <= 0:
+            return 1.0
+        return float((self.cells.shares[0] * np.abs(self.gap)).sum() / np.sqrt(self._mean_square))
+
+    # ------------------------------------------------------------------ inference
+
+    def estimate(self, norm: float) -> tuple[float, float]:
+        """Compute the error and its signed power, as `RankSeries` states them."""
+        value = self.value * self._shape_ratio(norm)
+        return value, value**norm if value > 0 else min(float(self.theta[self.order - 1]), 0.0)
+
+    @cached_property
+    def pivot(self) -> Pivot:
+        """The pivot of the series with all its terms."""
+        center, robust_square = float(self.theta[-1]), float((self._covariance**2).sum())
+        null_variance = 2 * max(robust_square, float((self._null_covariance**2).sum()))
+        return Pivot(
+            center=np.array([center]),
+            null_variance=np.array([null_variance]),
+            slope=np.array([self._slope]),
+            curvature=np.array([self._curvature]),
+            upper_center=np.array([self._window_center(center, 2 * robust_square)]),
+            unexpected=self._unexpected_outcomes(),
+        )
+
+    def interval(self, level: float, norm: float = 2) -> Interval:
+        """Compute the confidence interval of the error; it contains the value."""
+        from scipy.special import ndtr, stdtrit
+
+        quantile = float(stdtrit(self._clusters - 1, 0.5 + level / 2))
+        lower, upper = np.zeros(1), np.ones(1)
+        if quantile < _MAX_QUANTILE:
+            lower, upper = self.pivot.interval(float(2 * ndtr(quantile) - 1))
+        ratio = self._shape_ratio(norm)
+        value, _ = self.estimate(norm)
+        assert self.pivot.unexpected is not None
+        upper = self.pivot.unexpected.raise_limit(upper * ratio, level)
+        return Interval(
+            min(float(lower[0]) * ratio, value),
+            min(max(float(upper[0]), value), 1.0),
+            level,
+            "clustered rank series",
+        )
+
+    def test(self, *, resamples: int = 999, rng: int | np.random.Generator = 0) -> tuple[float, float]:
+        """Test calibration by the statistic (18) with signs of whole clusters flipped (wild bootstrap, Liu 1988)."""
+        options.resamples(resamples)
+        generator = options.generator(rng)
+        squares = self.sums.T @ self.sums
+        if not (squares.diagonal() > 0).any():
+            return 0.0, 1.0
+        statistic = float(smooth_test_statistic(self.coefficients, squares))
+        exceedances = 0
+        step = max(1, _SIGNS_AT_ONCE // self._clusters)
+        for start in range(0, resamples, step):
+            signs = generator.integers(0, 2, (min(step, resamples - start), self._clusters)) * 2.0 - 1
+            exceedances += _count_exceedances(smooth_test_statistic(signs @ self.sums, squares), statistic)
+        return statistic, (1 + exceedances) / (1 + resamples)
+
+    # ------------------------------------------------------------------ parts of the pivot
+
+    def _window_center(self, center: float, null_variance: float) -> float:
+        """Estimate theta for the upper limit, by products of different clusters within windows, (16b) and (16d).
+
+        What windows add to the smooth terms has the variance of their products less that of the series.
+        """
+        upper = center
+        for multiple in WINDOWS_PER_TERM:
+            windows = multiple * self.terms
+            gated = multiple not in UNGATED_WINDOWS_PER_TERM
+            if gated and windows * UNGATED_WINDOW_ROWS > self.n:
+                break
+            rows, residuals = self._window_sums(windows)
+            window_rows, window_residuals = _line_sums(rows), _line_sums(residuals)
+            pairs = window_rows**2 - _line_sums(rows.power(2))
+            weights = np.where(pairs > 0, window_rows / window_rows.sum() / positive(pairs), 0.0)
+            estimate = float(weights @ (window_residuals**2 - _line_sums(residuals.power(2))))
+            if gated:
+                centered = residuals - rows.multiply((window_residuals / positive(window_rows))[:, None])
+                squared_covariances = (centered @ centered.T).power(2)
+                variance = 2 * float(weights @ (squared_covariances @ weights))
+                if estimate - center <= _WINDOW_GATE * np.sqrt(max(variance - null_variance, 0.0)):
+                    continue
+            upper = max(upper, estimate)
+        return upper
+
+    def _window_sums(self, windows: int) -> tuple[Any, Any]:
+        """Sum the rows and the residuals of every cluster in every window, sparse (windows, J) each."""
+        from scipy.sparse import csr_array
+
+        starts = window_starts(self.cells.ranks, np.array([windows]))[0]
+        window = np.tile(np.repeat(np.arange(windows), np.diff(starts)), 2)
+        lines, shape = np.arange(len(window)), (windows, len(window))
+        values = np.ones(len(window)), self._residuals
+        rows, residuals = (csr_array((value, (window, lines)), shape=shape) @ self.weights for value in values)
+        return rows, residuals
+
+    def _unexpected_outcomes(self) -> UnexpectedOutcomes:
+        """Count unexpected outcomes, in units of independent ones.
+
+        Their design effect is the variance of a cluster's number over that of independent rows. One cluster of them is
+        added to both, since a number of 0 does not show how they are correlated.
+        """
+        ones = predicts_one(self.scores)
+        by_cluster = self._cluster_sums(np.concatenate([ones, ~ones]).astype(float))
+        observed = by_cluster.sum()
+        expected = (self.cells.counts[0] * np.minimum(self.scores, 1 - self.scores)).sum()
+        squares = ((by_cluster - self._rows * (observed / self.n)) ** 2).sum()
+        design_effect = max(float((squares + self.n / self._clusters) / (observed + 1)), 1.0)
+        return UnexpectedOutcomes(*(np.array([number]) / design_effect for number in (observed, expected, self.n)))
+
+
+def _line_sums(matrix: Any) -> Float64s:
+    return np.asarray(matrix.sum(axis=1)).ravel()
+
+
+def _count_exceedances(flipped: Float64s, statistic: float) -> int:
+    """Count the statistics of flipped signs that reach the observed one."""
+    return int(np.count_nonzero(flipped >= statistic - _STATISTIC_ROUNDING * abs(statistic)))
+
+
+class JointSigns:
+    """A sign-flip test of calibration for many datasets on the same clusters (or blocks in time).
+
+    The statistic is the weighted sum of those of `ClusteredSeries.test`; a cluster's sign is flipped in all datasets.
+    """
+
+    def __init__(self, units: Units, resamples: int, rng: np.random.Generator) -> None:
+        self.units = units.whole()
+        self._signs = rng.integers(0, 2, (resamples, self.units.count)) * 2.0 - 1
+        self._statistic, self._flipped = 0.0, np.zeros(resamples)
+
+    def add(self, sums: Float64s, share: float) -> None:
+        """Add a dataset by its sums over clusters, shape (J, K)."""
+        squares = sums.T @ sums
+        if (squares.diagonal() > 0).any():
+            self._statistic += share * float(smooth_test_statistic(sums.sum(axis=0), squares))
+            self._flipped += share * smooth_test_statistic(self._signs @ sums, squares)
+
+    def p_value(self) -> float:
+        """Compute the p-value of calibration in all datasets."""
+        return (1 + _count_exceedances(self._flipped, self._statistic)) / (1 + len(self._flipped))

@@ -1,0 +1,343 @@
+"""Limits of the difference of two calibration errors, of two models on the same or on different rows.
+
+Both estimates X are drawn from the model (21) at pairs of errors, and a difference lies in the interval while neither
+tail of the statistic (22) is too small. Equation numbers are those of docs/methods/rank-series.md; b, a and e are the
+slope, the variance under calibration and the curvature of `Pivot`.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from truecal.estimators.noise import symmetric_root
+from truecal.estimators.rank_series.basis import MAX_CELLS, basis_functions
+from truecal.estimators.rank_series.clusters import ClusteredSeries
+from truecal.estimators.rank_series.fit import SeriesFit, fit_series, fits
+from truecal.estimators.rank_series.interval import Pivot, series_pivot, slope_steps
+from truecal.estimators.resampling.units import Units, incidence
+from truecal.lenses.sample import Sample
+from truecal.profile.profile import Profile
+from truecal.types import Float64s
+
+CLUSTER_TERMS = 6  # tuned on two overconfident models, 40 clusters: three terms are covered 0.8 of the time, six 0.9
+CLUSTERS_PER_TERM = 6  # clusters that a covariance of the terms is estimated from, at least
+_DRAWS = 1000  # of X, each with its mirror image
+_SEED = 26  # fixed: limits of the same data are the same
+_COUNTED_TAIL = 0.02  # smaller tails are exponential with the mean excess, which no log-concave tail exceeds
+_GRID, _ROUNDS = 16, 4  # differences tried at a time, and refinements between the last one inside and the next: 1e-6
+_ERROR_SUMS, _NEAREST_ROUNDS = 160, 2  # sums of both errors tried for the nearest pair, and rounds with its covariance
+_MAX_CORRELATION = 1 - 1e-6
+_MIN_VARIANCE = 1e-40
+
+
+@dataclass(frozen=True, eq=False)
+class UnitNoise:
+    """What every unit (row, cluster, cell) adds to the estimate of one model."""
+
+    coefficients: Float64s  # (K,)
+    sums: Float64s  # (units, K) noise of every coefficient
+    squares: Float64s  # (units,) deviation of the mean squared gap
+    order: int = 0  # terms of the fitted curve, 0 where the error is 0
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One model of a comparison."""
+
+    value: float
+    pivot: Pivot
+    noise: UnitNoise
+    clusters: int | None = None  # whose noise is Student's; None: independent rows
+
+    def equals(self, other: "Side") -> bool:
+        """Decide whether it is the same model on the same rows."""
+        return self.value == other.value and np.array_equal(self.noise.sums, other.noise.sums)
+
+    def limits(self, other: "Side", level: float, *, paired: bool) -> tuple[float, float, float]:
+        """Compute limits of this error minus the other's, and the p-value of no difference."""
+        if paired and self.equals(other):
+            return 0.0, 0.0, 1.0
+        if float(self.pivot.center[0]) < float(other.pivot.center[0]):  # the same draws whichever comes first
+            lower, upper, p = other.limits(self, level, paired=paired)
+            return -upper, -lower, p
+        joint = JointDistribution(self, other, paired=paired)
+        p = 2 * float(joint.tail(np.zeros(1))[0])
+        lower, upper = (joint.limit(end, (1 - level) / 2) for end in (-1.0, 1.0))
+        if p >= 1 - level:
+            lower, upper = min(lower, 0.0), max(upper, 0.0)
+        return lower, upper, min(max(p, float(np.finfo(float).tiny)), 1.0)
+
+
+# ---------------------------------------------------------------------- one model
+
+
+def comparison_side(data: Sample | Profile, units: Units | None) -> Side:
+    """Compute what a comparison needs of one model; without units its rows are paired with none, as those of a sketch."""
+    if units is None:
+        return _unpaired_side(next(fits(data.profile if isinstance(data, Sample) else data)))
+    assert isinstance(data, Sample)
+    units.refuse_one()
+    return _cluster_side(data, units) if units.kind == "clusters" else _row_side(data, units)
+
+
+def _unpaired_side(fit: SeriesFit) -> Side:
+    """Take cells as units: the noise has the covariance of the fit."""
+    deviations = np.sqrt(fit.rate * (1 - fit.rate) / fit.cells.n[0])
+    sums = (fit.basis[0] * deviations).T
+    return Side(float(fit.value[0]), series_pivot(fit), UnitNoise(fit.coefficients[0], sums, np.zeros(len(sums))))
+
+
+def _row_side(sample: Sample, units: Units) -> Side:
+    """Take rows as units, or the rows of one key."""
+    whole = next(fits(sample.profile))
+    grouped = _grouped(sample, units)
+    cells, weights = incidence(grouped.profile, units.of_row[grouped.order], units.count, MAX_CELLS)
+    fit = fit_series(cells)
+    functions, scores = basis_functions(fit.basis, fit.cells)[0], cells.scores[0].astype(np.float64)
+    noise = _unit_noise(fit.coefficients[0], functions, int(fit.order[0]), scores, weights)
+    value = float(whole.value[0])
+    return Side(value, series_pivot(whole), noise if value > 0 else replace(noise, order=0))
+
+
+def _cluster_side(sample: Sample, units: Units) -> Side:
+    """Take clusters as units, with more terms than the value has: what both models share cancels, bias does not."""
+    series = ClusteredSeries.of(_grouped(sample, units), units)
+    longer = series.with_terms(max(series.terms, min(CLUSTER_TERMS, units.count // CLUSTERS_PER_TERM)))
+    gap = longer.gap[None]
+    pivot = replace(
+        longer.pivot,
+        fitted_square=np.vecdot(longer.cells.shares, gap**2),
+        slope_steps=slope_steps(longer.cells, gap, longer.pivot.slope),
+    )
+    functions = longer.functions[: longer.terms]
+    noise = _unit_noise(longer.coefficients, functions, longer.order, longer.scores, longer.weights)
+    # Residuals of a fit are shorter than the noise it was fitted to.
+    inflation = np.sqrt(units.count / max(units.count - longer.order, 1))
+    noise = replace(noise, sums=noise.sums * inflation, order=longer.order if series.value > 0 else 0)
+    return Side(series.value, pivot, noise, units.count)
+
+
+def _grouped(sample: Sample, units: Units) -> Sample:
+    """Give a sample the units of the comparison."""
+    return sample if sample.units is units.of_row else sample.with_units(units.of_row)
+
+
+def _unit_noise(
+    coefficients: Float64s, functions: Float64s, order: int, scores: Float64s, weights: object
+) -> UnitNoise:
+    """Sum functions times residuals of the fit, and squared gaps, over units; `weights` as of `incidence`."""
+    zeros, ones = weights[: len(scores)], weights[len(scores) :]  # type: ignore[index]
+    rows = zeros + ones
+    n = float(rows.sum())
+    gap = coefficients[:order] @ functions[:order]
+    sums = (functions * (1 - scores)) @ ones - (functions * scores) @ zeros - (functions * gap) @ rows
+    squares = gap**2 @ rows
+    squares = squares - np.asarray(rows.sum(axis=0)) * (squares.sum() / n)
+    return UnitNoise(coefficients, sums.T / n, squares / n, order)
+
+
+# ---------------------------------------------------------------------- both models
+
+
+@dataclass(frozen=True, eq=False)
+class CommonNoise:
+    """What the estimates of two models have in common; nothing by default, as on different rows."""
+
+    null_correlation: float = 0.0  # of both X without an error
+    linear_variance: float | None = None  # D: variance of the linear part of X_1 - X_2
+    curvature_correlation: float = 0.0  # of H in (21)
+
+    @classmethod
+    def of_pair(cls, one: UnitNoise, other: UnitNoise) -> "CommonNoise":
+        """Compute it from the noise of the same units in both models."""
+        joint, terms = _joint_covariance(one, other, paired=True), len(one.coefficients)
+        blocks = joint[:terms, :terms], joint[terms:, terms:], joint[:terms, terms:]
+        squares = [float((block**2).sum()) for block in blocks]
+        null = squares[2] / np.sqrt(squares[0] * squares[1]) if min(squares[:2]) > 0 else 0.0
+        length = np.sqrt(float((one.squares**2).sum() * (other.squares**2).sum()))
+        curvature = float((one.squares * other.squares).sum()) / length if length > 0 else 0.0
+        return cls(float(null), _linear_variance(one, other, joint), min(max(curvature, -1.0), 1.0))
+
+
+def _joint_covariance(one: UnitNoise, other: UnitNoise, *, paired: bool) -> Float64s:
+    """Compute the covariance of the coefficients of both models, shape (K_1 + K_2, K_1 + K_2)."""
+    cross = one.sums.T @ other.sums if paired else np.zeros((len(one.coefficients), len(other.coefficients)))
+    return np.block([[one.sums.T @ one.sums, cross], [cross.T, other.sums.T @ other.sums]])
+
+
+def _linear_variance(one: UnitNoise, other: UnitNoise, joint: Float64s) -> float:
+    """Estimate D from all terms of the difference of both coefficients and the chosen terms of their mean."""
+    counts = len(one.coefficients), len(other.coefficients)
+    signs = np.repeat([1.0, -1.0], counts)
+    contrast = joint * np.outer(signs, signs)
+    # The mean of both coefficients is removed from terms that both models have and neither curve uses.
+    unused = np.arange(max(one.order, other.order), min(counts))
+    pairs = np.zeros((len(unused), len(joint)))
+    pairs[np.arange(len(unused)), unused] = pairs[np.arange(len(unused)), counts[0] + unused] = 1.0
+    projection = np.eye(len(joint)) - pairs.T @ pairs / 2
+    coefficients = projection @ np.concatenate([one.coefficients, other.coefficients])
+    null = contrast @ projection @ joint @ projection
+    form = float(coefficients @ contrast @ coefficients - null.trace())
+    null_variance = 2 * max(float((null * null.T).sum()), 0.0)
+    return 4 * max(form - null_variance / form, 0.0) if form > 0 else 0.0
+
+
+class JointDistribution:
+    """The distribution (21) of the estimates X of two models at any pair of true errors."""
+
+    def __init__(self, one: Side, other: Side, *, paired: bool) -> None:
+        self._pivots = one.pivot, other.pivot
+        self._null_variances = [float(p.null_variance[0]) for p in self._pivots]
+        self._curvatures = [max(float(p.curvature[0]), 0.0) for p in self._pivots]
+        centers, upper_centers = (
+            tuple(float(x[0]) for x in estimates)
+            for estimates in ([p.center for p in self._pivots], [p.upper_estimate for p in self._pivots])
+        )
+        # Estimates of windows are used for both models: curves on the same rows jump at the same scores.
+        self._observed = [centers] if upper_centers == centers else [centers, upper_centers]
+        self._common = CommonNoise.of_pair(one.noise, other.noise) if paired else CommonNoise()
+        clusters = [side.clusters for side in (one, other) if side.clusters is not None]
+        self._draw_standard(one.noise, other.noise, paired, min(clusters) - 1 if clusters else None)
+
+    def _draw_standard(self, one: UnitNoise, other: UnitNoise, paired: bool, degrees: int | None) -> None:
+        """Draw standard L and H, R of variance 1, and one Student scale for all noise of a draw."""
+        rng = np.random.default_rng(_SEED)
+        mirrored = np.repeat([1.0, -1.0], _DRAWS)
+        self._linear, self._curved = (mirrored * np.tile(rng.standard_normal((2, _DRAWS)), 2) for _ in range(2))
+        self._scale = 1.0 if degrees is None else np.tile(np.sqrt(degrees / rng.chisquare(degrees, _DRAWS)), 2)
+        joint, terms = _joint_covariance(one, other, paired=paired), len(one.coefficients)
+        draws = rng.standard_normal((_DRAWS, len(joint))) @ symmetric_root(joint)
+        self._rest = []
+        for model in (slice(0, terms), slice(terms, None)):
+            part, covariance = draws[:, model], joint[model, model]
+            deviation = np.sqrt(2 * float((covariance**2).sum()))
+            excess = (part**2).sum(axis=1) - covariance.trace()
+            rest = excess / deviation if deviation > 0 else rng.standard_normal(_DRAWS)
+            self._rest.append(np.tile(rest, 2))
+
+    # ------------------------------------------------------------------ tails and limits
+
+    def tail(self, differences: Float64s) -> Float64s:
+        """Compute the smaller tail of the statistic at every difference; the larger one of series and windows."""
+        tails = [self._tails(differences, observed) for observed in self._observed]
+        return np.max(tails, axis=0).min(axis=0)
+
+    def _tails(self, differences: Float64s, observed: tuple[float, ...]) -> Float64s:
+        """Compute the upper and the lower tail of the statistic, shape (2, differences)."""
+        drawn = _statistic(differences[:, None], *self.draw(self.nearest_errors(differences, observed)))
+        statistic = _statistic(differences, *observed)
+        return np.array([_upper_tail(drawn, statistic), _upper_tail(-drawn, -statistic)])
+
+    def limit(self, end: float, tail: float) -> float:
+        """Search the last difference, from that of the estimates towards `end`, whose tail is not below the given one."""
+        inside, outside = _zero(*self._observed[0]), end
+        spacing = np.linspace(0.0, 1.0, _GRID) ** 3
+        for _ in range(_ROUNDS):
+            tried = inside + (outside - inside) * spacing
+            rejected = np.flatnonzero(self.tail(tried[1:]) < tail)
+            if len(rejected) == 0:
+                return float(tried[-1])
+            inside, outside = tried[rejected[0]], tried[rejected[0] + 1]
+            spacing = np.linspace(0.0, 1.0, _GRID)
+        return float(inside)
+
+    def nearest_errors(self, differences: Float64s, observed: tuple[float, ...]) -> tuple[Float64s, Float64s]:
+        """Find the pair of errors with each difference that is nearest to the observed X, by the covariance there."""
+        smallest = np.abs(differences)
+        largest = 2.0 - smallest
+        total = sum(observed)
+        error_sum = np.clip(np.sqrt(np.maximum(2 * total - differences**2, 0.0)), smallest, largest)
+        grid = np.linspace(0.0, 1.0, _ERROR_SUMS)[:, None] ** 2
+        for _ in range(_NEAREST_ROUNDS):
+            first, second, cross = self.covariance(((error_sum + differences) / 2, (error_sum - differences) / 2))
+            reach = smallest + np.sqrt(2 * max(total, 0.0) + 8 * np.sqrt(first + second))
+            tried = smallest + (np.minimum(reach, largest) - smallest) * grid
+            offset = [x - ((tried + sign * differences) / 2) ** 2 for x, sign in zip(observed, (1, -1), strict=True)]
+            distance = offset[0] ** 2 * second + offset[1] ** 2 * first - 2 * offset[0] * offset[1] * cross
+            error_sum = tried[distance.argmin(axis=0), np.arange(len(differences))]
+        return (error_sum + differences) / 2, (error_sum - differences) / 2
+
+    # ------------------------------------------------------------------ moments and draws
+
+    def linear_deviations(self, errors: tuple[Float64s, Float64s]) -> tuple[list[Float64s], Float64s]:
+        """Compute the standard deviations of 2 e L of both models, consistent with D, and the correlation of L."""
+        slopes = [np.sqrt(p.enlarged_slope(e * e)) for p, e in zip(self._pivots, errors, strict=True)]
+        deviations = [e * slope for e, slope in zip(errors, slopes, strict=True)]
+        if self._common.linear_variance is None:
+            return deviations, np.zeros_like(deviations[0])
+        difference = np.sqrt(self._common.linear_variance)
+        # Triangle inequality: raise the shorter one, not beyond the noise of the other model, then both.
+        raised = [
+            np.maximum(deviation, np.minimum(longer - difference, e * slope))
+            for deviation, longer, e, slope in zip(deviations, deviations[::-1], errors, slopes[::-1], strict=True)
+        ]
+        reach = np.maximum(raised[0] + raised[1], _MIN_VARIANCE)
+        deviations = [deviation * np.maximum(difference / reach, 1.0) for deviation in raised]
+        product = 2 * deviations[0] * deviations[1]
+        cosine = (deviations[0] ** 2 + deviations[1] ** 2 - difference**2) / np.where(product > 0, product, 1.0)
+        # Without an error there is no triangle, and the squares of L are correlated as X is.
+        without_error = np.sqrt(self._common.null_correlation)
+        return deviations, np.where(product > 0, np.clip(cosine, -1.0, 1.0), without_error)
+
+    def covariance(self, errors: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s, Float64s]:
+        """Compute the variances of X of both models and their covariance."""
+        linear, correlation = self.linear_deviations(errors)
+        curved = [np.sqrt(s) * e**2 for s, e in zip(self._curvatures, errors, strict=True)]
+        variances = [
+            a + deviation**2 + curve**2 + _MIN_VARIANCE
+            for a, deviation, curve in zip(self._null_variances, linear, curved, strict=True)
+        ]
+        null = self._common.null_correlation * np.sqrt(self._null_variances[0] * self._null_variances[1])
+        cross = null + correlation * linear[0] * linear[1] + self._common.curvature_correlation * curved[0] * curved[1]
+        bound = _MAX_CORRELATION * np.sqrt(variances[0] * variances[1])
+        return variances[0], variances[1], np.clip(cross, -bound, bound)
+
+    def draw(self, errors: tuple[Float64s, Float64s]) -> tuple[Float64s, Float64s]:
+        """Draw X of both models (21) at every pair of errors, shape (pairs, draws) each."""
+        deviations, correlation = self.linear_deviations(errors)
+        linear = _correlate(self._linear, correlation[:, None])
+        curved = _correlate(self._curved, np.full((1, 1), self._common.curvature_correlation))
+        estimates = []
+        for k, pivot in enumerate(self._pivots):
+            e, a = errors[k][:, None], self._null_variances[k]
+            without_error = np.sqrt(pivot.enlarged_slope(errors[k] ** 2)) / 2
+            deviation = np.where(
+                errors[k] > 0, deviations[k] / np.where(errors[k] > 0, 2 * errors[k], 1.0), without_error
+            )
+            deviation = deviation[:, None]  # of L
+            square_variance = 2 * deviation**4  # of L^2, at most a
+            share = np.minimum(1.0, np.sqrt(a / np.maximum(square_variance, _MIN_VARIANCE)))
+            rest = np.sqrt(np.maximum(a - square_variance, 0.0)) * self._rest[k]
+            noise = share * deviation**2 * (linear[k] ** 2 - 1) + rest
+            with_error = 2 * e * deviation * linear[k] + np.sqrt(self._curvatures[k]) * e**2 * curved[k]
+            estimates.append(e**2 + with_error * self._scale + noise * self._scale**2)
+        return estimates[0], estimates[1]
+
+
+def _correlate(standard: Float64s, correlation: Float64s) -> tuple[Float64s, Float64s]:
+    """Turn two standard normals, shape (2, draws), into a pair with the given correlation, shape (pairs, draws) each."""
+    return standard[:1], correlation * standard[0] + np.sqrt(1 - correlation**2) * standard[1]
+
+
+def _statistic(difference: Float64s, one: Float64s | float, other: Float64s | float) -> Float64s:
+    """Compute T_d of (22)."""
+    error_sum = np.sqrt(np.maximum(2 * (one + other) - difference**2, 0.0))
+    return np.asarray(one - other - difference * np.maximum(error_sum, np.abs(difference)))
+
+
+def _zero(one: float, other: float) -> float:
+    """Find the difference at which T_d of (22) is zero."""
+    if min(one, other) >= 0:
+        return float(np.sqrt(one) - np.sqrt(other))
+    return float(np.copysign(np.sqrt(abs(one - other)), one - other))
+
+
+def _upper_tail(drawn: Float64s, statistic: Float64s) -> Float64s:
+    """Estimate the share of draws, shape (m, draws), at or above the statistic, shape (m,)."""
+    draws = drawn.shape[1]
+    counted = int(_COUNTED_TAIL * draws)
+    top = np.partition(drawn, draws - counted, axis=1)[:, draws - counted :]
+    start = top.min(axis=1)
+    mean_excess = np.maximum(top.mean(axis=1) - start, np.finfo(float).tiny)
+    exponential = _COUNTED_TAIL * np.exp(-np.maximum(statistic - start, 0.0) / mean_excess)
+    return np.where(statistic > start, exponential, (drawn >= statistic[:, None]).mean(axis=1))
