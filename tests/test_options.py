@@ -20,7 +20,7 @@ TAKES_PREDICTIONS = {
     "audit": tc.audit,
     "report": lambda preds: tc.report(preds, "page.html", fast=True),
     "evaluate": lambda preds: tc.evaluate([tc.recalibration.PlattScaling()], preds),
-    "clinical": tc.clinical,
+    "clinical": tc.clinical.summary,
     "net_benefit": tc.clinical.net_benefit,
     "flexible_curve": tc.clinical.flexible_curve,
     "calibration_belt": tc.clinical.calibration_belt,
@@ -123,7 +123,7 @@ def test_an_estimator_is_an_object_not_its_name_or_class(function):
     [
         (
             lambda: tc.evaluate(tc.recalibration.PlattScaling(), PREDS),
-            r"a list, or a mapping by name.*write \[tc\.BetaCalibration",
+            r"a list, or a mapping by name.*write \[tc\.recalibration\.BetaCalibration",
         ),
         (
             lambda: tc.evaluate([tc.recalibration.PlattScaling], PREDS),

@@ -120,5 +120,5 @@ def test_every_public_name_works_or_names_its_extra(core, tmp_path):
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     refused = set(ran.stdout.strip().split(","))
-    assert {"TemperatureScaling", "evaluate", "read", "scan", "report"} <= refused
+    assert {"recalibration", "evaluate", "read", "scan", "report"} <= refused
     assert not refused & {"measure", "verify", "compare", "audit", "subgroups", "likert", "clinical", "net_benefit"}

@@ -55,8 +55,8 @@ def test_the_error_of_a_blend_is_its_share(share, d):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GLM("probit", "log", 0, 1), "link must be 'log' or 'logflip' or 'logit', not 'probit'"),
-        (lambda: GLM("log", "square", 0, 1), "transform must be 'log' or 'logflip' or 'logit', not 'square'"),
+        (lambda: GLM("probit", "log", 0, 1), "unknown link 'probit': use one of log, logflip, logit"),
+        (lambda: GLM("log", "square", 0, 1), "unknown transform 'square': use one of log, logflip, logit"),
         (lambda: GLM("log", "log", float("inf"), 1), "finite"),
         (lambda: Power(0.0), "> 0"),
     ],

@@ -104,7 +104,7 @@ def test_choose_bins_takes_labels_and_probabilities():
 
 
 def test_labels_without_probabilities_are_refused():
-    with pytest.raises(InputError, match="labels were given without probabilities"):
+    with pytest.raises(InputError, match="must be Predictions"):
         tc.verify(Y, threshold=0.1)
 
 

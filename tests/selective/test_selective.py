@@ -91,7 +91,7 @@ def test_curve_by_hand():
     assert [frame["threshold"][i] for i in (24, 25, 74, 99)] == [0.9, 0.8, 0.8, 0.6]
     with pytest.raises(tc.InputError, match="coverage must lie above 0"):
         curve.at(0)
-    with pytest.raises(tc.InputError, match="labels were given without probabilities"):
+    with pytest.raises(tc.InputError, match="preds must be Predictions, not "):
         tc.selective.aurc([0.5, 0.6])
 
 

@@ -161,7 +161,7 @@ def test_export_refuses_unknown_kinds(truecal, store, tmp_path):
 def test_help_loads_no_other_module():
     code = (
         "import sys; from truecal.cli.main import main; code = main(['study', '--help']); "
-        "print(code, 'truecal.cli.study' in sys.modules, 'polars' in sys.modules)"
+        "print(code, 'polars' in sys.modules, 'truecal.study' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == "0 False False"

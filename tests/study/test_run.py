@@ -225,7 +225,8 @@ def test_done_work_is_skipped_and_changed_work_is_not(tmp_path):
 
 
 def test_another_model_or_metric_costs_only_itself(tmp_path, monkeypatch):
-    from truecal.study import metrics, run
+    from truecal.study import metrics
+    from truecal.study import run as run_module
 
     write_files(tmp_path, models=("a", "b"))
     run(tmp_path)
@@ -237,10 +238,14 @@ def test_another_model_or_metric_costs_only_itself(tmp_path, monkeypatch):
     computed = []
     measure, scores = metrics.measure_lens, metrics.measure_scores
     monkeypatch.setattr(
-        run, "measure_lens", lambda p, lens, m, **o: computed.extend(x.name for x in m) or measure(p, lens, m, **o)
+        run_module,
+        "measure_lens",
+        lambda p, lens, m, **o: computed.extend(x.name for x in m) or measure(p, lens, m, **o),
     )
     monkeypatch.setattr(
-        run, "measure_scores", lambda p, rows, m, **o: computed.extend(x.name for x in m) or scores(p, rows, m, **o)
+        run_module,
+        "measure_scores",
+        lambda p, rows, m, **o: computed.extend(x.name for x in m) or scores(p, rows, m, **o),
     )
     store = run(tmp_path, "metrics: [ece-width-15-l1, error, nll, debiased-15-l2]\n")
     assert sorted(computed) == ["debiased-15-l2"] * 3 + ["nll"] * 3
@@ -292,7 +297,8 @@ def test_a_rewritten_file_of_the_same_size_and_time_is_seen_by_its_content(tmp_p
 
 
 def test_a_file_that_changes_while_it_is_judged_is_refused(tmp_path, monkeypatch):
-    from truecal.study import rows, run
+    from truecal.study import rows
+    from truecal.study import run as run_module
 
     write_files(tmp_path, models=("a",))
     load = rows.load_rows
@@ -302,7 +308,7 @@ def test_a_file_that_changes_while_it_is_judged_is_refused(tmp_path, monkeypatch
         os.utime(path, ns=(5, 5))
         return rows
 
-    monkeypatch.setattr(run, "load_rows", slow)
+    monkeypatch.setattr(run_module, "load_rows", slow)
     with pytest.raises(tc.InputError, match="it was changed while the study was running"):
         run(tmp_path)
 

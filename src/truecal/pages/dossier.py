@@ -187,7 +187,7 @@ def write_dossier(
 
 
 def _page(title: str, body: str) -> str:
-    style = (files("truecal.report.dossier") / "dossier.css").read_text(encoding="utf-8")
+    style = (files("truecal.pages") / "assets" / "dossier.css").read_text(encoding="utf-8")
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     head = (
         '<meta charset="utf-8">'

@@ -7,7 +7,6 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truecal.errors import InputError
 from truecal.predictions.predictions import Predictions
 from truecal.predictions.validation import refuse_swapped
 
@@ -81,7 +80,7 @@ def _with_predictions(args: tuple[Any, ...], options: dict[str, Any], at: int) -
     if "y_prob" in options:
         args.insert(at + 1, options.pop("y_prob"))
     if len(args) <= at + 1 or not _is_array(args[at + 1]):
-        raise InputError("labels were given without probabilities; pass Predictions, or y_true and y_prob")
+        return tuple(args)  # the function itself refuses what is not Predictions, with its remedy
     words = {word: options.pop(word) for word in _WORDS if word in options}
     return (*args[:at], as_predictions(args[at], args[at + 1], **words), *args[at + 2 :])
 
