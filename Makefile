@@ -77,7 +77,7 @@ docs: $(STAMP)           ## build the documentation into site/
 OUTPUTS := $(foreach pair,resnet110_c10=tests/data/resnet110_cifar10_logits.npz vgg16_c10=tests/data/vgg16_cifar10_probs.npz,\
 	$(if $(wildcard $(lastword $(subst =, ,$(pair)))),--data $(pair)))
 papers: $(STAMP)         ## the papers' experiments with few simulations, into build/papers; FULL=1: as many as the papers, into docs/papers.md
-	$(BIN)/python -m papers page $(if $(FULL),--full --out docs/papers --cache build/papers-cache,--quick --out build/papers) $(OUTPUTS) $(ARGS)
+	$(BIN)/python -m papers page $(if $(FULL),--full --out docs/papers --cache build/papers-cache --record,--quick --out build/papers) $(OUTPUTS) $(ARGS)
 
 bench: $(BENCH)/.installed  ## speed and memory beside other libraries, as ratios of one run; which of them agree with the conformance cases
 	$(BENCH)/$(SCRIPTS)/python -m conformance.peers

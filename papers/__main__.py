@@ -14,8 +14,9 @@ from typing import Any
 import click
 
 import truecal as tc
-from papers.catalogue import BY_PAPER, OTHERS, PAPERS, paper, run_items
-from papers.experiment import Network, Outputs, read_network
+from papers.catalogue import OTHERS, PAPERS, TITLES, paper, results_of, run_items
+from papers.experiment import Network, Outputs, load_estimator, load_world, read_network
+from papers.page import FOLDER, write_results
 from papers.page import page as page_text
 
 Command = Callable[..., Any]
@@ -83,6 +84,18 @@ def list_experiments(as_json: bool, out: str | None) -> None:
 @click.argument("name", metavar="EXPERIMENT")
 @click.option("--m", type=click.IntRange(1), help="This many simulated datasets or resamples instead.")
 @click.option("--folder", default=".", show_default=True, metavar="FOLDER", help="Where the table and figure go.")
+@click.option(
+    "--world",
+    multiple=True,
+    metavar="NAME=MODULE:NAME",
+    help="A tc.lab.World of one's own in place of the printed ones, or a function that returns one; may be repeated.",
+)
+@click.option(
+    "--estimator",
+    multiple=True,
+    metavar="NAME=MODULE:NAME",
+    help="An estimator beside the paper's: one of truecal's, or a function of (scores, outcomes); may be repeated.",
+)
 @click.option("--format", "table_format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True)
 @_running_options
 @_data_options
@@ -91,6 +104,8 @@ def run(
     name: str,
     m: int | None,
     folder: str,
+    world: tuple[str, ...],
+    estimator: tuple[str, ...],
     table_format: str,
     full: bool,
     workers: int | None,
@@ -102,8 +117,13 @@ def run(
     **columns: str | None,
 ) -> None:
     """Do one experiment again, and write its table and figure."""
+    sys.path.insert(0, os.getcwd())  # modules of one's own
+    own = {
+        "worlds": {key: load_world(words) for key, words in _pairs(world, "--world")},
+        "estimators": {key: load_estimator(words) for key, words in _pairs(estimator, "--estimator")},
+    }
     with _run(workers, cache).kept() as kept:
-        made = paper(name, full=full, m=m, data=_networks(data, columns), rng=seed, run=kept)
+        made = paper(name, full=full, m=m, data=_networks(data, columns), rng=seed, run=kept, **own)  # type: ignore[arg-type]
     written = [str(path) for path in made.write(folder, table_format=table_format)]
     rows = [{key: None if value != value else value for key, value in row.items()} for row in made.table]
     text = f"{made.title}\n\n{made.table.to_text()}\n\nwritten: {', '.join(written)}"
@@ -124,11 +144,15 @@ def run(
     show_default=True,
     help="The page, in Markdown; a name without .md is a folder for tables and figures too, and the page stands beside it.",
 )
+@click.option("--only", default="", metavar="START", help="Do only experiments whose name starts so.")
+@click.option("--record", is_flag=True, help="Also write papers/results, the numbers behind the committed page.")
 @_running_options
 @_data_options
 def page(
     part: float,
     out: str,
+    only: str,
+    record: bool,
     full: bool,
     workers: int | None,
     cache: str | None,
@@ -137,15 +161,19 @@ def page(
     **columns: str | None,
 ) -> None:
     """Do every experiment again and write one page: each numbered item, our number, the printed one, a verdict."""
-    made = run_items(_networks(data, columns), full=full, part=part, rng=seed, run=_run(workers, cache))
+    made = run_items(_networks(data, columns), full=full, part=part, only=only, rng=seed, run=_run(workers, cache))
+    results = results_of(made)
     if not out.endswith(".md"):
-        for (_, file), experiment in made.items():
-            experiment.write(Path(out) / file.partition("=")[0])
+        for (_, network), experiment in made.items():
+            experiment.write(Path(out) / network)
         out = f"{out}.md"
+    for name in TITLES if record else ():
+        write_results(name, results[name], FOLDER / "results")
     effort = ("--full" if full else "--quick") + ("" if part == 1 else f" --part {part:g}")
     target = Path(out)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page_text(BY_PAPER, made, effort, OTHERS), encoding="utf-8")
+    titled = {TITLES[name]: paper_results for name, paper_results in results.items()}
+    target.write_text(page_text(titled, made, effort, OTHERS), encoding="utf-8")
     click.echo(f"written: {target}")
 
 
@@ -157,12 +185,21 @@ def _run(workers: int | None, cache: str | None) -> tc.lab.Run:
 def _networks(data: tuple[str, ...], columns: dict[str, str | None]) -> dict[str, Network]:
     """The networks of NAME=FILE pairs: .npz files with their splits, other files as one test split."""
     networks = {}
-    for pair in data:
-        name, between, file = pair.partition("=")
-        if not between or not file:
-            raise click.UsageError(f"--data takes NAME=FILE, not {pair!r}")
+    for name, file in _pairs(data, "--data"):
         networks[name] = read_network(file) if file.endswith(".npz") else Network(Outputs(_read(file, columns)))
     return networks
+
+
+def _pairs(given: tuple[str, ...], option: str) -> list[tuple[str, str]]:
+    """Names and values of NAME=VALUE pairs."""
+    pairs = []
+    for pair in given:
+        name, between, value = pair.partition("=")
+        if not between or not value:
+            kind = "NAME=FILE" if option == "--data" else "NAME=MODULE:NAME"
+            raise click.UsageError(f"{option} takes {kind}, not {pair!r}")
+        pairs.append((name, value))
+    return pairs
 
 
 def _read(file: str, columns: dict[str, str | None]) -> tc.Predictions:

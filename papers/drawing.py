@@ -11,14 +11,15 @@ if TYPE_CHECKING:
 else:  # an optional extra, loaded where a figure is made
     Axes = Figure = Any
 
-# One line: x, y and, where known, the half-width of its band.
-Line = tuple[Sequence[float], Sequence[float]] | tuple[Sequence[float], Sequence[float], Sequence[float]]
+# One line: x, y and, where known, the half-width of its band, or its lower and upper limits.
+Numbers = Sequence[float]
+Line = tuple[Numbers, Numbers] | tuple[Numbers, Numbers, Numbers] | tuple[Numbers, Numbers, Numbers, Numbers]
 _STYLES = ("-", "--", ":", "-.")
 
 
 def banded(rows: Sequence[Mapping[str, float]], x: str, y: str) -> Line:
-    """A line over rows of a table, with half of the 90 % interval of each as its band."""
-    return [r[x] for r in rows], [r[y] for r in rows], [(r["high_90"] - r["low_90"]) / 2 for r in rows]
+    """A line over rows of a table, with the 90 % interval of each as its band."""
+    return [r[x] for r in rows], [r[y] for r in rows], [r["low_90"] for r in rows], [r["high_90"] for r in rows]
 
 
 def panels(figure: Figure, count: int, *, columns: int = 3, share_y: bool = True) -> list[Axes]:
@@ -47,9 +48,9 @@ def lines(
     for i, (label, line) in enumerate(curves.items()):
         xs, ys = np.asarray(line[0]), np.asarray(line[1])
         (drawn,) = axes.plot(xs, ys, _STYLES[i // 10 % 4], marker=".", linewidth=1.2, markersize=4, label=label)
-        if len(line) == 3:
-            band = np.asarray(line[2])
-            axes.fill_between(xs, ys - band, ys + band, color=drawn.get_color(), alpha=0.2, linewidth=0)
+        if len(line) > 2:
+            low, high = (ys - np.asarray(line[2]), ys + np.asarray(line[2])) if len(line) == 3 else line[2:]
+            axes.fill_between(xs, low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)
     if log_x:
         axes.set_xscale("log")
     axes.set(title=title, xlabel=x, ylabel=y)

@@ -1,8 +1,10 @@
 """What an experiment is given (simulations, seed, outputs of networks) and what it makes: a table and a figure."""
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +14,7 @@ import numpy.typing as npt
 
 import truecal as tc
 from papers.drawing import Figure
+from papers.grading import Quantities
 from truecal.estimators import Estimator
 
 Array = npt.NDArray[np.float64]
@@ -19,7 +22,7 @@ Floats = npt.NDArray[np.floating[Any]]
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 Field = str | int | float | None
 Estimators = Mapping[str, Estimator]
-Data = Literal["", "worlds", "network", "networks"]
+Data = Literal["", "simulated", "worlds", "network", "networks"]
 
 
 _PREFIXES = {"test": ("test_", ""), "validation": ("val_", "validation_")}
@@ -108,14 +111,80 @@ def tidy(columns: Sequence[str], rows: Iterable[Sequence[Field]]) -> tc.lab.Fram
     return tc.lab.Frame.from_records([dict(zip(columns, row, strict=True)) for row in rows], columns)
 
 
+def load(words: str) -> Any:
+    """What `module:name` stands for."""
+    module, between, name = words.partition(":")
+    if not between:
+        raise tc.InputError(f"{words!r} must be module:name, e.g. my_estimators:my_error")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise tc.InputError(f"cannot load {words!r}: {error}") from error
+
+
+def load_world(words: str) -> tc.lab.World:
+    """A world, or what a function without arguments answers."""
+    thing = load(words)
+    world = thing() if callable(thing) else thing
+    if not isinstance(world, tc.lab.World):
+        raise tc.InputError(f"{words!r} must be a tc.lab.World or a function that returns one, not {world!r}")
+    return world
+
+
+@dataclass(frozen=True)
+class OwnFunction:
+    """A function of scores and outcomes (arrays of one dataset) as an estimator: its answers are compared with the true error.
+
+    The true error has norm 2, or that of the function's attribute `norm`. `source` is part of the place in the cache.
+    """
+
+    words: str
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.words
+
+    @property
+    def norm(self) -> float:
+        return float(getattr(load(self.words), "norm", 2))
+
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        function = load(self.words)
+        values = [float(function(c, y)) for c, y in zip(profile.scores, profile.outcomes, strict=True)]
+        return np.array([values])
+
+
+def load_estimator(words: str) -> "Estimator | OwnFunction":
+    """An estimator of truecal, or a function of scores and outcomes."""
+    thing = load(words)
+    if isinstance(thing, Estimator):
+        return thing
+    if not callable(thing):
+        raise tc.InputError(f"{words!r} must be an estimator or a function of (scores, outcomes), not {thing!r}")
+    return OwnFunction(words, sha256(inspect.getsource(thing).encode()).hexdigest())
+
+
 @dataclass(frozen=True)
 class Setting:
-    """Number of simulated datasets (or resamples), seed, run, and given networks by name."""
+    """Number of simulated datasets (or resamples), seed, run, and what a user gives: networks, worlds and estimators by name."""
 
     m: int
     rng: Seed = 0
     run: tc.lab.Run = field(default_factory=tc.lab.Run)
     data: Mapping[str, Network] = field(default_factory=dict)
+    worlds: Mapping[str, tc.lab.World] = field(default_factory=dict)
+    own: Mapping[str, "Estimator | OwnFunction"] = field(default_factory=dict)
+
+    def worlds_or(self, printed: Mapping[str, tc.lab.World]) -> dict[str, tc.lab.World]:
+        """The worlds of the user, or else those of the paper."""
+        return dict(self.worlds or printed)
+
+    def world_or(self, name: str) -> tuple[str, tc.lab.World]:
+        """The one world of the user, or else a printed one."""
+        if len(self.worlds) > 1:
+            raise tc.InputError(f"this figure is about one world, not {', '.join(self.worlds)}")
+        return next(iter(self.worlds.items())) if self.worlds else (name, tc.lab.PAPER_WORLDS[name])
 
     @property
     def seed(self) -> int:
@@ -131,8 +200,22 @@ class Setting:
         *,
         n: Sequence[int],
     ) -> list[tc.lab.Trial]:
-        """`tc.lab.trials` with this number of datasets and this seed."""
-        return tc.lab.trials(estimators, worlds, n=n, m=self.m, rng=self.rng, run=self.run)
+        """`tc.lab.trials` with this number of datasets and this seed, and the user's estimators on the same datasets."""
+        plain = {name: e for name, e in self.own.items() if isinstance(e, Estimator)}
+        functions = {name: f for name, f in self.own.items() if isinstance(f, OwnFunction)}
+
+        def named(world: str) -> Estimators:
+            return {**(estimators(world) if callable(estimators) else estimators), **plain}
+
+        results = tc.lab.trials(named, worlds, n=n, m=self.m, rng=self.rng, run=self.run)
+        if functions:
+            measures = tuple(functions.values())
+            cells = [tc.lab.Cell(name, world, size, self.m, measures) for name, world in worlds.items() for size in n]
+            for cell, answers in zip(cells, self.answers(cells), strict=True):
+                for (name, function), values in zip(functions.items(), answers, strict=True):
+                    truth = cell.world.true_error(function.norm)
+                    results.append(tc.lab.Trial(name, cell.name, cell.n, truth, values[0]))
+        return results
 
     def answers(self, cells: Sequence[tc.lab.Cell]) -> list[list[Array]]:
         """`tc.lab.answers_of` with this seed."""
@@ -144,7 +227,15 @@ class Setting:
         `words` name the experiment and the cell; one(k) may depend on them, k, the seed and the data alone.
         """
         cache = None if self.run.cache is None else tc.lab.BatchCache(self.run.cache)
-        parts = (tc.lab.code_digest(), _papers_digest(), np.__version__, words, self.m, self.seed, self._data_digest())
+        parts = (
+            tc.lab.code_digest(),
+            _source_digest(one),
+            np.__version__,
+            words,
+            self.m,
+            self.seed,
+            self._data_digest(),
+        )
         key = sha256("|".join(map(str, parts)).encode()).hexdigest()
         stored = cache.read(key) if cache is not None else {}
         if "answers" not in stored:
@@ -171,10 +262,12 @@ class Setting:
         return digest.hexdigest()
 
 
-def _papers_digest() -> str:
-    """Digest of the source in this folder: no stored repetition outlives the code that made it."""
-    sources = sorted(Path(__file__).parent.rglob("*.py"))
-    return sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
+def _source_digest(function: Callable[..., object]) -> str:
+    """Digest of the module that defines a function: no stored repetition outlives the code that made it."""
+    inner = getattr(function, "func", function)
+    module = inspect.getmodule(inner)
+    file = None if module is None else module.__file__
+    return "" if file is None else sha256(Path(file).read_bytes()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -185,6 +278,12 @@ class Experiment:
     title: str
     table: tc.lab.Frame
     draw: Callable[[Figure], None]
+    read: Callable[[tc.lab.Frame], Quantities] | None = None
+
+    @property
+    def quantities(self) -> Quantities:
+        """The numbers that the tests of items speak of, with their standard errors."""
+        return {} if self.read is None else self.read(self.table)
 
     def figure(self) -> Figure:
         """The figure; needs matplotlib."""
@@ -214,11 +313,13 @@ class Paper:
     In full it is as many as in the paper; only `kirchenbauer-gamma` takes 200 resamples where the paper has 1000, which would take
     a third of the time of all experiments together. Experiments without simulations have 1.
 
-    data: "" none; "worlds": optional outputs of networks named like the papers' worlds; "network": optional outputs of
-    one network; "networks": needed ones, of any name.
+    data: "" none; "simulated": worlds and estimators of the user, or worlds fitted to outputs, in place of the printed ones;
+    "worlds": the same, and outputs of networks named like the papers' worlds; "network": optional outputs of one network;
+    "networks": needed ones, of any name.
     """
 
     make: Callable[[Setting], Experiment]
     quick: int
     full: int
     data: Data = ""
+    read: Callable[[tc.lab.Frame], Quantities] | None = None

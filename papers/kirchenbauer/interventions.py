@@ -1,197 +1,249 @@
-"""Interventions after training under every lens (Kirchenbauer, Oaks & Heim 2022, section 5), on a network's logits.
+"""Kirchenbauer, Oaks and Heim (2022), section 5 and appendices B and D, by `truecal study interventions`.
 
-Temperature scaling, bias-corrected temperature scaling and histogram binning learn from validation rows; test rows are judged.
-What needs training (label smoothing, mixup, focal loss) is in `truecal study interventions`, which also takes ready logits. Beside
-each error stands that of a calibrated model with the same outputs, whose labels are drawn from them.
+Their networks are not public here. Warped digits are trained on with and without each intervention (five seeds), and the logits of
+one CIFAR-10 network are repaired after training. Beside each error stands that of a calibrated model with the same outputs, whose
+labels are drawn from them: what is left of an error at that floor is owed to the estimator.
 
 And how fine bins may be (appendix B): the full error, its spread, and the number of rows in a bin.
 """
 
-from collections.abc import Callable, Iterator
+import csv
+import tempfile
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from shutil import copy
 
 import numpy as np
 
 import truecal as tc
-from papers.drawing import Figure, lines, panels
-from papers.experiment import Experiment, Field, Network, Setting, the_network, tidy
+from papers.drawing import Figure, lines, panels, shared_legend
+from papers.experiment import Experiment, Field, Setting, the_network, tidy
+from papers.page import Row
 from truecal.lab import Frame
 
-BASE = "none"
-_COLUMNS = ("intervention", "lens", "selection", "metric", "value", "if_calibrated", "n")
-_JUDGE = tc.GeneralizedECE(level=None)  # total variation in a k-d tree of 0.1, the paper's choice
-_USUAL = tc.GeneralizedECE(lens=tc.TopLabel(), binning=tc.estimators.EqualWidth(15), level=None)
-_HISTOGRAM_BINS = 15
-SCALES = {
-    "likert": {"low": (0.0, 0.33), "medium": (0.33, 0.66), "high": (0.66, 1.0)},
-    "very high": {"not very high": (0.0, 0.8), "very high": (0.9, 1.0)},
-}
-Judged = Callable[[tc.Predictions], Iterator[tuple[str, str, str, float, int]]]
+FOLDER = Path(__file__).parent
+_COLUMNS = (
+    "intervention",
+    "lens",
+    "selection",
+    "metric",
+    "value",
+    "se",
+    "seeds",
+    "if_calibrated",
+    "change",
+    "change_se",
+)
 
 
-def interventions(network: Network, experiment: str) -> dict[str, tc.Predictions]:
-    """The test split of a network as it is, and after each intervention fitted to its validation split."""
-    held, test = network.held_out(experiment), network.test
-    learn, apply = held.logits_or_logs(), test.logits_or_logs()
-    made = {
-        "temperature": tc.recalibration.TemperatureScaling(input="logits"),
-        "bias-corrected temperature": tc.recalibration.BiasCorrectedTemperature(input="logits"),
-        "histogram, equal mass": tc.recalibration.HistogramBinning(_HISTOGRAM_BINS, input="logits"),
-        "histogram, equal width": tc.recalibration.HistogramBinning(_HISTOGRAM_BINS, scheme="width", input="logits"),
-    }
-    outputs = {BASE: test.preds}
-    for name, recalibrator in made.items():
-        probs = recalibrator.fit(learn, held.preds.labels).predict_proba(apply)
-        outputs[name] = replace(test.preds, probs=probs)
-    return outputs
+@cache
+def _scratch() -> str:
+    return tempfile.mkdtemp(prefix="papers-")
 
 
-def groups_of(preds: tc.Predictions) -> dict[str, list[int]]:
-    """Animals and vehicles for the ten classes of CIFAR-10 (in its usual order); else the first and the second half."""
-    count = preds.class_count
-    if count == 10:
-        return {"animals": [2, 3, 4, 5, 6, 7], "vehicles": [0, 1, 8, 9]}
-    return {"first half": list(range(count // 2)), "second half": list(range(count // 2, count))}
-
-
-def _table(setting: Setting, experiment: str, judged: Judged) -> Frame:
-    """Every number of every intervention, with that of a calibrated twin."""
+def _compared(config: Path, folder: Path, workers: int = 1) -> Frame:
+    """All numbers of a comparison: mean over seeds, and the change from the base model of the same seed."""
     rows: list[tuple[Field, ...]] = []
-    for name, preds in interventions(the_network(setting.data, experiment), experiment).items():
-        chance = np.random.default_rng(setting.rng).random((len(preds), 1))
-        labels = (preds.probs.cumsum(axis=1) < chance).sum(axis=1).clip(0, preds.class_count - 1)
-        twin = {row[:3]: row[3] for row in judged(replace(preds, labels=labels))}
-        for lens, selection, metric, value, n in judged(preds):
-            reference = twin.get((lens, selection, metric), np.nan) if metric == "error" else np.nan
-            rows.append((name, lens, selection, metric, value, reference, n))
+    for s in tc.study.compare_interventions(config, folder, workers=workers).summary:
+        root = s.seeds**0.5
+        errors = [0.0 if sd is None else sd / root for sd in (s.sd, s.difference_sd)]
+        place = (s.intervention, s.lens, s.selection, s.metric)
+        rows.append((*place, s.mean, errors[0], s.seeds, s.if_calibrated, s.difference, errors[1]))
     return tidy(_COLUMNS, rows)
 
 
-def _top_k(preds: tc.Predictions) -> Iterator[tuple[str, str, str, float, int]]:
-    n, ks = len(preds), [k for k in (1, 2, 3, 5, 10, 50, 100) if k < preds.class_count]
-    yield "traditional", "all", "error", float(_USUAL(preds)), n
-    for k in ks:
-        yield f"top-{k}", "all", "error", float(replace(_JUDGE, lens=tc.TopK(k))(preds)), n
-    yield "full", "all", "error", float(replace(_JUDGE, lens=tc.Canonical())(preds)), n
-    top = tc.TopK(min(10, preds.class_count)).sample(preds)
-    for k in ks:
-        yield f"top-{k}", "all", "accuracy", float((top.labels < k).mean()) if k <= 10 else np.nan, n
-    for rank in range(1, min(5, top.probs.shape[1]) + 1):
-        yield f"rank {rank}", "all", "confidence", float(top.probs[:, rank - 1].mean()), n
-    positive = np.maximum(preds.probs, np.finfo(np.float64).tiny)
-    yield "full", "all", "entropy", float(-(preds.probs * np.log(positive)).sum(axis=1).mean()), n
+def _trained(setting: Setting, config: str) -> Frame:
+    """A comparison whose models are trained once for all configurations."""
+    folder = Path(setting.run.cache or _scratch()) / "digits"
+    return _compared(FOLDER / config, folder, setting.run.workers)
 
 
-def _groups(preds: tc.Predictions) -> Iterator[tuple[str, str, str, float, int]]:
-    n, groups = len(preds), groups_of(preds)
-    grouped = tc.Grouping(groups).predictions(preds)
-    yield "traditional", "all", "error", float(_USUAL(preds)), n
-    yield "groups", "all", "error", float(_JUDGE(grouped)), n
-    yield "full", "all", "error", float(_JUDGE(preds)), n
-    for group in groups:
-        chosen = tc.by_label(group)(grouped)
-        yield "groups", f"label {group}", "error", float(_JUDGE(chosen)), len(chosen)
-        for other, mean in zip(groups, chosen.probs.mean(axis=0), strict=True):
-            yield f"groups: {other}", f"label {group}", "confidence", float(mean), len(chosen)
+def digits(setting: Setting) -> Experiment:
+    """Six interventions on warped digits: top k, groups, rows of one group, and words for P(loops)."""
+    table = _trained(setting, "digits.yaml")
+    return Experiment("kirchenbauer-digits", "six interventions, warped digits, 5 seeds", table, _drawn(table))
 
 
-def _likert(preds: tc.Predictions) -> Iterator[tuple[str, str, str, float, int]]:
-    n = len(preds)
-    yield "traditional", "all", "error", float(_USUAL(preds)), n
-    yield "full", "all", "error", float(_JUDGE(preds)), n
-    for scale, words in SCALES.items():
-        for one in tc.likert(preds, words, replicates=20).categories:
-            yield f"{scale} {one.name}", "all", "share", one.share, n
-            if one.inter_interval is not None and one.within is not None:
-                yield f"{scale} {one.name}", "all", "beyond the interval", float(one.inter_interval), one.count
-                yield f"{scale} {one.name}", "all", "within the interval", float(one.within), one.count
+def very_high(setting: Setting) -> Experiment:
+    """The same models with two words for confidence, [0, 0.8] and [0.9, 1]."""
+    table = _trained(setting, "very_high.yaml")
+    return Experiment("kirchenbauer-very-high", "very high confidence or not, warped digits", table, _drawn(table))
 
 
-def _drawn(table: Frame, metrics: tuple[str, ...]) -> Callable[[Figure], None]:
+def cifar10(setting: Setting) -> Experiment:
+    """Four interventions after training on the logits of the given network."""
+    network = the_network(setting.data, "kirchenbauer-cifar10")
+    held = network.held_out("kirchenbauer-cifar10")
+    folder = Path(tempfile.mkdtemp(prefix="papers-"))
+    (folder / "logits" / "none").mkdir(parents=True)
+    np.savez(
+        folder / "logits" / "none" / "0.npz",
+        validation_logits=held.logits_or_logs(),
+        validation_labels=held.preds.labels,
+        test_logits=network.test.logits_or_logs(),
+        test_labels=network.test.preds.labels,
+    )
+    config = folder / "cifar10.yaml"
+    copy(FOLDER / "cifar10.yaml", config)
+    if network.test.preds.class_count != 10:  # groups are those of CIFAR-10
+        config.write_text("data: {logits: logits}\ninterventions: {temperature: }\n", encoding="utf-8")
+    table = _compared(config, folder)
+    return Experiment("kirchenbauer-cifar10", "interventions after training, one network", table, _drawn(table))
+
+
+def _drawn(table: Frame) -> Callable[[Figure], None]:
+    kinds = ("error", "confidence", "inter-interval", "total-variation", "share", "accuracy")
+    metrics = [m for m in kinds if any(row["metric"] == m for row in table)]
+
     def draw(figure: Figure) -> None:
+        figure.set_size_inches(17, 4.2 * -(-len(metrics) // 2))
         for axes, metric in zip(panels(figure, len(metrics), columns=2, share_y=False), metrics, strict=True):
-            rows = [row for row in table if row["metric"] == metric and row["value"] == row["value"]]
+            rows = [row for row in table if row["metric"] == metric]
             names = list(dict.fromkeys(row["intervention"] for row in rows))
             things = list(dict.fromkeys((row["lens"], row["selection"]) for row in rows))
+            width = 0.8 / len(names)
             for i, name in enumerate(names):
-                own = [row for row in rows if row["intervention"] == name]
-                place = [things.index((row["lens"], row["selection"])) + (i - len(names) / 2) * 0.15 for row in own]
-                axes.bar(place, [row["value"] for row in own], 0.15, label=name)
-            words = [lens if chosen == "all" else f"{lens}\n{chosen}" for lens, chosen in things]
-            axes.set_xticks(range(len(things)), words, rotation=60, fontsize="x-small")
-            axes.set(title=metric)
-        axes.legend(fontsize="x-small")
+                part = [row for row in rows if row["intervention"] == name]
+                place = [things.index((r["lens"], r["selection"])) + (i - (len(names) - 1) / 2) * width for r in part]
+                # Confidences are relative to the base model, as in Figures 2 and 17 to 19.
+                column, error = ("change", "change_se") if metric == "confidence" else ("value", "se")
+                heights = [r[column] if r[column] is not None else np.nan for r in part]
+                two_se = [2 * r[error] for r in part]
+                axes.bar(place, heights, width, yerr=two_se, error_kw={"linewidth": 0.6}, label=name)
+                floors = [r["if_calibrated"] if r["if_calibrated"] is not None else np.nan for r in part]
+                if metric == "error":
+                    label = "if calibrated" if i == 0 else None
+                    axes.plot(place, floors, "k_", markersize=7, label=label)
+            short = [(lens.removeprefix("groups "), chosen.removeprefix("label ")) for lens, chosen in things]
+            words = [lens if chosen == "all" else f"{lens}, rows of {chosen}" for lens, chosen in short]
+            axes.set_xticks(range(len(things)), words, rotation=45, ha="right", fontsize="small")
+            axes.set_ylabel("confidence less the base model's" if metric == "confidence" else metric)
+            if metric == "error":
+                legend_axes = axes
+        shared_legend(figure, legend_axes)
 
     return draw
 
 
-def top_k(setting: Setting) -> Experiment:
-    """Top-k errors, accuracies, confidences by rank and entropy. The paper: what lowers the usual error leaves the others."""
-    table = _table(setting, "kirchenbauer-topk", _top_k)
-    title = "Interventions after training: the k most probable classes (G, section 5.1)"
-    return Experiment("kirchenbauer-topk", title, table, _drawn(table, ("error", "confidence", "accuracy", "entropy")))
+CLASSES = 1000
+_FLOOR_ROWS = 4000
 
 
-def groups(setting: Setting) -> Experiment:
-    """Errors of groups of classes, and among the rows of each group. The paper: some interventions raise them."""
-    table = _table(setting, "kirchenbauer-groups", _groups)
-    title = "Interventions after training: groups of classes and rows of one group (G, section 5.2)"
-    return Experiment("kirchenbauer-groups", title, table, _drawn(table, ("error", "confidence")))
+def floor(setting: Setting) -> Experiment:
+    """Temperature scaling in a simulated world of 1000 classes: top-k and full errors, and their floors.
+
+    Logits are normal (with a heavy head); labels are drawn from the softmax of half of them, so that the outputs are too sure and a
+    temperature of 2 calibrates them exactly.
+    """
+    rng = setting.stream(0)
+    logits = 2.0 * rng.standard_normal((_FLOOR_ROWS, CLASSES))
+    logits[np.arange(_FLOOR_ROWS), rng.integers(0, CLASSES, _FLOOR_ROWS)] += rng.gamma(4.0, 3.5, _FLOOR_ROWS)
+    calm = tc.Predictions.from_logits(logits / 2, np.zeros(_FLOOR_ROWS, dtype=int)).probs
+    labels = (calm.cumsum(axis=1) < rng.random((_FLOOR_ROWS, 1))).sum(axis=1).clip(0, CLASSES - 1)
+    lenses: dict[str, tc.GeneralizedECE] = {
+        f"top-{k}": tc.GeneralizedECE(lens=tc.TopK(k), level=None) for k in (1, 5, 10, 100)
+    }
+    lenses["full"] = tc.GeneralizedECE(lens=tc.Canonical(), level=None)
+    rows: list[tuple[Field, ...]] = []
+    for name, shown in (("none", logits), ("temperature", logits / 2)):
+        preds = tc.Predictions.from_logits(shown, labels)
+        drawn = (preds.probs.cumsum(axis=1) < rng.random((_FLOOR_ROWS, 1))).sum(axis=1).clip(0, CLASSES - 1)
+        twin = replace(preds, labels=drawn)
+        for lens, judge in lenses.items():
+            rows.append((name, lens, "error", float(judge(preds)), float(judge(twin)), _FLOOR_ROWS))
+    table = tidy(("intervention", "lens", "metric", "value", "if_calibrated", "n"), rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for i, name in enumerate(("none", "temperature")):
+            part = [r for r in table if r["intervention"] == name]
+            place = np.arange(len(part)) + 0.4 * (i - 0.5)
+            axes.bar(place, [r["value"] for r in part], 0.4, label=name)
+            label = "if calibrated" if i == 0 else None
+            axes.plot(place, [r["if_calibrated"] for r in part], "k_", markersize=24, label=label)
+        axes.set_xticks(range(len(lenses)), list(lenses))
+        axes.set_ylabel("calibration error")
+        axes.legend()
+
+    title = "1000 simulated classes: after temperature scaling the full error is all floor"
+    return Experiment("kirchenbauer-floor", title, table, draw)
 
 
-def likert(setting: Setting) -> Experiment:
-    """Words for confidence: errors that leave a word's interval, errors inside it, and how many outputs it holds."""
-    table = _table(setting, "kirchenbauer-likert", _likert)
-    title = "Interventions after training: confidence in words (G, section 5.3)"
-    metrics = ("beyond the interval", "within the interval", "share")
-    return Experiment("kirchenbauer-likert", title, table, _drawn(table, metrics))
+def accuracies(setting: Setting) -> Experiment:
+    """Tables 1 to 6 as printed: 126 accuracies of the paper's networks."""
+    text = (FOLDER / "accuracies.csv").read_text(encoding="utf-8")
+    rows: list[Row] = [{**row, "accuracy": float(row["accuracy"])} for row in csv.DictReader(text.splitlines())]
+    table = Frame.from_records(rows)
+
+    def draw(figure: Figure) -> None:
+        figure.set_size_inches(14, 6)
+        tables = list(dict.fromkeys((row["table"], row["dataset"]) for row in rows))
+        for axes, (number, dataset) in zip(panels(figure, len(tables), share_y=False), tables, strict=True):
+            part = [row for row in rows if row["table"] == number]
+            names = list(dict.fromkeys(row["intervention"] for row in part))
+            for network in dict.fromkeys(row["network"] for row in part):
+                own = {row["intervention"]: row["accuracy"] for row in part if row["network"] == network}
+                axes.plot(range(len(names)), [own[n] - own["Base Model"] for n in names], "o-", label=network)
+            axes.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize="x-small")
+            axes.axhline(0, color="grey", linewidth=0.8)
+            axes.set(title=f"Table {number}, {dataset}", ylabel="accuracy less the base model's")
+        shared_legend(figure, axes)
+
+    return Experiment("kirchenbauer-accuracies", "accuracies as printed, less the base model's", table, draw)
 
 
 GAMMAS = tuple(2.0**-k for k in range(1, 12))
 _ROW_SHARES = (0.1, 0.5, 1.0)  # parts of the test rows in Figure 9
-_GRANULARITY_COLUMNS = ("gamma", "rows", "resamples", "error", "sd", "least_in_bin", "median_in_bin", "most_in_bin")
+_GRANULARITY_COLUMNS = (
+    *("lens", "gamma", "rows", "resamples", "error", "sd"),
+    *("least_in_bin", "median_in_bin", "most_in_bin"),
+)
 
 
 def granularity(setting: Setting) -> Experiment:
-    """Resamples of the test rows for every gamma. The paper: the error is stable about gamma = 2^-4."""
+    """Resamples of the test rows for every gamma, full and top-1. The paper: the full error is stable about gamma = 2^-4."""
     preds = the_network(setting.data, "kirchenbauer-gamma").test.preds
     rows: list[tuple[Field, ...]] = []
-    for part in _ROW_SHARES:
-        size = round(part * len(preds))
+    lenses: tuple[tuple[str, tc.Canonical | tc.TopK], ...] = (("full", tc.Canonical()), ("top-1", tc.TopK(1)))
+    for lens_name, lens in lenses:
+        for part in _ROW_SHARES:
+            size = round(part * len(preds))
 
-        def drawn(k: int, size: int = size) -> tc.Predictions:
-            return preds.take(setting.stream(size, k).integers(0, len(preds), size))
+            def drawn(k: int, size: int = size) -> tc.Predictions:
+                return preds.take(setting.stream(size, k).integers(0, len(preds), size))
 
-        for gamma in GAMMAS:
-            judge = tc.GeneralizedECE(binning=tc.estimators.KDTree(gamma), level=None)
-            words = f"full error, gamma {gamma:g}, {size} rows"
-            values = setting.repeated(words, lambda k, judge=judge, drawn=drawn: [float(judge(drawn(k)))])  # type: ignore[misc]
-            counts = np.asarray(getattr(judge(drawn(0)).vector_bins, "count"))  # noqa: B009 (the protocol names only what pages need)
-            filled = counts[counts > 0]
-            spread = float(values.std(ddof=1)) if setting.m > 1 else 0.0
-            held = (float(filled.min()), float(np.median(filled)), float(filled.max()))
-            rows.append((gamma, size, setting.m, float(values.mean()), spread, *held))
+            for gamma in GAMMAS:
+                judge = tc.GeneralizedECE(lens=lens, binning=tc.estimators.KDTree(gamma), level=None)
+                words = f"{lens_name} error, gamma {gamma:g}, {size} rows"
+                values = setting.repeated(words, lambda k, judge=judge, drawn=drawn: [float(judge(drawn(k)))])  # type: ignore[misc]
+                counts = np.asarray(getattr(judge(drawn(0)).vector_bins, "count"))  # noqa: B009 (the protocol names only what pages need)
+                filled = counts[counts > 0]
+                spread = float(values.std(ddof=1)) if setting.m > 1 else 0.0
+                sizes = (float(filled.min()), float(np.median(filled)), float(filled.max()))
+                rows.append((lens_name, gamma, size, setting.m, float(values.mean()), spread, *sizes))
     table = tidy(_GRANULARITY_COLUMNS, rows)
     title = "Full calibration error against the fraction of a bin (G, appendix B)"
     return Experiment("kirchenbauer-gamma", title, table, lambda figure: _draw_granularity(figure, table))
 
 
 def _draw_granularity(figure: Figure, table: Frame) -> None:
-    error, held, spread = panels(figure, 3, share_y=False)
+    figure.set_size_inches(13, 5)
+    error, bin_sizes, spread = panels(figure, 3, share_y=False)
     sizes = sorted({int(row["rows"]) for row in table})
-    whole = [row for row in table if row["rows"] == sizes[-1]]
+    full = [row for row in table if row["lens"] == "full"]
+    whole = [row for row in full if row["rows"] == sizes[-1]]
     gammas = [row["gamma"] for row in whole]
     band = [row["sd"] for row in whole]
-    lines(
-        error,
-        {"full": (gammas, [r["error"] for r in whole], band)},
-        x="gamma",
-        y="calibration error",
-        title="Figure 7",
-        log_x=True,
-    )
+    curve = {"full": (gammas, [r["error"] for r in whole], band)}
+    lines(error, curve, x="gamma", y="calibration error", title="Figure 7", log_x=True)
     counts = {name: (gammas, [r[f"{name}_in_bin"] for r in whole]) for name in ("least", "median", "most")}
-    lines(held, counts, x="gamma", y="rows in a bin", title="Figure 8", log_x=True)
-    held.set_yscale("log")
-    by_size = {f"{size} rows": (gammas, [r["sd"] for r in table if r["rows"] == size]) for size in sizes}
+    lines(bin_sizes, counts, x="gamma", y="rows in a bin", title="Figure 8", log_x=True)
+    bin_sizes.set_yscale("log")
+    by_size = {
+        f"{lens}, {size} rows": (gammas, [r["sd"] for r in table if (r["lens"], r["rows"]) == (lens, size)])
+        for lens in ("full", "top-1")
+        for size in sizes
+    }
     lines(spread, by_size, x="gamma", y="standard deviation", title="Figure 9", log_x=True)

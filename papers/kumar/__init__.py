@@ -1,194 +1,223 @@
-"""Kumar, Liang and Ma, "Verified uncertainty calibration" (2019): every numbered item (K)."""
+"""Kumar, Liang and Ma, "Verified uncertainty calibration" (2019, K): the numbers that its items test."""
+
+from collections.abc import Callable
+from statistics import NormalDist
 
 import numpy as np
 
-from papers.kumar.outputs import lower_loss_at
-from papers.page import Row, items_of, only, se_of, with_se
+import truecal as tc
+from papers.grading import Number, Quantities, ratio
+from papers.kumar.theory import explicit_bound
+from papers.page import Row
+from papers.roelofs import select
 from truecal.lab import Frame
 
-
-def _binned(table: Frame, bins: int) -> float:
-    return float(only(table, bins=bins, scheme="mass", estimator="plugin")[0]["error"])
+_HISTOGRAM, _BINNING, _SCALING = "histogram binning", "scaling-binning", "scaling"
 
 
-def _binned_words(table: Frame, bins: int) -> str:
-    (row,) = only(table, bins=bins, scheme="mass", estimator="plugin")
-    return f"{with_se(row['error'], se_of(row), 4)} at {bins}"
+def _with_interval(row: Row, column: str) -> Number:
+    """A mean whose standard error is behind its 90 % limits."""
+    return Number(float(row[column]), float(row["high_90"] - row["low_90"]) / (2 * NormalDist().inv_cdf(0.95)))
 
 
-def _times(first: Row, second: Row, column: str) -> tuple[float, float]:
-    """Ratio of two means of simulations, and its standard error."""
-    ratio = float(first[column] / second[column])
-    return ratio, ratio * float(np.hypot(se_of(first) / first[column], se_of(second) / second[column]))
+def figure_1(table: Frame) -> Quantities:
+    return {"outputs": Number(float(len(set(table[_BINNING].tolist()))))}
 
 
-def _both(table: Frame, bins: int) -> tuple[Row, Row]:
-    """Scaling-binning and histogram binning."""
-    below, above = (only(table, bins=bins, method=m)[0] for m in ("scaling-binning", "histogram binning"))
-    return below, above
+def example_3_2(table: Frame) -> Quantities:
+    binned, true = table["binned_error_l1"], table["true_error_l1"]
+    return {"binned_error": Number(float(binned.max())), "true_error": Number(float(true.min()))}
 
 
-def _lower_words(table: Frame, bins: int) -> str:
-    """How much lower the squared error of scaling-binning is than that of histogram binning."""
-    ratio, spread = _times(*_both(table, bins), "squared_error")
-    return f"{1 - ratio:.0%} +- {spread:.0%}"
+def figure_2_worlds(table: Frame) -> Quantities:
+    """The largest debiased mean above the true error, in standard errors, and how much of the error few bins show."""
+    rows = select(table, estimator="debiased")
+    excess = [(row["mean_percent"] - row["truth_percent"]) / row["mean_se"] for row in rows]
+    (few,), (many,) = (select(table, world="resnet_wide32_c100", estimator="debiased", bins=b) for b in (2, 64))
+    return {
+        "largest_excess_in_se": Number(max(excess)),
+        "two_bins": Number(few["mean_percent"], few["mean_se"]),
+        "bins_64": Number(many["mean_percent"], many["mean_se"]),
+        "truth": Number(few["truth_percent"]),
+    }
 
 
-def _times_lower_words(table: Frame, bins: int) -> str:
-    below, above = _both(table, bins)
-    return with_se(*_times(above, below, "squared_error"), 1)
+def binned(table: Frame) -> Quantities:
+    """Errors to the power of the norm, on whose scale noise is even and a debiased estimate may be negative."""
+    quantities = {}
+    for kind in ("plugin", "debiased"):
+        by_bins = {
+            b: Number(row["power"], row["power_se"])
+            for b in (2, 15, 100)
+            for row in select(table, scheme="mass", bins=b, estimator=kind)
+        }
+        quantities.update({f"{kind}_{b}": number for b, number in by_bins.items()})
+        rise = by_bins[100].value - by_bins[2].value
+        noise = float(np.hypot(by_bins[100].se, by_bins[2].se))
+        quantities[f"{kind}_rise_in_se"] = Number(rise / noise if noise else 0.0)
+    inverted = sum(row["low_90"] > row["high_90"] for row in table)
+    return {**quantities, "inverted_intervals": Number(float(inverted))}
 
 
-def _kumar(table: Frame, bins: int) -> float:
-    return float(only(table, bins=bins, method="scaling-binning")[0]["below_histogram"])
+def compared(table: Frame) -> Quantities:
+    """How much lower the squared error of scaling-binning is than that of histogram binning, by bins."""
+    quantities = {}
+    for bins in sorted({row["bins"] for row in table}):
+        (below,) = select(table, bins=bins, method=_BINNING)
+        (above,) = select(table, bins=bins, method=_HISTOGRAM)
+        quantities[f"lower_{bins}"] = Number(below["below_histogram"], below["below_se"])
+        if below["squared_error"] > 0 and above["squared_error"] > 0:
+            both = (_with_interval(row, "squared_error") for row in (above, below))
+            quantities[f"times_{bins}"] = ratio(*both)
+    if "gain_at_0.02" in table:
+        quantities["gain"] = Number(table[0]["gain_at_0.02"], table[0]["gain_se"])
+    return quantities
 
 
-def _ratio(table: Frame, kind: str, first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float]:
-    """Ratio of two squared errors of `kumar-e-a`, and its standard error."""
-    return _ratio_of(*(only(table, calibrator=kind, n=n, bins=b)[0] for n, b in (first, second)))
+def closer(table: Frame) -> Quantities:
+    """How many times smaller the mean squared deviation of the debiased estimate is, from 1000 rows."""
+    quantities = {}
+    for bins in sorted({row["bins"] for row in table}):
+        both = [
+            _with_interval(select(table, bins=bins, n=1000, estimator=kind)[0], "mean_squared_deviation")
+            for kind in ("plugin", "debiased")
+        ]
+        quantities[f"closer_{bins}"] = ratio(*both)
+    return quantities
 
 
-def _ratio_of(first: Row, second: Row) -> tuple[float, float]:
-    ratio = float(first["squared_error"] / second["squared_error"])
-    parts = (r["squared_error_se"] / r["squared_error"] for r in (first, second))
-    return ratio, ratio * float(np.hypot(*parts))
+def deviations(table: Frame) -> Quantities:
+    quantities = {}
+    for bins in sorted({row["bins"] for row in table}):
+        for kind in ("plugin", "debiased"):
+            row = select(table, bins=bins, estimator=kind)[0]
+            quantities[f"{kind}_{bins}"] = Number(row["mean_deviation"], row["mean_se"])
+    return quantities
 
 
-def _deviations(table: Frame, bins: int) -> tuple[Row, Row]:
-    """Plug-in and debiased estimates from 1000 rows."""
-    plugin, debiased = (only(table, bins=bins, n=1000, estimator=kind)[0] for kind in ("plugin", "debiased"))
-    return plugin, debiased
+def appendix_e_a(table: Frame) -> Quantities:
+    def error(kind: str, n: int, bins: int) -> Number:
+        (row,) = select(table, calibrator=kind, n=n, bins=bins)
+        return Number(row["squared_error"], row["squared_error_se"])
+
+    quantities = {}
+    for kind, short in ((_HISTOGRAM, "histogram"), (_BINNING, "binning")):
+        quantities[f"{short}_n"] = ratio(error(kind, 1000, 10), error(kind, 2000, 10))
+        quantities[f"{short}_bins"] = ratio(error(kind, 2000, 20), error(kind, 2000, 5))
+    return quantities
 
 
-def _closer(table: Frame, bins: int) -> float:
-    """How many times smaller the mean squared deviation of the debiased estimate is."""
-    return _times(*_deviations(table, bins), "mean_squared_deviation")[0]
+def appendix_e_b(table: Frame) -> Quantities:
+    rows = [select(table, calibrator=kind, n=3000)[0] for kind in (_SCALING, _BINNING)]
+    return {"times": ratio(*(Number(row["squared_error"], row["squared_error_se"]) for row in rows))}
 
 
-def _closer_words(table: Frame, bins: int) -> str:
-    return with_se(*_times(*_deviations(table, bins), "mean_squared_deviation"), 1)
+def figure_10(table: Frame) -> Quantities:
+    step = np.diff(table["p_a"])
+    noise = np.abs(table["p_b"] - tc.lab.GLM("logit", "logit", 1.0, 2.0)(table["z_b"]))
+    return {"smallest_step": Number(float(step.min())), "noise": Number(float(noise.mean()))}
 
 
-def _mean_deviation(table: Frame) -> tuple[float, float]:
-    """Means of |estimate - truth| with 100 bins, plug-in and debiased."""
-    plugin, debiased = (only(table, bins=100, estimator=kind)[0]["mean_deviation"] for kind in ("plugin", "debiased"))
-    return float(plugin), float(debiased)
+def figure_17(table: Frame) -> Quantities:
+    splits = [select(table, split=k)[0] for k in sorted({row["split"] for row in table})]
+
+    def mean(values: list[float]) -> Number:
+        finite = np.array([v for v in values if v == v])
+        se = float(finite.std(ddof=1)) / len(finite) ** 0.5 if len(finite) > 1 else 0.0
+        return Number(float(finite.mean()), se)
+
+    return {
+        "debiased_bins": mean([row["chosen_debiased"] for row in splits]),
+        "plugin_bins": mean([row["chosen_plugin"] for row in splits]),
+        "higher_loss": mean([row["loss_plugin"] / row["loss_debiased"] - 1 for row in splits]),
+    }
 
 
-def _scaling_ratio(table: Frame) -> tuple[float, float]:
-    rows = [only(table, calibrator=kind, n=3000)[0] for kind in ("scaling", "scaling-binning")]
-    return _ratio_of(*rows)
+def _slope(table: Frame, x: Callable[[Row], float], **values: object) -> Number:
+    """Slope of log rows over log x: mean over replicates, with its standard error."""
+    slopes = []
+    for k in sorted({row["replicate"] for row in table}):
+        rows = select(table, replicate=k, **values)
+        slopes.append(np.polyfit(np.log([x(row) for row in rows]), np.log([row["rows"] for row in rows]), 1)[0])
+    return Number(float(np.mean(slopes)), float(np.std(slopes, ddof=1)) / len(slopes) ** 0.5)
 
 
-def _largest_share(table: Frame) -> float:
-    return max(float(r["mean_percent"] / r["truth_percent"]) for r in only(table, estimator="debiased"))
+def rows_needed(table: Frame) -> Quantities:
+    return {kind: _slope(table, lambda row: row["bins"], estimator=kind) for kind in ("plugin", "debiased")}
 
 
-def _most_bins(table: Frame, kind: str) -> int:
-    allowed = [r for r in table if r[f"allowed_{kind}"]]
-    return int(min(allowed, key=lambda r: r["mean_squared_error"])["bins"]) if allowed else 0
+def balance(table: Frame) -> Quantities:
+    return {
+        "slope": _slope(table, lambda row: row["bins"] * np.log(row["bins"] / 0.1)),
+        "largest_constant": Number(float(table["constant"].max())),
+        "smallest_constant": Number(float(table["constant"].min())),
+    }
 
 
-_NO_DATA = "needs outputs that are not public here; the command takes them with --data; without it 50,000 rows of an ImageNet world"
-ITEMS = items_of(
-    "kumar",
-    {
-        "Figure 1": (
-            lambda t: f"{len(set(t['scaling-binning'].tolist()))} outputs of scaling-binning",
-            lambda t: len(set(t["scaling-binning"].tolist())) == 4,
-        ),
-        "Example 3.2": (
-            lambda t: f"{t['binned_error_l1'].max():.4f}, {t['true_error_l1'].min():.4f}",
-            lambda t: t["binned_error_l1"].max() < 0.001 and t["true_error_l1"].min() >= 0.49,
-        ),
-        "Proposition 3.3": (
-            lambda t: f"largest debiased mean over truth {_largest_share(t):.2f}",
-            lambda t: all(r["mean_percent"] <= 1.02 * r["truth_percent"] for r in only(t, estimator="debiased")),
-        ),
-        "Figure 2a": (
-            lambda t: f"stand-in world: {_binned_words(t, 15)}, {_binned_words(t, 100)}",
-            lambda t: _binned(t, 100) > _binned(t, 2),
-        ),
-        "Figure 2b": (
-            lambda t: ", ".join(_binned_words(t, bins) for bins in (2, 15, 100)),
-            lambda t: _binned(t, 2) < _binned(t, 15) < _binned(t, 100),
-        ),
-        "Figure 3a": (lambda t: f"{_lower_words(t, 100)} lower", lambda t: 0.2 < _kumar(t, 100) < 0.5),
-        "Figure 3b": (lambda t: f"{lower_loss_at(t, 0.02):.1%} lower", lambda t: 0.05 < lower_loss_at(t, 0.02) < 0.13),
-        "Figure 4": (
-            lambda t: f"n = 1000: {_closer_words(t, 10)} times at 10 bins, {_closer_words(t, 100)} times at 100",
-            lambda t: _closer(t, 100) > 4,
-        ),
-        "Figure 5": (
-            lambda t: f"stand-in world: {_binned_words(t, 2)}, {_binned_words(t, 100)}",
-            lambda t: _binned(t, 100) > _binned(t, 2),
-        ),
-        "Figure 6": (
-            lambda t: f"{_binned_words(t, 2)}, {_binned_words(t, 100)}",
-            lambda t: _binned(t, 100) > _binned(t, 2),
-        ),
-        "Figure 7a": (
-            lambda t: f"stand-in world: {_times_lower_words(t, 100)} times lower",
-            lambda t: _kumar(t, 100) > 0.5,
-        ),
-        "Figure 7b": (
-            lambda t: f"{_lower_words(t, 100)} lower at 100, {_lower_words(t, 5)} at 5",
-            lambda t: _kumar(t, 100) > 0 > _kumar(t, 5),
-        ),
-        "Figure 8": (
-            lambda t: ", ".join(
-                "{:.2f} +- {:.2f}".format(*_ratio(t, k, (1000, 10), (2000, 10)))
-                for k in ("histogram binning", "scaling-binning")
-            ),
-            lambda t: all(
-                abs(_ratio(t, k, (1000, 10), (2000, 10))[0] - 2) < 0.5 for k in ("histogram binning", "scaling-binning")
-            ),
-        ),
-        "Figure 9, Theorem 4.1": (
-            lambda t: ", ".join(
-                "{:.2f} +- {:.2f}".format(*_ratio(t, k, (2000, 20), (2000, 5)))
-                for k in ("histogram binning", "scaling-binning")
-            ),
-            lambda t: (
-                _ratio(t, "histogram binning", (2000, 20), (2000, 5))[0] > 3
-                and abs(_ratio(t, "scaling-binning", (2000, 20), (2000, 5))[0] - 1) < 0.25
-            ),
-        ),
-        "Figure 10": (
-            lambda t: f"{t['p_a'].min():.3f} to {t['p_a'].max():.3f}",
-            lambda t: bool(np.all(np.diff(t["p_a"]) > 0)),
-        ),
-        "Figure 11": (lambda t: with_se(*_scaling_ratio(t), 1), lambda t: 3.5 < _scaling_ratio(t)[0] < 7),
-        "Figure 12": (
-            lambda t: (
-                f"stand-in world, n = 1000: {_closer_words(t, 15)} times at 15 bins, {_closer_words(t, 100)} times at 100"
-            ),
-            lambda t: _closer(t, 100) > 1.2,
-        ),
-        "Figure 13": (
-            lambda t: f"n = 1000: {_closer_words(t, 15)} times at 15 bins, {_closer_words(t, 100)} times at 100",
-            lambda t: _closer(t, 100) > 1.2,
-        ),
-        "Figure 14": (
-            lambda t: "100 bins: mean {:.2g} against {:.2g}".format(*_mean_deviation(t)),
-            lambda t: _mean_deviation(t)[1] < 0.6 * _mean_deviation(t)[0],
-        ),
-        "Figure 15": (
-            lambda t: "stand-in world, 100 bins: mean {:.2g} against {:.2g}".format(*_mean_deviation(t)),
-            lambda t: _mean_deviation(t)[1] < _mean_deviation(t)[0],
-        ),
-        "Figure 16": (
-            lambda t: "100 bins: mean {:.2g} against {:.2g}".format(*_mean_deviation(t)),
-            lambda t: _mean_deviation(t)[1] < _mean_deviation(t)[0],
-        ),
-        "Figure 17": (
-            lambda t: f"debiased {_most_bins(t, 'debiased')}, plug-in {_most_bins(t, 'plugin')}",
-            lambda t: _most_bins(t, "debiased") > _most_bins(t, "plugin"),
-        ),
-        "Theorems 5.3, 5.4": (
-            lambda t: f"n = 1000: {_closer_words(t, 100)} times closer at 100 bins",
-            lambda t: _closer(t, 100) > _closer(t, 10),
-        ),
-    },
-    {"no data": _NO_DATA},
-)
+def inequalities(table: Frame) -> Quantities:
+    def largest(lemma: str) -> Number:
+        return Number(max(row["left_less_right"] for row in select(table, lemma=lemma)))
+
+    scaled = {b: float(np.mean([r["left_less_right"] for r in select(table, lemma="D.4", bins=b)])) for b in (5, 100)}
+    return {
+        "d5": largest("D.5"),
+        "d6": largest("D.6"),
+        "b_times_increase_5": Number(scaled[5]),
+        "b_times_increase_100": Number(scaled[100]),
+    }
+
+
+def explicit_bounds(table: Frame) -> Quantities:
+    (row,) = select(table, bins=10)
+    excess = {
+        kind: Number(tc.inference.rows_needed(0.02, bins=10, estimator=kind) - _rows_by_the_formula(kind))
+        for kind in ("plugin", "debiased")
+    }
+    return {
+        "F6": Number(row["F6"]),
+        "F9": Number(row["F9"]),
+        "smaller": Number(row["smaller"]),
+        "verify_explicit": Number(row["verify_explicit"]),
+        "rows_F6": Number(_rows_by_the_formula("plugin")),
+        "rows_F9": Number(_rows_by_the_formula("debiased")),
+        "excess_F6": excess["plugin"],
+        "excess_F9": excess["debiased"],
+        "accuracy": Number(row["accuracy"]),
+    }
+
+
+def _rows_by_the_formula(kind: str) -> float:
+    """Rows with which the bound for an estimate of 0 falls to 0.02, 10 outputs of equal probability."""
+    low, high = 1.0, 1e8
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = explicit_bound(0.0, middle, 10, 0.1, 0.95, kind) <= 0.02**2
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+READ: dict[str, Callable[[Frame], Quantities]] = {
+    "fig1": figure_1,
+    "ex3.2": example_3_2,
+    "fig2": binned,
+    "fig2-worlds": figure_2_worlds,
+    "fig3a": compared,
+    "fig3b": compared,
+    "fig4": closer,
+    "fig5": binned,
+    "fig6": binned,
+    "fig7": compared,
+    "e-a": appendix_e_a,
+    "fig10": figure_10,
+    "e-b": appendix_e_b,
+    "fig12": closer,
+    "fig13": closer,
+    "fig14": deviations,
+    "fig15": deviations,
+    "fig16": deviations,
+    "fig17": figure_17,
+    "rows": rows_needed,
+    "balance": balance,
+    "inequalities": inequalities,
+    "explicit": explicit_bounds,
+}

@@ -6,13 +6,13 @@ calibration error E[(output - P(y = 1 | output))^2] is computed, not estimated: 
 outputs are taken together, since that is what calibration asks of a model that gives the same answer to all of them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 import truecal as tc
-from papers.drawing import Figure, Line, lines, panels
+from papers.drawing import Figure, Line, banded, lines, panels
 from papers.experiment import Array, Experiment, Field, Setting, tidy
 from truecal.estimators import Estimator
 from truecal.lab import GLM, PAPER_WORLDS, Cell, Frame, Uniform, World
@@ -72,6 +72,16 @@ class SquaredError:
         )
 
 
+_E_COLUMNS = ("calibrator", "n", "bins", "m", "squared_error", "squared_error_se", "low_90", "high_90")
+_NORMAL = 1.6449  # of a 90 % interval
+
+
+def _mean_row(errors: Array) -> tuple[float, float, float, float]:
+    """Mean, its standard error and its 90 % interval."""
+    mean, se = float(errors.mean()), float(errors.std(ddof=1)) / float(np.sqrt(errors.size))
+    return mean, se, mean - _NORMAL * se, mean + _NORMAL * se
+
+
 def appendix_e_a(setting: Setting) -> Experiment:
     """(A) 1/error^2 of both calibrators over n at 10 bins (Figure 8), and over bins at n = 2000 (Figure 9)."""
     m = setting.m
@@ -82,8 +92,8 @@ def appendix_e_a(setting: Setting) -> Experiment:
     rows: list[tuple[Field, ...]] = []
     for (n, b), answers in zip(settings, setting.answers(cells), strict=True):
         for kind, errors in zip(kinds, answers, strict=True):
-            rows.append((kind, n, b, m, float(errors.mean()), float(errors.std(ddof=1) / m**0.5)))
-    table = tidy(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), rows)
+            rows.append((kind, n, b, m, *_mean_row(errors)))
+    table = tidy(_E_COLUMNS, rows)
 
     def draw(figure: Figure) -> None:
         records = table
@@ -93,21 +103,14 @@ def appendix_e_a(setting: Setting) -> Experiment:
                 r for r in records if r["calibrator"] == kind and (r["bins"] == 10 if by == "n" else r["n"] == 2000)
             ]
             part.sort(key=lambda r: float(r[by]))
-            xs, ys = [float(r[by]) for r in part], [1 / float(r["squared_error"]) for r in part]
-            lines(axes, {kind: (xs, ys)}, x=by, y="1 / squared error")
+            xs, ys, low, high = (
+                [float(r[by]) for r in part],
+                *([1 / float(r[name]) for r in part] for name in ("squared_error", "high_90", "low_90")),
+            )
+            lines(axes, {kind: (xs, ys, low, high)}, x=by, y="1 / squared error")
             axes.set_ylim(bottom=0)
 
     return Experiment("kumar-e-a", "squared calibration error of the calibrators", table, draw)
-
-
-def ratios(table: Frame) -> dict[tuple[str, str], float]:
-    """From the table of (A): how much n 1000 -> 2000 divides, and bins 5 -> 20 multiplies, each squared error."""
-    error = {(r["calibrator"], r["n"], r["bins"]): float(r["squared_error"]) for r in table}
-    results: dict[tuple[str, str], float] = {}
-    for kind in ("histogram binning", "scaling-binning"):
-        results[kind, "n 1000 to 2000"] = error[kind, 1000, 10] / error[kind, 2000, 10]
-        results[kind, "bins 5 to 20"] = error[kind, 2000, 20] / error[kind, 2000, 5]
-    return results
 
 
 def appendix_e_b(setting: Setting) -> Experiment:
@@ -121,14 +124,14 @@ def appendix_e_b(setting: Setting) -> Experiment:
     rows: list[tuple[Field, ...]] = []
     for n, answers in zip(sizes, setting.answers(cells), strict=True):
         for kind, errors in zip(kinds, answers, strict=True):
-            rows.append((kind, n, 10, m, float(errors.mean()), float(errors.std(ddof=1) / m**0.5)))
-    table = tidy(("calibrator", "n", "bins", "m", "squared_error", "squared_error_se"), rows)
+            rows.append((kind, n, 10, m, *_mean_row(errors)))
+    table = tidy(_E_COLUMNS, rows)
 
     def draw(figure: Figure) -> None:
         curves: dict[str, Line] = {}
         for kind in kinds:
             part = [r for r in table if r["calibrator"] == kind]
-            curves[kind] = ([float(r["n"]) for r in part], [float(r["squared_error"]) for r in part])
+            curves[kind] = banded(part, "n", "squared_error")
         lines(figure.subplots(), curves, x="samples to recalibrate", y="squared calibration error")
 
     return Experiment("kumar-e-b", "scaling-binning against the scaling it bins", table, draw)
@@ -141,13 +144,14 @@ def figure_2_worlds(setting: Setting) -> Experiment:
     """
     m = setting.m
     bins = (2, 4, 8, 15, 32, 64, 128)
-    worlds = {name: PAPER_WORLDS[name].platt_scaled() for name in ("resnet110_c10", "resnet_wide32_c100")}
+    raw = setting.worlds_or({name: PAPER_WORLDS[name] for name in ("resnet110_c10", "resnet_wide32_c100")})
+    worlds = {name: world.platt_scaled() for name, world in raw.items()}
     grid: dict[str, Estimator] = {}
     for b in bins:
         grid[f"plugin {b}"] = tc.BinnedECE(bins=b, scheme="mass", norm=2)
         grid[f"debiased {b}"] = tc.DebiasedECE(bins=b, norm=2)
     rows: list[tuple[Field, ...]] = []
-    for t in setting.trials(grid, worlds, n=[25_000]):
+    for t in replace(setting, own={}).trials(grid, worlds, n=[25_000]):
         kind, b_text = t.estimator_name.split()
         low, high = np.quantile(t.values, (0.05, 0.95))
         ours = (100 * t.mean, 100 * t.standard_error, 100 * float(low), 100 * float(high))
@@ -157,12 +161,11 @@ def figure_2_worlds(setting: Setting) -> Experiment:
 
     def draw(figure: Figure) -> None:
         records = table
-        for axes, name in zip(panels(figure, 2, columns=2, share_y=False), worlds, strict=True):
+        for axes, name in zip(panels(figure, len(worlds), columns=2, share_y=False), worlds, strict=True):
             curves: dict[str, Line] = {}
             for kind in ("plugin", "debiased"):
                 part = [r for r in records if (r["world"], r["estimator"]) == (name, kind)]
-                half = [(float(r["high_90"]) - float(r["low_90"])) / 2 for r in part]
-                curves[kind] = ([float(r["bins"]) for r in part], [float(r["mean_percent"]) for r in part], half)
+                curves[kind] = banded(part, "bins", "mean_percent")
             axes.axhline(100 * worlds[name].true_error(), color="black", linestyle="--", linewidth=0.8)
             lines(axes, curves, title=name, x="bins", y="binned error (%)", log_x=True)
 

@@ -1,37 +1,110 @@
-"""Minderer et al., "Revisiting the calibration of modern neural networks" (2021): which command draws which figure.
+"""Minderer et al., "Revisiting the calibration of modern neural networks" (2021, M).
 
-The figures compare many trained models, so that each is drawn from the store of a study: `truecal study import` reads the public
+Its figures compare many trained models, so that each is drawn from the store of a study: `truecal study import` reads the public
 table of the paper's results, `truecal study run` evaluates predictions of one's own, and `truecal study figure NAME STORE` draws.
-They are not part of `python -m papers run`, whose experiments simulate or take the outputs of one network.
+What needs no models is simulated here: the bias of a bin (equation 5), and why the sign of a trend depends on the number of bins
+(Figure 9).
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Callable
+from dataclasses import replace
 
-# Numbered item -> NAME of `truecal study figure NAME STORE`.
-FIGURES: Mapping[str, str] = MappingProxyType(
-    {
-        "Figure 1": "families",
-        "Figure 2": "recalibration",
-        "Figure 3": "covariate",
-        "Figure 4": "severities",
-        "Figure 5": "sizes",
-        "Figure 6": "natural",
-        "Figure 7": "costs",
-        "Figure 8": "residuals",
-        "Figure 9": "bins",
-        "Figure 10": "covariate",
-        "Figure 11": "loglog",
-        "Appendix D": "temperatures",
-        "Appendix E": "agreement",
+import numpy as np
+
+import truecal as tc
+from papers.drawing import Figure, panels
+from papers.experiment import Array, Experiment, Field, Setting, tidy
+from papers.grading import Number, Quantities
+from papers.roelofs import select
+from truecal.lab import Beta, Cell, Frame, Power, World
+
+_BIN_ROWS = (20, 50, 200)
+_BITS = ((3.0, 1.04), (4.0, 1.09), (5.0, 1.15), (6.5, 1.22), (8.0, 1.3))  # Beta(alpha, 1) and T = c^d
+_TEST_ROWS = 40_000  # 80 % of the ImageNet validation set
+BINS = (15, 100, 5000)
+
+
+class _SquaredGap:
+    """Squared difference of mean confidence and accuracy of a dataset taken as one bin."""
+
+    name = "the squared gap of one bin"
+
+    def __call__(self, profile: tc.profile.Profile, seed: np.random.SeedSequence) -> Array:
+        return np.asarray((profile.scores.mean(axis=1) - profile.outcomes.mean(axis=1)) ** 2, dtype=np.float64)[None, :]
+
+
+def equation_5(setting: Setting) -> Experiment:
+    """Bias of the squared gap of a bin over simulated datasets, beside (V[A] + V[C] - 2 Cov[C, A]) / n."""
+    name, world = setting.world_or("resnet110_c100")
+    curve = world.curve.at  # type: ignore[union-attr]
+    mean_c, mean_a = world.scores.expectation(lambda c, rest: c), world.accuracy()
+    var_c = world.scores.expectation(lambda c, rest: c * c) - mean_c**2
+    cov = world.scores.expectation(lambda c, rest: c * curve(c, rest)) - mean_c * mean_a
+    var_a = mean_a * (1 - mean_a)
+    run = replace(setting.run, cache=None)
+    cells = [Cell(name, world, n, setting.m, (_SquaredGap(),)) for n in _BIN_ROWS]
+    rows: list[tuple[Field, ...]] = []
+    for cell, (answers,) in zip(cells, tc.lab.answers_of(cells, rng=setting.rng, run=run), strict=True):
+        bias = float(answers.mean()) - (mean_c - mean_a) ** 2
+        se = float(answers.std(ddof=1)) / setting.m**0.5
+        rows.append((cell.n, setting.m, bias, se, (var_a + var_c - 2 * cov) / cell.n, var_a / cell.n))
+    table = tidy(("rows_in_bin", "m", "bias", "bias_se", "equation_5", "accuracy_alone"), rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        n = table["rows_in_bin"]
+        axes.errorbar(
+            n, table["bias"], 2 * table["bias_se"], fmt="o", capsize=3, label="simulated bias, two standard errors"
+        )
+        axes.loglog(n, table["equation_5"], label="equation 5")
+        axes.loglog(n, table["accuracy_alone"], "--", label="V[A] / n alone")
+        axes.set(xlabel="rows in the bin", ylabel="bias of the squared gap", title=name)
+        axes.legend()
+
+    return Experiment("minderer-eq5", "bias of the squared gap of a bin", table, draw)
+
+
+def figure_9(setting: Setting) -> Experiment:
+    """ECE against error of five simulated models, more accurate ones worse calibrated, with 15, 100 and 5000 bins of equal mass."""
+    worlds = {f"model {k}": World(Beta(alpha, 1.0), Power(d)) for k, (alpha, d) in enumerate(_BITS)}
+    grid = {str(b): tc.BinnedECE(bins=b, scheme="mass", norm=1, ties="split") for b in BINS}
+    rows: list[tuple[Field, ...]] = []
+    for t in setting.trials(grid, worlds, n=[_TEST_ROWS]):
+        error = 1 - worlds[t.world_name].accuracy()
+        rows.append((t.world_name, error, int(t.estimator_name), t.m, t.truth, t.mean, t.standard_error))
+    table = tidy(("model", "error", "bins", "m", "true_ece", "ece", "ece_se"), rows)
+
+    def draw(figure: Figure) -> None:
+        figure.set_size_inches(12, 4.5)
+        for axes, bins in zip(panels(figure, len(BINS), share_y=False), BINS, strict=True):
+            part = sorted(select(table, bins=bins), key=lambda r: float(r["error"]))
+            axes.plot([r["error"] for r in part], [r["ece"] for r in part], "o-", label="ECE")
+            axes.plot([r["error"] for r in part], [r["true_ece"] for r in part], "k:", label="true error")
+            axes.set(title=f"{bins} bins", xlabel="classification error", ylabel="calibration error")
+            axes.legend()
+
+    return Experiment("minderer-fig9", "trend of ECE with error by number of bins, simulated models", table, draw)
+
+
+def read_equation_5(table: Frame) -> Quantities:
+    (row,) = select(table, rows_in_bin=50)
+    return {
+        "bias_over_formula": Number(row["bias"] / row["equation_5"], row["bias_se"] / row["equation_5"]),
+        "bias_over_accuracy_alone": Number(row["bias"] / row["accuracy_alone"], row["bias_se"] / row["accuracy_alone"]),
     }
-)
 
 
-def command(item: str, store: str = "STORE") -> str:
-    """What to type for a numbered item.
+def read_figure_9(table: Frame) -> Quantities:
+    quantities = {}
+    for bins in BINS:
+        rows = select(table, bins=bins)
+        error = np.array([row["error"] for row in rows])
+        weights = (error - error.mean()) / np.sum((error - error.mean()) ** 2)
+        slope = float(weights @ [row["ece"] for row in rows])
+        quantities[f"slope_{bins}"] = Number(
+            slope, float(np.sqrt(np.sum((weights * [r["ece_se"] for r in rows]) ** 2)))
+        )
+    return quantities
 
-    >>> command("Figure 9")
-    'truecal study figure bins STORE'
-    """
-    return f"truecal study figure {FIGURES[item]} {store}"
+
+READ: dict[str, Callable[[Frame], Quantities]] = {"eq5": read_equation_5, "fig9": read_figure_9}

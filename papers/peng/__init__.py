@@ -1,110 +1,89 @@
-"""Peng, Alamzadeh and Ester, "Better calibration error estimation for reliable uncertainty quantification": every item (P)."""
+"""Peng, Alamzadeh and Ester, "Better calibration error estimation" (2023, P): the numbers that its items test."""
 
-from papers.page import Read, Row, items_of, mean_abs, mean_abs_with_se, only
+from collections.abc import Callable
+
+from papers.grading import Number, Quantities, average
+from papers.roelofs import select
 from truecal.lab import Frame
 
-
-def _peng(table: Frame, worlds: str, name: str, dataset: str = "all") -> Row:
-    return only(table, worlds=worlds, dataset=dataset, estimator=name)[0]
+_NAMES = ("KNN", "SWEEP", "DEBIASED", "EW", "EM")
 
 
-def _with_se(row: Row) -> str:
-    return f"{row['mean_bias']:+.3f} +- {row['mean_bias_se']:.3f} (m = {row['m']})"
+def by_n(table: Frame) -> Quantities:
+    """Mean |bias| and mean bias (%) over datasets and sizes, by worlds and estimator, and at 200 rows."""
+    quantities = {}
+    for worlds, short in (("uncalibrated", "raw"), ("recalibrated", "fixed")):
+        for name in _NAMES:
+            rows = select(table, worlds=worlds, estimator=name)
+            if not rows:
+                continue
+            numbers = [Number(row["bias_percent"], row["bias_se"]) for row in rows]
+            quantities[f"{name}_{short}"] = average(numbers, absolute=True)
+            quantities[f"{name}_{short}_bias"] = average(numbers)
+            few = [number for number, row in zip(numbers, rows, strict=True) if row["n"] == 200]
+            if few:
+                quantities[f"{name}_{short}_200"] = average(few)
+    near = [quantities.get(f"{name}_fixed_200") for name in ("KNN", "SWEEP", "DEBIASED")]
+    if all(near):
+        knn, sweep, debiased = (number for number in near if number is not None)
+        for name, one in (("knn", knn), ("sweep", sweep)):
+            quantities[f"gap_{name}_200"] = Number(abs(one.value - debiased.value), (one.se**2 + debiased.se**2) ** 0.5)
+    return quantities
 
 
-def _by_n(table: Frame, worlds: str, name: str) -> float:
-    return mean_abs(only(table, worlds=worlds, estimator=name), "bias_percent")
+def figure_4(table: Frame) -> Quantities:
+    names = ("resnet110_c10", "resnet110_c100", "resnet152_imgnet")
+    shares = {row["network"]: float(row["share"]) for row in select(table, low=0.98)}
+    rows = {name: sum(row["rows"] for row in select(table, network=name)) for name in shares}
+    se = {name: (share * (1 - share) / rows[name]) ** 0.5 for name, share in shares.items()}
+    short = {"resnet110_c10": "cifar10", "resnet110_c100": "cifar100", "resnet152_imgnet": "imagenet"}
+    return {short[name]: Number(shares[name], se[name]) for name in names if name in shares}
 
 
-def _by_n_words(table: Frame, worlds: str, name: str) -> str:
-    return mean_abs_with_se(only(table, worlds=worlds, estimator=name), "bias_percent", "bias_se")
+def figure_7(table: Frame) -> Quantities:
+    quantities = {}
+    for name in _NAMES:
+        rows = select(table, estimator=name)
+        for short, column in (("raw", "uncalibrated"), ("fixed", "recalibrated")):
+            numbers = [Number(row[f"{column}_bias"], row[f"{column}_se"]) for row in rows]
+            quantities[f"{name}_{short}"] = average(numbers, absolute=True)
+    return quantities
 
 
-_PUSHED = "the paper's recalibrated worlds are not printed: ours are push-forwards, or fitted to the outputs given with --data"
-_MEANS = {
-    ("uncalibrated", "all", "KNN"): -0.115,
-    ("uncalibrated", "all", "SWEEP"): -0.281,
-    ("uncalibrated", "all", "DEBIASED"): -0.521,
-    ("uncalibrated", "all", "EW"): -1.210,
-    ("uncalibrated", "CIFAR-10", "KNN"): -0.01,
-    ("uncalibrated", "ImageNet", "KNN"): -0.03,
-    ("recalibrated", "all", "KNN"): 0.676,
-    ("recalibrated", "all", "SWEEP"): 1.422,
+def means(table: Frame) -> Quantities:
+    quantities = {}
+    short = {"all": "", "CIFAR-10": "_cifar10", "CIFAR-100": "_cifar100", "ImageNet": "_imagenet"}
+    for row in table:
+        worlds = {"uncalibrated": "raw", "recalibrated": "fixed", "calibrated": "perfect"}[row["worlds"]]
+        name = f"{row['estimator']}_{worlds}{short[row['dataset']]}"
+        quantities[name] = Number(row["mean_bias"], row["mean_bias_se"])
+        quantities[f"{name}_abs"] = Number(row["mean_abs_bias"], row["mean_abs_se"])
+    return quantities
+
+
+def t_tests(table: Frame) -> Quantities:
+    quantities = {}
+    for row, name in zip(table, ("absolute", "bias", "recalibrated"), strict=True):
+        quantities[f"t_{name}"] = Number(row["t_paired"], row["t_paired_se"])
+        quantities[f"log10_p_{name}"] = Number(row["log10_p_paired"], row["log10_p_paired_se"])
+    return quantities
+
+
+def alphas(table: Frame) -> Quantities:
+    names = {"alpha 10": "alpha_10", "alpha 100": "alpha_100", "alpha 200": "alpha_200", "k by risk": "by_risk"}
+    return {
+        short: average([Number(r["mean_abs_bias"], r["mean_abs_se"]) for r in select(table, variant=variant)])
+        for variant, short in names.items()
+    }
+
+
+READ: dict[str, Callable[[Frame], Quantities]] = {
+    "fig2": by_n,
+    "fig4": figure_4,
+    "fig7": figure_7,
+    "fig8": by_n,
+    "fig9": by_n,
+    "means": means,
+    "tests": t_tests,
+    "alpha": alphas,
 }
-
-
-def _by_n_of(worlds: str) -> Read:
-    def ours(table: Frame) -> str:
-        return ", ".join(f"{n} {_by_n_words(table, worlds, n)}" for n in ("KNN", "SWEEP", "DEBIASED", "EW"))
-
-    return ours, lambda t: _by_n(t, worlds, "KNN") < _by_n(t, worlds, "SWEEP")
-
-
-def _mean_of(worlds: str, dataset: str, name: str) -> Read:
-    def holds(table: Frame) -> bool:
-        row = _peng(table, worlds, name, dataset)
-        return abs(row["mean_bias"] - _MEANS[worlds, dataset, name]) < max(0.1, 4 * row["mean_bias_se"])
-
-    return lambda t: _with_se(_peng(t, worlds, name, dataset)), holds
-
-
-def _sure_shares(table: Frame) -> list[float]:
-    return [float(row["share"]) for row in only(table, low=0.98)]
-
-
-ITEMS = items_of(
-    "peng",
-    {
-        "Figure 2": (
-            lambda t: (
-                f"recalibrated: SWEEP {_by_n_words(t, 'recalibrated', 'SWEEP')}, "
-                f"DEBIASED {_by_n_words(t, 'recalibrated', 'DEBIASED')}"
-            ),
-            lambda t: (
-                _by_n(t, "recalibrated", "SWEEP") > _by_n(t, "recalibrated", "DEBIASED")
-                and _by_n(t, "uncalibrated", "SWEEP") < _by_n(t, "uncalibrated", "DEBIASED")
-            ),
-        ),
-        "Figure 4": (
-            lambda t: ", ".join(f"{r['network']} {r['share']:.2f}" for r in only(t, low=0.98)),
-            lambda t: _sure_shares(t) == sorted(_sure_shares(t), reverse=True),
-        ),
-        "Figure 7": (
-            lambda t: (
-                "mean |bias|, recalibrated: "
-                + ", ".join(
-                    f"{n} {mean_abs_with_se(only(t, estimator=n), 'recalibrated_bias', 'recalibrated_se')}"
-                    for n in ("KNN", "SWEEP", "DEBIASED")
-                )
-            ),
-            lambda t: (
-                mean_abs(only(t, estimator="KNN"), "recalibrated_bias")
-                < mean_abs(only(t, estimator="SWEEP"), "recalibrated_bias")
-            ),
-        ),
-        "Figure 8": _by_n_of("uncalibrated"),
-        "Figure 9": _by_n_of("recalibrated"),
-        **{f"section 4.2, {', '.join(place)}": _mean_of(*place) for place in _MEANS},
-        "section 4.2, t-tests": (
-            lambda t: (
-                "t = "
-                + ", ".join(f"{r['t']:.2f}" for r in t)
-                + "; paired "
-                + ", ".join(f"{r['t_paired']:.2f}" for r in t)
-            ),
-            lambda t: all(r["p_paired"] < 0.05 for r in t),
-        ),
-        "Equations 6 and 7": (
-            lambda t: (
-                "mean |bias|, uncalibrated / recalibrated: "
-                + ", ".join(
-                    f"{r['variant']} {r['mean_abs_bias']:.2f} / "
-                    f"{only(t, worlds='recalibrated', variant=r['variant'])[0]['mean_abs_bias']:.2f}"
-                    for r in only(t, worlds="uncalibrated")
-                )
-            ),
-            None,
-        ),
-    },
-    {"pushed": _PUSHED},
-)

@@ -64,8 +64,9 @@ def roelofs_estimators() -> dict[str, Estimator]:
 
 def figure_1(setting: Setting) -> Experiment:
     """A perfectly calibrated model with the scores of resnet110_c10: the diagram of one sample of 200, the ECE of many."""
-    world = replace(PAPER_WORLDS["resnet110_c10"], curve=Identity())
-    (trial,) = setting.trials({"EW": EW}, {"calibrated": world}, n=[200])
+    name, given = setting.world_or("resnet110_c10")
+    world = replace(given, curve=Identity(), recalibration=Identity())
+    (trial,) = replace(setting, own={}).trials({"EW": EW}, {"calibrated": world}, n=[200])
     percent = 100 * trial.values
     counts, edges = np.histogram(percent, bins=60)
     rows: list[tuple[Field, ...]] = [
@@ -83,7 +84,7 @@ def figure_1(setting: Setting) -> Experiment:
             )
     table = tidy(("panel", "low", "high", "count", "share", "mean_score", "mean_outcome"), rows)
     floor = np.quantile(percent, 0.05)
-    title = f"a calibrated model, n = 200: mean ECE {trial.mean:.2%}, 95 % of samples above {floor:.1f} %"
+    title = f"calibrated scores of {name}, n = 200: mean ECE {trial.mean:.2%}, 95 % of samples above {floor:.1f} %"
 
     def draw(figure: Figure) -> None:
         left, right = panels(figure, 2, columns=2, share_y=False)
@@ -94,6 +95,7 @@ def figure_1(setting: Setting) -> Experiment:
         left.set(title="one sample", xlabel="score", ylabel="share correct")
         shares = [float(row[4]) for row in rows[:60]]  # type: ignore[arg-type]
         bars(right, list(edges), shares, x="ECE (%), 15 equal-width bins", y="share of samples")
+        left.set_ylim(0, 1)
 
     return Experiment("roelofs-fig1", title, table, draw)
 
@@ -101,41 +103,43 @@ def figure_1(setting: Setting) -> Experiment:
 def figure_4(setting: Setting) -> Experiment:
     """Bias of the equal-width binned error by number of bins and n, beside the printed figure."""
     grid = {str(b): tc.BinnedECE(bins=b, scheme="width", norm=2) for b in BINS}
-    results = setting.trials(grid, {"resnet110_c10": PAPER_WORLDS["resnet110_c10"]}, n=SIZES)
+    name, world = setting.world_or("resnet110_c10")
+    results = replace(setting, own={}).trials(grid, {name: world}, n=SIZES)
     ours = {(int(t.estimator_name), t.n): t for t in results}
     rows: list[tuple[Field, ...]] = []
     for b, printed in FIGURE_4.items():
-        for n, paper in zip(SIZES, printed, strict=True):
+        for n, number in zip(SIZES, printed, strict=True):
+            paper = np.nan if setting.worlds else number
             bias = 100 * ours[b, n].bias
-            rows.append((b, n, bias, 100 * ours[b, n].standard_error, paper, bias - paper))
-    table = tidy(("bins", "n", "bias_percent", "bias_se", "paper_percent", "difference"), rows)
+            rows.append((b, n, setting.m, bias, 100 * ours[b, n].standard_error, paper, bias - paper))
+    table = tidy(("bins", "n", "m", "bias_percent", "bias_se", "paper_percent", "difference"), rows)
 
     def draw(figure: Figure) -> None:
-        left, right = panels(figure, 2, columns=2)
-        labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES]}
-        shape = (len(BINS), len(SIZES))
-        for axes, name, title in ((left, "bias_percent", "ours"), (right, "paper_percent", "as printed")):
-            numbers = np.reshape(np.array(table[name], dtype=float), shape)
-            limit = float(np.abs(table["paper_percent"].astype(float)).max())
+        drawn = (("bias_percent", "ours"), ("paper_percent", "as printed"))[: 1 if setting.worlds else 2]
+        limit = float(np.abs(table["bias_percent"].astype(float)).max())
+        for axes, (column, title) in zip(panels(figure, len(drawn), columns=2), drawn, strict=True):
+            numbers = np.reshape(np.array(table[column], dtype=float), (len(BINS), len(SIZES)))
+            labels = {"rows": [str(b) for b in BINS], "columns": [str(n) for n in SIZES]}
             heat(axes, numbers.tolist(), title=f"bias (%), {title}", limit=limit, **labels)  # type: ignore[arg-type]
 
-    return Experiment("roelofs-fig4", "bias of equal-width ECE, resnet110_c10", table, draw)
+    return Experiment("roelofs-fig4", f"bias of equal-width ECE, {name}", table, draw)
 
 
 def figure_6(setting: Setting) -> Experiment:
     """Bias by n of the six estimators, of KDE with the authors' bandwidth, and of RankSeries, in the ten worlds."""
     theirs = tc.estimators.KernelDensityECE(norm=2, bandwidth="correct")
     estimators = {**roelofs_estimators(), "KDE, authors' bandwidth": theirs, "RankSeries": RANK_SERIES}
-    results = setting.trials(estimators, PAPER_WORLDS, n=LONG_SIZES)
+    worlds = setting.worlds_or(PAPER_WORLDS)
+    results = setting.trials(estimators, worlds, n=LONG_SIZES)
 
     def draw(figure: Figure) -> None:
-        figure.set_size_inches(16, 7)
-        for axes, name in zip(panels(figure, len(PAPER_WORLDS), columns=5), PAPER_WORLDS, strict=True):
+        figure.set_size_inches(16 if len(worlds) > 4 else 9, 7 if len(worlds) > 5 else 5)
+        for axes, name in zip(panels(figure, len(worlds), columns=5), worlds, strict=True):
             curves = _by_n(results, name)
             lines(axes, curves, title=name, x="samples", y="bias (%)", log_x=True, zero=True, legend=False)
         shared_legend(figure, axes)
 
-    return Experiment("roelofs-fig6", "bias by sample size, ten worlds", table_of(results), draw)
+    return Experiment("roelofs-fig6", "bias by sample size", table_of(results), draw)
 
 
 def figure_7(setting: Setting) -> Experiment:
@@ -144,9 +148,10 @@ def figure_7(setting: Setting) -> Experiment:
     exponents = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0)
     worlds = {f"{s} d={d:g}": World(scores, Power(d)) for s, scores in distributions.items() for d in exponents}
     results = setting.trials({"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}, worlds, n=(200, 5000))
+    names = ("EW", "EMsweep", "RankSeries", *setting.own)
 
     def draw(figure: Figure) -> None:
-        for axes, estimator in zip(panels(figure, 3), ("EW", "EMsweep", "RankSeries"), strict=True):
+        for axes, estimator in zip(panels(figure, len(names)), names, strict=True):
             curves = {}
             for scores in distributions:
                 for n in (200, 5000):
@@ -168,13 +173,14 @@ def figure_8(
     The critical value of each is the 95 % quantile of its estimates over 4 m calibrated datasets of the same size.
     """
     m, sizes = setting.m, n or POWER_SIZES
-    estimators: dict[str, Estimator] = {"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}
+    known: dict[str, Estimator] = {"EW": EW, "EMsweep": EM_SWEEP, "RankSeries": RANK_SERIES}
+    estimators = (*known, *setting.own)
     curves = {error: power_curve(error) for error in errors}
     worlds = {f"TCE {error:g}": World(Uniform(), curve) for error, curve in curves.items()}
     with setting.run.kept() as run:
         many = replace(setting, m=NULL_PER_REAL * m, run=run)
-        calibrated = many.trials(estimators, {"TCE 0": World(Uniform())}, n=sizes)
-        miscalibrated = replace(setting, run=run).trials(estimators, worlds, n=sizes)
+        calibrated = many.trials(known, {"TCE 0": World(Uniform())}, n=sizes)
+        miscalibrated = replace(setting, run=run).trials(known, worlds, n=sizes)
     null = {(t.estimator_name, t.n): t.values for t in calibrated}
     real = {(t.estimator_name, t.n, t.world_name): t.values for t in miscalibrated}
     rows: list[tuple[Field, ...]] = []
@@ -216,7 +222,8 @@ def bins_and_samples(world_name: str, name: str, setting: Setting, *, spread: bo
             grid[f"LB {scheme} {b}"] = tc.estimators.LabelBinnedECE(bins=b, scheme=scheme, norm=2, ties="split")
             grid[f"DEBIAS {scheme} {b}"] = tc.DebiasedECE(bins=b, scheme=scheme, norm=2, ties="split")
     grid |= {"SWEEP width -1": EW_SWEEP, "SWEEP mass -1": EM_SWEEP}
-    results = setting.trials(grid, {world_name: PAPER_WORLDS[world_name]}, n=SIZES)
+    world_name, world = setting.world_or(world_name)
+    results = replace(setting, own={}).trials(grid, {world_name: world}, n=SIZES)
     rows: list[tuple[Field, ...]] = []
     for t in results:
         metric, by, number = t.estimator_name.split()
@@ -271,14 +278,16 @@ class SweepBins:
 def figure_15(setting: Setting) -> Experiment:
     """Equal-mass error by number of bins, and the number the sweep chooses, in an uncalibrated and a calibrated world."""
     m = setting.m
-    worlds = {"uncalibrated": World(Uniform(), Logistic(10, -5)), "calibrated": World(Uniform(), Identity())}
+    worlds = setting.worlds_or(
+        {"uncalibrated": World(Uniform(), Logistic(10, -5)), "calibrated": World(Uniform(), Identity())}
+    )
     sizes, bins = (200, 1000, 5000), (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
     grid = {str(b): tc.BinnedECE(bins=b, scheme="mass", norm=2, ties="split") for b in bins}
     # Trials and cells of one name have the same datasets.
     cells = [Cell(w, world, n, m, (SweepBins(EM_SWEEP),)) for w, world in worlds.items() for n in sizes]
     chosen = {(cell.name, cell.n): counts[0] for cell, (counts,) in zip(cells, setting.answers(cells), strict=True)}
     rows: list[tuple[Field, ...]] = []
-    for t in setting.trials(grid, worlds, n=sizes):
+    for t in replace(setting, own={}).trials(grid, worlds, n=sizes):
         counts = chosen[t.world_name, t.n]
         mean, error = 100 * t.mean, 100 * float(t.values.std()) / m**0.5
         settled = (float(counts.mean()), float(counts.std()) / m**0.5)
@@ -287,7 +296,7 @@ def figure_15(setting: Setting) -> Experiment:
     table = tidy(columns, rows)
 
     def draw(figure: Figure) -> None:
-        for axes, name in zip(panels(figure, 2, columns=2, share_y=False), worlds, strict=True):
+        for axes, name in zip(panels(figure, len(worlds), columns=2, share_y=False), worlds, strict=True):
             curves = {}
             for n in sizes:
                 part = [r for r in table if (r["world"], r["n"]) == (name, n)]

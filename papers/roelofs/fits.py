@@ -5,7 +5,8 @@ float32 as exp(x - logsumexp x), half of the top scores round to exactly 1, and 
 the curves drop them. The printed Beta is that of this rounding. Table 3 takes the ECE of the validation split, and simulates 1000
 rows from the printed Beta and a curve fitted on the validation split: 100 datasets, from the seeds of the published code, give the
 printed mean to its last digit (the caption says 1000), and more datasets a lower one. "as it should be" counts a score of 1 as
-one below the resolution, fits the test split, and simulates as many rows as there are.
+one below the resolution, fits the test split, and simulates as many rows as there are. "printed parameters" simulates 1000 rows, as
+the authors did, from the rounded parameters of Tables 1 and 2.
 
 Networks that are not given with --data are replaced by data simulated from their printed world.
 """
@@ -24,8 +25,7 @@ from papers.roelofs.bias import EW
 from truecal.lab import GLM, PAPER_WORLDS, Beta, BetaFit, CurveFit, Frame, Power, World, dataset_of, fit_world
 
 AS_PRINTED, AS_IT_SHOULD_BE, SIMULATED = "as printed", "as it should be", "simulated data"
-MORE_DATASETS = "as printed, more datasets"
-_BOOTSTRAPS = 10  # over which the authors average the AIC
+MORE_DATASETS, PRINTED_PARAMETERS = "as printed, more datasets", "printed parameters"
 _PRINTED_ROWS, _PRINTED_DATASETS, _PRINTED_SEED = 1000, 100, 47  # behind the simulated column of Table 3
 _DATASETS = 10_000  # of 1000 rows, for a standard error of 0.013
 # Table 2: curve, AIC, b0 and b1 of resnet110_c10, the network whose outputs are public; the row of lowest AIC of the others is the
@@ -139,11 +139,12 @@ def table_2(setting: Setting) -> Experiment:
         for reading in readings(name, setting):
             aics = _bootstrapped_aics(setting.data[name].test, setting) if reading.name == AS_PRINTED else {}
             for place, c in enumerate(reading.curves, start=1):
-                mean, spread = aics.get(c.name, (None, None))
-                ours = (c.aic, mean, spread, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error)
+                aic = aics.get(c.name, (None, None, None, None))
+                ours = (c.aic, *aic, c.curve.b0, c.b0_standard_error, c.curve.b1, c.b1_standard_error)
                 rows.append((name, reading.name, place, c.name, *ours, *_printed_curve(name, c)))
     columns = (
-        *("world", "reading", "place", "curve", "aic", "aic_bootstrap", "aic_bootstrap_se"),
+        *("world", "reading", "place", "curve"),
+        *("aic", "aic_bootstrap", "aic_bootstrap_se", "above_best", "above_best_se"),
         *("b0", "b0_se", "b1", "b1_se", "paper_aic", "paper_b0", "paper_b1"),
     )
     return _against_print("roelofs-tab2", "calibration curves by AIC", tidy(columns, rows), "b1", "paper_b1")
@@ -159,20 +160,24 @@ def _printed_curve(name: str, fit: CurveFit) -> tuple[float | None, float | None
     return None, None, None
 
 
-def _bootstrapped_aics(outputs: Outputs, setting: Setting) -> dict[str, tuple[float, float]]:
-    """Mean AIC of every curve over bootstraps of the rows with a score below 1, and its standard error."""
+def _bootstrapped_aics(outputs: Outputs, setting: Setting) -> dict[str, tuple[float, float, float, float]]:
+    """Mean AIC of every curve over m bootstraps of the rows with a score below 1, its difference from the printed best curve's,
+    and their standard errors; the authors average over ten.
+    """
     top, right = single_precision_top(outputs)
     c, y = top[top < 1], right[top < 1]
-    rng = np.random.default_rng(setting.rng if isinstance(setting.rng, int) else 0)
+    rng = setting.stream(0)
     aics: dict[str, list[float]] = {}
-    for _ in range(_BOOTSTRAPS):
+    for _ in range(setting.m):
         rows = rng.integers(0, c.size, c.size)
         for fit in fit_world(tc.profile.Profile.from_arrays(c[rows], y[rows])).curves:
             aics.setdefault(fit.name, []).append(fit.aic)
-    return {
-        name: (float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(_BOOTSTRAPS)))
-        for name, values in aics.items()
-    }
+    best = np.array(aics[next(iter(RESNET110_C10))])
+
+    def mean(values: Array) -> tuple[float, float]:
+        return float(values.mean()), float(values.std(ddof=1)) / float(np.sqrt(values.size))
+
+    return {name: (*mean(np.array(values)), *mean(np.array(values) - best)) for name, values in aics.items()}
 
 
 @dataclass(frozen=True)
@@ -213,6 +218,29 @@ def table_3(setting: Setting) -> Experiment:
     )
 
 
+def figure_5c(setting: Setting) -> Experiment:
+    """ECE on the data against ECE averaged over datasets simulated from the fits, as in Table 3."""
+    table = table_3(setting).table
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.axline((5, 5), slope=1, color="green", linewidth=0.8)
+        shown = [r for r in table if r["reading"] == PRINTED_PARAMETERS]
+        for dataset in dict.fromkeys(dataset_of(r["world"]) for r in shown):
+            part = [r for r in shown if dataset_of(r["world"]) == dataset]
+            axes.errorbar(
+                [r["paper_ece"] for r in part],
+                [r["simulated_percent"] for r in part],
+                [2 * r["simulated_se"] for r in part],
+                fmt="o",
+                label=dataset,
+            )
+        axes.set(xlabel="ECE on the data (%), as printed", ylabel="ECE on 1000 simulated rows (%), ours")
+        axes.legend()
+
+    return Experiment("roelofs-fig5c", "ECE on data and on simulated data", table, draw)
+
+
 def _checks(name: str, setting: Setting) -> list[_Check]:
     """Every reading of one network."""
     checks = []
@@ -229,8 +257,7 @@ def _checks(name: str, setting: Setting) -> list[_Check]:
         on_test = 100 * float(EW.values(tc.profile.Profile.from_arrays(*network.test.top()))[0])
         world = World(proper.beta.scores, proper.curves[0].curve)
         checks.append(_Check(name, AS_IT_SHOULD_BE, on_test, world, len(network.test.preds), setting.m))
-    world, n = PAPER_WORLDS[name], evaluation_size(name)
-    return [*checks, _Check(name, "printed parameters", None, world, n, setting.m)]
+    return [*checks, _Check(name, PRINTED_PARAMETERS, None, PAPER_WORLDS[name], _PRINTED_ROWS, setting.m)]
 
 
 def _on_validation(network: Network) -> tuple[float, GLM]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import truecal as tc
-from papers.drawing import Figure
+from papers.drawing import Figure, panels
 from papers.experiment import Array, Experiment, Field, Network, Outputs, Setting, tidy
 from truecal.estimators import Estimator
 from truecal.lab import PAPER_WORLDS, Cell, World
@@ -174,13 +174,41 @@ def figure_2(setting: Setting) -> Experiment:
     table = tidy(("network", "rows", "number", "bins", *measured, "EW_prefers", "EMsweep_prefers", "disagree"), rows)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
+        left, right = panels(figure, 2, columns=2, share_y=False)
         kinds = [(rows, bins) for rows in ("all", "tenth") for bins in (15, 10)]
         shares = [np.mean([r["disagree"] for r in table if (r["rows"], r["bins"]) == kind]) for kind in kinds]
-        axes.bar([f"{rows}, {bins} bins" for rows, bins in kinds], shares)
-        axes.set_ylabel("share in which EW and the sweep prefer different recalibrations")
+        left.bar([f"{rows},\n{bins} bins" for rows, bins in kinds], shares)
+        left.set(ylabel="share of cases", title="EW and sweep prefer different methods", ylim=(0, 1))
+        tenths = [r for r in table if (r["rows"], r["bins"]) == ("tenth", 15)]
+        place = np.arange(len(METHODS))
+        for shift, metric in enumerate(metrics()):
+            heights = [np.mean([r[f"{metric}_prefers"] == method for r in tenths]) for method in METHODS]
+            right.bar(place + 0.4 * shift, heights, width=0.4, label=metric)
+        right.set_xticks(place + 0.2, METHODS)
+        right.set(title="preferred method, tenths of the rows, 15 bins", ylim=(0, 1))
+        right.legend()
 
     return Experiment("roelofs-fig2", "which recalibration a metric prefers", table, draw)
+
+
+def figure_2_printed(setting: Setting) -> Experiment:
+    """The preferred recalibration of each network by the errors printed in Tables 5 to 7."""
+    rows: list[tuple[Field, ...]] = []
+    for name in PRINTED["none"]:
+        best = [min(METHODS, key=lambda method, k=k: PRINTED[method][name][k]) for k in (0, 1)]  # type: ignore[misc]
+        rows.append((name, *best, int(best[0] != best[1])))
+    table = tidy(("network", "EW_prefers", "EMsweep_prefers", "disagree"), rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for k, metric in enumerate(("EW", "EMsweep")):
+            heights = [sum(r[f"{metric}_prefers"] == method for r in table) for method in METHODS]
+            axes.bar(np.arange(len(METHODS)) + 0.4 * k, heights, width=0.4, label=metric)
+        axes.set_xticks(np.arange(len(METHODS)) + 0.2, METHODS)
+        axes.set_ylabel("networks that prefer it, of ten")
+        axes.legend()
+
+    return Experiment("roelofs-fig2-printed", "which recalibration the printed errors prefer", table, draw)
 
 
 WORLD_SIZES = (1500, 15_000)  # rows, a third of them to recalibrate: a tenth of the CIFAR splits, and all of them
@@ -241,9 +269,8 @@ class Choices:
 
 def figure_2_worlds(setting: Setting) -> Experiment:
     """How often each metric picks the recalibration of least true error, and how much true error a wrong pick costs."""
-    cells = [
-        Cell(name, world, n, setting.m, (Choices(world),)) for name, world in PAPER_WORLDS.items() for n in WORLD_SIZES
-    ]
+    worlds = setting.worlds_or(PAPER_WORLDS)
+    cells = [Cell(name, world, n, setting.m, (Choices(world),)) for name, world in worlds.items() for n in WORLD_SIZES]
     rows: list[tuple[Field, ...]] = []
     for cell, (answers,) in zip(cells, setting.answers(cells), strict=True):
         true = answers[: len(WORLD_METHODS)]
@@ -254,8 +281,22 @@ def figure_2_worlds(setting: Setting) -> Experiment:
             right = pick == true.argmin(axis=0)
             share = float(right.mean())
             error = float(np.sqrt(max(share * (1 - share), 1 / setting.m) / setting.m))
-            rows.append((cell.name, cell.n, metric, setting.m, share, error, float(regret.mean())))
-    table = tidy(("world", "n", "metric", "m", "right_share", "right_se", "regret_percent"), rows)
+            if k == 0:
+                usual = pick  # EW, the first metric
+            rows.append(
+                (
+                    cell.name,
+                    cell.n,
+                    metric,
+                    setting.m,
+                    share,
+                    error,
+                    float(regret.mean()),
+                    float(np.mean(pick != usual)),
+                )
+            )
+    columns = ("world", "n", "metric", "m", "right_share", "right_se", "regret_percent", "differs_from_EW")
+    table = tidy(columns, rows)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()

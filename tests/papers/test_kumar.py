@@ -22,19 +22,39 @@ def one(table, **wanted):
 @pytest.mark.slow
 def test_figures_3a_and_3b_scaling_binning_beats_histogram_binning(data):
     table = outputs.figure_3b(Setting(12, data=data)).table
+    assert table[0]["gain_se"] > 0
     assert 0.2 < one(table, bins=100, method="scaling-binning")["below_histogram"] < 0.55  # the paper: 0.35
     assert abs(one(table, bins=10, method="scaling-binning")["below_histogram"]) < 0.2
     # The paper: 0.09. Histogram binning with 40 bins lies at the limit of 0.02: 0.10 where it is let in, 0.15 where it is not.
     assert 0.05 < outputs.lower_loss_at(table, 0.02) < 0.16
 
 
-def test_figure_2_binned_error_grows_with_bins_and_lies_in_its_interval(data):
+@pytest.mark.parametrize("make", [outputs.figure_2, outputs.figure_5, outputs.figure_6])
+@pytest.mark.parametrize("given", [True, False])
+def test_intervals_of_binned_errors_are_never_inverted(make, given, data):
+    table = make(Setting(60, data=data if given else {})).table
+    for row in table:
+        assert 0 <= row["low_90"] <= row["high_90"]
+        if row["estimator"] == "debiased":
+            assert row["low_90"] <= row["error"] <= row["high_90"]
+
+
+def test_figure_2_draws_the_intervals_of_its_table(data):
+    made = outputs.figure_2(Setting(60, data=data))
+    bands = made.figure().axes[0].collections
+    for band, kind in zip(bands, ("plugin", "debiased"), strict=True):
+        rows = [row for row in made.table if row["estimator"] == kind]
+        corners = band.get_paths()[0].vertices
+        drawn = {(round(x, 9), round(y, 9)) for x, y in corners}
+        for row in rows:
+            assert (float(row["bins"]), round(row["low_90"], 9)) in drawn
+            assert (float(row["bins"]), round(row["high_90"], 9)) in drawn
+
+
+def test_figure_2_binned_error_grows_with_bins(data):
     table = outputs.figure_2(Setting(200, data=data)).table
     errors = [one(table, bins=bins, estimator="plugin")["error"] for bins in (2, 15, 100)]
     assert errors == sorted(errors)
-    for row in table:
-        assert row["low_90"] <= row["error"] <= row["high_90"] or row["estimator"] == "plugin"
-    assert one(table, bins=2, estimator="plugin")["high_90"] < one(table, bins=100, estimator="plugin")["low_90"]
 
 
 @pytest.mark.parametrize("make", [outputs.figure_4, outputs.figure_13])
@@ -45,9 +65,9 @@ def test_figures_4_and_13_debiased_estimates_are_closer(make, data):
 
 
 def test_figure_17_debiasing_allows_more_bins(data):
-    table = outputs.figure_17(Setting(30, data=data)).table
+    table = outputs.figure_17(Setting(2, data=data)).table
     assert np.all(table["debiased_upper"] < table["plugin_upper"])
-    assert table["allowed_debiased"].sum() > table["allowed_plugin"].sum()
+    assert np.all(table["chosen_debiased"] >= table["chosen_plugin"])
 
 
 def test_grouped_errors_by_hand():

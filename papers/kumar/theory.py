@@ -1,0 +1,219 @@
+"""Kumar et al., what theorems and lemmas say in numbers: sample complexity, balanced bins, mean squared errors, bounds.
+
+The theorems have constants that are not printed; what can be checked is how the number of rows grows.
+"""
+
+from collections.abc import Callable
+from math import inf, log, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import truecal as tc
+from papers.drawing import Figure, lines, panels
+from papers.experiment import Array, Experiment, Field, Setting, the_network, tidy
+from papers.kumar.synthetic import TRUTH
+
+Counts = npt.NDArray[Any]
+BINS = (64, 256, 1024, 4096)
+GAP = 0.05  # |output - rate| of every output: the calibration error
+FAILURE = 0.1  # delta
+_REPLICATES = 4
+_STEPS = 9  # of bisection: rows to within a factor of 1.02
+BALANCED_BINS = (10, 30, 100, 300)
+
+
+def _least(enough: Callable[[int], bool], low: float, high: float) -> int:
+    """The smallest number of rows (to a factor of 1.02) for which `enough` holds."""
+    a, b = log(low), log(high)
+    for _ in range(_STEPS):
+        middle = (a + b) / 2
+        if enough(round(np.exp(middle))):
+            b = middle
+        else:
+            a = middle
+    return round(np.exp(b))
+
+
+def squared_estimates(counts: Counts, ones: Counts, outputs: Array) -> tuple[Array, Array]:
+    """Plug-in and debiased squared error (definitions 5.1 and 5.2) of datasets given by counts of outputs, shape (m, B)."""
+    n = counts.sum(axis=1, keepdims=True)
+    rate = ones / np.maximum(counts, 1)
+    plugin = np.sum(counts / n * (outputs - rate) ** 2, axis=1)
+    noise = np.where(counts > 1, rate * (1 - rate) / np.maximum(counts - 1, 1), 0.0)
+    return plugin, plugin - np.sum(counts / n * noise, axis=1)
+
+
+def _close_enough(kind: int, bins: int, rng: np.random.Generator, m: int) -> Callable[[int], bool]:
+    outputs = (np.arange(bins) + 0.5) / bins
+    rates = np.clip(outputs + GAP * np.where(outputs < 0.5, 1, -1), 0, 1)
+    truth = float(np.mean((outputs - rates) ** 2))
+
+    def enough(n: int) -> bool:
+        counts = rng.multinomial(n, np.full(bins, 1 / bins), m)
+        estimates = squared_estimates(counts, rng.binomial(counts, rates), outputs)[kind]
+        return bool(np.mean(np.abs(estimates - truth) <= truth / 2) >= 1 - FAILURE)
+
+    return enough
+
+
+def rows_needed(setting: Setting) -> Experiment:
+    """Theorems 5.3 and 5.4: rows with which an estimate is within half of the squared error with probability 0.9, by B.
+
+    B outputs of equal probability, each 0.05 off. Four replicates give the standard errors of the slopes.
+    """
+    rows: list[tuple[Field, ...]] = []
+    m = max(setting.m // _REPLICATES, 2)
+    for k, kind in enumerate(("plugin", "debiased")):
+        for bins in BINS:
+            for replicate in range(_REPLICATES):
+                enough = _close_enough(k, bins, setting.stream(k, bins, replicate), m)
+                rows.append((kind, bins, replicate, setting.m, _least(enough, 500, 5e6)))
+    table = tidy(("estimator", "bins", "replicate", "m", "rows"), rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for kind, exponent in (("plugin", 1.0), ("debiased", 0.5)):
+            means = [np.mean([r["rows"] for r in table if (r["estimator"], r["bins"]) == (kind, b)]) for b in BINS]
+            axes.loglog(BINS, means, "o-", label=kind)
+            guide = [means[-1] * (b / BINS[-1]) ** exponent for b in BINS]
+            axes.loglog(BINS, guide, ":", color="grey", label=f"slope {exponent:g}")
+        axes.set(xlabel="number of outputs B", ylabel="rows needed")
+        axes.legend()
+
+    return Experiment("kumar-rows", "rows needed to know the squared error within a half", table, draw)
+
+
+def balance(setting: Setting) -> Experiment:
+    """Lemma 4.3: rows with which equal-mass bins are 2-well-balanced with probability 0.9, by B."""
+    rows: list[tuple[Field, ...]] = []
+    m = max(setting.m // _REPLICATES, 2)
+    for bins in BALANCED_BINS:
+        for replicate in range(_REPLICATES):
+            rng = setting.stream(bins, replicate)
+
+            def balanced(n: int, bins: int = bins, rng: np.random.Generator = rng) -> bool:
+                # Masses between order statistics n/B apart are Dirichlet.
+                masses = rng.dirichlet(np.diff(np.round(np.linspace(0, n + 1, bins + 1))), m) * bins
+                return bool(np.mean((masses <= 2).all(axis=1) & (masses >= 0.5).all(axis=1)) >= 1 - FAILURE)
+
+            needed = _least(balanced, 3 * bins, 200 * bins)
+            rows.append((bins, replicate, setting.m, needed, needed / (bins * log(bins / FAILURE))))
+    table = tidy(("bins", "replicate", "m", "rows", "constant"), rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.loglog(table["bins"], table["rows"], "o", label="rows needed")
+        x = np.array(BALANCED_BINS, dtype=float)
+        constant = float(np.mean(table["constant"].astype(float)))
+        axes.loglog(x, constant * x * np.log(x / FAILURE), ":", color="grey", label=f"{constant:.1f} B log(B / 0.1)")
+        axes.set(xlabel="bins B", ylabel="rows")
+        axes.legend()
+
+    return Experiment("kumar-balance", "rows with which bins are 2-well-balanced", table, draw)
+
+
+def inequalities(setting: Setting) -> Experiment:
+    """Lemmas D.5, D.6 and Proposition D.4 on random functions: the largest left side less right side must not exceed 0.
+
+    D.5 takes two random functions and a random P(y); D.6 a random g and bins of equal mass; D.4 the bins and means of 4000 sampled
+    rows, where MSE - MSE(g) times B is bounded.
+    """
+    z = (np.arange(2000) + 0.5) / 2000
+    rng = setting.stream(0)
+    rows: list[tuple[Field, ...]] = []
+
+    def mse(output: Array, truth: Array) -> float:
+        return float(np.mean((output - truth) ** 2 + truth * (1 - truth)))
+
+    for k in range(setting.m):
+        f, g, truth = (_random_curve(z, rng) for _ in range(3))
+        rows.append(("D.5", k, 0, mse(f, truth) - mse(g, truth) - 2 * float(np.mean(np.abs(f - g)))))
+        for bins in (2, 5, 20, 100):
+            group = np.empty(z.size, dtype=np.intp)
+            group[np.argsort(g, kind="stable")] = np.arange(z.size) * bins // z.size
+            binned = (np.bincount(group, g) / np.bincount(group))[group]
+            rows.append(("D.6", k, bins, mse(binned, truth) - mse(g, truth) - 2 / bins))
+        for bins in (5, 20, 100):
+            sampled = np.sort(TRUTH(rng.random(4000)))
+            edges = sampled[np.arange(1, bins) * 4000 // bins]
+            means = np.array([part.mean() for part in np.split(sampled, np.searchsorted(sampled, edges))])
+            curve = TRUTH(z)
+            output = means[np.searchsorted(edges, curve, side="right")]
+            rows.append(("D.4", k, bins, bins * (mse(output, curve) - mse(curve, curve))))
+    table = tidy(("lemma", "draw", "bins", "left_less_right"), rows)
+
+    def draw(figure: Figure) -> None:
+        for axes, lemma in zip(panels(figure, 3, share_y=False), ("D.5", "D.6", "D.4"), strict=True):
+            part = [r for r in table if r["lemma"] == lemma]
+            axes.plot([r["bins"] for r in part], [r["left_less_right"] for r in part], ".", markersize=3)
+            title = "D.4: B (MSE - MSE of g)" if lemma == "D.4" else f"{lemma}: left less right side"
+            axes.set(title=title, xlabel="bins" if lemma != "D.5" else "", xscale="symlog")
+
+    return Experiment("kumar-inequalities", "Lemmas D.5, D.6 and Proposition D.4 on random functions", table, draw)
+
+
+def _random_curve(z: Array, rng: np.random.Generator) -> Array:
+    """A function from [0, 1] to [0, 1]: a few random steps and waves."""
+    waves = sum(rng.normal() * np.sin(2 * np.pi * rng.integers(1, 6) * z + rng.uniform(0, 6)) for _ in range(3))
+    steps = rng.normal(size=8)[np.minimum((z * 8).astype(int), 7)]
+    return np.asarray(1 / (1 + np.exp(-2 * (waves + steps))), dtype=np.float64)
+
+
+def explicit_bound(squared: float, n: float, bins: int, smallest: float, level: float, kind: str) -> float:
+    """Largest squared error E2 that Theorem F.6 (plugin) or F.9 (debiased) allows for this estimate; infinite where c >= 1/2."""
+    delta = (1 - level) / (3 if kind == "plugin" else 4)
+    if smallest <= 12 / n * log(2 * bins / delta):
+        return inf
+    c = sqrt(3 / (n * smallest) * log(2 * bins / delta))
+    last = (
+        bins / (2 * n) * log(2 * bins / delta) if kind == "plugin" else 3 * sqrt(bins) / n * log(n / delta) + delta / n
+    )
+
+    def allowed(e2: float) -> bool:
+        return e2 - squared <= c * e2 + sqrt(2 * (1 + c) * e2 / n * log(2 / delta)) + last
+
+    low, high = 0.0, 10.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+    return low
+
+
+def explicit_bounds(setting: Setting) -> Experiment:
+    """The explicit bounds F.6 and F.9 for a model binned to B outputs, their smaller one, and what `tc.verify` promises.
+
+    The confidences are recalibrated by scaling-binning on a third of the rows, and judged on the others; the level is 0.95.
+    """
+    network = the_network(setting.data, "kumar-explicit")
+    c, y = network.test.top()
+    order = setting.stream(0).permutation(c.size)
+    fit, judge = order[: c.size // 3], order[c.size // 3 :]
+    rows: list[tuple[Field, ...]] = []
+    for bins in (5, 10, 20, 50):
+        scaling = tc.recalibration.BetaCalibration(parameters=2, input="probs", clip=1e-7)
+        fitted = tc.recalibration.ScalingBinning(bins=bins, input="probs", scaling=scaling)
+        shown = fitted.fit(c[fit], y[fit].astype(np.int64)).predict_proba(c[judge])[:, 1]
+        counts, ones, outputs = _by_output(shown, y[judge])
+        estimates = squared_estimates(counts[None, :], ones[None, :], outputs)
+        limits = [
+            sqrt(explicit_bound(float(e[0]), judge.size, outputs.size, counts.min() / judge.size, 0.95, kind))
+            for kind, e in zip(("plugin", "debiased"), estimates, strict=True)
+        ]
+        verified = tc.verify(tc.Predictions.from_probs(shown, y[judge].astype(int)), threshold=0.05)
+        f9 = float("nan") if verified.explicit is None else float(verified.explicit)
+        rows.append((bins, outputs.size, judge.size, *limits, min(limits), verified.high, f9, float(y.mean())))
+    columns = ("bins", "outputs", "n", "F6", "F9", "smaller", "verify_high", "verify_explicit", "accuracy")
+    table = tidy(columns, rows)
+
+    def draw(figure: Figure) -> None:
+        curves = {name: (table["bins"].tolist(), table[name].tolist()) for name in ("F6", "F9", "verify_high")}
+        lines(figure.subplots(), curves, x="bins", y="upper limit of the calibration error (95 %)")
+
+    return Experiment("kumar-explicit", "explicit upper bounds of the calibration error of a binned model", table, draw)
+
+
+def _by_output(shown: Array, y: Array) -> tuple[Counts, Counts, Array]:
+    outputs, group = np.unique(shown, return_inverse=True)
+    return np.bincount(group), np.bincount(group, y), outputs

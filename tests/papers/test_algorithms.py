@@ -1,0 +1,402 @@
+"""Every equation, definition and algorithm of the papers, written out with loops from their text, against truecal (1e-9).
+
+The names of these tests are the commands of rows in papers/*/items.csv.
+"""
+
+import math
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, special
+
+import truecal as tc
+from papers.kumar.outputs import marginal_squared, marginals
+from truecal.lab import Beta, Power, Uniform, World, fit_beta
+from truecal.profile import Profile
+
+SEEDS = (0, 1, 2)
+
+
+def draw(seed, n=173):
+    """Scores without ties, and outcomes of an overconfident model."""
+    rng = np.random.default_rng(seed)
+    c = rng.beta(2, 0.7, n)
+    return c, (rng.random(n) < c**1.6).astype(float)
+
+
+def mean(values):
+    values = list(values)
+    return math.fsum(values) / len(values)
+
+
+def width_bins(c, y, b):
+    bins = [[] for _ in range(b)]
+    for ci, yi in zip(c, y, strict=True):
+        k = next(k for k in range(b) if k == b - 1 or ci < (k + 1) / b)
+        bins[k].append((ci, yi))
+    return [one for one in bins if one]
+
+
+def mass_bins(c, y, b):
+    rows = sorted(zip(c, y, strict=True))
+    n = len(rows)
+    cuts = [-(-k * n // b) for k in range(b + 1)]
+    return [rows[a:z] for a, z in pairwise(cuts) if z > a]
+
+
+SCHEMES = {"width": width_bins, "mass": mass_bins}
+
+
+def ece_bin(bins, p):
+    n = sum(len(one) for one in bins)
+    return math.fsum(len(b) / n * abs(mean(c for c, _ in b) - mean(y for _, y in b)) ** p for b in bins) ** (1 / p)
+
+
+def ece_lb(bins, p):
+    n = sum(len(one) for one in bins)
+    return math.fsum(abs(c - mean(y for _, y in b)) ** p / n for b in bins for c, _ in b) ** (1 / p)
+
+
+def value(estimator, c, y):
+    return float(estimator.values(Profile.from_arrays(c, y))[0])
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_true_calibration_error(p):
+    # Scores in closed form where there is one, else by adaptive quadrature in v = (1 - c)^beta.
+    for d in (1.5, 2.0, 4.0):
+        exact = integrate.quad(lambda c, d=d: (c - c**d) ** p, 0, 1, epsabs=1e-14, epsrel=1e-13)[0] ** (1 / p)
+        assert World(Uniform(), Power(d)).true_error(p) == pytest.approx(exact, abs=1e-9)
+    alpha, beta = 2.8, 0.3
+
+    def integrand(v):
+        rest = v ** (1 / beta)
+        c = 1 - rest
+        return c ** (alpha - 1) / beta * abs(c - c**2) ** p
+
+    brute = integrate.quad(integrand, 0, 1, epsabs=1e-14, epsrel=1e-13, limit=400)[0] / special.beta(alpha, beta)
+    assert World(Beta(alpha, beta), Power(2)).true_error(p) == pytest.approx(brute ** (1 / p), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_binned_error(seed, p, scheme):
+    c, y = draw(seed)
+    for b in (1, 2, 7, 15, 100):
+        ours = value(tc.BinnedECE(bins=b, scheme=scheme, norm=p, ties="split"), c, y)
+        assert ours == pytest.approx(ece_bin(SCHEMES[scheme](c, y, b), p), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_label_binned_error(seed, p, scheme):
+    c, y = draw(seed)
+    for b in (1, 2, 7, 15, 100):
+        ours = value(tc.estimators.LabelBinnedECE(bins=b, scheme=scheme, norm=p, ties="split"), c, y)
+        assert ours == pytest.approx(ece_lb(SCHEMES[scheme](c, y, b), p), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_label_binned_is_never_below_binned(seed):
+    # Jensen's inequality (equation 5), bin by bin.
+    c, y = draw(seed, 60)
+    for b in (1, 3, 10, 30):
+        for p in (1, 2):
+            width = {"bins": b, "scheme": "width", "norm": p}
+            assert value(tc.estimators.LabelBinnedECE(**width), c, y) >= value(tc.BinnedECE(**width), c, y) - 1e-9
+
+
+def sweep(c, y, scheme, p):
+    """Algorithm 1, read literally: the largest b before the first that is not monotone."""
+    last = 1
+    for b in range(2, len(c) + 1):
+        rates = [mean(yi for _, yi in one) for one in SCHEMES[scheme](c, y, b)]
+        if any(low > high for low, high in pairwise(rates)):
+            break
+        last = b
+    return last, ece_bin(SCHEMES[scheme](c, y, last), p)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_monotone_sweep(seed, scheme):
+    c, y = draw(seed, 211)
+    for p in (1, 2):
+        estimator = tc.SweepECE(scheme=scheme, norm=p, ties="split")
+        bins, expected = sweep(c, y, scheme, p)
+        assert value(estimator, c, y) == pytest.approx(expected, abs=1e-9)
+        assert estimator.sweep(Profile.from_arrays(c, y))[0].item() == bins
+
+
+def test_bias_is_mean_minus_truth():
+    world = World(Uniform(), Power(2))
+    trial = tc.lab.bias(tc.BinnedECE(norm=2), world, n=60, m=40)
+    assert trial.bias == pytest.approx(mean(trial.values) - math.sqrt(1 / 3 - 1 / 2 + 1 / 5), abs=1e-9)
+    (again,) = tc.lab.trials({"EW": tc.BinnedECE(norm=2)}, {"world": world}, n=[60], m=40)
+    np.testing.assert_array_equal(trial.values, again.values)
+
+
+def test_beta_fit_maximises_the_likelihood():
+    c, _ = draw(0, 2000)
+
+    def loss(theta):  # equation 8
+        a, b = np.exp(theta)
+        return -mean((a - 1) * np.log(c) + (b - 1) * np.log1p(-c)) + special.betaln(a, b)
+
+    best = np.exp(optimize.minimize(loss, [0.0, 0.0], method="BFGS", options={"gtol": 1e-10}).x)
+    fitted = fit_beta(c, np.ones(c.size)).scores
+    assert (fitted.alpha, fitted.beta) == pytest.approx(tuple(best), rel=1e-6)
+    assert loss(np.log([fitted.alpha, fitted.beta])) <= loss(np.log(best)) + 1e-9
+
+
+def nearest(c, y, k, p, own):
+    total = 0.0
+    for ci in c:
+        rows = sorted(range(len(c)), key=lambda j: (abs(c[j] - ci), c[j]))[:k]
+        score = ci if own else mean(c[j] for j in rows)
+        total += abs(score - mean(y[j] for j in rows)) ** p / len(c)
+    return total ** (1 / p)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("p", [1, 2])
+def test_nearest_neighbours(seed, p):
+    c, y = draw(seed, 97)
+    for k in (1, 2, 5, 30):
+        ours = value(tc.NearestECE(neighbors=k, norm=p), c, y)
+        assert ours == pytest.approx(nearest(c, y, k, p, own=False), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_neighbours_with_the_own_score(seed):
+    c, y = draw(seed, 97)
+    for k in (1, 5, 30):
+        ours = value(tc.NearestECE(neighbors=k, norm=2, score="own"), c, y)
+        assert ours == pytest.approx(nearest(c, y, k, 2, own=True), abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [150, 400, 5000])
+def test_number_of_neighbours(n):
+    c, y = draw(3, n)
+    dense = sum(ci >= 0.99 for ci in c)
+    k = round((n - dense) / (1 + math.log(n / 100)))
+    assert tc.NearestECE(region=(0.99, 1.0)).count(Profile.from_arrays(c, y)).item() == pytest.approx(k, abs=1e-9)
+
+
+def outputs_of(seed, n=400):
+    """A binned model: few outputs."""
+    rng = np.random.default_rng(seed)
+    c = rng.choice([0.1, 0.25, 0.5, 0.75, 0.95], n)
+    return c, (rng.random(n) < c**1.3).astype(float)
+
+
+def by_output(c, y):
+    return {s: [yi for ci, yi in zip(c, y, strict=True) if ci == s] for s in sorted(set(c))}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_plugin_and_debiased_errors(seed):
+    c, y = outputs_of(seed)
+    plugin = debiased = 0.0
+    for s, labels in by_output(c, y).items():
+        p, rate = len(labels) / len(c), mean(labels)
+        plugin += p * (s - rate) ** 2
+        debiased += p * ((s - rate) ** 2 - rate * (1 - rate) / (len(labels) - 1))
+    assert value(tc.BinnedECE(bins=1000, norm=2), c, y) == pytest.approx(math.sqrt(plugin), abs=1e-9)
+    assert value(tc.DebiasedECE(bins=None, norm=2), c, y) == pytest.approx(math.sqrt(max(debiased, 0)), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_debiased_l1_error(seed):
+    c, y = outputs_of(seed)
+    plugin = expected = 0.0
+    for s, labels in by_output(c, y).items():
+        p, rate = len(labels) / len(c), mean(labels)
+        sd = math.sqrt(rate * (1 - rate) / len(labels))
+        # E|s - R| by quadrature of both halves of the normal distribution
+        halves = [
+            integrate.quad(lambda z, s=s, rate=rate, sd=sd: abs(s - rate - sd * z) * math.exp(-z * z / 2), a, b)[0]
+            for a, b in ((-12, (s - rate) / sd), ((s - rate) / sd, 12))
+        ]
+        plugin += p * abs(s - rate)
+        expected += p * sum(halves) / math.sqrt(2 * math.pi)
+    ours = value(tc.DebiasedECE(bins=None, norm=1), c, y)
+    assert ours == pytest.approx(max(2 * plugin - expected, 0), abs=1e-8)
+
+
+def test_well_balanced_bins():
+    c, y = outputs_of(0, 1000)
+    shares = [len(labels) / len(c) for labels in by_output(c, y).values()]
+    alpha = max(max(share * len(shares), 1 / (share * len(shares))) for share in shares)
+    verified = tc.verify(tc.Predictions.from_probs(c, y.astype(int)), threshold=0.2)
+    assert verified.balance == pytest.approx(alpha, abs=1e-9)
+
+
+def classes(seed, n=200, k=4):
+    rng = np.random.default_rng(seed)
+    z = 2 * rng.normal(size=(n, k))
+    probs = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    labels = np.array([rng.choice(k, p=row**0.7 / (row**0.7).sum()) for row in probs])
+    return tc.Predictions.from_probs(probs, labels)
+
+
+def test_mean_squared_error():
+    c, y = draw(0)
+    preds = tc.Predictions.from_probs(c, y.astype(int))
+    squared = mean((ci - yi) ** 2 for ci, yi in zip(c, y, strict=True))
+    assert tc.scores.brier(preds) == pytest.approx(squared, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_top_label_and_marginal_errors(seed):
+    preds = classes(seed)
+    top = [(max(p), float(np.argmax(p) == y)) for p, y in zip(preds.probs, preds.labels, strict=True)]
+    estimator = tc.BinnedECE(bins=10, norm=2)
+    ours = float(estimator.values(tc.TopLabel()(preds))[0])
+    assert ours == pytest.approx(ece_bin(width_bins(*zip(*top, strict=True), 10), 2), abs=1e-9)
+    squares = []
+    for k in range(4):
+        c, y = preds.probs[:, k], (preds.labels == k).astype(float)
+        squares.append(ece_bin(width_bins(c, y, 10), 2) ** 2)
+        one = tc.Predictions.from_probs(c, y.astype(int))
+        assert float(tc.measure(one, estimator=estimator).value) ** 2 == pytest.approx(squares[-1], abs=1e-9)
+    rounded = SimpleNamespace(class_count=4, probs=np.floor(preds.probs * 8) / 8, labels=preds.labels)
+    brute = 0.0
+    for k in range(4):
+        for s, labels in by_output(rounded.probs[:, k], (preds.labels == k).astype(float)).items():
+            brute += len(labels) / 200 * (s - mean(labels)) ** 2 / 4  # equal weights of the classes
+    assert marginal_squared(marginals(rounded))[0] == pytest.approx(brute, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["likelihood", "squared"])
+def test_scaling_binning(loss):
+    c, y = draw(1, 600)
+    x = np.log(c) - np.log1p(-c)
+
+    def curve(theta, at):
+        return 1 / (1 + np.exp(-(theta[0] + theta[1] * at)))
+
+    def objective(theta):  # step 1
+        g = curve(theta, x)
+        if loss == "squared":
+            return mean((g - y) ** 2)
+        return -mean(y * np.log(g) + (1 - y) * np.log1p(-g))
+
+    fitted = optimize.minimize(objective, [0.0, 1.0], method="BFGS", options={"gtol": 1e-11}).x
+    values = curve(fitted, x)
+    bins = 8
+    rows = sorted(range(len(c)), key=lambda i: values[i])  # step 2: bins of equal mass
+    parts = [rows[-(-k * len(c) // bins) : -(-(k + 1) * len(c) // bins)] for k in range(bins)]
+    expected = np.empty(len(c))
+    for part in parts:  # step 3: the mean of g in the bin
+        expected[part] = mean(values[part])
+    ours = tc.recalibration.ScalingBinning(bins=bins, loss=loss).fit(c, y.astype(int)).predict_proba(c)[:, 1]
+    np.testing.assert_allclose(ours, expected, atol=1e-6 if loss == "squared" else 1e-7)
+
+
+def one_hot(labels, k):
+    return np.array([[float(j == y) for j in range(k)] for y in labels])
+
+
+def split_tree(rows, outputs, least):
+    """Appendix B: halve at the mean of the coordinate of highest variance while a node has `least` rows."""
+    if len(rows) < max(least, 2):
+        return [rows]
+    means = [mean(outputs[i][j] for i in rows) for j in range(outputs.shape[1])]
+    spread = [mean((outputs[i][j] - m) ** 2 for i in rows) for j, m in enumerate(means)]
+    j = int(np.argmax(spread))
+    low = [i for i in rows if outputs[i][j] < means[j]]
+    high = [i for i in rows if outputs[i][j] >= means[j]]
+    if not low or not high:
+        return [rows]
+    return split_tree(low, outputs, least) + split_tree(high, outputs, least)
+
+
+def gece(outputs, outcomes, distance, gamma=0.1):
+    n = len(outputs)
+    bins = split_tree(list(range(n)), outputs, round(gamma * n))
+    total = 0.0
+    for rows in bins:
+        g = [mean(outputs[i][j] for i in rows) for j in range(outputs.shape[1])]
+        y = [mean(outcomes[i][j] for i in rows) for j in range(outputs.shape[1])]
+        total += len(rows) / n * distance(g, y)
+    return total
+
+
+def total_variation(g, y):
+    return sum(abs(a - b) for a, b in zip(g, y, strict=True)) / 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_generalized_error(seed):
+    preds = classes(seed)
+    expected = gece(preds.probs, one_hot(preds.labels, 4), total_variation)
+    assert float(tc.GeneralizedECE(lens=tc.Canonical(), level=None)(preds)) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_top_k_lens(k):
+    preds = classes(5)
+    outputs, outcomes = [], []
+    for p, y in zip(preds.probs, preds.labels, strict=True):
+        first = sorted(range(4), key=lambda j: -p[j])[:k]
+        outputs.append([*(p[j] for j in first), 1 - sum(p[j] for j in first)])
+        outcomes.append([*(float(j == y) for j in first), float(y not in first)])
+    expected = gece(np.array(outputs), np.array(outcomes), total_variation)
+    assert float(tc.GeneralizedECE(lens=tc.TopK(k), level=None)(preds)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_grouping_lens():
+    preds = classes(6)
+    groups = {"a": [0, 2], "b": [1], "c": [3]}
+    outputs = np.array([[sum(p[j] for j in g) for g in groups.values()] for p in preds.probs])
+    outcomes = np.array([[float(y in g) for g in groups.values()] for y in preds.labels])
+    expected = gece(outputs, outcomes, total_variation)
+    ours = tc.GeneralizedECE(lens=tc.Grouping(groups), level=None)(preds)
+    assert float(ours) == pytest.approx(expected, abs=1e-9)
+
+
+def test_inter_interval_distance():
+    low, high = 0.33, 0.66
+    rng = np.random.default_rng(0)
+    c = rng.uniform(low, high, 300)
+    y = (rng.random(300) < c**2).astype(int)
+    outputs, outcomes = np.stack([1 - c, c], axis=1), one_hot(y, 2)
+    expected = gece(outputs, outcomes, lambda g, rate: max(0.0, low - rate[1], rate[1] - high))
+    judge = tc.GeneralizedECE(lens=tc.OneClass(1), distance=tc.estimators.InterInterval(low, high), level=None)
+    assert float(judge(tc.Predictions.from_probs(c, y))) == pytest.approx(expected, abs=1e-9)
+    assert expected > 0
+
+
+def test_weighted_and_mahalanobis_distances():
+    preds = classes(7)
+    weights = [0.5, 1.0, 2.0, 0.1]
+    half = np.random.default_rng(0).normal(size=(4, 4))
+    matrix = half @ half.T
+
+    def weighted(g, y):
+        return math.sqrt(sum(w * (a - b) ** 2 for w, a, b in zip(weights, g, y, strict=True)))
+
+    def mahalanobis(g, y):
+        gap = [a - b for a, b in zip(g, y, strict=True)]
+        return math.sqrt(sum(gap[i] * matrix[i][j] * gap[j] for i in range(4) for j in range(4)))
+
+    pairs = ((tc.estimators.ClassWeighted(weights), weighted), (tc.estimators.Mahalanobis(matrix), mahalanobis))
+    for distance, by_hand in pairs:
+        ours = tc.GeneralizedECE(lens=tc.Canonical(), distance=distance, level=None)(preds)
+        assert float(ours) == pytest.approx(gece(preds.probs, one_hot(preds.labels, 4), by_hand), abs=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.1, 1 / 16, 1 / 64])
+def test_kd_tree_bins(gamma):
+    preds = classes(8, 300)
+    judge = tc.GeneralizedECE(lens=tc.Canonical(), binning=tc.estimators.KDTree(gamma), level=None)
+    expected = gece(preds.probs, one_hot(preds.labels, 4), total_variation, gamma)
+    assert float(judge(preds)) == pytest.approx(expected, abs=1e-9)
+    sizes = sorted(len(rows) for rows in split_tree(list(range(300)), preds.probs, round(gamma * 300)))
+    counts = judge(preds).vector_bins.count
+    assert sorted(int(c) for c in counts if c) == sizes
